@@ -1,0 +1,191 @@
+"""Time: the clock protocol, the monotonic clock, and the one place where seconds become integers.
+
+Callers speak of ``float`` seconds. Inside, time is integer nanoseconds (a float loses nanoseconds after some
+days of uptime), and timers count integer ticks. This file converts, and nothing else does:
+
+- seconds to nanoseconds: the nearest one. ``0.07 * 1e9`` is not a whole number in binary floats; rounding it
+  up would make 70 ms into 71 on a one-millisecond tick, rounding it down would make 1.001 s early.
+- a deadline in nanoseconds to ticks: always **up** (`TickScale.deadline_tick`), so that nothing expires early.
+- the present to ticks: always down (`TickScale.elapsed_ticks`), for the same reason.
+
+>>> scale = TickScale(tick_ns=1_000_000, now_ns=500_000)
+>>> scale.deadline_tick(2_000_001), scale.elapsed_ticks(2_999_999)
+(3, 2)
+"""
+
+import asyncio
+import contextvars
+import time
+from collections.abc import Callable
+from math import inf
+from typing import Final, Protocol, runtime_checkable
+
+__all__ = ["Clock", "MonotonicClock"]
+
+MAX_TIMEOUT: Final = 3_155_760_000.0
+"""Longest finite timeout in seconds: 100 years of 365.25 days."""
+
+MIN_TICK: Final = 1e-6
+MAX_TICK: Final = 86_400.0
+
+_NS_PER_MS: Final = 1_000_000
+# A loop wakes at least once a day for a far deadline: asyncio's selector caps its sleep at 24 hours anyway,
+# and libuv's millisecond arithmetic is never near its limits.
+_LONGEST_SLEEP_MS: Final = 86_400_000
+
+
+class Cancellable(Protocol):
+    """What `Clock.call_at_ns` returns: a wakeup that can be called off."""
+
+    def cancel(self) -> None:
+        """Call the wakeup off; once it has happened this does nothing."""
+
+
+@runtime_checkable
+class Clock(Protocol):
+    """Where a `Timer` reads the time and asks to be woken.
+
+    A clock may also have an attribute ``needs_loop = False``: it wakes its callers without an event loop (as
+    `purgatory_async.testing.ManualClock` does), so timers on it work without one.
+    """
+
+    def time_ns(self) -> int:
+        """The present in integer nanoseconds from any fixed origin; it must never go back."""
+
+    def call_at_ns(self, when_ns: int, callback: Callable[[], None]) -> Cancellable:
+        """Call ``callback()`` once, at ``when_ns`` or somewhat off it; the caller looks at the time again.
+
+        Args:
+            when_ns: The wanted time on this clock, in nanoseconds.
+            callback: Takes no arguments.
+
+        Returns:
+            Something whose ``cancel()`` calls the wakeup off.
+        """
+
+
+class MonotonicClock:
+    """The system's monotonic clock; wakeups come from the running event loop.
+
+    Time spent suspended does not count (`time.monotonic` stops on Linux while the machine sleeps).
+    """
+
+    __slots__ = ("__weakref__",)
+
+    time_ns = staticmethod(time.monotonic_ns)
+
+    def call_at_ns(self, when_ns: int, callback: Callable[[], None]) -> Cancellable:
+        """Ask the running loop for a wakeup at ``when_ns``.
+
+        The delay is rounded up to whole milliseconds. uvloop counts in milliseconds and may fire up to 1.2 ms
+        early; asked for the exact remainder it would then spin, some 200 wakeups a timer.
+
+        Args:
+            when_ns: Time on this clock, in nanoseconds.
+            callback: Called once, in an empty context, so that no request's context variables live as long
+                as the timer.
+
+        Returns:
+            The loop's handle.
+
+        Raises:
+            RuntimeError: No event loop is running.
+        """
+        remaining_ms = -(-(when_ns - time.monotonic_ns()) // _NS_PER_MS)
+        delay_ms = min(max(remaining_ms, 0), _LONGEST_SLEEP_MS)
+        loop = asyncio.get_running_loop()
+        return loop.call_later(delay_ms / 1000, callback, context=contextvars.Context())
+
+
+class TickScale:
+    """Nanoseconds of one clock to the ticks of one timer.
+
+    Tick 0 is the last whole multiple of the tick at or before ``now_ns``, so equal ticks of different timers
+    fall on the same instants, and tick numbers stay small.
+
+    Args:
+        tick_ns: Length of a tick in nanoseconds.
+        now_ns: The present, in nanoseconds.
+    """
+
+    __slots__ = ("origin_ns", "tick_ns")
+
+    def __init__(self, tick_ns: int, now_ns: int) -> None:
+        self.tick_ns = tick_ns
+        self.origin_ns = now_ns - now_ns % tick_ns
+
+    def deadline_tick(self, deadline_ns: int) -> int:
+        """The first tick at or after ``deadline_ns``: a timer that fires on it is never early."""
+        return -((self.origin_ns - deadline_ns) // self.tick_ns)
+
+    def elapsed_ticks(self, now_ns: int) -> int:
+        """The last tick that has fully come at ``now_ns``."""
+        return (now_ns - self.origin_ns) // self.tick_ns
+
+    def tick_start_ns(self, tick: int) -> int:
+        """The instant at which ``tick`` comes, in nanoseconds."""
+        return self.origin_ns + tick * self.tick_ns
+
+
+def seconds_to_ns(seconds: float) -> int:
+    """Convert finite seconds to the nearest whole nanosecond."""
+    return round(seconds * 1e9)
+
+
+def check_timeout(timeout: float | None) -> None:
+    """Refuse a timeout that is not one, before anything is registered.
+
+    Args:
+        timeout: Seconds; ``None`` and ``inf`` mean no deadline, zero and less the next loop turn.
+
+    Raises:
+        TypeError: It is neither ``None`` nor an ``int`` or ``float`` (a ``bool`` is not).
+        ValueError: It is NaN, ``-inf``, or above 100 years.
+    """
+    if timeout is not None:
+        _check_number("timeout", timeout, "None or a number of seconds")
+
+
+def check_delay(name: str, delay: float) -> None:
+    """Refuse a delay that is not one; as `check_timeout`, except that ``None`` is a `TypeError` too."""
+    _check_number(name, delay, "a number of seconds")
+
+
+def check_tick(tick: float) -> int:
+    """Refuse a tick that is not between a microsecond and a day.
+
+    Args:
+        tick: Seconds.
+
+    Returns:
+        The tick in nanoseconds.
+
+    Raises:
+        TypeError: It is no number.
+        ValueError: It is out of bounds.
+    """
+    _require_number("tick", tick, "a number of seconds")
+    if not MIN_TICK <= tick <= MAX_TICK:
+        raise ValueError(f"tick must be from {MIN_TICK} to {MAX_TICK} seconds, got {describe(tick)}")
+    return seconds_to_ns(tick)
+
+
+def describe(number: float) -> str:
+    """Print a number for an error message; an integer too long to print by its bit length."""
+    if isinstance(number, int) and number.bit_length() > 256:  # noqa: PLR2004 - a line's worth of digits
+        return f"an integer of {number.bit_length()} bits"
+    return repr(number)
+
+
+def _require_number(name: str, value: object, wanted: str) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}")
+
+
+def _check_number(name: str, value: float, wanted: str) -> None:
+    _require_number(name, value, wanted)
+    if value != value or value == -inf or MAX_TIMEOUT < value < inf:  # noqa: PLR0124 - only NaN differs from itself
+        raise ValueError(
+            f"{name} must be finite and at most {MAX_TIMEOUT:.0f} seconds (100 years), or inf for no deadline, "
+            f"got {describe(value)}"
+        )

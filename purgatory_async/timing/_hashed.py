@@ -1,0 +1,165 @@
+"""The hashed timing wheel: one wheel, with rounds.
+
+Varghese and Lauck's scheme 6, which Netty's and Dubbo's timers use: the entries of tick *t* are in bucket
+``t % wheel_size``, together with those of all later turns. Whoever visits a bucket takes what is due and leaves
+the rest for another round. An entry keeps its absolute deadline instead of a counter of rounds, as Agrona's does,
+so leaving it costs a comparison.
+
+It differs from Netty's in its arithmetic. There an entry for an exact multiple of the tick waits one tick more,
+which doubles the period of a task that resubmits itself each tick. Here an entry is due *on* its tick: never
+earlier, and not later either.
+
+When to prefer it: nearly all deadlines within one turn (``wheel_size`` ticks). Then nothing ever moves between
+buckets. Deadlines many turns away are visited once a turn, and `next_tick` looks through up to ``wheel_size``
+buckets; `TimingWheel` has neither cost.
+
+>>> wheel = HashedWheel(wheel_size=8)
+>>> for tick in (3, 11, 4):
+...     _ = wheel.schedule(TimerEntry(tick))             # 3 and 11 share bucket 3
+>>> [entry.deadline_tick for entry in wheel.advance(3)], wheel.next_tick
+([3], 4)
+>>> [entry.deadline_tick for entry in wheel.advance(20)]
+[4, 11]
+"""
+
+from purgatory_async.timing._entry import Bucket, TimerEntry, TimerNode, entries_of, unlink
+from purgatory_async.timing._queue import already_scheduled, check_limit, check_wheel_size
+
+__all__ = ["HashedWheel", "TimerEntry"]
+
+
+class HashedWheel:
+    """A `TimerQueue` for deadlines that are nearly all within one turn.
+
+    Args:
+        wheel_size: Number of buckets, at least 2; Netty and Dubbo use 512.
+        start_tick: The present.
+
+    Raises:
+        ValueError: ``wheel_size`` is below 2.
+        TypeError: ``wheel_size`` is no integer.
+    """
+
+    __slots__ = ("__weakref__", "_barren", "_buckets", "_count", "_hand", "_kept", "_wheel_size", "now_tick")
+
+    def __init__(self, wheel_size: int = 512, start_tick: int = 0) -> None:
+        check_wheel_size(wheel_size)
+        self.now_tick = start_tick
+        self._wheel_size = wheel_size
+        self._buckets: dict[int, Bucket] = {}  # by position; only those with something in them
+        self._hand = start_tick  # every tick up to this one has been dealt with
+        self._barren = 0  # ticks the hand has passed since it last met something due
+        # Entries of later turns met in the bucket after the hand, until the visit to that bucket is over.
+        self._kept: Bucket | None = None
+        self._count = 0
+
+    def __repr__(self) -> str:
+        return f"<HashedWheel wheel_size={self._wheel_size} now_tick={self.now_tick} entries={self._count}>"
+
+    def __len__(self) -> int:
+        """How many entries wait. O(1)."""
+        return self._count
+
+    def schedule(self, entry: TimerNode) -> bool:
+        """Add an entry; False if it is due already. O(1). See `TimerQueue.schedule`."""
+        if entry._next is not None:
+            raise already_scheduled(entry)
+        tick = entry.deadline_tick
+        if tick <= self.now_tick:
+            return False
+        position = tick % self._wheel_size
+        bucket = self._buckets.get(position)
+        if bucket is None:
+            bucket = self._buckets[position] = Bucket()
+        bucket.append(entry)
+        self._count += 1
+        return True
+
+    def cancel(self, entry: TimerNode) -> bool:
+        """Remove an entry at once; False if it was not waiting. O(1)."""
+        if entry._next is None:
+            return False
+        unlink(entry)
+        self._count -= 1
+        return True
+
+    @property
+    def next_tick(self) -> int | None:
+        """The next tick whose bucket has something in it, of whatever turn; None when empty. O(wheel_size)."""
+        if not self._count:
+            return None
+        first = self._hand + 1
+        if self._kept is not None:
+            return first
+        waiting = [position for position, bucket in self._buckets.items() if not bucket.empty]
+        return first + min((position - first) % self._wheel_size for position in waiting)
+
+    def advance(self, now_tick: int, limit: int | None = None) -> list[TimerNode]:
+        """Move time forward and take out what is due, in order of deadline. See `TimerQueue.advance`.
+
+        Each entry met is one of ``limit``, whether it is due or of a later turn. Empty buckets cost a dict
+        lookup each, at most two turns of them; after a barren turn the hand jumps to the next deadline, O(n).
+        """
+        budget = check_limit(limit)
+        now_tick = self.now_tick = max(now_tick, self.now_tick)
+        due: list[TimerNode] = []
+        while self._hand < now_tick and budget:
+            if self._barren >= self._wheel_size < now_tick - self._hand and self._kept is None:
+                self._jump()
+                continue
+            tick = self._hand + 1
+            found = len(due)
+            bucket = self._buckets.get(tick % self._wheel_size)
+            if bucket is not None:
+                budget = self._visit(bucket, tick, due, budget)
+                if not bucket.empty:
+                    break  # the budget ended in the middle of it; the hand waits here
+                self._end_visit(tick % self._wheel_size, bucket)
+            self._hand = tick
+            self._barren = 0 if len(due) > found else self._barren + 1
+        self._count -= len(due)
+        return due
+
+    def check_invariants(self) -> None:
+        """Assert that links, counts and places agree. O(n), for tests."""
+        counted = 0
+        for position, bucket in self._buckets.items():
+            counted += bucket.check_invariants()
+            for entry in entries_of(bucket):
+                tick = entry.deadline_tick
+                assert tick % self._wheel_size == position, f"tick {tick} is in bucket {position}"
+                assert tick > self._hand, f"tick {tick} is behind the hand at {self._hand}"
+        if self._kept is not None:
+            assert self._hand < self.now_tick, f"entries are kept, yet the hand has reached {self.now_tick}"
+            counted += self._kept.check_invariants()
+        assert counted == self._count, f"{counted} entries are linked, {self._count} counted"
+
+    def _visit(self, bucket: Bucket, tick: int, due: list[TimerNode], budget: int) -> int:
+        """Take what is due at ``tick`` and set the rest aside, as far as the budget goes; returns what is left."""
+        for entry in entries_of(bucket):
+            if not budget:
+                break
+            budget -= 1
+            unlink(entry)
+            if entry.deadline_tick <= tick:
+                due.append(entry)
+                continue
+            if self._kept is None:
+                self._kept = Bucket()
+            self._kept.append(entry)
+        return budget
+
+    def _end_visit(self, position: int, bucket: Bucket) -> None:
+        """Put what was set aside in the place of the visited bucket."""
+        if self._kept is None:
+            del self._buckets[position]
+        else:
+            self._buckets[position] = self._kept
+            self._kept = None
+        bucket.drop()
+
+    def _jump(self) -> None:
+        """Move the hand over all turns in which nothing is due, after one turn showed that they exist. O(n)."""
+        ticks = (entry.deadline_tick for bucket in self._buckets.values() for entry in entries_of(bucket))
+        self._hand = min(self.now_tick, min(ticks, default=self.now_tick + 1) - 1)
+        self._barren = 0

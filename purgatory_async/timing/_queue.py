@@ -1,0 +1,101 @@
+"""What a timer needs of the structure that orders its deadlines."""
+
+from typing import Protocol, TypeVar
+
+from purgatory_async.timing._entry import TimerNode
+
+__all__ = ["TimerQueue"]
+
+_E = TypeVar("_E", bound=TimerNode)
+
+
+class TimerQueue(Protocol):
+    """Deadlines in integer ticks, ordered; it has no clock and calls nobody.
+
+    Time is what `advance` was last told. An entry is in at most one queue at a time.
+    """
+
+    now_tick: int
+    """The latest tick `advance` was given; it never goes back."""
+
+    @property
+    def next_tick(self) -> int | None:
+        """When `advance` next has something to do: never after the earliest deadline; None when empty."""
+
+    def schedule(self, entry: TimerNode) -> bool:
+        """Add an entry, to be handed out when its ``deadline_tick`` comes. O(1).
+
+        Args:
+            entry: In no queue at the moment.
+
+        Returns:
+            False, and nothing is added, if it is due already (``deadline_tick <= now_tick``).
+
+        Raises:
+            ValueError: It is scheduled already.
+        """
+
+    def cancel(self, entry: TimerNode) -> bool:
+        """Remove an entry at once. O(1).
+
+        Args:
+            entry: In this queue or in none.
+
+        Returns:
+            Whether it was still waiting.
+        """
+
+    def advance(self, now_tick: int, limit: int | None = None) -> list[TimerNode]:
+        """Move time forward and take out what is due.
+
+        Args:
+            now_tick: The present. An earlier one than before leaves `now_tick` as it is.
+            limit: How many entries may be handled in this call, those only moved between levels included.
+                What is held back stays scheduled and cancellable, and comes with the next call.
+
+        Returns:
+            The due entries in order of deadline, equal deadlines in the order they were scheduled. An empty
+            list does not mean done: more is due while ``next_tick <= now_tick``.
+
+        Raises:
+            ValueError: ``limit`` is below 1.
+        """
+
+    def __len__(self) -> int:
+        """How many entries wait. O(1)."""
+
+    def check_invariants(self) -> None:
+        """Assert that the structure is sound. O(n), for tests."""
+
+
+def check_limit(limit: int | None) -> int:
+    """The budget of one `TimerQueue.advance`: the limit, or -1 for none.
+
+    Raises:
+        ValueError: ``limit`` is below 1: such a call could never get anywhere.
+    """
+    if limit is None:
+        return -1
+    if limit < 1:
+        raise ValueError(f"limit must be at least 1, or None for no limit, got {limit!r}")
+    return limit
+
+
+def check_wheel_size(wheel_size: int) -> None:
+    """Refuse a wheel that cannot turn.
+
+    Raises:
+        TypeError: ``wheel_size`` is no integer.
+        ValueError: It is below 2.
+    """
+    if isinstance(wheel_size, bool) or not isinstance(wheel_size, int):
+        raise TypeError(f"wheel_size must be an integer, got {type(wheel_size).__name__}")
+    if wheel_size < 2:  # noqa: PLR2004 - a wheel of one bucket has no overflow to cascade from
+        raise ValueError(f"wheel_size must be at least 2 buckets, got {wheel_size}")
+
+
+def already_scheduled(entry: TimerNode) -> ValueError:
+    """The error for scheduling an entry twice."""
+    return ValueError(
+        f"entry for tick {entry.deadline_tick} is scheduled already; cancel it before scheduling again"
+    )

@@ -1,0 +1,235 @@
+"""The hierarchical timing wheel, with sparse slots.
+
+The structure is Varghese and Lauck's (1987, scheme 7), as Kafka uses it: level 0 has a bucket per tick, each
+level above a bucket per ``wheel_size`` buckets of the one below. An entry goes into the finest level whose reach
+covers it; when a coarse bucket's range begins, its entries move down ("cascade"). Adding and cancelling are
+O(1); an entry moves at most once per level in its life, and most are cancelled before they ever move.
+
+Two things differ from the textbook. Slots are not an array but a dict keyed by the first tick of the bucket's
+range, so only buckets with something in them exist, a level costs nothing until it is used, and no index
+arithmetic wraps around. And a heap of plain integers, pushed once per *bucket*, says which bucket is next, so an
+idle wheel needs no ticking and a jump of a year costs as much as the buckets in it.
+
+A worked example, with two buckets of each size to a bucket of the next (wheel_size=2):
+
+>>> wheel = TimingWheel(wheel_size=2)
+>>> entries = [TimerEntry(tick) for tick in (1, 3, 7)]
+>>> [wheel.schedule(entry) for entry in entries]        # levels 0, 1 and 2: buckets 1, 2-3 and 4-7
+[True, True, True]
+>>> wheel.next_tick
+1
+>>> [entry.deadline_tick for entry in wheel.advance(2)]  # 1 is due; the bucket 2-3 begins: 3 cascades to level 0
+[1]
+>>> wheel.next_tick
+3
+>>> [entry.deadline_tick for entry in wheel.advance(100)]
+[3, 7]
+
+Admitted waste: a bucket emptied by cancelling stays until its range begins or until `next_tick` meets it at
+the head of the heap; there are at most ``wheel_size + 1`` of them per level.
+"""
+
+from heapq import heappop, heappush
+
+from purgatory_async.timing._entry import Bucket, TimerEntry, TimerNode, entries_of, unlink
+from purgatory_async.timing._queue import already_scheduled, check_limit, check_wheel_size
+
+__all__ = ["TimerEntry", "TimingWheel"]
+
+_Slots = dict[int, Bucket]
+_Level = tuple[int, int, _Slots]
+
+
+class TimingWheel:
+    """A `TimerQueue` for any mix of deadlines.
+
+    Args:
+        wheel_size: Buckets per level, at least 2. Kafka uses 20. With 256, a millisecond tick reaches 65 s on
+            two levels, so an ordinary timeout moves at most once.
+        start_tick: The present.
+
+    Raises:
+        ValueError: ``wheel_size`` is below 2.
+        TypeError: ``wheel_size`` is no integer.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_coarse",
+        "_count",
+        "_finest",
+        "_levels",
+        "_starts",
+        "_wheel_size",
+        "now_tick",
+    )
+
+    def __init__(self, wheel_size: int = 256, start_tick: int = 0) -> None:
+        check_wheel_size(wheel_size)
+        self.now_tick = start_tick
+        self._wheel_size = wheel_size
+        self._finest: _Slots = {}
+        # Finer first: (ticks per bucket, reach in ticks, buckets by the first tick of their range).
+        self._levels: list[_Level] = [(1, wheel_size, self._finest)]
+        self._coarse: list[_Level] = []  # all but the finest
+        self._starts: list[int] = []  # heap; one push per bucket made, whatever its level
+        self._count = 0
+
+    def __repr__(self) -> str:
+        return (
+            f"<TimingWheel wheel_size={self._wheel_size} levels={len(self._levels)} "
+            f"now_tick={self.now_tick} entries={self._count}>"
+        )
+
+    def __len__(self) -> int:
+        """How many entries wait. O(1)."""
+        return self._count
+
+    def schedule(self, entry: TimerNode) -> bool:
+        """Add an entry; False if it is due already. O(1). See `TimerQueue.schedule`."""
+        if entry._next is not None:
+            raise already_scheduled(entry)
+        tick = entry.deadline_tick
+        delta = tick - self.now_tick
+        if delta <= 0:
+            return False
+        # From here on this is `_bucket_at(slots, start).append(entry)`, written out, with the finest level
+        # apart: calls and loop would add a quarter to add + cancel (python -m bench.core --only wheel).
+        if delta < self._wheel_size:
+            start = tick
+            slots = self._finest
+        else:
+            for width, reach, slots in self._coarse:  # noqa: B007 - used where the loop was left
+                if delta < reach:
+                    break
+            else:
+                width, slots = self._add_level(delta)
+            start = tick - tick % width
+        bucket = slots.get(start)
+        if bucket is None:
+            bucket = slots[start] = Bucket()
+            heappush(self._starts, start)
+        last = bucket._prev
+        entry._next = bucket
+        entry._prev = last
+        last._next = bucket._prev = entry
+        self._count += 1
+        return True
+
+    def cancel(self, entry: TimerNode) -> bool:
+        """Remove an entry at once; False if it was not waiting. O(1)."""
+        following = entry._next
+        if following is None:
+            return False
+        previous = entry._prev
+        following._prev = previous
+        previous._next = following
+        entry._next = entry._prev = None  # type: ignore[assignment]  # clear_links(entry), without the call
+        self._count -= 1
+        return True
+
+    @property
+    def next_tick(self) -> int | None:
+        """When `advance` next has something to do; None when empty. Drops emptied buckets on the way."""
+        starts = self._starts
+        while starts:
+            start = starts[0]
+            if self._holds(start):
+                return start
+            heappop(starts)
+        return None
+
+    def advance(self, now_tick: int, limit: int | None = None) -> list[TimerNode]:
+        """Move time forward and take out what is due, in order of deadline. See `TimerQueue.advance`."""
+        budget = check_limit(limit)
+        now_tick = self.now_tick = max(now_tick, self.now_tick)
+        due: list[TimerNode] = []
+        starts = self._starts
+        while starts and starts[0] <= now_tick and budget:
+            start = starts[0]
+            # Coarse before fine: what comes down may belong to this very tick, and it was there first.
+            for level in range(len(self._coarse), 0, -1):
+                if start in self._levels[level][2]:
+                    budget = self._cascade(level, start, budget)
+            bucket = self._finest.get(start)
+            if bucket is not None:
+                budget = bucket.take(due, budget)
+                if bucket.empty:
+                    del self._finest[start]
+                    bucket.drop()
+            if budget or not self._holds(start):
+                heappop(starts)
+        self._count -= len(due)
+        return due
+
+    def check_invariants(self) -> None:
+        """Assert that links, counts, places and the heap agree. O(n), for tests."""
+        counted = 0
+        known = set(self._starts)
+        for width, reach, slots in self._levels:
+            for start, bucket in slots.items():
+                counted += bucket.check_invariants()
+                assert start % width == 0, f"bucket {start} is off its level's grid of {width}"
+                assert start in known, f"bucket {start} of {width} ticks is not in the heap"
+                for entry in entries_of(bucket):
+                    tick = entry.deadline_tick
+                    assert start <= tick < start + width, f"tick {tick} is in bucket {start} of {width} ticks"
+                    assert tick - self.now_tick < reach, (
+                        f"tick {tick} is beyond the reach of its level, {reach}"
+                    )
+        assert counted == self._count, f"{counted} entries are linked, {self._count} counted"
+
+    def _add_level(self, delta: int) -> tuple[int, _Slots]:
+        """Make levels until one reaches ``delta``; returns its bucket width and slots."""
+        reach = self._levels[-1][1]
+        while delta >= reach:
+            width, reach = reach, reach * self._wheel_size
+            slots: _Slots = {}
+            self._levels.append((width, reach, slots))
+        self._coarse = self._levels[1:]
+        return width, slots
+
+    def _cascade(self, level: int, start: int, budget: int) -> int:
+        """Move the entries of a coarse bucket one level down, as far as the budget goes; returns what is left.
+
+        From the back, each to the front of its new bucket: so those that came first stay first, also before
+        entries that were put there directly, and a budget that ends in the middle changes no order. One level
+        at a time for the same reason: if the present moved on while a part was held back, that part must
+        still meet on its way down those who went ahead.
+        """
+        bucket = self._levels[level][2][start]
+        width, _, slots = self._levels[level - 1]
+        entry = bucket._prev
+        while isinstance(entry, TimerNode) and budget:
+            previous = entry._prev
+            unlink(entry)
+            tick = entry.deadline_tick
+            self._bucket_at(slots, tick - tick % width).prepend(entry)
+            entry = previous
+            budget -= 1
+        if bucket.empty:
+            del self._levels[level][2][start]
+            bucket.drop()
+        return budget
+
+    def _bucket_at(self, slots: _Slots, start: int) -> Bucket:
+        """The bucket of a level that starts at ``start``, made if need be."""
+        bucket = slots.get(start)
+        if bucket is None:
+            bucket = slots[start] = Bucket()
+            heappush(self._starts, start)
+        return bucket
+
+    def _holds(self, start: int) -> bool:
+        """Whether a bucket at ``start`` has something in it; empty ones are dropped."""
+        held = False
+        for _, _, slots in self._levels:
+            bucket = slots.get(start)
+            if bucket is None:
+                continue
+            if bucket.empty:
+                del slots[start]
+                bucket.drop()
+            else:
+                held = True
+        return held

@@ -1,0 +1,96 @@
+"""How the suite runs: which event loops, which random data, and what is left out where an extra is missing.
+
+Every test marked ``@pytest.mark.asyncio`` runs once on each loop of `default_loops`. A test that wants others
+names them, ``@pytest.mark.asyncio(loop_factories=["uvloop"])``, and is skipped where that loop is not there.
+The loops' names are the ids in the report: ``test_x[asyncio]``, ``test_x[uvloop]``.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import hypothesis
+import pytest
+
+LoopFactory = Callable[[], asyncio.AbstractEventLoop]
+
+TESTS = Path(__file__).parent
+
+# The part of the tree that a library without extras can do without, and what tells that the extra is there.
+NEEDS_EXTRA = {
+    "cli": "click",
+    "service": "starlette",
+    "test_metrics.py": "prometheus_client",
+}
+
+
+def default_loops() -> dict[str, LoopFactory]:
+    """The loops every async test runs on, by name."""
+    loops: dict[str, LoopFactory] = {"asyncio": asyncio.SelectorEventLoop}
+    if find_spec("uvloop") is not None:
+        loops["uvloop"] = new_uvloop
+    if hasattr(asyncio, "eager_task_factory"):
+        loops["eager"] = new_eager_loop
+    return loops
+
+
+def new_uvloop() -> asyncio.AbstractEventLoop:
+    """A uvloop loop."""
+    import uvloop  # noqa: PLC0415 - the suite also runs where it is not installed
+
+    return uvloop.new_event_loop()
+
+
+def new_eager_loop() -> asyncio.AbstractEventLoop:
+    """A stock loop whose tasks run up to their first suspension inside `create_task` (from CPython 3.12)."""
+    loop = asyncio.SelectorEventLoop()
+    loop.set_task_factory(asyncio.eager_task_factory)
+    return loop
+
+
+def new_virtual_loop() -> asyncio.AbstractEventLoop:
+    """The loop of `purgatory_async.testing` whose time jumps; only for tests that ask for ``"virtual"``."""
+    from purgatory_async.testing import VirtualTimeLoop  # noqa: PLC0415 - only those tests need it
+
+    return VirtualTimeLoop()
+
+
+def pytest_asyncio_loop_factories(config: pytest.Config, item: pytest.Item) -> Mapping[str, LoopFactory]:
+    """Give pytest-asyncio the default loops, and the virtual one to a test that names its loops."""
+    loops = default_loops()
+    marker = item.get_closest_marker("asyncio")
+    if marker is not None and "loop_factories" in marker.kwargs:
+        loops["virtual"] = new_virtual_loop
+    return loops
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Fix the random data in CI, and load our own plugin where the package is not installed."""
+    # A deadline times the machine, not the code. In CI the same commit must give the same answer twice.
+    hypothesis.settings.register_profile("local", deadline=None)
+    hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
+    hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "local")
+    # TRANSITION: drop the second half of the condition once the plugin is there.
+    if (
+        not config.pluginmanager.has_plugin("purgatory_async")
+        and (TESTS.parent / "purgatory_async/testing/plugin.py").exists()
+    ):
+        config.pluginmanager.import_plugin("purgatory_async.testing.plugin")
+
+
+def left_out() -> dict[str, str]:
+    """Paths under tests/ that are not collected here, each with the distribution that is missing."""
+    return {path: module for path, module in NEEDS_EXTRA.items() if find_spec(module) is None}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out the tests of an extra that is not installed; everything else must import."""
+    return True if any(collection_path == TESTS / path for path in left_out()) else None
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """Say which loops run, and what is left out, so that a green report cannot hide it."""
+    missing = [f"{path} ({module} is not installed)" for path, module in left_out().items()]
+    return [f"loops: {', '.join(default_loops())}", *([f"left out: {', '.join(missing)}"] if missing else [])]

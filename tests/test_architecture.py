@@ -1,0 +1,270 @@
+"""The architecture as literals: the order of the layers, and what each may import.
+
+Every import counts: one inside a function or under ``if TYPE_CHECKING`` binds two files as firmly as one at
+the top. A rule is a function from the package's sources to a list of complaints; the last tests plant a fault
+for each of them, and an innocent lookalike.
+"""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+
+import pytest
+
+from tests.source_tree import PACKAGE, ROOT, Sources, read_package, with_fault
+
+# From the ground up. A module imports from layers before its own, or from its own without a cycle.
+# Names are relative to the package: "" is the package itself, ``x.*`` is everything inside ``x``.
+LAYERS = {
+    "foundation": ("_errors", "_report", "clock"),
+    "timing": ("timing", "timing._entry", "timing._queue", "timing._wheel", "timing._hashed"),
+    "core": ("_hooks", "_operation", "_watchers", "events"),
+    "shell": ("_portal", "_purgatory", "_timer", "_wakeups"),
+    "patterns": ("patterns", "patterns.*"),
+    "adapters": (
+        *("metrics", "journal", "journal.*", "pipeline", "pipeline.*"),
+        *("service", "service.*", "testing", "testing.*"),
+    ),
+    "entry": ("", "__main__", "cli", "cli.*"),
+}
+LIBRARY = ("foundation", "timing", "core", "shell", "patterns")
+EVERYWHERE = tuple(LAYERS)
+
+# Modules from outside, the layers in which they are forbidden, our modules that may all the same, and why.
+FORBIDDEN = (
+    (("asyncio",), ("timing", "core"), (), "what an operation means does not depend on the event loop"),
+    (("logging", "selectors", "socket"), LIBRARY, (), "the library does no I/O and writes no log"),
+    (("datetime", "time"), LIBRARY, ("clock",), "one file reads the time"),
+    (
+        ("_thread", "concurrent", "queue", "threading"),
+        EVERYWHERE,
+        ("_portal",),
+        "threads meet the loop in the portal",
+    ),
+    (("gc", "importlib"), LIBRARY, (), "the collector is the caller's, and imports are there to be read"),
+    (("anyio", "structlog"), ("timing", "core"), (), "the core needs nothing but the standard library"),
+    (("pytest",), EVERYWHERE, ("testing.plugin",), "only pytest loads what needs pytest"),
+    (
+        ("click", "httptools", "msgspec", "prometheus_client", "rich", "starlette", "uvicorn", "uvloop"),
+        EVERYWHERE,
+        ("cli", "cli.*", "metrics", "service", "service.*"),
+        "the library works without the service's dependencies",
+    ),
+    (("pandas", "pyspark"), EVERYWHERE, ("pipeline", "pipeline.*"), "nothing but the pipeline needs Spark"),
+)
+# The library imports these, if at all, in the function that needs them: they cost more than all of the rest.
+LAZY = ("anyio", "structlog")
+
+# Each of these loses a result, a wake-up or a cancellation on some supported version of Python.
+BANNED_IN_LIBRARY = ("Condition", "timeout", "timeout_at", "wait", "wait_for")
+
+# What ``import purgatory_async`` must not bring in.
+HEAVY = (
+    *(
+        "anyio",
+        "structlog",
+        "uvloop",
+        "starlette",
+        "uvicorn",
+        "msgspec",
+        "prometheus_client",
+        "click",
+        "rich",
+    ),
+    *("pytest", "logging.handlers", "logging.config", "multiprocessing", "importlib.metadata", "http.client"),
+    *("purgatory_async.testing", "purgatory_async.service", "purgatory_async.metrics", "purgatory_async.cli"),
+)
+
+SOURCES = read_package()
+
+
+def matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def layer_of(name: str) -> str | None:
+    return next((layer for layer, patterns in LAYERS.items() if matches(name, patterns)), None)
+
+
+def internal_imports(sources: Sources) -> dict[str, dict[str, int]]:
+    """For each module those of the package that it imports, with the line."""
+    edges: dict[str, dict[str, int]] = {name: {} for name in sources}
+    for source in sources.values():
+        for target, line in source.imports():
+            if target.partition(".")[0] == PACKAGE:
+                name = target.removeprefix(PACKAGE).removeprefix(".")
+                # ``from package.module import Name`` means the module; a name that is a module means itself.
+                name = name if name in sources else name.rpartition(".")[0]
+                if name != source.name:
+                    edges[source.name].setdefault(name, line)
+    return edges
+
+
+def modules_without_a_layer(sources: Sources) -> list[str]:
+    return [f"{source.dotted} is in no layer" for source in sources.values() if layer_of(source.name) is None]
+
+
+def imports_that_run_up(sources: Sources) -> list[str]:
+    order = (None, *LAYERS)
+    return [
+        f"{sources[name].dotted}:{line}: {layer_of(name)} imports {layer_of(target)} ({target or PACKAGE})"
+        for name, targets in internal_imports(sources).items()
+        for target, line in targets.items()
+        if order.index(layer_of(target)) > order.index(layer_of(name))
+    ]
+
+
+def import_cycles(sources: Sources) -> list[str]:
+    edges, finished, complaints = internal_imports(sources), set[str](), []
+
+    def visit(name: str, path: tuple[str, ...]) -> None:
+        if name in path:
+            complaints.append(" -> ".join(sources[step].dotted for step in (*path[path.index(name) :], name)))
+        elif name not in finished:
+            for target in edges.get(name, ()):
+                visit(target, (*path, name))
+            finished.add(name)
+
+    for name in edges:
+        visit(name, ())
+    return complaints
+
+
+def forbidden_imports(sources: Sources) -> list[str]:
+    return [
+        f"{source.dotted}:{line}: imports {target}, but {reason}"
+        for source in sources.values()
+        for target, line in source.imports()
+        for modules, layers, exempt, reason in FORBIDDEN
+        if target.partition(".")[0] in modules
+        and layer_of(source.name) in layers
+        and not matches(source.name, exempt)
+    ]
+
+
+def eager_imports(sources: Sources) -> list[str]:
+    return [
+        f"{source.dotted}:{line}: imports {target} when it is imported itself"
+        for source in sources.values()
+        if layer_of(source.name) in LIBRARY
+        for target, line in source.imports(only_at_import_time=True)
+        if target.partition(".")[0] in LAZY
+    ]
+
+
+def banned_calls(sources: Sources) -> list[str]:
+    """Banned names of asyncio, imported by name or reached through the module under any alias."""
+    complaints = []
+    for source in (source for source in sources.values() if layer_of(source.name) in LIBRARY):
+        aliases = {
+            alias.asname or "asyncio"
+            for node in source.nodes()
+            if isinstance(node, ast.Import)
+            for alias in node.names
+            if alias.name.partition(".")[0] == "asyncio"
+        }
+        used = [(target, line) for target, line in source.imports() if target.startswith("asyncio.")]
+        used += [
+            (ast.unparse(node), node.lineno) for node in source.nodes() if isinstance(node, ast.Attribute)
+        ]
+        complaints += [
+            f"{source.dotted}:{line}: uses {name}"
+            for name, line in used
+            if name.partition(".")[0] in {"asyncio", *aliases}
+            and name.rpartition(".")[2] in BANNED_IN_LIBRARY
+        ]
+    return complaints
+
+
+RULES = (
+    modules_without_a_layer,
+    imports_that_run_up,
+    import_cycles,
+    forbidden_imports,
+    eager_imports,
+    banned_calls,
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_package_keeps_the_rule(rule: Callable[[Sources], list[str]]) -> None:
+    assert rule(SOURCES) == []
+
+
+def test_importing_the_library_brings_in_the_standard_library_only() -> None:
+    script = f"import sys; before = {{*sys.modules}}; import {PACKAGE}; print(*{{*sys.modules}} - before)"
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    loaded = set(run.stdout.split())
+    assert PACKAGE in loaded, run.stderr
+    assert sorted(loaded.intersection(HEAVY)) == []
+
+
+PLANTED = (
+    pytest.param(modules_without_a_layer, "_stray", "", id="a module nobody placed"),
+    pytest.param(
+        imports_that_run_up, "timing._wheel", "from .._timer import Timer", id="timing imports the shell"
+    ),
+    pytest.param(
+        imports_that_run_up, "_timer", f"from {PACKAGE} import Purgatory", id="the shell imports the package"
+    ),
+    pytest.param(
+        imports_that_run_up,
+        "events",
+        f"def late():\n    from {PACKAGE}._purgatory import Purgatory",
+        id="an import in a function runs up",
+    ),
+    pytest.param(
+        imports_that_run_up,
+        "_operation",
+        f"if TYPE_CHECKING:\n    import {PACKAGE}._purgatory",
+        id="a typing-only import runs up",
+    ),
+    pytest.param(
+        import_cycles,
+        "timing._entry",
+        "from . import _wheel\nfrom ._queue import TimerQueue",
+        id="a cycle in a layer",
+    ),
+    pytest.param(forbidden_imports, "timing._wheel", "import asyncio", id="a wheel with a loop"),
+    pytest.param(
+        forbidden_imports, "_operation", "from asyncio import Future", id="an operation with a loop"
+    ),
+    pytest.param(forbidden_imports, "_timer", "from time import monotonic", id="a second reader of time"),
+    pytest.param(forbidden_imports, "_purgatory", "import threading", id="a thread outside the portal"),
+    pytest.param(forbidden_imports, "_purgatory", "import uvloop", id="the library needs uvloop"),
+    pytest.param(forbidden_imports, "testing", "import pytest", id="a test double needs pytest"),
+    pytest.param(
+        eager_imports, "_timer", "try:\n    import structlog\nexcept ImportError: pass", id="eager structlog"
+    ),
+    pytest.param(banned_calls, "_purgatory", "from asyncio import wait_for", id="wait_for by name"),
+    pytest.param(
+        banned_calls, "_timer", "import asyncio as aio\naio.timeout(1)", id="timeout through an alias"
+    ),
+    pytest.param(
+        banned_calls, "_wakeups", "import asyncio\nasyncio.tasks.wait([])", id="wait through a submodule"
+    ),
+)
+
+
+@pytest.mark.parametrize(("rule", "module", "text"), PLANTED)
+def test_the_rule_sees_a_planted_fault(rule: Callable[[Sources], list[str]], module: str, text: str) -> None:
+    found = set(rule(with_fault(SOURCES, module, text))) - set(rule(SOURCES))
+    assert found, f"{rule.__name__} does not see {text!r} in {module}"
+
+
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        pytest.param("_timer", "def log():\n    import structlog", id="structlog where it is needed"),
+        pytest.param("_portal", "import threading, concurrent.futures", id="threads in the portal"),
+        pytest.param("testing.plugin", "import pytest", id="pytest in the plugin"),
+        pytest.param("_timer", "event.wait()\nfuture.timeout", id="a method that shares a banned name"),
+    ],
+)
+def test_the_rules_allow_what_they_should(module: str, text: str) -> None:
+    planted = with_fault(SOURCES, module, text)
+    assert [complaint for rule in RULES for complaint in set(rule(planted)) - set(rule(SOURCES))] == []

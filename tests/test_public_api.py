@@ -1,0 +1,234 @@
+"""The public contract, pinned: names, signatures, the error tree, the outcomes, and a docstring on each.
+
+Code outside relies on what stands here. Adding a name below the top level is free; whoever renames or changes
+one edits this file, and sees what that means.
+"""
+
+import importlib
+import inspect
+import pydoc
+from enum import StrEnum
+from typing import get_type_hints
+
+import pytest
+
+import purgatory_async
+
+TOP_LEVEL = {
+    "DelayedOperation",
+    "Observer",
+    "OperationCancelled",
+    "OperationExpired",
+    "Outcome",
+    "Purgatory",
+    "PurgatoryClosed",
+    "PurgatoryError",
+    "PurgatoryFull",
+    "PurgatoryPortal",
+    "Timer",
+    "TimerHandle",
+}
+
+SUBMODULES = {
+    "clock": {"Clock", "MonotonicClock"},
+    "events": {"KeySignalled", "Observer", "Observers", "OperationEnded", "OperationSubmitted"},
+    "timing": {"HashedWheel", "TimerEntry", "TimerQueue", "TimingWheel"},
+    "testing": {"ManualClock", "VirtualTimeLoop", "assert_clean", "cancel_sweep", "settle"},
+}
+
+# What one writes in a call: names, kinds and defaults. ``async`` where the call is awaited.
+SIGNATURES = {
+    "DelayedOperation": "(timeout=None)",
+    "DelayedOperation.try_complete": "()",
+    "DelayedOperation.on_complete": "()",
+    "DelayedOperation.on_expiration": "()",
+    "DelayedOperation.force_complete": "(result=None)",
+    "DelayedOperation.fail": "(exception)",
+    "DelayedOperation.cancel": "()",
+    "Observer.notify": "(event)",
+    "Purgatory": "(name='purgatory', *, timer=None, max_pending=None, observer=None)",
+    "Purgatory.try_complete_else_watch": "(operation, keys)",
+    "Purgatory.check_and_complete": "(key)",
+    "Purgatory.complete_for_key": "(key, result=None)",
+    "Purgatory.fail_for_key": "(key, exception)",
+    "Purgatory.cancel_for_key": "(key)",
+    "Purgatory.wait": "async (*keys, until=None, timeout=None)",
+    "Purgatory.operations": "(key=None)",
+    "Purgatory.drain": "async (timeout=None)",
+    "Purgatory.close": "()",
+    "Purgatory.portal": "()",
+    "PurgatoryPortal.check_and_complete": "(key)",
+    "PurgatoryPortal.complete_for_key": "(key, result=None)",
+    "PurgatoryPortal.fail_for_key": "(key, exception)",
+    "PurgatoryPortal.cancel_for_key": "(key)",
+    "PurgatoryPortal.call": "(fn, *args)",
+    "Timer": "(*, tick=0.001, queue=None, clock=None, max_pending=None)",
+    "Timer.call_later": "(delay, callback, *args)",
+    "Timer.call_at": "(when, callback, *args)",
+    "Timer.sleep": "async (delay)",
+    "Timer.time": "()",
+    "Timer.close": "()",
+    "TimerHandle.cancel": "()",
+    "TimerHandle.reschedule": "(delay)",
+    "clock.Clock.time_ns": "()",
+    "clock.Clock.call_at_ns": "(when_ns, callback)",
+    "clock.MonotonicClock": "()",
+    "clock.MonotonicClock.time_ns": "()",
+    "clock.MonotonicClock.call_at_ns": "(when_ns, callback)",
+    "timing.TimerEntry": "(deadline_tick, payload=None)",
+    "timing.TimingWheel": "(wheel_size=256, start_tick=0)",
+    "timing.HashedWheel": "(wheel_size=512, start_tick=0)",
+    **{
+        f"timing.{queue}.{method}": signature
+        for queue in ("TimerQueue", "TimingWheel", "HashedWheel")
+        for method, signature in {
+            "schedule": "(entry)",
+            "cancel": "(entry)",
+            "advance": "(now_tick, limit=None)",
+            "check_invariants": "()",
+            "__len__": "()",
+        }.items()
+    },
+    "testing.ManualClock": "(start=0.0)",
+    "testing.ManualClock.time": "()",
+    "testing.ManualClock.advance": "(seconds)",
+    "testing.ManualClock.advance_to_next": "()",
+    "testing.VirtualTimeLoop.time": "()",
+    "testing.settle": "async ()",
+    "testing.assert_clean": "(purgatory)",
+    "testing.cancel_sweep": "async (scenario)",
+}
+
+# What one reads; the class must say so itself, as a property, a slot or an annotation.
+READABLE = {
+    "DelayedOperation": ("outcome", "result", "exception", "timeout", "keys"),
+    "Purgatory": ("pending", "watched", "keys", "closed", "name", "timer"),
+    "Timer": ("pending", "next_deadline", "closed"),
+    "TimerHandle": ("when", "fired", "cancelled"),
+    "timing.TimerEntry": ("deadline_tick", "payload", "scheduled"),
+    "timing.TimerQueue": ("next_tick", "now_tick"),
+    "timing.TimingWheel": ("next_tick", "now_tick"),
+    "timing.HashedWheel": ("next_tick", "now_tick"),
+}
+
+ERROR_TREE = {
+    "PurgatoryError": (Exception,),
+    "OperationExpired": ("PurgatoryError", TimeoutError),
+    "OperationCancelled": ("PurgatoryError",),
+    "PurgatoryClosed": ("PurgatoryError",),
+    "PurgatoryFull": ("PurgatoryError",),
+}
+
+OUTCOMES = {
+    "COMPLETED": "completed",
+    "EXPIRED": "expired",
+    "CANCELLED": "cancelled",
+    "FAILED": "failed",
+    "CLOSED": "closed",
+}
+
+EVERY_NAME = sorted(
+    TOP_LEVEL | {f"{module}.{name}" for module, names in SUBMODULES.items() for name in names}
+)
+
+
+def public(path: str) -> object:
+    """The object behind ``Purgatory.wait`` or ``timing.TimingWheel.advance``."""
+    first, *rest = path.split(".")
+    if first in SUBMODULES:
+        found: object = importlib.import_module(f"purgatory_async.{first}")
+    else:
+        found = getattr(purgatory_async, first)
+    for name in rest:
+        found = inspect.getattr_static(found, name) if inspect.isclass(found) else getattr(found, name)
+    return found
+
+
+def as_called(path: str) -> str:
+    """The signature of a public callable without ``self`` and annotations."""
+    found = public(path)
+    bound = isinstance(found, staticmethod) or inspect.isclass(found) or path.rpartition(".")[0] in SUBMODULES
+    function = found.__func__ if isinstance(found, staticmethod | classmethod) else found
+    assert callable(function), path
+    parameters = list(inspect.signature(function).parameters.values())[0 if bound else 1 :]
+    bare = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
+    # The kinds are kept but for "/": a parameter that may also be given by name still takes what it took.
+    bare = [p.replace(kind=p.POSITIONAL_OR_KEYWORD) if p.kind is p.POSITIONAL_ONLY else p for p in bare]
+    rendered = str(inspect.Signature(bare))
+    return f"async {rendered}" if inspect.iscoroutinefunction(function) else rendered
+
+
+def test_the_top_level_has_exactly_its_twelve_names() -> None:
+    assert set(purgatory_async.__all__) == TOP_LEVEL
+    assert len(purgatory_async.__all__) == len(TOP_LEVEL)
+    for name in TOP_LEVEL:
+        assert getattr(purgatory_async, name).__name__ == name
+
+
+@pytest.mark.parametrize(("module", "names"), SUBMODULES.items(), ids=SUBMODULES)
+def test_a_public_submodule_has_its_names(module: str, names: set[str]) -> None:
+    found = importlib.import_module(f"purgatory_async.{module}")
+    assert names <= set(found.__all__)
+    for name in found.__all__:
+        assert hasattr(found, name)
+
+
+@pytest.mark.parametrize(("path", "signature"), SIGNATURES.items(), ids=SIGNATURES)
+def test_a_public_callable_is_called_as_the_contract_says(path: str, signature: str) -> None:
+    assert as_called(path) == signature
+
+
+@pytest.mark.parametrize(("path", "names"), READABLE.items(), ids=READABLE)
+def test_what_the_contract_lets_one_read_is_declared_on_the_class(path: str, names: tuple[str, ...]) -> None:
+    found = public(path)
+    assert isinstance(found, type)
+    declared = set(dir(found)).union(*(vars(base).get("__annotations__", ()) for base in found.__mro__))
+    assert set(names) <= declared
+
+
+def test_a_purgatory_is_an_async_context_manager_and_an_operation_is_awaitable() -> None:
+    assert hasattr(purgatory_async.Purgatory, "__aenter__")
+    assert hasattr(purgatory_async.Purgatory, "__aexit__")
+    assert hasattr(purgatory_async.DelayedOperation, "__await__")
+
+
+@pytest.mark.parametrize(("name", "bases"), ERROR_TREE.items(), ids=ERROR_TREE)
+def test_an_error_stands_at_its_place_in_the_tree(name: str, bases: tuple[str | type, ...]) -> None:
+    expected = tuple(getattr(purgatory_async, base) if isinstance(base, str) else base for base in bases)
+    assert getattr(purgatory_async, name).__bases__ == expected
+
+
+def test_an_outcome_is_its_word() -> None:
+    assert issubclass(purgatory_async.Outcome, StrEnum)
+    assert {outcome.name: outcome.value for outcome in purgatory_async.Outcome} == OUTCOMES
+
+
+@pytest.mark.parametrize("event", ["OperationSubmitted", "KeySignalled", "OperationEnded"])
+def test_an_event_is_a_frozen_slotted_value(event: str) -> None:
+    found = public(f"events.{event}")
+    assert isinstance(found, type)
+    assert found.__dataclass_params__.frozen
+    assert "__slots__" in vars(found)
+    assert get_type_hints(found)
+
+
+@pytest.mark.parametrize("path", EVERY_NAME)
+def test_a_public_name_says_what_it_is_for(path: str) -> None:
+    docstring = inspect.getdoc(public(path)) or ""
+    assert len(docstring.split()) >= 8, docstring
+
+
+@pytest.mark.parametrize("path", [path for path in SIGNATURES if "." in path.removeprefix("timing.")])
+def test_a_public_method_says_what_it_does(path: str) -> None:
+    found = public(path)
+    if path.endswith("__len__"):
+        return
+    docstring = inspect.getdoc(found.__func__ if isinstance(found, staticmethod) else found) or ""
+    assert len(docstring.split()) >= 4, docstring
+
+
+@pytest.mark.parametrize("path", EVERY_NAME)
+def test_help_shows_a_public_name_with_its_docstring(path: str) -> None:
+    found = public(path)
+    text = pydoc.render_doc(found, renderer=pydoc.plaintext)
+    assert (inspect.getdoc(found) or "?").splitlines()[0] in text

@@ -1,0 +1,180 @@
+"""House rules that can be counted: sizes, names, documentation, and error messages that carry a value.
+
+A rule is a function from sources to a list of complaints; the last test plants a fault for each of them.
+"""
+
+import ast
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.source_tree import ROOT, Source, Sources, read_package, with_fault
+
+MAX_FILE_LINES = 400
+MAX_BODY_LINES = 50  # without the docstring
+MIN_TEACHING_SHARE = 0.9
+
+# A module is called by what it holds; these hold whatever is left over.
+GRAVITY_WELLS = ("common", "constants", "helpers", "misc", "models", "types", "utils")
+
+SOURCES = read_package()
+
+
+def long_files(sources: Sources) -> list[str]:
+    counted = {source.dotted: len(source.text.splitlines()) for source in sources.values()}
+    return [f"{name}: {lines} lines" for name, lines in counted.items() if lines > MAX_FILE_LINES]
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    lines = (function.end_lineno or 0) - function.lineno + 1
+    if ast.get_docstring(function) is not None:
+        docstring = function.body[0]
+        lines -= (docstring.end_lineno or 0) - docstring.lineno + 1
+    return lines
+
+
+def long_bodies(sources: Sources) -> list[str]:
+    return [
+        f"{source.dotted}:{function.lineno}: {function.name} has {body_lines(function)} lines"
+        for source in sources.values()
+        for function in source.functions()
+        if body_lines(function) > MAX_BODY_LINES
+    ]
+
+
+def gravity_wells(sources: Sources) -> list[str]:
+    return [
+        source.dotted
+        for source in sources.values()
+        if source.name.rpartition(".")[2].strip("_") in GRAVITY_WELLS
+    ]
+
+
+def undocumented(sources: Sources) -> list[str]:
+    complaints = [
+        f"{source.dotted}: no module docstring"
+        for source in sources.values()
+        if not ast.get_docstring(source.tree)
+    ]
+    return complaints + [
+        f"{source.dotted}:{node.lineno}: {node.name} has no docstring"
+        for source in sources.values()
+        for node in source.nodes()
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        if not node.name.startswith("_") and ast.get_docstring(node) is None
+    ]
+
+
+def interpolates(node: ast.AST) -> bool:
+    """Whether an expression puts a value into a string."""
+    return any(
+        isinstance(part, ast.FormattedValue)
+        or (
+            isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr == "format"
+        )
+        for part in ast.walk(node)
+    )
+
+
+def message_builders(sources: Sources) -> set[str]:
+    """Classes and functions of the package that make a message from what they are given."""
+    names = set()
+    for source in sources.values():
+        for node in source.nodes():
+            if isinstance(node, ast.ClassDef):
+                makers = [part for part in node.body if getattr(part, "name", "") in {"__init__", "__str__"}]
+                names |= {node.name} if any(interpolates(maker) for maker in makers) else set()
+            elif isinstance(node, ast.FunctionDef):
+                answers = [
+                    part.value for part in ast.walk(node) if isinstance(part, ast.Return) and part.value
+                ]
+                names |= {node.name} if any(interpolates(answer) for answer in answers) else set()
+    return names
+
+
+def raised_messages(source: Source) -> Iterator[tuple[ast.Call, int]]:
+    """Every ``raise Error(...)`` with at least one argument."""
+    for node in source.nodes():
+        if (
+            isinstance(node, ast.Raise)
+            and isinstance(node.exc, ast.Call)
+            and (node.exc.args or node.exc.keywords)
+        ):
+            yield node.exc, node.lineno
+
+
+def mute_messages(sources: Sources) -> list[str]:
+    """The raised messages that carry no value, where they are more than one in ten."""
+    builders, mute, total = message_builders(sources), [], 0
+    for source in sources.values():
+        built = {
+            target.id
+            for node in source.nodes()
+            if isinstance(node, ast.Assign) and interpolates(node.value)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+        for error, line in raised_messages(source):
+            total += 1
+            arguments = [*error.args, *(keyword.value for keyword in error.keywords)]
+            name = getattr(error.func, "attr", getattr(error.func, "id", ""))
+            through_builder = name in builders and not all(
+                isinstance(part, ast.Constant) for part in arguments
+            )
+            direct = any(interpolates(part) or getattr(part, "id", None) in built for part in arguments)
+            if not (through_builder or direct):
+                mute.append(f"{source.dotted}:{line}: the message of {name} names no value")
+    return mute if len(mute) > total * (1 - MIN_TEACHING_SHARE) else []
+
+
+RULES = (long_files, long_bodies, gravity_wells, undocumented, mute_messages)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_package_keeps_the_rule(rule: Callable[[Sources], list[str]]) -> None:
+    assert rule(SOURCES) == []
+
+
+@pytest.mark.parametrize("folder", ["tests", "examples", "bench"])
+@pytest.mark.parametrize("rule", [long_files, long_bodies], ids=lambda rule: rule.__name__)
+def test_what_stands_beside_the_package_keeps_the_sizes(
+    rule: Callable[[Sources], list[str]], folder: str
+) -> None:
+    paths = sorted((ROOT / folder).rglob("*.py"))
+    beside = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
+    assert rule({name: Source(name, is_package=False, text=text) for name, text in beside.items()}) == []
+
+
+PLANTED = (
+    pytest.param(long_files, "#\n" * (MAX_FILE_LINES + 1), id="a file too long"),
+    pytest.param(long_bodies, "def f():\n" + "    pass\n" * MAX_BODY_LINES, id="a function too long"),
+    pytest.param(
+        undocumented, "class Public:\n    '''Said.'''\n    def verb(self): pass", id="a silent method"
+    ),
+    pytest.param(mute_messages, "raise ValueError('that is wrong')\n" * 1000, id="errors that name no value"),
+)
+
+
+@pytest.mark.parametrize(("rule", "text"), PLANTED)
+def test_the_rule_sees_a_planted_fault(rule: Callable[[Sources], list[str]], text: str) -> None:
+    assert set(rule(with_fault(SOURCES, "clock", text))) - set(rule(SOURCES))
+
+
+def test_the_rule_sees_a_module_called_after_nothing() -> None:
+    assert gravity_wells(with_fault(SOURCES, "timing._utils", ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "mute"),
+    [
+        pytest.param("raise E('x')", 1, id="constant"),
+        pytest.param("raise E(f'{x}')", 0, id="f-string"),
+        pytest.param("raise E('{}'.format(x))", 0, id="format"),
+        pytest.param("m = f'{x}'\nraise E(m)", 0, id="built before"),
+        pytest.param("m = 'x'\nraise E(m)", 1, id="named but constant"),
+        pytest.param("def say(x): return f'{x}'\nraise say(x)", 0, id="through a builder"),
+        pytest.param("raise E", 0, id="no message to judge"),
+    ],
+)
+def test_what_counts_as_a_message_that_carries_a_value(text: str, mute: int) -> None:
+    assert len(mute_messages({"m": Source("m", is_package=False, text=text)})) == mute

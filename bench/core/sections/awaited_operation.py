@@ -1,0 +1,42 @@
+"""A subclassed operation, awaited, against what one writes by hand."""
+
+from collections.abc import Iterator
+
+from bench.core.task_samples import awaited_operation, bare_future, by_hand
+from bench.core.workload import Workload
+from bench.measure.comparison import compare_added
+from bench.measure.line import Line
+from bench.measure.section import Section, Settings
+
+__all__ = ["SECTION"]
+
+TARGETS = {"asyncio": 1.0, "uvloop": 1.15}
+
+
+def lines(settings: Settings) -> Iterator[Line]:
+    """For each loop and setting of the collector."""
+    workload = Workload.of(settings.operations, settings)
+    for loop in settings.loops:
+        for collector in settings.collectors:
+            yield compare_added(
+                "an awaited operation adds / call_later by hand adds",
+                loop=loop,
+                collector=collector,
+                floor=bare_future(workload),
+                ours=awaited_operation(workload),
+                reference=by_hand(workload),
+                rounds=settings.rounds,
+                target=TARGETS[loop],
+            )
+
+
+SECTION = Section(
+    name="operation",
+    title="What a generic operation adds to a bare future, against call_later by hand",
+    timed=(
+        "As in section wait. Ours: make a DelayedOperation subclass, try_complete_else_watch (its "
+        "try_complete says no), await it; check_and_complete(key) asks again and it forces its completion, "
+        "on_complete is called. By hand: future, call_later, await in try/finally, handle.cancel()."
+    ),
+    lines=lines,
+)

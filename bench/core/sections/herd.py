@@ -1,0 +1,71 @@
+"""Whether the loop stalls when a hundred thousand end at once."""
+
+from collections.abc import Callable, Iterator
+from statistics import median
+
+from bench.core.herd_scenes import DEADLINE_SCENES, EVENT_SCENES, Scene
+from bench.measure.collector import Collector
+from bench.measure.line import Line
+from bench.measure.sampling import Sample, take_turns
+from bench.measure.section import Section, Settings
+from bench.measure.stall import StallWatch
+
+__all__ = ["SECTION"]
+
+EVENT_TARGET_MS = 5.0
+DEADLINE_TARGET_MS = 10.0
+
+
+def lines(settings: Settings) -> Iterator[Line]:
+    """Each scene of ours beside the loop's own, for each loop and setting of the collector."""
+    for loop in settings.loops:
+        for collector in settings.collectors:
+            for scenes, target in ((EVENT_SCENES, EVENT_TARGET_MS), (DEADLINE_SCENES, DEADLINE_TARGET_MS)):
+                yield from _lines_for(settings, loop, collector, scenes, target)
+
+
+def _lines_for(
+    settings: Settings, loop: str, collector: Collector, scenes: dict[str, Scene], target: float
+) -> Iterator[Line]:
+    watches: dict[str, list[StallWatch]] = {name: [] for name in scenes}
+
+    def sample_of(name: str, scene: Callable[[int], object]) -> Sample:
+        async def sample() -> float:
+            watch = StallWatch()
+            await scene(settings.herd, watch)
+            watches[name].append(watch)
+            return watch.longest_ms
+
+        return sample
+
+    samples = {name: sample_of(name, scene) for name, scene in scenes.items()}
+    taken = take_turns(loop, collector, samples, settings.heavy_rounds)
+    *ours, reference = scenes
+    for name in ours:
+        cpu = median(watch.longest_cpu_ms for watch in watches[name][1:])
+        passes = median(watch.passes for watch in watches[name][1:])
+        yield Line(
+            name=f"longest pass, {name} / {reference}",
+            loop=loop,
+            collector=collector,
+            unit="ms",
+            ours=median(taken[name]),
+            reference=median(taken[reference]),
+            # The promise is about the library's passes, not the collector's.
+            target=target if collector is Collector.OFF else None,
+            absolute=True,
+            note=(f"{min(taken[name]):.2f}-{max(taken[name]):.2f}, processor {cpu:.2f}, {passes:.0f} passes"),
+        )
+
+
+SECTION = Section(
+    name="herd",
+    title="A herd does not freeze the loop",
+    timed=(
+        "Wall time of the longest pass of the loop, seen by a task that only yields: after the call that "
+        "ends all waiters has returned, or from just before the common deadline, until the last has been "
+        "served. Median of the rounds (range, the longest by processor time, and the number of passes, in "
+        "brackets)."
+    ),
+    lines=lines,
+)

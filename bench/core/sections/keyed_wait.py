@@ -1,0 +1,45 @@
+"""`Purgatory.wait` against ``asyncio.timeout``."""
+
+from collections.abc import Iterator
+
+from bench.core.task_samples import bare_future, keyed_wait, under_timeout
+from bench.core.workload import Workload
+from bench.measure.comparison import compare_added
+from bench.measure.line import Line
+from bench.measure.section import Section, Settings
+
+__all__ = ["SECTION"]
+
+TARGET = 0.40
+GOAL = 0.20
+
+
+def lines(settings: Settings) -> Iterator[Line]:
+    """For each loop and setting of the collector."""
+    workload = Workload.of(settings.operations, settings)
+    for loop in settings.loops:
+        for collector in settings.collectors:
+            yield compare_added(
+                "a keyed wait adds / asyncio.timeout adds",
+                loop=loop,
+                collector=collector,
+                floor=bare_future(workload),
+                ours=keyed_wait(workload),
+                reference=under_timeout(workload),
+                rounds=settings.rounds,
+                target=TARGET,
+                goal=GOAL,
+            )
+
+
+SECTION = Section(
+    name="wait",
+    title="What a keyed wait adds to a bare future, against what asyncio.timeout adds",
+    timed=(
+        "N new tasks start and wait, are ended in random order, finish, and the loop makes one pass more; "
+        "processor time per task, less that of tasks on a bare future in the same round (the floor: it "
+        "finds the future by index, so that the look-up of the key is ours to pay). Same timeout of 30 s "
+        "for all."
+    ),
+    lines=lines,
+)

@@ -1,0 +1,41 @@
+"""`Timer` against the loops' own timers."""
+
+from collections.abc import Iterator
+
+from bench.core.timer_samples import loop_churn, timer_churn
+from bench.core.workload import SHAPES, Workload
+from bench.measure.comparison import compare
+from bench.measure.line import Line
+from bench.measure.section import Section, Settings
+
+__all__ = ["SECTION"]
+
+TARGETS = {"asyncio": 0.45, "uvloop": 0.75}
+
+
+def lines(settings: Settings) -> Iterator[Line]:
+    """For each loop, shape of timeouts and setting of the collector."""
+    workload = Workload.of(settings.operations, settings)
+    for loop in settings.loops:
+        for shape, words in SHAPES.items():
+            for collector in settings.collectors:
+                yield compare(
+                    f"Timer / loop, call_later + cancel, {words}",
+                    loop=loop,
+                    collector=collector,
+                    ours=timer_churn(workload, shape),
+                    reference=loop_churn(workload, shape),
+                    rounds=settings.rounds,
+                    target=TARGETS[loop],
+                )
+
+
+SECTION = Section(
+    name="timer",
+    title="Timer.call_later + cancel against the loop's own",
+    timed=(
+        "N timers made by call_later(timeout, callback), then all cancelled in random order, then one pass "
+        "of the loop, as in section wheel; handles are made in the clock on both sides."
+    ),
+    lines=lines,
+)

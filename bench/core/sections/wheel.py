@@ -1,0 +1,45 @@
+"""The bare wheel against the loops' own timers."""
+
+from collections.abc import Iterator
+
+from bench.core.timer_samples import loop_churn, wheel_churn
+from bench.core.workload import SHAPES, Workload
+from bench.measure.comparison import compare
+from bench.measure.line import Line
+from bench.measure.section import Section, Settings
+
+__all__ = ["SECTION"]
+
+TARGETS = {"asyncio": 0.25, "uvloop": 0.60}
+
+
+def lines(settings: Settings) -> Iterator[Line]:
+    """For each loop, shape of timeouts and setting of the collector, without and with making the entry."""
+    workload = Workload.of(settings.operations, settings)
+    for loop in settings.loops:
+        for shape, words in SHAPES.items():
+            for collector in settings.collectors:
+                for make_entries in (False, True):
+                    yield compare(
+                        f"{'make entry, ' * make_entries}add + cancel / call_later + cancel, {words}",
+                        loop=loop,
+                        collector=collector,
+                        ours=wheel_churn(workload, shape, make_entries=make_entries),
+                        reference=loop_churn(workload, shape),
+                        rounds=settings.rounds,
+                        target=None if make_entries else TARGETS[loop],
+                    )
+
+
+SECTION = Section(
+    name="wheel",
+    title="The bare timing wheel against the loops' own timers",
+    timed=(
+        "N scheduled, then all cancelled in random order, then one pass of the loop (the loops put off part "
+        "of cancel() to it); processor time of all per timer. Ours: read the clock, round up to a tick of 1 "
+        "ms, schedule(entry); cancel(entry). Reference: call_later(); cancel(). What waits is made "
+        "beforehand (our entry, a callback), what holds it is not (the loop's handle); with 'make entry' "
+        "ours makes a TimerEntry in the clock."
+    ),
+    lines=lines,
+)

@@ -1,0 +1,1 @@
+"""Other designs, kept only to be measured beside the library's own."""

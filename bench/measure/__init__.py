@@ -1,0 +1,1 @@
+"""What every benchmark here shares: the machine, the collector, the samples, the lines it prints."""

@@ -1,0 +1,61 @@
+"""``python -m bench.core`` runs, prints every section, and refuses what it does not know."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.core.__main__ import main
+from bench.core.sections import SECTIONS
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.mark.slow
+def test_quick_exits_0_and_prints_and_writes_every_section(tmp_path):
+    written = tmp_path / "figures.json"
+    finished = subprocess.run(
+        [sys.executable, "-m", "bench.core", "--quick", "--json", str(written)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert [name for name in SECTIONS if f"\n== {name}: " not in finished.stdout] == []
+    assert " targets met, " in finished.stdout
+    document = json.loads(written.read_text(encoding="utf-8"))
+    assert {line["section"] for line in document["lines"]} == set(SECTIONS)
+    assert {line["verdict"] for line in document["lines"]} <= {"met", "MISSED", "shown"}
+
+
+def test_only_runs_the_section_asked_for_on_the_loop_asked_for(capsys):
+    assert main(["--quick", "--repeats", "1", "--only", "wheel", "--loops", "asyncio"]) == 0
+    printed = capsys.readouterr().out
+    assert "\n== wheel: " in printed
+    assert "\n== kafka: " not in printed
+    assert "uvloop call_later" not in printed
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--only", "speed"], "'speed'"),
+        (["--loops", "asyncio,trio"], "'trio'"),
+        (["--repeats", "0"], "'0'"),
+        (["--repeats", "many"], "'many'"),
+    ],
+    ids=["section", "loop", "no-repeats", "no-number"],
+)
+def test_a_bad_option_is_refused_by_its_value(arguments, complaint, capsys):
+    with pytest.raises(SystemExit) as refused:
+        main(arguments)
+    assert refused.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_every_section_says_what_is_timed():
+    assert [section.name for section in SECTIONS.values() if len(section.timed) < 80] == []

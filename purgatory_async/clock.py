@@ -100,19 +100,20 @@ class MonotonicClock:
 class TickScale:
     """Nanoseconds of one clock to the ticks of one timer.
 
-    Tick 0 is the last whole multiple of the tick at or before ``now_ns``, so equal ticks of different timers
-    fall on the same instants, and tick numbers stay small.
+    Tick ``now_tick`` is the last whole multiple of the tick at or before ``now_ns``: ticks of different timers
+    fall on the same instants, and their numbers stay small.
 
     Args:
         tick_ns: Length of a tick in nanoseconds.
         now_ns: The present, in nanoseconds.
+        now_tick: The number of the tick at or before the present.
     """
 
     __slots__ = ("origin_ns", "tick_ns")
 
-    def __init__(self, tick_ns: int, now_ns: int) -> None:
+    def __init__(self, tick_ns: int, now_ns: int, now_tick: int = 0) -> None:
         self.tick_ns = tick_ns
-        self.origin_ns = now_ns - now_ns % tick_ns
+        self.origin_ns = now_ns - now_ns % tick_ns - now_tick * tick_ns
 
     def deadline_tick(self, deadline_ns: int) -> int:
         """The first tick at or after ``deadline_ns``: a timer that fires on it is never early."""

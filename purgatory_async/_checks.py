@@ -1,0 +1,43 @@
+"""Checks of arguments that several classes share: one wording each."""
+
+__all__ = ["check_callback", "check_exception", "check_max_pending"]
+
+_CO_COROUTINE = 0x80  # inspect.CO_COROUTINE, without the import
+
+
+def check_max_pending(max_pending: int | None) -> None:
+    """Refuse a limit that is none.
+
+    Raises:
+        TypeError: It is neither ``None`` nor an integer.
+        ValueError: It is below 1.
+    """
+    if max_pending is None:
+        return
+    if isinstance(max_pending, bool) or not isinstance(max_pending, int):
+        raise TypeError(f"max_pending must be None or an integer, got {type(max_pending).__name__}")
+    if max_pending < 1:
+        raise ValueError(f"max_pending must be at least 1, or None for no limit, got {max_pending}")
+
+
+def check_callback(name: str, callback: object) -> None:
+    """Refuse what cannot be called, and a coroutine function, which would never be awaited.
+
+    Raises:
+        TypeError: It is one of these.
+    """
+    if not callable(callback):
+        raise TypeError(f"{name} must be callable, got {callback!r}")
+    code = getattr(getattr(callback, "__func__", callback), "__code__", None)
+    if code is not None and code.co_flags & _CO_COROUTINE:
+        raise TypeError(f"{name} must be a plain function, not async, got {callback!r}; let it start a task")
+
+
+def check_exception(exception: object) -> None:
+    """Refuse what cannot be raised.
+
+    Raises:
+        TypeError: It is not an exception instance.
+    """
+    if not isinstance(exception, BaseException):
+        raise TypeError(f"exception must be an exception instance, got {exception!r}")

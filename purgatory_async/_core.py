@@ -1,0 +1,359 @@
+"""The synchronous half of a purgatory: who waits on which key, and the one way an operation ends.
+
+No loop, no clock, no future is named here. The shell (`Purgatory`) supplies what touches them: where the caller
+runs, how a waiter is woken, how a deadline is taken back. Everything decided here is decided before any of the
+user's hooks runs: a verb walks a snapshot of the key's operations, moves states, and only then lets the hooks go.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from operator import methodcaller
+from typing import Any, cast
+
+from purgatory_async._checks import check_exception
+from purgatory_async._errors import PurgatoryClosed, PurgatoryError, PurgatoryFull
+from purgatory_async._hooks import HookQueue
+from purgatory_async._narrator import Narrator
+from purgatory_async._operation import Admission, DelayedOperation, Outcome, Waiter, queue_hooks
+from purgatory_async._watchers import KeySet, WatchTable
+
+__all__ = ["PurgatoryCore"]
+
+_COMPLETED = Outcome.COMPLETED
+
+
+class PurgatoryCore(WatchTable):
+    """Watch table plus life cycle; subclassed by `Purgatory`, which owns loop and timer.
+
+    Args:
+        name: For messages.
+        max_pending: How many operations may be pending; None for any number.
+        narrator: Tells the observer; None if there is none.
+    """
+
+    __slots__ = (
+        "_admission",
+        "_checking",
+        "_emptied",
+        "_hooks",
+        "_narrator",
+        "_owner",
+        "_refusal",
+        "_running_loop",
+        "_unschedule",
+        "_wake",
+        "max_pending",
+        "name",
+    )
+
+    # Supplied by the shell before the first operation is watched.
+    _hooks: HookQueue
+    _admission: Admission
+    _wake: Callable[[Any], None]  # takes what an operation has in `_waiters`
+    _unschedule: Callable[[DelayedOperation[Any]], bool]
+    _running_loop: Callable[[], object]
+    _owner: object  # what `_running_loop` answers on the right loop
+
+    def __init__(self, name: str, max_pending: int | None, narrator: Narrator | None) -> None:
+        super().__init__()
+        self.name = name
+        self.max_pending = max_pending
+        self._narrator = narrator
+        self._checking = False  # inside some try_complete
+        self._refusal: str | None = None  # why nothing new is taken: "closed" or "draining"
+        self._emptied: Callable[[], None] | None = None  # called when the last operation has ended
+
+    # What the shell must add.
+
+    def _arrive(self, *, watching: bool) -> None:
+        """See that the caller may be here: right loop, right thread, not inside a check."""
+        raise NotImplementedError
+
+    def _start_deadline(self, operation: DelayedOperation[Any]) -> None:
+        """Hand the operation's deadline, if it has one, to the timer."""
+        raise NotImplementedError
+
+    def new_waiter(self) -> Waiter:
+        """A future of the owning loop."""
+        raise NotImplementedError
+
+    # The verbs.
+
+    def try_complete_else_watch(self, operation: DelayedOperation[Any], keys: Iterable[Hashable]) -> bool:
+        """Complete an operation now if its condition holds; else watch its keys until it ends.
+
+        One check, however many keys: nothing can slip in between the check and the watching on one loop. A
+        thread changes the condition first and signals through the portal after.
+
+        Args:
+            operation: A new one; each can be watched once.
+            keys: One or more hashables; repeated ones count once. Its timeout starts now.
+
+        Returns:
+            True only if this call completed it. After False it is pending, or it ended otherwise in its check.
+
+        Raises:
+            ValueError: There are no keys.
+            TypeError: ``keys`` is a ``str`` or ``bytes`` (did you mean a list of one?), is not iterable, or a
+                key is not hashable.
+            PurgatoryError: The operation is pending or has ended; the call comes from inside a `try_complete`
+                of this purgatory, from another loop, or without a running one.
+            PurgatoryClosed: The purgatory is closed or draining.
+            PurgatoryFull: ``max_pending`` operations are pending.
+
+        After an error nothing is registered. What `try_complete` raises comes out too. O(keys).
+        """
+        if self._checking or self._running_loop() is not self._owner:
+            self._arrive(watching=True)
+        keys = distinct_keys(keys)
+        try:
+            new = operation._state is None
+        except AttributeError:
+            raise not_an_operation(operation) from None
+        if not new:
+            raise PurgatoryError(f"{operation!r} can be watched only once; make a new operation")
+        if self._refusal is not None:
+            raise self._refuse()
+        if self._ends_in_check(operation, keys):
+            return operation._state is _COMPLETED
+        if self.max_pending is not None:
+            self._check_room()
+        self._watch(operation, keys)
+        return False
+
+    def check_and_complete(self, key: Hashable) -> int:
+        """Ask every operation that watches ``key`` whether it is time now, oldest first.
+
+        Those that are watched by hooks meanwhile are not part of this walk. An operation whose `try_complete`
+        raises ends as failed; the others are checked all the same.
+
+        Returns:
+            How many completed in their check; 0 for an unknown key.
+
+        Raises:
+            PurgatoryError: Called from inside a `try_complete` of this purgatory, or from another loop.
+
+        O(operations on the key).
+        """
+        if self._checking or self._running_loop() is not self._owner:
+            self._arrive(watching=False)
+        found = self._watchers.get(key)
+        completed = 0
+        if found is not None:
+            completed = self._walk(list(found) if type(found) is dict else (found,))  # type: ignore[arg-type]
+        if self._narrator is not None:
+            self._narrator.signalled(key, completed)
+        return completed
+
+    def complete_for_key(self, key: Hashable, result: object = None) -> int:
+        """Complete every operation that watches ``key``, without asking its condition.
+
+        Args:
+            key: The key. They leave all their other keys too.
+            result: Becomes the result of each; None leaves what an operation has.
+
+        Returns:
+            How many it completed; 0 for an unknown key.
+
+        Raises:
+            PurgatoryError: As `check_and_complete`.
+
+        O(operations on the key).
+        """
+        return len(self._end_all(key, methodcaller("force_complete", result)))
+
+    def fail_for_key(self, key: Hashable, exception: BaseException) -> int:
+        """End every operation that watches ``key`` as failed; whoever awaits one gets the exception.
+
+        Returns:
+            How many it ended.
+
+        Raises:
+            TypeError: ``exception`` is not an exception instance.
+            PurgatoryError: As `check_and_complete`.
+        """
+        check_exception(exception)
+        return len(self._end_all(key, methodcaller("fail", exception)))
+
+    def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
+        """End every operation that watches ``key`` as cancelled; they leave all their other keys too.
+
+        Returns:
+            Those it ended, oldest first.
+
+        Raises:
+            PurgatoryError: As `check_and_complete`.
+        """
+        return self._end_all(key, methodcaller("cancel"))
+
+    def operations(self, key: Hashable | None = None) -> Iterator[DelayedOperation[Any]]:
+        """The pending operations, or those that watch ``key``, oldest first: a snapshot of this moment. O(n)."""
+        watchers = self._arrived() if key is None else self._watchers_of(key)
+        return iter([cast("DelayedOperation[Any]", watcher) for watcher in watchers])
+
+    # The one way to the end.
+
+    def end(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
+        """Move a pending operation to its end: out of the timer and every list, then wakeups and hooks."""
+        operation._state = outcome
+        if operation._next is not None:
+            self._unschedule(operation)
+        keys = operation._keys
+        if type(keys) is not KeySet and self._watchers[keys] is operation:
+            # The sole watcher of its only key: `_remove`, written out, a fifth of the whole otherwise
+            # (python -m bench.core --only operations).
+            del self._watchers[keys]
+            operation._keys = None
+            older = operation._older
+            newer = operation._newer
+            older._newer = newer
+            newer._older = older
+            operation._older = operation._newer = None  # type: ignore[assignment]  # as in _remove
+        else:
+            self._remove(operation)
+        waiters = operation._waiters
+        if waiters is not None:
+            operation._waiters = None
+            self._wake(waiters)
+        hooks = self._hooks
+        if operation._has_hooks:
+            queue_hooks(hooks, operation, outcome)
+        if self._narrator is not None:
+            self._narrator.ended(operation, outcome)
+        if self._emptied is not None and not self._watchers:
+            self._emptied()
+        if hooks.queue and not hooks.held:
+            hooks.run()
+
+    # The walks. While one is on, hooks are held.
+
+    def _walk(self, operations: Iterable[DelayedOperation[Any]]) -> int:
+        """Check operations; returns how many completed in their check."""
+        completed = 0
+        hooks = self._hooks
+        hooks.held += 1
+        self._checking = True
+        try:
+            for operation in operations:
+                if operation._state is not self:
+                    continue  # ended by the check of one before it
+                try:
+                    operation.try_complete()
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException as exception:  # noqa: BLE001 - it ends the operation, not the walk
+                    self._failed_check(operation, exception)
+                state: object = operation._state
+                if state is not self and state is _COMPLETED:
+                    completed += 1
+        finally:
+            self._checking = False
+            hooks.let_go()
+        return completed
+
+    def _failed_check(self, operation: DelayedOperation[Any], exception: BaseException) -> None:
+        if not operation.fail(exception):
+            # It had ended before it raised; the exception has nowhere else to go.
+            self._hooks.on_error(f"try_complete of {operation!r} raised", exception, operation)
+
+    def _end_all(
+        self, key: Hashable, ends: Callable[[DelayedOperation[Any]], bool]
+    ) -> list[DelayedOperation[Any]]:
+        """Apply a verb to every operation on a key; returns those that it ended."""
+        if self._checking or self._running_loop() is not self._owner:
+            self._arrive(watching=False)
+        ended: list[DelayedOperation[Any]] = []
+        watchers = self._watchers_of(key)
+        if watchers:
+            self._hooks.held += 1
+            try:
+                for watcher in cast("list[DelayedOperation[Any]]", watchers):
+                    if ends(watcher):
+                        ended.append(watcher)
+            finally:
+                self._hooks.let_go()
+        if self._narrator is not None:
+            self._narrator.signalled(key, len(ended))
+        return ended
+
+    def _end_everything(self) -> list[DelayedOperation[Any]]:
+        """End all pending operations as closed; returns them, oldest first."""
+        pending = list(self.operations())
+        self._hooks.held += 1
+        try:
+            for operation in pending:
+                self.end(operation, Outcome.CLOSED)
+        finally:
+            self._hooks.let_go()
+        return pending
+
+    def _ends_in_check(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> bool:
+        """Make the first check; whether the operation ended in it. Its hooks have run then."""
+        hooks = self._hooks
+        admission = operation._state = self._admission
+        hooks.held += 1
+        self._checking = True
+        try:
+            operation.try_complete()
+        finally:
+            self._checking = False
+            if operation._state is admission:
+                operation._state = None
+            elif self._narrator is not None:
+                self._narrator.submitted(operation, keys)
+                self._narrator.ended(operation, cast("Outcome", operation._state))
+            hooks.let_go()
+        return cast("object", operation._state) is not None
+
+    # Watching.
+
+    def _refuse(self) -> PurgatoryClosed:
+        return PurgatoryClosed(f"purgatory {self.name!r} is {self._refusal} and takes nothing new")
+
+    def _check_room(self) -> None:
+        if self.max_pending is not None and self.pending >= self.max_pending:
+            raise PurgatoryFull(
+                f"purgatory {self.name!r} is full: {self.pending} operations are pending, max_pending is "
+                f"{self.max_pending}; try again when some have ended"
+            )
+
+    def _watch(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
+        """Register a new operation under every key and start its deadline, or leave nothing behind."""
+        self._add(operation, keys)
+        operation._state = self
+        if operation.timeout is not None:
+            try:
+                self._start_deadline(operation)
+            except BaseException:
+                self._remove(operation)
+                operation._state = None
+                raise
+        if self._narrator is not None:
+            self._narrator.submitted(operation, keys)
+
+    def check_invariants(self) -> None:
+        """Assert that lists, counts and states agree. O(watched), for tests."""
+        super().check_invariants()
+        for operation in self.operations():
+            assert operation._state is self, f"{operation!r} is listed in {self.name!r} but is elsewhere"
+
+
+def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """The keys as a tuple, in order, without duplicates.
+
+    Raises:
+        ValueError: There are none.
+        TypeError: It is a string, not iterable, or a key is not hashable.
+    """
+    if isinstance(keys, str | bytes):
+        raise TypeError(f"keys must be an iterable of watch keys, got {keys!r}; did you mean [{keys!r}]?")
+    distinct = tuple(dict.fromkeys(keys))
+    if not distinct:
+        raise ValueError(f"an operation must watch at least one key, got {keys!r}")
+    return distinct
+
+
+def not_an_operation(operation: object) -> TypeError:
+    """The error for watching something else, or an operation that was not initialised."""
+    if isinstance(operation, DelayedOperation):
+        return TypeError(f"{type(operation).__name__}.__init__ must call super().__init__(timeout)")
+    return TypeError(f"operation must be a DelayedOperation, got {operation!r}")

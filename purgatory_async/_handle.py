@@ -1,0 +1,134 @@
+"""The handle of one callback on a `Timer`: it is the wheel's entry itself, so there is nothing to look up."""
+
+from asyncio import AbstractEventLoop, Future
+from collections.abc import Callable
+from contextvars import Context, copy_context
+from typing import Any, Protocol
+
+from purgatory_async._checks import check_callback
+from purgatory_async._report import report
+from purgatory_async.timing._entry import TimerNode
+
+__all__ = ["Sleeper", "TimerHandle"]
+
+
+class Home(Protocol):
+    """What a handle needs of its timer."""
+
+    _loop: AbstractEventLoop | None
+
+    def _withdraw(self, entry: TimerNode) -> bool: ...
+    def _restart(self, handle: "TimerHandle", delay: float) -> None: ...
+
+
+class TimerHandle(TimerNode):
+    """One pending callback; made by `Timer.call_later` and `Timer.call_at`, not by you."""
+
+    __slots__ = ("__weakref__", "_args", "_callback", "_context", "_home", "_when", "fired")
+
+    _home: Home | None  # None once fired or cancelled
+    _callback: Callable[..., object] | None
+    _args: tuple[Any, ...] | None
+    _context: Context | None
+    _when: float  # an int is nanoseconds, a float seconds
+
+    fired: bool
+    """Whether it has been called; True already inside its own callback."""
+
+    def __init__(self, home: Home, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+        check_callback("callback", callback)
+        self._home = home
+        self._callback = callback
+        self._args = args
+        self._context = copy_context()
+        self._next = None  # type: ignore[assignment]  # in no bucket
+        self.fired = False
+
+    def __repr__(self) -> str:
+        state = (
+            "fired" if self.fired else "cancelled" if self._home is None else f"callback={self._callback!r}"
+        )
+        return f"<TimerHandle when={self.when} {state}>"
+
+    @property
+    def when(self) -> float:
+        """The time it was asked for, in seconds on the timer's clock, not rounded to a tick."""
+        return self._when / 1e9 if type(self._when) is int else self._when
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether it was cancelled before it fired, by `cancel` or by closing the timer."""
+        return self._home is None and not self.fired
+
+    def cancel(self) -> bool:
+        """Call it off; callback and arguments are dropped at once. O(1).
+
+        Returns:
+            True if it was still waiting; False if it had fired or been cancelled.
+        """
+        home = self._home
+        if home is None:
+            return False
+        self._clear()
+        home._withdraw(self)
+        return True
+
+    def reschedule(self, delay: float) -> bool:
+        """Let it fire ``delay`` seconds from now instead. O(1).
+
+        Args:
+            delay: Seconds, as for `Timer.call_later`.
+
+        Returns:
+            True if it was still waiting; False, and nothing happens, once it has fired (also inside its own
+            callback) or been cancelled.
+
+        Raises:
+            TypeError, ValueError: ``delay`` is not a delay; it stays as it was.
+        """
+        if self._home is None:
+            return False
+        self._home._restart(self, delay)
+        return True
+
+    # For the timer.
+
+    @property
+    def _waiting(self) -> bool:
+        return self._home is not None and self._next is None
+
+    def _expire(self) -> None:
+        home, callback, args, context = self._home, self._callback, self._args, self._context
+        assert home is not None
+        assert callback is not None
+        assert args is not None
+        assert context is not None
+        self.fired = True
+        self._clear()
+        try:
+            context.run(callback, *args)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as exception:  # noqa: BLE001 - the pass goes on, whatever it was
+            report(home._loop, f"timer callback {callback!r} raised", exception, self)
+
+    def _lost_timer(self) -> None:
+        self._clear()
+
+    def _clear(self) -> None:
+        self._home = self._callback = self._args = self._context = None
+
+
+class Sleeper(TimerHandle):
+    """A task asleep on the timer; its callback wakes it, and so does closing the timer."""
+
+    __slots__ = ("_future", "_wake")
+
+    def __init__(self, home: Home, future: Future[None], wake: Callable[[Future[None]], None]) -> None:
+        super().__init__(home, wake, (future,))
+        self._future = future
+        self._wake = wake
+
+    def _lost_timer(self) -> None:
+        super()._lost_timer()
+        self._wake(self._future)

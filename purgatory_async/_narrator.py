@@ -1,0 +1,77 @@
+"""Turns what happens in a purgatory into events for its observer; without an observer none of this exists."""
+
+from collections.abc import Callable, Hashable
+from math import inf
+from typing import Any
+
+from purgatory_async._operation import DelayedOperation, Outcome
+from purgatory_async.clock import seconds_to_ns
+from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
+
+__all__ = ["Narrator"]
+
+
+class Narrator:
+    """Remembers of each pending operation what its end must tell, and tells.
+
+    Args:
+        observer: Who is told.
+    """
+
+    __slots__ = ("_observer", "_on_error", "_pending", "_submitted", "_time_ns")
+
+    def __init__(self, observer: Observer) -> None:
+        if not callable(getattr(observer, "notify", None)):
+            raise TypeError(f"observer must have a method notify(event), got {observer!r}")
+        self._observer = observer
+        self._submitted = 0
+        self._pending: dict[DelayedOperation[Any], OperationSubmitted] = {}
+
+    def bind(
+        self, time_ns: Callable[[], int], on_error: Callable[[str, BaseException, object], None]
+    ) -> None:
+        """Give it the purgatory's clock, and where an observer's exception goes."""
+        self._time_ns = time_ns
+        self._on_error = on_error
+
+    def submitted(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
+        """An operation was watched, or completed in its first check."""
+        timeout = operation.timeout
+        self._submitted += 1
+        event = OperationSubmitted(
+            operation=operation,
+            operation_id=self._submitted,
+            keys=keys,
+            timeout_ns=None if timeout is None or timeout == inf else seconds_to_ns(max(timeout, 0)),
+            at_ns=self._time_ns(),
+        )
+        self._pending[operation] = event
+        self._tell(event)
+
+    def ended(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
+        """An operation that was submitted has ended."""
+        submitted = self._pending.pop(operation)
+        timeout_ns = submitted.timeout_ns
+        self._tell(
+            OperationEnded(
+                operation=operation,
+                operation_id=submitted.operation_id,
+                keys=submitted.keys,
+                outcome=outcome,
+                submitted_ns=submitted.at_ns,
+                deadline_ns=None if timeout_ns is None else submitted.at_ns + timeout_ns,
+                at_ns=self._time_ns(),
+            )
+        )
+
+    def signalled(self, key: Hashable, completed: int) -> None:
+        """A verb for a key has done its work."""
+        self._tell(KeySignalled(key=key, completed=completed, at_ns=self._time_ns()))
+
+    def _tell(self, event: Event) -> None:
+        try:
+            self._observer.notify(event)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as exception:  # noqa: BLE001 - an observer must do no harm
+            self._on_error(f"observer {self._observer!r} raised at {event!r}", exception, self._observer)

@@ -1,0 +1,321 @@
+"""The delayed operation: something that waits, and ends exactly once.
+
+                         try_complete_else_watch
+        new ──────────────────────────────────────────▶ pending
+         │                                                 │
+         │ force_complete, fail, cancel                    │ the same; its deadline; close
+         ▼                                                 ▼
+        ended: completed · expired · cancelled · failed · closed
+
+One slot, ``_state``, says where an operation is: ``None`` is new, an `Outcome` is ended, and anything else is the
+place that holds it while it is pending. It moves once, synchronously, before a hook runs or a waiter wakes.
+Futures only carry wakeups. They are never asked how it ended: a future cancelled in the same loop pass forgets
+the result that it was just given.
+"""
+
+from collections.abc import Generator
+from enum import StrEnum
+from inspect import iscoroutinefunction
+from types import TracebackType
+from typing import Any, Generic, Protocol, TypeVar
+
+from purgatory_async._checks import check_exception
+from purgatory_async._errors import PurgatoryError
+from purgatory_async._hooks import HookQueue, hooks_of_thread
+from purgatory_async._watchers import KeySet, Watcher
+from purgatory_async.clock import check_timeout
+
+__all__ = ["Admission", "DelayedOperation", "Outcome", "Place", "Waiter"]
+
+T = TypeVar("T")
+
+
+class Outcome(StrEnum):
+    """How an operation ended."""
+
+    COMPLETED = "completed"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    CLOSED = "closed"
+
+
+class Waiter(Protocol):
+    """A future of one waiting task; it is woken, and carries nothing."""
+
+    def cancelled(self) -> bool:
+        """Whether the waiting task was cancelled."""
+
+    def __await__(self) -> Generator[Any, None, None]:
+        """Suspend the task."""
+
+
+class Place(Protocol):
+    """Where an operation is while it is pending."""
+
+    def end(self, operation: "DelayedOperation[Any]", outcome: Outcome) -> None:
+        """Move the operation to its end: out of every list and the timer, then hooks and wakeups."""
+
+    def new_waiter(self) -> Waiter:
+        """A future of the loop that owns the place."""
+
+
+class DelayedOperation(Watcher, Generic[T]):
+    """Something that waits for its condition or its deadline, whichever is first, and ends exactly once.
+
+    Subclass it and override `try_complete` (is it time?) and, if you like, `on_complete` and `on_expiration`;
+    give it to `Purgatory.try_complete_else_watch` with its keys; await it, or don't. ``__slots__ = ()`` in the
+    subclass (or slots of its own) saves 100 bytes and some time an operation.
+
+    Args:
+        timeout: Seconds from the moment it is watched. ``None`` and ``inf``: no deadline. Zero and less: it
+            expires on the next loop turn if its condition does not hold at once.
+
+    Raises:
+        TypeError: ``timeout`` is neither ``None`` nor a number.
+        ValueError: ``timeout`` is NaN, ``-inf``, or above 100 years.
+
+    Kafka's delayed fetch, an answer as soon as there are enough bytes, or what there is when the time is up:
+
+    >>> class DelayedFetch(DelayedOperation[bytes]):
+    ...     def __init__(self, log, min_bytes, timeout):
+    ...         super().__init__(timeout)
+    ...         self.log, self.min_bytes = log, min_bytes
+    ...     def try_complete(self):
+    ...         return len(self.log) >= self.min_bytes and self.force_complete()
+    ...     def on_complete(self):
+    ...         self.result = bytes(self.log)
+    >>> fetch = DelayedFetch(bytearray(b"abc"), min_bytes=2, timeout=0.5)
+    >>> fetch.try_complete(), fetch.outcome, fetch.result
+    (True, <Outcome.COMPLETED: 'completed'>, b'abc')
+    """
+
+    # In all 128 bytes. While it is pending: 8 pointers for wheel, watch lists, place and waiters.
+    __slots__ = ("__weakref__", "_failure", "_state", "_waiters", "result", "timeout")
+
+    timeout: float | None
+    result: T | None
+    _state: Place | Outcome | None
+    _waiters: Waiter | dict[Waiter, None] | None
+    _failure: tuple[BaseException, TracebackType | None]  # only when FAILED
+
+    # False in the library's own waits, which override no hook and are made by the hundred thousand.
+    _has_hooks = True
+
+    def __init__(self, timeout: float | None = None) -> None:
+        check_timeout(timeout)
+        self.timeout = timeout
+        self.result = None
+        self._state = None
+        self._waiters = None
+        self._next = None  # type: ignore[assignment]  # in no bucket
+
+    def __init_subclass__(cls, **kwargs: object) -> None:
+        super().__init_subclass__(**kwargs)
+        for name in ("try_complete", "on_complete", "on_expiration"):
+            if iscoroutinefunction(cls.__dict__.get(name)):
+                raise TypeError(
+                    f"{cls.__name__}.{name} must be a plain function, not async: it runs between two steps of "
+                    "the purgatory; start a task in on_complete if there is more to do"
+                )
+
+    def __repr__(self) -> str:
+        state = self.outcome or ("pending" if self._state else "new")
+        keys = f" on {', '.join(map(repr, self.keys))}" if self.keys else ""
+        return f"<{type(self).__name__} {state}{keys} timeout={self.timeout}>"
+
+    # To override.
+
+    def try_complete(self) -> bool:
+        """Complete the operation if its condition holds: call `force_complete` and return what it returned.
+
+        Called once before watching, and again whenever one of the keys is checked. Watching and the verbs for
+        keys of the same purgatory are not allowed in here; reading it is.
+
+        Returns:
+            Whether this call completed it. The default returns False: only somebody else can end it.
+        """
+        return False
+
+    def on_complete(self) -> None:
+        """Called once when it completed or expired; may set `result`, as an expired fetch's partial answer."""
+
+    def on_expiration(self) -> None:
+        """Called once after `on_complete`, only when it expired."""
+
+    # To call.
+
+    def force_complete(self, result: T | None = None) -> bool:
+        """End it as completed.
+
+        Args:
+            result: Becomes `result`; None leaves what `try_complete` may have put there.
+
+        Returns:
+            True for exactly one caller; False if it had ended already, and nothing changes.
+        """
+        if type(self._state) is Outcome:
+            return False
+        if result is not None:
+            self.result = result
+        self._end(Outcome.COMPLETED)
+        return True
+
+    def fail(self, exception: BaseException) -> bool:
+        """End it as failed; whoever awaits it gets the exception. Hooks do not run.
+
+        Returns:
+            Whether this call ended it.
+
+        Raises:
+            TypeError: ``exception`` is not an exception instance.
+        """
+        check_exception(exception)
+        if type(self._state) is Outcome:
+            return False
+        self._failure = (exception, exception.__traceback__)
+        self._end(Outcome.FAILED)
+        return True
+
+    def cancel(self) -> bool:
+        """End it as cancelled; hooks do not run. Returns whether this call ended it."""
+        if type(self._state) is Outcome:
+            return False
+        self._end(Outcome.CANCELLED)
+        return True
+
+    # To read.
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """How it ended; None while it has not."""
+        state = self._state
+        return state if type(state) is Outcome else None
+
+    @property
+    def exception(self) -> BaseException | None:
+        """What it failed with; None unless the outcome is FAILED."""
+        return self._failure[0] if self._state is Outcome.FAILED else None
+
+    @property
+    def keys(self) -> tuple[Any, ...]:
+        """What it watches, in order, without duplicates; empty before and after."""
+        state = self._state
+        if state is None or type(state) is Outcome or type(state) is Admission:
+            return ()
+        keys = self._keys
+        return tuple(keys) if type(keys) is KeySet else (keys,)
+
+    def __await__(self) -> Generator[Any, None, Outcome]:
+        """Wait until it has ended. Any number of tasks may; cancelling one only ends that task's waiting.
+
+        Returns:
+            The outcome.
+
+        Raises:
+            PurgatoryError: It was never watched and has not ended, so nothing would ever wake the task.
+            BaseException: What it failed with, if it failed.
+        """
+        state = self._state
+        if state is None:
+            raise PurgatoryError(f"{self!r} was never watched; awaiting it would hang: watch it first")
+        if type(state) is not Outcome:
+            waiter = self._add_waiter(state)  # type: ignore[arg-type]  # neither None nor an Outcome: its place
+            try:
+                yield from waiter.__await__()
+            except BaseException:
+                self._drop_waiter(waiter)
+                raise
+        if self._state is Outcome.FAILED:
+            self._raise_failure()
+        return self._state  # type: ignore[return-value]  # woken only after it has ended
+
+    # Inside the library.
+
+    def _end(self, outcome: Outcome) -> None:
+        """The one move from new or pending to ended. The caller has seen that it has not ended."""
+        state = self._state
+        if state is None:
+            hooks = hooks_of_thread()
+            Admission(hooks).end(self, outcome)
+            if not hooks.held:
+                hooks.run()
+        else:
+            state.end(self, outcome)  # type: ignore[union-attr]  # not an Outcome, says the caller
+
+    def _expire(self) -> None:
+        """Its deadline has come; called by the timer, also when it ended a moment before."""
+        if type(self._state) is not Outcome:
+            self._end(Outcome.EXPIRED)
+
+    def _lost_timer(self) -> None:
+        """Its timer closes under it: without a deadline to come it must not wait for ever."""
+        if type(self._state) is not Outcome:
+            self._end(Outcome.CLOSED)
+
+    @property
+    def _waiting(self) -> bool:
+        """Whether the timer, having handed it out, still has to expire it."""
+        return self._next is None and type(self._state) is not Outcome
+
+    def _add_waiter(self, place: Place) -> Waiter:
+        waiter = place.new_waiter()
+        waiters = self._waiters
+        if waiters is None:
+            self._waiters = waiter
+        elif type(waiters) is dict:
+            waiters[waiter] = None
+        else:
+            self._waiters = {waiters: None, waiter: None}  # type: ignore[dict-item]  # not a dict: a sole waiter
+        return waiter
+
+    def _drop_waiter(self, waiter: Waiter) -> None:
+        """Forget a waiter that gave up; after the end its future is the waker's, which skips it."""
+        waiters = self._waiters
+        if waiters is waiter:
+            self._waiters = None
+        elif type(waiters) is dict:
+            waiters.pop(waiter, None)
+
+    def _raise_failure(self) -> None:
+        """Raise what it failed with, with the traceback that it came with.
+
+        Many waiters may raise one exception: each starts from the original traceback, or the chain would grow
+        with each of them, and keep all their frames alive.
+        """
+        exception, traceback = self._failure
+        try:
+            raise exception.with_traceback(traceback)
+        finally:
+            del exception, traceback, self  # the frame is in the traceback: no cycle through it
+
+
+class Admission:
+    """Where an operation is during its first check: not in any list, but no longer free to go elsewhere.
+
+    Args:
+        hooks: Takes the hooks of an operation that ends here; whoever made the call runs them.
+    """
+
+    __slots__ = ("_hooks",)
+
+    def __init__(self, hooks: HookQueue) -> None:
+        self._hooks = hooks
+
+    def end(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
+        """Move the operation to its end; there is nothing it would have to leave."""
+        operation._state = outcome
+        queue_hooks(self._hooks, operation, outcome)
+
+    def new_waiter(self) -> Waiter:
+        """Nobody can wait here: the first check does not suspend."""
+        raise PurgatoryError(f"an operation cannot be awaited inside its own first check ({self!r})")
+
+
+def queue_hooks(hooks: HookQueue, operation: DelayedOperation[Any], outcome: Outcome) -> None:
+    """Append the hooks that go with an outcome."""
+    if outcome is Outcome.COMPLETED:
+        hooks.queue.append(operation.on_complete)
+    elif outcome is Outcome.EXPIRED:
+        hooks.queue.append(operation.on_complete)
+        hooks.queue.append(operation.on_expiration)

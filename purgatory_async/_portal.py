@@ -1,0 +1,111 @@
+"""The purgatory's verbs for other threads."""
+
+import asyncio
+import concurrent.futures
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+
+from purgatory_async._operation import DelayedOperation
+
+__all__ = ["PurgatoryPortal"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Verbs(Protocol):
+    """What the portal calls on the loop: a purgatory's four verbs for keys."""
+
+    name: str
+
+    def check_and_complete(self, key: Hashable) -> int: ...
+    def complete_for_key(self, key: Hashable, result: object = None) -> int: ...
+    def fail_for_key(self, key: Hashable, exception: BaseException) -> int: ...
+    def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]: ...
+
+
+class PurgatoryPortal:
+    """Signals a purgatory from any thread; made by `Purgatory.portal`.
+
+    The four verbs are fire-and-forget: they hand the call to the purgatory's loop, in order for each thread, and
+    return at once. Change the condition first and signal after, and no waiter can miss it.
+
+    Args:
+        purgatory: Whose verbs.
+        loop: The loop that owns it.
+    """
+
+    __slots__ = ("__weakref__", "_loop", "_purgatory")
+
+    def __init__(self, purgatory: Verbs, loop: asyncio.AbstractEventLoop) -> None:
+        self._purgatory = purgatory
+        self._loop = loop
+
+    def __repr__(self) -> str:
+        return f"<PurgatoryPortal of {self._purgatory.name!r}>"
+
+    def check_and_complete(self, key: Hashable) -> bool:
+        """Have `Purgatory.check_and_complete` called; False if the loop has closed and nothing will happen."""
+        return self._hand_over(self._purgatory.check_and_complete, key)
+
+    def complete_for_key(self, key: Hashable, result: object = None) -> bool:
+        """Have `Purgatory.complete_for_key` called; False if the loop has closed and nothing will happen."""
+        return self._hand_over(self._purgatory.complete_for_key, key, result)
+
+    def fail_for_key(self, key: Hashable, exception: BaseException) -> bool:
+        """Have `Purgatory.fail_for_key` called; False if the loop has closed and nothing will happen."""
+        return self._hand_over(self._purgatory.fail_for_key, key, exception)
+
+    def cancel_for_key(self, key: Hashable) -> bool:
+        """Have `Purgatory.cancel_for_key` called; False if the loop has closed and nothing will happen."""
+        return self._hand_over(self._purgatory.cancel_for_key, key)
+
+    def call(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
+        """Run ``fn(*args)`` on the loop.
+
+        Returns:
+            A future with what it returned or raised. It ends cancelled if the loop has closed, or closes before
+            it came to the call. Do not ask for its result on the loop's own thread: that would wait for itself.
+        """
+        call = _Call(lambda: fn(*args, **kwargs))
+        future = call.future
+        self._hand_over(call)
+        return future
+
+    def _hand_over(self, callback: Callable[..., object], *args: object) -> bool:
+        try:
+            self._loop.call_soon_threadsafe(callback, *args)
+        except RuntimeError:  # the loop has closed; asking it before would be a race
+            return False
+        return True
+
+
+class _Call(Generic[T]):
+    """A call on its way to the loop.
+
+    Only the loop holds it. A loop that closes drops what it had queued, and there is no event for that; so
+    when it is dropped without having run, its finalizer cancels the future, and no thread waits for ever.
+    """
+
+    __slots__ = ("_fn", "future")
+
+    def __init__(self, fn: Callable[[], T]) -> None:
+        self._fn = fn
+        self.future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def __call__(self) -> None:
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            result = self._fn()
+        except (KeyboardInterrupt, SystemExit) as interrupt:
+            self.future.set_exception(interrupt)
+            raise
+        except BaseException as exception:  # noqa: BLE001 - it belongs to whoever waits for the future
+            self.future.set_exception(exception)
+        else:
+            self.future.set_result(result)
+
+    def __del__(self) -> None:
+        if self.future.cancel():
+            self.future.set_running_or_notify_cancel()

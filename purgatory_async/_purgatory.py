@@ -1,0 +1,332 @@
+"""The purgatory: where delayed operations wait, on one event loop.
+
+What waits and how it ends is decided in `PurgatoryCore`. This adds the loop: who owns the purgatory, the timer that
+expires, `wait` for a coroutine, `drain` and `close` for an orderly end.
+"""
+
+import asyncio
+import os
+import warnings
+import weakref
+from collections.abc import Callable, Hashable
+from math import inf
+from threading import get_ident
+from types import TracebackType
+from typing import Any, Final, Self, TypeVar, cast, overload
+
+from purgatory_async._checks import check_callback, check_max_pending
+from purgatory_async._core import PurgatoryCore, distinct_keys
+from purgatory_async._dispatch import dispatcher_of
+from purgatory_async._errors import OperationCancelled, OperationExpired, PurgatoryClosed, PurgatoryError
+from purgatory_async._hooks import hooks_of_thread
+from purgatory_async._narrator import Narrator
+from purgatory_async._operation import Admission, DelayedOperation, Outcome, Waiter
+from purgatory_async._portal import PurgatoryPortal
+from purgatory_async._timer import Timer
+from purgatory_async._wait import ConditionWait, KeyedWait
+from purgatory_async.clock import MAX_TIMEOUT, check_timeout
+from purgatory_async.events import Observer
+
+__all__ = ["Purgatory"]
+
+T = TypeVar("T")
+
+
+class _Nowhere:
+    """An owner that no loop is: of a purgatory that was never used, or whose process forked."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+_NOT_YET: Final = _Nowhere("no loop yet")
+_BEFORE_FORK: Final = _Nowhere("a loop of the process this one was forked from")
+
+
+class Purgatory(PurgatoryCore):
+    """Keeps operations waiting until their condition holds or their time is up, exactly once.
+
+    It belongs to the event loop that runs when something is first watched. Everything but the portal is for
+    that loop's thread. As an asynchronous context manager it closes itself.
+
+    Args:
+        name: For messages, metrics and journals.
+        timer: May be shared with others; if not given, it makes its own and closes it.
+        max_pending: How many operations may be pending; None for any number.
+        observer: Is told what happens, see `purgatory_async.events`.
+
+    Raises:
+        TypeError, ValueError: An argument is out of its bounds.
+
+    >>> import asyncio
+    >>> async def main():
+    ...     async with Purgatory() as purgatory:
+    ...         asyncio.get_running_loop().call_later(0.01, purgatory.complete_for_key, "order:42", "shipped")
+    ...         return await purgatory.wait("order:42", timeout=5)
+    >>> asyncio.run(main())
+    'shipped'
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_drains",
+        "_loop",
+        "_new_future",
+        "_owns_timer",
+        "_thread",
+        "closed",
+        "timer",
+    )
+
+    closed: bool
+    """Whether `close` was called."""
+    timer: Timer
+    """The timer that expires its operations."""
+
+    def __init__(
+        self,
+        name: str = "purgatory",
+        *,
+        timer: Timer | None = None,
+        max_pending: int | None = None,
+        observer: Observer | None = None,
+    ) -> None:
+        check_max_pending(max_pending)
+        if timer is not None and not isinstance(timer, Timer):
+            raise TypeError(f"timer must be a Timer, got {timer!r}")
+        super().__init__(name, max_pending, None if observer is None else Narrator(observer))
+        self._owns_timer = timer is None
+        self.timer = Timer() if timer is None else timer
+        self.closed = False
+        self._running_loop = asyncio._get_running_loop
+        self._owner = _NOT_YET
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = 0
+        self._drains: list[asyncio.Future[None]] = []
+        _living.add(self)
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else self._refusal or "open"
+        return f"<Purgatory {self.name!r} {state} pending={self.pending} watched={self.watched} keys={self.keys}>"
+
+    # Waiting.
+
+    @overload
+    async def wait(self, *keys: Hashable, until: None = None, timeout: float | None = None) -> Any: ...
+    @overload
+    async def wait(self, *keys: Hashable, until: Callable[[], T], timeout: float | None = None) -> T: ...
+    async def wait(
+        self, *keys: Hashable, until: Callable[[], Any] | None = None, timeout: float | None = None
+    ) -> Any:
+        """Wait for one of the keys.
+
+        Args:
+            *keys: One or more hashables.
+            until: Ends the wait with its first truthy return value; asked now, and again whenever one of the
+                keys is checked. Without it the wait ends with the result given to `complete_for_key`.
+            timeout: Seconds, as for any operation.
+
+        Returns:
+            What ``until`` returned, or what `complete_for_key` was given.
+
+        Raises:
+            OperationExpired: The time was up.
+            OperationCancelled: `cancel_for_key` ended it.
+            PurgatoryClosed: The purgatory is closed or draining, or was closed meanwhile.
+            PurgatoryFull: ``max_pending`` operations are pending.
+            BaseException: What ``until`` raised, or what was given to `fail_for_key`.
+            ValueError, TypeError, PurgatoryError: As `try_complete_else_watch`.
+
+        When the waiting task is cancelled, the wait is out of the timer and every list at once, and nobody
+        else is disturbed. O(keys).
+        """
+        if self._checking or self._running_loop() is not self._owner:
+            self._arrive(watching=True)
+        if len(keys) != 1:
+            keys = distinct_keys(keys)
+        if self._refusal is not None:
+            raise self._refuse()
+        if until is None:
+            operation: KeyedWait[Any] = KeyedWait(timeout)
+        else:
+            check_callback("until", until)
+            operation = ConditionWait(until, timeout)
+            hash(keys[0])  # an unhashable key is the caller's error, whatever the condition says
+            if self._ends_in_check(operation, keys):
+                return operation.answer(keys)
+        if self.max_pending is not None:
+            self._check_room()
+        future = operation._waiters = self._new_future()
+        self._watch(operation, keys)
+        try:
+            await future
+        except BaseException:
+            operation.cancel()
+            raise
+        return operation.answer(keys)
+
+    def new_waiter(self) -> Waiter:
+        """A future of the owning loop, for a task that awaits an operation."""
+        self._arrive(watching=True)
+        return cast("Waiter", self._new_future())
+
+    # The end.
+
+    async def drain(self, timeout: float | None = None) -> bool:
+        """Take nothing new from now on, and wait until nothing is pending.
+
+        Watching raises `PurgatoryClosed` from the call on, also after this timed out or was cancelled.
+
+        Args:
+            timeout: Seconds on the purgatory's clock, as for any operation.
+
+        Returns:
+            True when nothing is pending, False if the time was up before.
+
+        Raises:
+            TypeError, ValueError: ``timeout`` is not one; the purgatory goes on as before.
+        """
+        check_timeout(timeout)
+        self._arrive(watching=True)
+        self._refusal = self._refusal or "draining"
+        if not self.pending:
+            return True
+        drained = self._new_future()
+        self._drains.append(drained)
+        self._emptied = self._wake_drains
+        handle = None
+        try:
+            if timeout is not None:
+                handle = self.timer._call_unlimited(timeout, self._wake, drained)
+            await drained
+        finally:
+            if handle is not None:
+                handle.cancel()
+            self._drains.remove(drained)
+        return not self.pending
+
+    def close(self) -> list[DelayedOperation[Any]]:
+        """End all pending operations as closed, and take nothing new; waits raise `PurgatoryClosed`.
+
+        The timer is closed too if the purgatory made it. Closing again does nothing.
+
+        Returns:
+            The operations that it ended, oldest first.
+
+        Raises:
+            PurgatoryError: Called from another loop.
+        """
+        if self.closed:
+            return []
+        if self._owner is not _NOT_YET:
+            self._arrive(watching=False)
+        self.closed = True
+        self._refusal = "closed"
+        ended = self._end_everything() if self.pending else []
+        if self._owns_timer:
+            self.timer.close()
+        return ended
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if self.pending:
+            warnings.warn(
+                f"{self!r} was dropped with operations pending; close it", ResourceWarning, stacklevel=1
+            )
+
+    def portal(self) -> PurgatoryPortal:
+        """The same verbs for other threads. Call this on the loop; hand the portal to the threads.
+
+        Raises:
+            PurgatoryError: No loop is running, or not the one that owns the purgatory.
+        """
+        self._arrive(watching=True)
+        if self._loop is None:
+            raise PurgatoryError(f"{self!r} has no event loop to hand calls to; call portal() on the loop")
+        return PurgatoryPortal(self, self._loop)
+
+    # Where the caller is.
+
+    def _arrive(self, *, watching: bool) -> None:
+        if self._checking:
+            raise PurgatoryError(
+                f"{self!r} is in the middle of a try_complete, which may only read it; watch and signal from "
+                "on_complete instead"
+            )
+        running = asyncio._get_running_loop()
+        if self._owner is _BEFORE_FORK:
+            raise PurgatoryError(f"{self!r} belongs to {self._owner!r}; make a new one in this process")
+        if self._loop is None:
+            # Also after use without a loop, on a clock that needs none: the first loop to come owns it.
+            if watching and self._owner is not running:
+                self._bind(running)
+        elif running is None:
+            self._arrive_without_loop(watching=watching)
+        elif running is not self._owner:
+            raise PurgatoryError(f"{self!r} belongs to {self._owner!r}, but was used from {running!r}")
+
+    def _arrive_without_loop(self, *, watching: bool) -> None:
+        """Between two runs of its loop, or from a thread that should have used the portal."""
+        assert self._loop is not None
+        if self._loop.get_debug() and get_ident() != self._thread:
+            raise PurgatoryError(
+                f"{self!r} was used from thread {get_ident()}, but its loop belongs to thread {self._thread}; "
+                "use portal()"
+            )
+        if watching and not self.timer._exact:
+            raise PurgatoryError(f"{self!r} needs a running event loop; call it from a coroutine or callback")
+
+    def _bind(self, running: asyncio.AbstractEventLoop | None) -> None:
+        """Become the purgatory of this loop, or of none if the timer needs none."""
+        self.timer._adopt(running)
+        if running is None:
+            self._hooks = hooks_of_thread()
+        else:
+            dispatcher = dispatcher_of(running)
+            self._hooks = dispatcher.hooks
+            self._wake = dispatcher.wake
+            self._new_future = running.create_future
+        self._admission = Admission(self._hooks)
+        self._unschedule = self.timer._canceller()
+        if self._narrator is not None:
+            self._narrator.bind(self.timer._time_ns, self._hooks.on_error)
+        self._owner = self._loop = running
+        self._thread = get_ident()
+
+    def _start_deadline(self, operation: DelayedOperation[Any]) -> None:
+        timeout = operation.timeout
+        timer = self.timer
+        if type(timeout) is float and 0.0 < timeout <= MAX_TIMEOUT and timer._open:
+            timer._start(operation, int(timeout * 1e9 + 0.5))
+        elif timeout is not None and timeout != inf:
+            timer._begin(operation, timer._admit("timeout", timeout))
+
+    def _wake_drains(self) -> None:
+        for drained in self._drains:
+            self._wake(drained)
+
+
+_living: Final[weakref.WeakSet[Purgatory]] = weakref.WeakSet()
+
+
+def _forget_loops() -> None:
+    """In a forked child, asyncio would take calls on the parent's loop in silence."""
+    for purgatory in _living:
+        purgatory._owner = _BEFORE_FORK
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_loops)

@@ -1,0 +1,84 @@
+"""The operations behind `Purgatory.wait`: one waiter each, no hooks."""
+
+from asyncio import Future
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+from purgatory_async._errors import OperationCancelled, OperationExpired, PurgatoryClosed
+from purgatory_async._operation import DelayedOperation, Outcome
+
+__all__ = ["ConditionWait", "KeyedWait"]
+
+T = TypeVar("T")
+
+
+class KeyedWait(DelayedOperation[T]):
+    """A wait that ends with the result given to `complete_for_key`.
+
+    It belongs to one task. When that task is cancelled, its future is cancelled at once, but the task runs, and
+    takes the wait out, only a loop pass later. Whoever comes in between finds a wait that is over: it ends as
+    cancelled, and what was brought goes to the next.
+    """
+
+    __slots__ = ()
+
+    _has_hooks = False
+
+    def force_complete(self, result: T | None = None) -> bool:
+        """End it as completed, unless its task was cancelled a moment ago."""
+        return not self._abandoned() and super().force_complete(result)
+
+    def fail(self, exception: BaseException) -> bool:
+        """End it as failed, unless its task was cancelled a moment ago."""
+        return not self._abandoned() and super().fail(exception)
+
+    def _expire(self) -> None:
+        if not self._abandoned():
+            super()._expire()
+
+    def _abandoned(self) -> bool:
+        waiter = cast("Future[None] | None", self._waiters)
+        if waiter is None or not waiter.cancelled():
+            return False
+        self.cancel()
+        return True
+
+    def answer(self, keys: tuple[object, ...]) -> T:
+        """What the ended wait returns to its task.
+
+        Raises:
+            OperationExpired, OperationCancelled, PurgatoryClosed: As it ended.
+            BaseException: What it failed with.
+        """
+        outcome = self._state
+        if outcome is Outcome.COMPLETED:
+            return cast("T", self.result)
+        names = ", ".join(map(repr, keys))
+        if outcome is Outcome.EXPIRED:
+            raise OperationExpired(f"nothing completed the wait on {names} within {self.timeout} s")
+        if outcome is Outcome.CANCELLED:
+            raise OperationCancelled(f"the wait on {names} was cancelled for its key")
+        if outcome is Outcome.CLOSED:
+            raise PurgatoryClosed(f"the purgatory was closed under the wait on {names}")
+        self._raise_failure()
+        raise AssertionError(f"{self!r} has not ended")
+
+
+class ConditionWait(KeyedWait[T]):
+    """A wait that ends with the first truthy value of a callable.
+
+    Args:
+        until: Called without arguments, once before watching and whenever one of the keys is checked.
+        timeout: As for any operation.
+    """
+
+    __slots__ = ("_until",)
+
+    def __init__(self, until: Callable[[], T], timeout: float | None) -> None:
+        super().__init__(timeout)
+        self._until = until
+
+    def try_complete(self) -> bool:
+        """Ask the condition; a truthy answer is the result."""
+        value = self._until()
+        return bool(value) and self.force_complete(value)

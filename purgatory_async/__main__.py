@@ -13,7 +13,7 @@ def main() -> None:
     """
     # Inside: the library installs without the service's packages, and a traceback is no way to say so.
     try:
-        from purgatory_async.cli.commands import run
+        from purgatory_async.cli.commands import run  # noqa: PLC0415 - see above
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] == "purgatory_async":
             raise

@@ -1,0 +1,1 @@
+"""The command line: ``purgatory``, or ``python -m purgatory_async``."""

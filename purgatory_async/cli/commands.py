@@ -1,0 +1,125 @@
+"""The commands and their options; what they do is in files of their own."""
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Final, TypeVar
+
+import click
+
+from purgatory_async.cli.demo import run_demo
+from purgatory_async.cli.detach import detach
+from purgatory_async.service.server import StartRefused, listen, serve
+from purgatory_async.service.settings import Settings, SettingsError, read_file, resolve
+
+REFUSED: Final = 2
+INTERRUPTED: Final = 130
+DETACHED_SECONDS: Final = 3600.0  # nothing that was left in the background runs forever
+
+C = TypeVar("C", bound=Callable[..., None])
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command.
+
+    Args:
+        arguments: without the program's name.
+
+    Returns:
+        The exit code: 0 done, 2 refused with one sentence on standard error, 130 interrupted.
+    """
+    try:
+        purgatory.main(list(arguments), prog_name="purgatory", standalone_mode=False)
+    except click.Abort:
+        return INTERRUPTED
+    except (click.ClickException, SettingsError, StartRefused) as error:
+        click.echo(f"purgatory: {_one_sentence(error)}", err=True)
+        return REFUSED
+    return 0
+
+
+def _one_sentence(error: Exception) -> str:
+    if not isinstance(error, click.ClickException):
+        return str(error)
+    sentence = " ".join(error.format_message().split()).removesuffix(".")
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return sentence if context is None else f"{sentence}; see {context.command_path} --help"
+
+
+def setting_options(command: C) -> C:
+    """Give a command a flag for every setting; a flag that is not given says nothing."""
+    for known in reversed(fields(Settings)):
+        flag = "--" + known.name.replace("_", "-")
+        explanation = known.metadata["help"]
+        if isinstance(known.default, bool):
+            option = click.option(flag, is_flag=True, default=None, help=explanation)
+        else:
+            option = click.option(flag, metavar="VALUE", help=f"{explanation}  [default: {known.default}]")
+        command = option(command)
+    return command
+
+
+@click.group(invoke_without_command=True)
+@click.pass_context
+def purgatory(context: click.Context) -> None:
+    r"""Hold operations until a condition on their keys holds or their time is up, exactly once.
+
+    \b
+    Example:
+      purgatory serve --port 8765
+      curl 'http://127.0.0.1:8765/v1/wait?key=order:42&wait=30s'
+    """
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+@purgatory.command("serve")
+@click.option(
+    "--config", type=click.Path(path_type=Path), help="TOML file with settings, such as max_wait = '30s'."
+)
+@setting_options
+def serve_command(config: Path | None, **flags: object) -> None:
+    r"""Serve until SIGTERM or SIGINT, then answer every held request and exit.
+
+    Settings come from the file, then from PURGATORY_MAX_WAIT-like variables, then from flags; the later wins.
+
+    \b
+    Example:
+      purgatory serve --port 0 --max-wait 25s
+    """
+    settings = resolve(
+        file={} if config is None else read_file(config),
+        environment=os.environ,
+        flags={name: value for name, value in flags.items() if value is not None},
+    )
+    serve(settings, lambda address: click.echo(f"purgatory serves at {address}"))
+
+
+@purgatory.command("demo")
+@click.option("--port", default="0", metavar="VALUE", help="Port to listen on.  [default: 0, a free one]")
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this long.")
+@click.option(
+    "--rate",
+    type=click.FloatRange(min=0, min_open=True, max=2000),
+    default=60.0,
+    show_default=True,
+    help="New clients per second.",
+)
+@click.option(
+    "--detach", "detached", is_flag=True, help="Leave it running in the background, for an hour at most."
+)
+def demo_command(port: str, seconds: float | None, rate: float, detached: bool) -> None:
+    r"""Run the service under a realistic load over real sockets, and show its figures.
+
+    \b
+    Example:
+      purgatory demo --seconds 20
+      purgatory demo --detach
+    """
+    settings = resolve(file={}, environment={}, flags={"port": port})
+    if detached:
+        seconds = DETACHED_SECONDS if seconds is None else seconds
+        detach(["demo", "--port", port, "--rate", f"{rate:g}", "--seconds", f"{seconds:g}"], seconds)
+    else:
+        run_demo(settings, listen(settings), rate, seconds)

@@ -1,0 +1,83 @@
+"""``purgatory demo``: the service on a free port and a load against it, in one process, for anybody to look at."""
+
+import logging
+import random
+import socket
+from functools import partial
+from typing import Final
+
+import anyio
+import click
+from anyio.abc import TaskGroup
+from rich.console import Console
+from rich.live import Live
+
+from purgatory_async import Timer
+from purgatory_async.cli.connection import Pool
+from purgatory_async.cli.figures import Figures
+from purgatory_async.cli.load import Load
+from purgatory_async.service.logs import stderr_log
+from purgatory_async.service.server import Server, run_on_uvloop
+from purgatory_async.service.settings import Settings
+
+ANNOUNCEMENT: Final = "purgatory demo answers at "
+FRAME_SECONDS: Final = 1.0
+
+
+def how_to_look(address: str) -> str:
+    """Say what to try while a demo runs, as lines for a shell."""
+    return (
+        f"  look:  curl '{address}/v1/operations?limit=3'\n"
+        f"         curl '{address}/v1/wait?key=topic:0&wait=5s'\n"
+        f"         curl {address}/metrics"
+    )
+
+
+def run_demo(settings: Settings, sock: socket.socket, rate: float, seconds: float | None) -> None:
+    """Serve and drive load until a signal or the time is up.
+
+    Args:
+        settings: of the service.
+        sock: from `listen`.
+        rate: new clients per second.
+        seconds: how long; None until a signal.
+    """
+    run_on_uvloop(_Demo(settings, sock, rate, seconds).run)
+
+
+class _Demo:
+    def __init__(self, settings: Settings, sock: socket.socket, rate: float, seconds: float | None) -> None:
+        self._server = Server(settings, sock, stderr_log(level=logging.WARNING))
+        self._pool = Pool(*sock.getsockname()[:2])
+        self._load = Load(self._pool, rate, random.Random())  # noqa: S311 - arrivals, not secrets
+        self._seconds = seconds
+        # Not the service's: that one closes with it, while the load still runs.
+        self._timer = Timer()
+
+    async def run(self) -> None:
+        async with anyio.create_task_group() as tasks:
+            await self._server.run(partial(self._begin, tasks))
+            tasks.cancel_scope.cancel()
+        self._pool.close()
+
+    def _begin(self, tasks: TaskGroup, address: str) -> None:
+        click.echo(f"{ANNOUNCEMENT}{address}\n{how_to_look(address)}")
+        tasks.start_soon(self._load.run)
+        tasks.start_soon(self._show, address)
+        if self._seconds is not None:
+            tasks.start_soon(self._stop_after, self._seconds)
+
+    async def _stop_after(self, seconds: float) -> None:
+        await self._timer.sleep(seconds)
+        await self._server.stop()
+
+    async def _show(self, address: str) -> None:
+        figures, console = Figures(self._server.app.service, self._load), Console()
+        if console.is_terminal:
+            with Live(console=console, auto_refresh=False) as live:
+                while True:
+                    await self._timer.sleep(FRAME_SECONDS)
+                    live.update(figures.picture(figures.take(), address), refresh=True)
+        while True:
+            await self._timer.sleep(FRAME_SECONDS)
+            click.echo(figures.take().line())

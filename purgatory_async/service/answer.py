@@ -1,0 +1,60 @@
+"""What goes back to the client: status, headers and a JSON body, in two ASGI messages."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+from starlette.types import Send
+
+JSON: Final = "application/json"
+PROBLEM_JSON: Final = "application/problem+json"
+
+# An answer is about this moment: nothing in between may keep it, and no browser may guess at its type.
+_ALWAYS: Final = (("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One whole answer.
+
+    Attributes:
+        status: the HTTP status.
+        body: its bytes; empty for 204 and 304.
+        media_type: of the body.
+        headers: beyond those of every answer; never made of what a client sent.
+    """
+
+    status: int
+    body: bytes = b""
+    media_type: str = JSON
+    headers: tuple[tuple[str, str], ...] = ()
+
+    async def send_to(self, send: Send) -> None:
+        """Write the answer out.
+
+        Args:
+            send: the request's.
+        """
+        headers = [
+            (name.lower().encode(), value.encode("latin-1")) for name, value in (*_ALWAYS, *self.headers)
+        ]
+        if self.body:
+            headers.append((b"content-type", self.media_type.encode()))
+        if self.status not in {204, 304}:
+            headers.append((b"content-length", str(len(self.body)).encode()))
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": self.body})
+
+
+def answer(status: int, message: object, *headers: tuple[str, str]) -> Answer:
+    """Encode a message as an answer.
+
+    Args:
+        status: the HTTP status.
+        message: a struct of `messages`.
+        headers: beyond those of every answer.
+
+    Returns:
+        The answer, of type ``application/json``.
+    """
+    return Answer(status, msgspec.json.encode(message), headers=headers)

@@ -1,0 +1,131 @@
+"""The ASGI application: finds the endpoint, turns problems into answers, and never lets an exception out.
+
+It stands alone under any ASGI server, and mounts inside somebody else's application: it needs no lifespan.
+"""
+
+import datetime as dt
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from purgatory_async import Timer
+from purgatory_async.service import problems
+from purgatory_async.service.answer import PROBLEM_JSON, Answer
+from purgatory_async.service.endpoints import health, keys, operations, wait
+from purgatory_async.service.holds import ClientGone
+from purgatory_async.service.logs import Log, stderr_log
+from purgatory_async.service.request import Request
+from purgatory_async.service.routing import Routes, raw_path
+from purgatory_async.service.service import Service, utc_now
+from purgatory_async.service.settings import Settings
+
+Endpoint = Callable[[Service, Request], Awaitable[Answer]]
+
+ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
+    "/v1/operations": {"GET": operations.list_pending, "POST": operations.submit},
+    "/v1/operations/{id}": {"GET": operations.status, "DELETE": operations.cancel},
+    "/v1/operations/{id}/complete": {"POST": operations.complete},
+    "/v1/keys/{key}": {"GET": keys.read},
+    "/v1/keys/{key}/signal": {"POST": keys.signal},
+    "/v1/wait": {"GET": wait.wait_once},
+    "/healthz": {"GET": health.alive, "HEAD": health.alive},
+    "/readyz": {"GET": health.ready, "HEAD": health.ready},
+    "/metrics": {"GET": health.metrics},
+}
+
+
+class Application:
+    """The service as an ASGI 3 application.
+
+    Args:
+        service: what it serves.
+        log: for what the client must not see.
+    """
+
+    def __init__(self, service: Service, log: Log) -> None:
+        self.service: Final = service
+        self._log = log
+        self._routes: Routes[Endpoint] = Routes(ROUTES)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection scope.
+
+        Args:
+            scope: ASGI's; ``http`` is served, ``lifespan`` kept, ``websocket`` refused.
+            receive: ASGI's.
+            send: ASGI's.
+        """
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
+        else:
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            reply = await self._answer(scope, receive)
+        except ClientGone:
+            return
+        except problems.Problem as problem:
+            reply = self._refusal(problem)
+        except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is logged, and named to nobody
+            self._log.error("request failed", method=scope["method"], path=scope["path"], exc_info=error)
+            reply = self._refusal(problems.internal())
+        try:
+            await reply.send_to(send)
+        except OSError:
+            return  # ASGI's way to say that the client left meanwhile
+
+    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+        path = raw_path(scope)
+        route = self._routes.match(path)
+        if route is None:
+            raise problems.not_found(path.decode("ascii", "backslashreplace"))
+        endpoints, parameters = route
+        endpoint = endpoints.get(scope["method"])
+        if endpoint is None:
+            raise problems.method_not_allowed(scope["method"], tuple(endpoints))
+        return await endpoint(self.service, Request(scope, receive, parameters))
+
+    def _refusal(self, problem: problems.Problem) -> Answer:
+        headers = problem.headers
+        if problem.kind in problems.RETRIED:
+            headers = (*headers, ("Retry-After", str(self.service.retry_after())))
+        if problem.kind is problems.Kind.DRAINING:
+            headers = (*headers, ("Connection", "close"))
+        return Answer(problem.kind.status, msgspec.json.encode(problem.document), PROBLEM_JSON, headers)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                self.service.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+
+def create_app(
+    settings: Settings | None = None,
+    *,
+    timer: Timer | None = None,
+    wall_clock: Callable[[], dt.datetime] = utc_now,
+    log: Log | None = None,
+) -> Application:
+    """Make the service as an ASGI application.
+
+    Args:
+        settings: the limits; None for the defaults.
+        timer: for every wait; None makes one on the running loop's clock.
+        wall_clock: the time that operations show.
+        log: where faults of the service go; None for standard error.
+
+    Returns:
+        The application; its ``service`` is what it serves.
+    """
+    service = Service(settings or Settings(), timer=timer, wall_clock=wall_clock)
+    return Application(service, log or stderr_log())

@@ -1,0 +1,65 @@
+"""The grammar of durations on the wire: in queries, headers, bodies and settings, one and the same.
+
+A duration is ``[0-9]{1,9}(ms|s|m)?`` in ASCII; bare digits are seconds. Nothing else is one: ``int()`` would
+take ``1_000``, full-width digits and a trailing newline, and one service that reads a bare number as
+nanoseconds is why the unit is written down here.
+
+>>> parse_duration("30s"), parse_duration("250ms"), parse_duration("2m"), parse_duration("7")
+(30.0, 0.25, 120.0, 7.0)
+>>> duration_text(55.0), duration_text(0.25)
+('55', '250ms')
+"""
+
+import re
+from typing import Final
+
+GRAMMAR: Final = "[0-9]{1,9}(ms|s|m)?"
+MAX_TIMEOUT: Final = 36_525 * 86_400.0  # 100 years, in seconds: the bound of the library's timer
+
+_DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m)?", re.ASCII)
+_MILLISECONDS: Final = {None: 1000, "ms": 1, "s": 1000, "m": 60_000}
+
+
+def parse_duration(text: str) -> float:
+    """Read a duration.
+
+    Args:
+        text: what was written.
+
+    Returns:
+        Seconds.
+
+    Raises:
+        ValueError: it does not follow the grammar; the message names it and the grammar.
+    """
+    # fullmatch: `$` would let a trailing newline through.
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        raise ValueError(f"a duration must follow {GRAMMAR}, got {text[:40]!r}")
+    return int(match[1]) * _MILLISECONDS[match[2]] / 1000
+
+
+def checked_timeout(value: float | str | None) -> float | None:
+    """Read the ``timeout`` member of a body: a duration, a number of seconds, or null for none.
+
+    Args:
+        value: what stood in the body.
+
+    Returns:
+        Seconds, or None for no deadline.
+
+    Raises:
+        ValueError: a bad grammar, a negative number, or above 100 years; the message names the value and the bound.
+    """
+    if value is None:
+        return None
+    seconds = parse_duration(value) if isinstance(value, str) else value
+    if not 0 <= seconds <= MAX_TIMEOUT:
+        raise ValueError(f"a timeout must be from 0 to {MAX_TIMEOUT:.0f} seconds (100 years), got {value!r}")
+    return float(seconds)
+
+
+def duration_text(seconds: float) -> str:
+    """Write a duration in the grammar: whole seconds bare, anything finer in milliseconds."""
+    whole = int(seconds)
+    return str(whole) if whole == seconds else f"{round(seconds * 1000)}ms"

@@ -1,0 +1,59 @@
+"""``/v1/keys``: signal one, or read it and hold the request until it has something new."""
+
+from typing import Final
+
+from msgspec import UNSET
+
+from purgatory_async.service.answer import JSON, Answer, answer
+from purgatory_async.service.messages import KeyView, SignalBody
+from purgatory_async.service.request import Request, decoded
+from purgatory_async.service.service import Service
+
+MAX_INDEX: Final = 2**63 - 1
+
+
+async def signal(service: Service, request: Request) -> Answer:
+    """``POST /v1/keys/{key}/signal``: say that something happened on the key."""
+    request.check_accept(JSON)
+    request.query()
+    key = request.key()
+    body = decoded(await request.body(), SignalBody, optional=True)
+    return answer(200, service.signal(key, body.value, body.amount, body.voter), _epoch(service))
+
+
+async def read(service: Service, request: Request) -> Answer:
+    """``GET /v1/keys/{key}``: its newest signal; with ``wait`` hold the request until there is one above ``index``."""
+    request.check_accept(JSON)
+    query = request.query("index", "wait")
+    index, wait = query.integer("index", 0, MAX_INDEX), request.wait(query, service.settings.max_wait)
+    key = request.key()
+    headers = (_epoch(service), *wait.headers)
+    if _nothing_new(service, key, index or 0) and (wait.seconds or index is not None):
+        # A hold on a key ends with a signal, and a new signal's index is above every older one.
+        if not wait.seconds or not await service.holds.until(
+            key, service.shortened(wait.seconds), request.receive
+        ):
+            return Answer(304, headers=(_index(service, key), *headers))
+    latest = service.board.latest(key)
+    # A signal may also carry nothing; a key that is unknown or forgotten reads as one that never had any.
+    value = None if latest is None or latest.value is UNSET else latest.value
+    view = KeyView(key, 0 if latest is None else latest.index, value)
+    return answer(200, view, _index(service, key), *headers)
+
+
+def _nothing_new(service: Service, key: str, index: int) -> bool:
+    """Whether a client that knows the key up to an index knows all there is.
+
+    An index above the newest of all was given out before a restart: that client knows nothing of this epoch.
+    """
+    latest = service.board.latest(key)
+    return index <= service.board.index and (0 if latest is None else latest.index) <= index
+
+
+def _index(service: Service, key: str) -> tuple[str, str]:
+    latest = service.board.latest(key)
+    return ("X-Purgatory-Index", str(0 if latest is None else latest.index))
+
+
+def _epoch(service: Service) -> tuple[str, str]:
+    return ("X-Purgatory-Epoch", service.board.epoch)

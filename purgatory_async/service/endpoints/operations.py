@@ -1,0 +1,132 @@
+"""``/v1/operations``: submit, look, complete, cancel, list."""
+
+import hashlib
+from bisect import bisect_right
+from operator import attrgetter
+from typing import Final
+
+import msgspec
+
+from purgatory_async.service import problems
+from purgatory_async.service.answer import JSON, Answer, answer
+from purgatory_async.service.keys import checked_key
+from purgatory_async.service.messages import Complete, OperationList, OperationView, Submit
+from purgatory_async.service.operations import Operation, SignalledOperation
+from purgatory_async.service.query import percent_decoded
+from purgatory_async.service.request import MAX_HEADER, Request, decoded
+from purgatory_async.service.service import Service
+from purgatory_async.service.waiting import Wait
+
+DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 1000
+# A page ends early when its operations carry this much: a thousand of them could carry a gigabyte.
+PAGE_BYTES: Final = 1 << 20
+
+
+async def submit(service: Service, request: Request) -> Answer:
+    """``POST /v1/operations``: register an operation; with ``wait`` hold the request until it ends."""
+    request.check_accept(JSON)
+    wait = request.wait(request.query("wait"), service.settings.max_wait)
+    body = await request.body()
+    order = decoded(body, Submit)
+    key, digest = _idempotency_key(request), hashlib.sha256(body).digest()
+    operation = None if key is None else service.registry.replayed(key, digest)
+    headers = wait.headers
+    if operation is not None:
+        headers = (*headers, ("Idempotency-Replayed", "true"))
+    else:
+        if wait.seconds:
+            service.holds.check_room()
+        operation = service.submit(order, key, digest)
+        if operation.timeout == 0:
+            await operation  # it ends in the loop's next turn, and its answer should say so
+    location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
+    if operation.outcome is not None:
+        return answer(201, _view(service, operation), location, *headers)
+    if await _ended(service, request, operation, wait):
+        return answer(200, _view(service, operation), *headers)
+    return answer(202, _view(service, operation), location, *headers)
+
+
+async def status(service: Service, request: Request) -> Answer:
+    """``GET /v1/operations/{id}``: show it; with ``wait`` hold the request until it ends."""
+    request.check_accept(JSON)
+    wait = request.wait(request.query("wait"), service.settings.max_wait)
+    operation = _find(service, request)
+    if operation.outcome is None:
+        await _ended(service, request, operation, wait)
+    return answer(200, _view(service, operation), *wait.headers)
+
+
+async def complete(service: Service, request: Request) -> Answer:
+    """``POST /v1/operations/{id}/complete``: end it as completed, whatever its need."""
+    request.check_accept(JSON)
+    request.query()
+    body = decoded(await request.body(), Complete, optional=True)
+    operation = _find(service, request)
+    if not operation.force_complete(body.result):
+        raise problems.already_ended(_view(service, operation))
+    return answer(200, _view(service, operation))
+
+
+async def cancel(service: Service, request: Request) -> Answer:
+    """``DELETE /v1/operations/{id}``: end it as cancelled; one that has ended stays as it is."""
+    request.check_accept(JSON)
+    request.query()
+    operation = _find(service, request)
+    operation.cancel()
+    return answer(200, _view(service, operation))
+
+
+async def list_pending(service: Service, request: Request) -> Answer:
+    """``GET /v1/operations``: those pending, oldest first, a page at a time."""
+    request.check_accept(JSON)
+    query = request.query("cursor", "key", "limit")
+    limit = query.integer("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT
+    # The cursor is a place in the order of submission, not an operation, so it stays good when they end.
+    after = query.integer("cursor", 0, 2**63 - 1) or 0
+    keys = query.keys()
+    pending = service.pending(checked_key(keys[0]) if keys else None)
+    start = bisect_right(pending, after, key=attrgetter("sequence"))
+    return answer(200, _page(service, pending[start:], limit))
+
+
+def _page(service: Service, pending: list[SignalledOperation], limit: int) -> OperationList:
+    views: list[msgspec.Raw] = []
+    size, last, now = 0, 0, service.timer.time()
+    for operation in pending:
+        if not isinstance(operation, Operation):
+            continue  # a one-shot wait
+        if len(views) == limit or size > PAGE_BYTES:
+            return OperationList(views, str(last))
+        encoded = msgspec.json.encode(operation.view(now))
+        views.append(msgspec.Raw(encoded))
+        size += len(encoded)
+        last = operation.sequence
+    return OperationList(views)
+
+
+async def _ended(service: Service, request: Request, operation: Operation, wait: Wait) -> bool:
+    """Hold the request until the operation ends or the wait is over; without a wait, say no at once."""
+    if not wait.seconds:
+        return False
+    return await service.holds.until(operation, service.shortened(wait.seconds), request.receive)
+
+
+def _find(service: Service, request: Request) -> Operation:
+    raw = request.parameters["id"]
+    try:
+        return service.registry.find(percent_decoded(raw))
+    except ValueError:
+        raise problems.unknown_operation(raw.decode("ascii", "backslashreplace")) from None
+
+
+def _view(service: Service, operation: Operation) -> OperationView:
+    return operation.view(service.timer.time())
+
+
+def _idempotency_key(request: Request) -> str | None:
+    key = request.header("idempotency-key")
+    if key is not None and not (0 < len(key) <= MAX_HEADER and key.isascii()):
+        raise problems.bad_header("Idempotency-Key", f"1 to {MAX_HEADER} characters of ASCII", key)
+    return key

@@ -1,0 +1,78 @@
+"""What may be a watch key or an operation id on the wire.
+
+A key is any text of 1 to 512 bytes in UTF-8, not normalised: two spellings are two keys. ``.`` and ``..`` are
+refused because clients and proxies fold them out of paths, control characters because no log or terminal
+should ever meet one.
+"""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from typing import Final
+
+from purgatory_async.service import problems
+
+MAX_KEY_BYTES: Final = 512
+MAX_KEYS: Final = 64
+ID_GRAMMAR: Final = "[A-Za-z0-9._~-]{1,128}"
+
+_ID: Final = re.compile(ID_GRAMMAR)
+
+
+def checked_key(key: str) -> str:
+    """Let a key through.
+
+    Args:
+        key: decoded text.
+
+    Returns:
+        The same.
+
+    Raises:
+        Problem: ``bad-key``; the detail says which rule it breaks.
+    """
+    if not key:
+        raise problems.bad_key(key, "must not be empty")
+    if key in {".", ".."}:
+        raise problems.bad_key(key, "must not be a path segment that clients fold")
+    # Four bytes at most per character: no need to encode a megabyte to see that it is too long.
+    if len(key) > MAX_KEY_BYTES or len(key.encode()) > MAX_KEY_BYTES:
+        raise problems.bad_key(key, f"must have at most {MAX_KEY_BYTES} bytes in UTF-8")
+    if any(unicodedata.category(character) == "Cc" for character in key):
+        raise problems.bad_key(key, "must not contain control characters")
+    return key
+
+
+def distinct_keys(keys: Iterable[str]) -> tuple[str, ...]:
+    """Check every key and drop the doubled ones, in order.
+
+    Args:
+        keys: as the client sent them.
+
+    Returns:
+        Each key once.
+
+    Raises:
+        Problem: ``bad-key`` or ``too-many-keys``.
+    """
+    distinct = tuple(dict.fromkeys(keys))
+    if len(distinct) > MAX_KEYS:
+        raise problems.too_many_keys(len(distinct), MAX_KEYS)
+    return tuple(checked_key(key) for key in distinct)
+
+
+def checked_id(operation_id: str) -> str:
+    """Let an operation id through.
+
+    Args:
+        operation_id: as it stood in the body.
+
+    Returns:
+        The same.
+
+    Raises:
+        Problem: ``invalid`` at ``/id``, naming the grammar.
+    """
+    if _ID.fullmatch(operation_id) is None:
+        raise problems.invalid("/id", f"must follow {ID_GRAMMAR}, got {problems.shown(operation_id)}")
+    return operation_id

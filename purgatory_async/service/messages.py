@@ -1,0 +1,147 @@
+"""The bodies and answers of the service, as types: what is read from and written as JSON, and nothing else.
+
+A body is checked here for the types of its members and for members nobody knows. Rules on what the values mean
+(keys, ids, durations) have their own files. Absent is `UNSET`, which is not null: a signal may carry null.
+"""
+
+import datetime as dt
+from typing import Annotated, Final, Literal
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from purgatory_async import Outcome
+
+MAX_COUNT: Final = 2**53 - 1  # the largest integer that every JSON reader keeps exact
+MAX_VOTER: Final = 512
+
+Count = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
+State = Literal["pending"] | Outcome
+
+
+class CountNeed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
+    """``{"amount": n}`` or ``{"voters": n}``: exactly one of the two."""
+
+    amount: Count | UnsetType = UNSET
+    voters: Count | UnsetType = UNSET
+
+    def __post_init__(self) -> None:
+        if (self.amount is UNSET) == (self.voters is UNSET):
+            raise ValueError('a need is "any", "all", {"amount": n} or {"voters": n}, one of them')
+
+
+WireNeed = Literal["any", "all"] | CountNeed
+
+
+class Submit(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/operations``."""
+
+    keys: list[str]
+    need: WireNeed = "any"
+    timeout: float | str | None = None
+    id: str | UnsetType = UNSET
+    data: object = UNSET
+
+
+class Complete(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/operations/{id}/complete``."""
+
+    result: object = UNSET
+
+
+class SignalBody(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/keys/{key}/signal``."""
+
+    value: object = UNSET
+    amount: Count = 1
+    voter: Annotated[str, Meta(max_length=MAX_VOTER)] | UnsetType = UNSET
+
+
+class SignalView(Struct, frozen=True, omit_defaults=True):
+    """A signal as operations and one-shot waits show it."""
+
+    key: str
+    index: int
+    value: object = UNSET
+    voter: str | UnsetType = UNSET
+
+
+class WaitingFor(Struct, omit_defaults=True):
+    """What a pending operation still misses; exactly one member."""
+
+    any: tuple[str, ...] | UnsetType = UNSET
+    all: tuple[str, ...] | UnsetType = UNSET
+    amount: int | UnsetType = UNSET
+    voters: int | UnsetType = UNSET
+
+
+class OperationView(Struct):
+    """An operation as its status shows it; times are RFC 3339 in UTC, ``elapsed`` is in seconds."""
+
+    id: str
+    keys: tuple[str, ...]
+    need: WireNeed
+    state: State
+    submitted_at: dt.datetime
+    deadline: dt.datetime | None
+    elapsed: float
+    signals: tuple[SignalView, ...]
+    result: object = UNSET
+    data: object = UNSET
+    waiting_for: WaitingFor | UnsetType = UNSET
+
+
+class OperationList(Struct):
+    """The answer of ``GET /v1/operations``; ``next`` is the cursor of the next page, absent on the last."""
+
+    operations: list[Raw]  # of OperationView, encoded one by one to see how large the page grows
+    next: str | UnsetType = UNSET
+
+
+class Signalled(Struct):
+    """The answer of ``POST /v1/keys/{key}/signal``."""
+
+    key: str
+    index: int
+    completed: int
+
+
+class KeyView(Struct):
+    """The answer of ``GET /v1/keys/{key}``."""
+
+    key: str
+    index: int
+    value: object
+
+
+class WaitView(Struct):
+    """The answer of ``GET /v1/wait``."""
+
+    signals: tuple[SignalView, ...]
+
+
+class Health(Struct):
+    """The answer of ``/healthz`` and ``/readyz``; it says nothing that a stranger could use."""
+
+    status: str
+
+
+class Fault(Struct):
+    """One thing wrong with a body: where (a JSON Pointer, RFC 6901) and what."""
+
+    pointer: str
+    detail: str
+
+
+class ProblemDocument(Struct):
+    """RFC 9457: what went wrong, and the members that its slug carries."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    errors: list[Fault] | UnsetType = UNSET
+    parameter: str | UnsetType = UNSET
+    value: str | None | UnsetType = UNSET
+    grammar: str | UnsetType = UNSET
+    limit: int | UnsetType = UNSET
+    operation: OperationView | UnsetType = UNSET

@@ -1,0 +1,143 @@
+"""What an operation needs of the signals on its keys: pure counting, no clock and no I/O.
+
+Kafka's delayed fetch waits for ``min.bytes`` over several partitions (`Amount`), its delayed produce for
+acknowledgements from distinct replicas (`Voters`); any and all of the keys are the two plain cases.
+
+>>> from purgatory_async.service.messages import CountNeed, SignalView
+>>> need = need_for(CountNeed(voters=2), ("commit",))
+>>> [need.note(Signal(SignalView("commit", n, voter=name), 1)) for n, name in enumerate(["a", "a", "b"])]
+[False, False, True]
+"""
+
+from abc import ABC, abstractmethod
+from typing import Literal, final
+
+from msgspec import UNSET
+
+from purgatory_async.service.messages import CountNeed, WaitingFor, WireNeed
+from purgatory_async.service.signals import Signal
+
+
+class Need(ABC):
+    """A condition that signals fulfil; it counts them, and once it holds it holds."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def wire(self) -> WireNeed:
+        """The need as it is written."""
+
+    @abstractmethod
+    def note(self, signal: Signal) -> bool:
+        """Count a signal on one of the keys. O(1).
+
+        Returns:
+            Whether the need holds now.
+        """
+
+    @abstractmethod
+    def waiting_for(self) -> WaitingFor:
+        """What is still missing."""
+
+
+@final
+class AnyKey(Need):
+    """Any key signalled after submission."""
+
+    __slots__ = ("_keys",)
+    wire: Literal["any"] = "any"
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self._keys = keys
+
+    def note(self, signal: Signal) -> bool:
+        """One signal is enough."""
+        return True
+
+    def waiting_for(self) -> WaitingFor:
+        """All the keys, for each would do."""
+        return WaitingFor(any=self._keys)
+
+
+@final
+class EveryKey(Need):
+    """Every key signalled after submission."""
+
+    __slots__ = ("_missing",)
+    wire: Literal["all"] = "all"
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self._missing = dict.fromkeys(keys)
+
+    def note(self, signal: Signal) -> bool:
+        """Strike the signal's key off."""
+        self._missing.pop(signal.view.key, None)
+        return not self._missing
+
+    def waiting_for(self) -> WaitingFor:
+        """The keys without a signal."""
+        return WaitingFor(all=tuple(self._missing))
+
+
+@final
+class Amount(Need):
+    """The amounts of the signals, over all keys, reach a sum."""
+
+    __slots__ = ("_left", "wire")
+
+    def __init__(self, amount: int) -> None:
+        self.wire: CountNeed = CountNeed(amount=amount)
+        self._left = amount
+
+    def note(self, signal: Signal) -> bool:
+        """Add the signal's amount."""
+        self._left -= signal.amount
+        return self._left <= 0
+
+    def waiting_for(self) -> WaitingFor:
+        """The amount left."""
+        return WaitingFor(amount=self._left)
+
+
+@final
+class Voters(Need):
+    """So many distinct voters signalled; a signal without a voter is no vote."""
+
+    __slots__ = ("_voters", "wire", "_wanted")
+
+    def __init__(self, voters: int) -> None:
+        self.wire: CountNeed = CountNeed(voters=voters)
+        self._wanted = voters
+        self._voters: set[str] = set()
+
+    def note(self, signal: Signal) -> bool:
+        """Count the signal's voter, once."""
+        if signal.view.voter is not UNSET:
+            self._voters.add(signal.view.voter)
+        return len(self._voters) >= self._wanted
+
+    def waiting_for(self) -> WaitingFor:
+        """The number of voters left."""
+        return WaitingFor(voters=self._wanted - len(self._voters))
+
+
+def need_for(wire: WireNeed, keys: tuple[str, ...]) -> Need:
+    """Make the need that was written, with nothing counted yet.
+
+    Args:
+        wire: as it stood in the body or the query.
+        keys: the distinct keys it is about.
+
+    Returns:
+        A new need.
+    """
+    if wire == "any":
+        return AnyKey(keys)
+    if wire == "all":
+        return EveryKey(keys)
+    if isinstance(wire.amount, int):
+        return Amount(wire.amount)
+    # A CountNeed has exactly one of the two, or it would not have been decoded.
+    assert isinstance(wire.voters, int), f"a need of neither amount nor voters: {wire!r}"
+    return Voters(wire.voters)

@@ -1,0 +1,121 @@
+"""The service's operations: delayed operations whose condition is a need, fed by the signals on their keys.
+
+A signal is put on the board first, then its key is checked, as Kafka appends before it checks: `try_complete`
+finds what is new on the board and lets the need count it. A one-shot wait is a `SignalledOperation` with its
+wait as timeout; an `Operation` also has an id, a place in the listing, and a status.
+"""
+
+import datetime as dt
+from typing import final
+
+from msgspec import UNSET
+
+from purgatory_async import DelayedOperation, Outcome
+from purgatory_async.service.messages import OperationView, SignalView
+from purgatory_async.service.needs import Need
+from purgatory_async.service.signals import Board, Ledger
+
+
+class SignalledOperation(DelayedOperation[object]):
+    """Waits until the signals on its keys fulfil its need.
+
+    Args:
+        board: where the signals are.
+        keys: what it watches, each once.
+        need: counts the signals; for this operation only.
+        timeout: seconds until it expires; None for no deadline.
+        sequence: its place in the order of submission, one-shot waits included.
+    """
+
+    __slots__ = ("_board", "_heard", "_ledger", "need", "sequence", "watch_keys")
+
+    def __init__(
+        self, board: Board, keys: tuple[str, ...], need: Need, timeout: float | None, sequence: int
+    ) -> None:
+        super().__init__(timeout)
+        self.sequence = sequence
+        self._board = board
+        self._heard = board.index  # what was signalled before submission does not count
+        self._ledger: Ledger | None = None
+        self.need = need
+        self.watch_keys = keys
+
+    def try_complete(self) -> bool:
+        """Count the newest signal, once. The signal's key was checked, so it is one of ours. O(1)."""
+        signal = self._board.newest
+        if signal is None or signal.view.index <= self._heard:
+            return False
+        self._heard = signal.view.index
+        # Most operations end with their first signal or none; 64 empty slots each would be their largest part.
+        if self._ledger is None:
+            self._ledger = Ledger()
+        self._ledger.note(signal.view)
+        return self.need.note(signal) and self.force_complete(UNSET)
+
+    @property
+    def signals(self) -> tuple[SignalView, ...]:
+        """The latest signals, at most 64, oldest first."""
+        return () if self._ledger is None else self._ledger.views()
+
+
+@final
+class Operation(SignalledOperation):
+    """An operation with an id, which lives on when the client that submitted it leaves.
+
+    Args:
+        board: where the signals are.
+        keys: what it watches, each once.
+        need: counts the signals; for this operation only.
+        timeout: seconds until it expires; None for no deadline.
+        sequence: its place in the order of submission, one-shot waits included.
+        operation_id: the name it is known by.
+        data: the client's own, shown with the status; `UNSET` for none.
+        submitted: the timer's time, in seconds.
+        submitted_at: the wall clock's.
+    """
+
+    __slots__ = ("data", "ended", "id", "submitted", "submitted_at")
+
+    def __init__(
+        self,
+        board: Board,
+        keys: tuple[str, ...],
+        need: Need,
+        timeout: float | None,
+        sequence: int,
+        *,
+        operation_id: str,
+        data: object,
+        submitted: float,
+        submitted_at: dt.datetime,
+    ) -> None:
+        super().__init__(board, keys, need, timeout, sequence)
+        self.id = operation_id
+        self.data = data
+        self.submitted = submitted
+        self.submitted_at = submitted_at
+        self.ended: float | None = None
+
+    def view(self, now: float) -> OperationView:
+        """Show the operation as its status does.
+
+        Args:
+            now: the timer's time, in seconds.
+
+        Returns:
+            A snapshot.
+        """
+        pending = self.outcome is None
+        return OperationView(
+            id=self.id,
+            keys=self.watch_keys,
+            need=self.need.wire,
+            state=self.outcome or "pending",
+            submitted_at=self.submitted_at,
+            deadline=None if self.timeout is None else self.submitted_at + dt.timedelta(seconds=self.timeout),
+            elapsed=round((now if self.ended is None else self.ended) - self.submitted, 6),
+            signals=self.signals,
+            result=self.result if self.outcome is Outcome.COMPLETED else UNSET,
+            data=self.data,
+            waiting_for=self.need.waiting_for() if pending else UNSET,
+        )

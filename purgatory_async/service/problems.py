@@ -1,0 +1,201 @@
+"""Every way a request can be refused: one slug, one status and one title each (RFC 9457).
+
+A `Problem` is raised wherever the fault is found and becomes an answer in one place, `Application`. The details
+name the value and the bound, so that whoever reads one knows what to send instead.
+"""
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final
+
+from purgatory_async.service.messages import Fault, OperationView, ProblemDocument
+
+TYPE_PREFIX: Final = "urn:purgatory:problem:"
+_SHOWN: Final = 80  # characters of a client's value that a detail repeats
+
+
+class Kind(Enum):
+    """Slug, status and title of each problem."""
+
+    MALFORMED = ("malformed", 400, "The request body is not strict JSON")
+    INVALID = ("invalid", 422, "The request body breaks the contract")
+    BAD_PARAMETER = ("bad-parameter", 400, "A query parameter is not acceptable")
+    BAD_HEADER = ("bad-header", 400, "A request header is not acceptable")
+    BAD_KEY = ("bad-key", 422, "That cannot be a key")
+    TOO_MANY_KEYS = ("too-many-keys", 422, "Too many distinct keys")
+    TOO_LARGE = ("too-large", 413, "The request body is too large")
+    OVERLOADED = ("overloaded", 503, "The service holds as much as it may")
+    DRAINING = ("draining", 503, "The service is shutting down")
+    DUPLICATE_ID = ("duplicate-id", 409, "That operation id is taken")
+    IDEMPOTENCY_MISMATCH = ("idempotency-mismatch", 422, "That Idempotency-Key came with another body")
+    UNKNOWN_OPERATION = ("unknown-operation", 404, "No such operation")
+    FORGOTTEN = ("forgotten", 410, "The operation ended and is forgotten")
+    ALREADY_ENDED = ("already-ended", 409, "The operation has ended already")
+    NOT_FOUND = ("not-found", 404, "Nothing is served at this path")
+    METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "This path does not take that method")
+    UNSUPPORTED_MEDIA_TYPE = ("unsupported-media-type", 415, "The request body must be JSON")
+    NOT_ACCEPTABLE = ("not-acceptable", 406, "The answer cannot be what Accept asks for")
+    INTERNAL = ("internal", 500, "The service made a mistake")
+
+    def __init__(self, slug: str, status: int, title: str) -> None:
+        self.slug = slug
+        self.status = status
+        self.title = title
+
+
+# With these the client should come again, and is told when.
+RETRIED: Final = frozenset({Kind.OVERLOADED, Kind.DRAINING})
+
+
+class Problem(Exception):  # noqa: N818 - the word of RFC 9457
+    """A refused request.
+
+    Args:
+        kind: which slug, status and title.
+        detail: what was wrong with this request: the value and the bound.
+        document: the members that go beyond the four of every problem; None for none.
+        headers: of the answer, beyond those of every answer.
+    """
+
+    def __init__(
+        self,
+        kind: Kind,
+        detail: str,
+        document: ProblemDocument | None = None,
+        headers: Sequence[tuple[str, str]] = (),
+    ) -> None:
+        super().__init__(detail)
+        self.kind = kind
+        self.document = document or _document(kind, detail)
+        self.headers = tuple(headers)
+
+
+def _document(kind: Kind, detail: str) -> ProblemDocument:
+    return ProblemDocument(TYPE_PREFIX + kind.slug, kind.title, kind.status, detail)
+
+
+def shown(value: object) -> str:
+    """Repeat a client's value in a detail: as a Python literal, cut where it grows long. O(1)."""
+    text = repr(value[:_SHOWN] if isinstance(value, str | bytes) else value)
+    return text if len(text) <= _SHOWN + 2 else text[:_SHOWN] + "..."
+
+
+def malformed(reason: str) -> Problem:
+    """The body cannot be read as JSON."""
+    return Problem(Kind.MALFORMED, f"{reason}")
+
+
+def invalid(pointer: str, detail: str) -> Problem:
+    """A member of the body breaks a rule; the pointer says which."""
+    document = _document(Kind.INVALID, f"{pointer or 'the body'}: {detail}")
+    document.errors = [Fault(pointer, detail)]
+    return Problem(Kind.INVALID, document.detail, document)
+
+
+def bad_parameter(parameter: str, value: str | None, grammar: str) -> Problem:
+    """A query parameter is unknown, repeated, missing or does not follow its grammar."""
+    given = "it is missing" if value is None else f"got {shown(value)}"
+    document = _document(Kind.BAD_PARAMETER, f"{shown(parameter)} must be {grammar}; {given}")
+    document.parameter, document.value, document.grammar = parameter, value, grammar
+    return Problem(Kind.BAD_PARAMETER, document.detail, document)
+
+
+def bad_header(name: str, rule: str, value: str) -> Problem:
+    """A header that the service reads does not follow its rule."""
+    return Problem(Kind.BAD_HEADER, f"{name} must be {rule}, got {shown(value)}")
+
+
+def bad_key(key: str | bytes, reason: str) -> Problem:
+    """Not a key."""
+    return Problem(Kind.BAD_KEY, f"a key {reason}, got {shown(key)}")
+
+
+def too_many_keys(count: int, limit: int) -> Problem:
+    """More distinct keys than one operation may watch."""
+    return _limited(Kind.TOO_MANY_KEYS, f"at most {limit} distinct keys, got {count}", limit)
+
+
+def too_large(limit: int) -> Problem:
+    """The body is larger than any body may be; the connection closes, for the rest of it was not read."""
+    problem = _limited(Kind.TOO_LARGE, f"a body may have {limit} bytes", limit)
+    problem.headers = (("Connection", "close"),)
+    return problem
+
+
+def overloaded(what: str, limit: int) -> Problem:
+    """A limit on what the service holds is reached; come again later."""
+    return _limited(Kind.OVERLOADED, f"the service holds {limit} {what}, as many as it may", limit)
+
+
+def draining() -> Problem:
+    """The service takes nothing new and holds nothing any longer; come again later, to another one."""
+    return Problem(Kind.DRAINING, "the service is shutting down and holds no request any longer")
+
+
+def duplicate_id(operation_id: str) -> Problem:
+    """The id belongs to an operation that is not forgotten yet."""
+    return Problem(
+        Kind.DUPLICATE_ID, f"the id {shown(operation_id)} is taken until its operation is forgotten"
+    )
+
+
+def idempotency_mismatch(key: str) -> Problem:
+    """The Idempotency-Key was seen with another body."""
+    return Problem(
+        Kind.IDEMPOTENCY_MISMATCH,
+        f"Idempotency-Key {shown(key)} was used with another body: send the same one, or another key",
+    )
+
+
+def unknown_operation(operation_id: str) -> Problem:
+    """No operation of that id was submitted, or it is forgotten so long that even this is forgotten."""
+    return Problem(Kind.UNKNOWN_OPERATION, f"no operation has the id {shown(operation_id)}")
+
+
+def forgotten(operation_id: str, retention: float) -> Problem:
+    """The operation ended, and its retention time is over."""
+    return Problem(
+        Kind.FORGOTTEN,
+        f"the operation {shown(operation_id)} ended more than {retention:g} s ago and is forgotten",
+    )
+
+
+def already_ended(operation: OperationView) -> Problem:
+    """Whoever wanted to end the operation was too late; the document shows how it ended."""
+    document = _document(Kind.ALREADY_ENDED, f"the operation {shown(operation.id)} ended {operation.state}")
+    document.operation = operation
+    return Problem(Kind.ALREADY_ENDED, document.detail, document)
+
+
+def not_found(path: str) -> Problem:
+    """Nothing is served there."""
+    return Problem(Kind.NOT_FOUND, f"nothing is served at {shown(path)}")
+
+
+def method_not_allowed(method: str, allowed: Sequence[str]) -> Problem:
+    """The path is served, but not to that method."""
+    allow = ", ".join(sorted(allowed))
+    return Problem(
+        Kind.METHOD_NOT_ALLOWED, f"this path takes {allow}, got {shown(method)}", headers=(("Allow", allow),)
+    )
+
+
+def unsupported_media_type(what: str, given: str) -> Problem:
+    """The body comes in a type or an encoding that the service does not read."""
+    return Problem(Kind.UNSUPPORTED_MEDIA_TYPE, f"{what}, got {shown(given)}")
+
+
+def not_acceptable(served: str, accept: str) -> Problem:
+    """The client refuses every form that the answer could take."""
+    return Problem(Kind.NOT_ACCEPTABLE, f"this path answers {served}, Accept was {shown(accept)}")
+
+
+def internal() -> Problem:
+    """A fault of ours; the log has it, the client learns nothing of it."""
+    return Problem(Kind.INTERNAL, f"this is the service's fault, not the request's ({Kind.INTERNAL.slug})")
+
+
+def _limited(kind: Kind, detail: str, limit: int) -> Problem:
+    document = _document(kind, detail)
+    document.limit = limit
+    return Problem(kind, detail, document)

@@ -1,0 +1,165 @@
+"""Query strings, strictly: every name known, every value of its grammar, nothing twice but keys."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from purgatory_async.service import problems
+from purgatory_async.service.durations import GRAMMAR, parse_duration
+from purgatory_async.service.messages import MAX_COUNT, CountNeed, WireNeed
+
+KNOWN_ONLY: Final = "one of the parameters that this path takes"
+NEED_GRAMMAR: Final = "any, all, amount:N or voters:N, N from 1 to 2^53-1"
+
+_ESCAPE_AHEAD: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
+_ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
+_NEED: Final = re.compile(r"any|all|(amount|voters):([0-9]{1,16})")
+
+
+def percent_decoded(raw: bytes) -> str:
+    """Decode percent-escapes and then UTF-8.
+
+    Args:
+        raw: a path segment, or a name or value of a query.
+
+    Returns:
+        The text.
+
+    Raises:
+        ValueError: an escape without two hex digits, or bytes that are not UTF-8; it names them.
+    """
+    if b"%" in raw:
+        if _ESCAPE_AHEAD.search(raw):
+            raise ValueError(f"every % needs two hex digits after it, got {raw[:80]!r}")
+        raw = _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), raw)
+    return raw.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The parameters of one request, by name; those that may repeat keep every value."""
+
+    values: Mapping[str, list[str]]
+
+    def text(self, name: str, pattern: str) -> str | None:
+        """Return a parameter of the given grammar, None if it is absent.
+
+        Args:
+            name: of the parameter.
+            pattern: a regular expression for the whole value, also shown to whoever breaks it.
+
+        Returns:
+            The value.
+
+        Raises:
+            Problem: ``bad-parameter``.
+        """
+        values = self.values.get(name)
+        if values is None:
+            return None
+        if re.fullmatch(pattern, values[0], re.ASCII) is None:
+            raise problems.bad_parameter(name, values[0], pattern)
+        return values[0]
+
+    def integer(self, name: str, lowest: int, highest: int) -> int | None:
+        """Return an integer parameter within its bounds, None if it is absent.
+
+        Args:
+            name: of the parameter.
+            lowest: the smallest allowed.
+            highest: the largest allowed.
+
+        Returns:
+            The value.
+
+        Raises:
+            Problem: ``bad-parameter``.
+        """
+        values = self.values.get(name)
+        if values is None:
+            return None
+        # The pattern before the number: int() takes underscores, spaces and the digits of every script.
+        if re.fullmatch(r"[0-9]{1,19}", values[0], re.ASCII) and lowest <= int(values[0]) <= highest:
+            return int(values[0])
+        raise problems.bad_parameter(name, values[0], f"an integer from {lowest} to {highest}")
+
+    def wait(self) -> float | None:
+        """Return ``wait`` in seconds, None if it is absent.
+
+        Raises:
+            Problem: ``bad-parameter``.
+        """
+        values = self.values.get("wait")
+        if values is None:
+            return None
+        try:
+            return parse_duration(values[0])
+        except ValueError:
+            raise problems.bad_parameter("wait", values[0], GRAMMAR) from None
+
+    def need(self) -> WireNeed:
+        """Return ``need``, "any" if it is absent.
+
+        Raises:
+            Problem: ``bad-parameter``.
+        """
+        value = self.values.get("need", ["any"])[0]
+        match = _NEED.fullmatch(value)
+        if match is not None and match[1] is None:
+            return "any" if value == "any" else "all"
+        if match is None or not 1 <= int(match[2]) <= MAX_COUNT:
+            raise problems.bad_parameter("need", value, NEED_GRAMMAR)
+        count = int(match[2])
+        return CountNeed(amount=count) if match[1] == "amount" else CountNeed(voters=count)
+
+    def keys(self) -> list[str]:
+        """Return every ``key``; none is an empty list."""
+        return self.values.get("key", [])
+
+
+def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] = frozenset()) -> Query:
+    """Read a query string.
+
+    Args:
+        raw: what stands after the question mark.
+        known: the names that the path takes.
+        repeated: those of them that may stand more than once.
+
+    Returns:
+        The parameters.
+
+    Raises:
+        Problem: ``bad-parameter`` (``bad-key`` for a key that cannot be decoded).
+    """
+    values: dict[str, list[str]] = {}
+    for piece in raw.replace(b"+", b" ").split(b"&"):
+        if not piece:
+            continue
+        raw_name, _, raw_value = piece.partition(b"=")
+        name = _decoded_name(raw_name)
+        if name not in known:
+            raise problems.bad_parameter(
+                name, _lossy(raw_value), f"{KNOWN_ONLY}: {', '.join(sorted(known)) or 'none'}"
+            )
+        if name in values and name not in repeated:
+            raise problems.bad_parameter(name, _lossy(raw_value), "given once")
+        try:
+            values.setdefault(name, []).append(percent_decoded(raw_value))
+        except ValueError:
+            if name == "key":
+                raise problems.bad_key(raw_value, "must be percent-encoded UTF-8") from None
+            raise problems.bad_parameter(name, _lossy(raw_value), "percent-encoded UTF-8") from None
+    return Query(values)
+
+
+def _decoded_name(raw: bytes) -> str:
+    try:
+        return percent_decoded(raw)
+    except ValueError:
+        return _lossy(raw)
+
+
+def _lossy(raw: bytes) -> str:
+    """Show bytes that may not be text."""
+    return raw[:200].decode("ascii", "backslashreplace")

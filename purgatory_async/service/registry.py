@@ -1,0 +1,126 @@
+"""Which operation an id names: taken at submission, kept for the retention time after the end, then forgotten.
+
+For as long again the registry remembers that it forgot (410 instead of 404). Retention is one timer entry per
+ended operation, so nothing sweeps.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from purgatory_async import Timer, TimerHandle
+from purgatory_async.events import Event, OperationEnded
+from purgatory_async.service import problems
+from purgatory_async.service.operations import Operation
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What an Idempotency-Key stands for: the body it came with and the operation that came of it."""
+
+    digest: bytes
+    operation: Operation
+
+
+class Registry:
+    """Operations by id and by Idempotency-Key; observes the purgatory that holds them.
+
+    Args:
+        timer: tells when an ended operation is forgotten.
+        retention: seconds an ended operation is kept, and for as long again remembered as forgotten.
+    """
+
+    def __init__(self, timer: Timer, retention: float) -> None:
+        self._timer: Final = timer
+        self._retention: Final = retention
+        self._operations: dict[str, Operation] = {}
+        self._forgotten: dict[str, TimerHandle] = {}
+        self._submissions: dict[str, Submission] = {}
+        self._idempotency_keys: dict[str, str] = {}  # by operation id
+
+    def __repr__(self) -> str:
+        return f"<Registry known={len(self._operations)} forgotten={len(self._forgotten)}>"
+
+    def check_free(self, operation_id: str) -> None:
+        """Make sure that an id may be taken; one that is forgotten may. O(1).
+
+        Args:
+            operation_id: of the right grammar.
+
+        Raises:
+            Problem: ``duplicate-id``.
+        """
+        if operation_id in self._operations:
+            raise problems.duplicate_id(operation_id)
+
+    def add(self, operation: Operation, idempotency_key: str | None, digest: bytes) -> None:
+        """Register a pending operation under its id. O(1).
+
+        Args:
+            operation: its id is free.
+            idempotency_key: of the request that submitted it.
+            digest: of that request's body.
+        """
+        tombstone = self._forgotten.pop(operation.id, None)
+        if tombstone is not None:
+            tombstone.cancel()
+        self._operations[operation.id] = operation
+        if idempotency_key is not None:
+            self._submissions[idempotency_key] = Submission(digest, operation)
+            self._idempotency_keys[operation.id] = idempotency_key
+
+    def find(self, operation_id: str) -> Operation:
+        """Return the operation of that id, pending or ended. O(1).
+
+        Args:
+            operation_id: any text.
+
+        Returns:
+            The operation.
+
+        Raises:
+            Problem: ``forgotten`` or ``unknown-operation``.
+        """
+        operation = self._operations.get(operation_id)
+        if operation is not None:
+            return operation
+        if operation_id in self._forgotten:
+            raise problems.forgotten(operation_id, self._retention)
+        raise problems.unknown_operation(operation_id)
+
+    def replayed(self, idempotency_key: str, digest: bytes) -> Operation | None:
+        """Return the operation that this very request submitted before. O(1).
+
+        Args:
+            idempotency_key: of the request.
+            digest: of its body.
+
+        Returns:
+            The operation; None if the key is new.
+
+        Raises:
+            Problem: ``idempotency-mismatch``, the key came with another body.
+        """
+        submission = self._submissions.get(idempotency_key)
+        if submission is None:
+            return None
+        if submission.digest != digest:
+            raise problems.idempotency_mismatch(idempotency_key)
+        return submission.operation
+
+    def notify(self, event: Event) -> None:
+        """Start the retention time of an operation that ended, whatever ended it."""
+        if isinstance(event, OperationEnded) and isinstance(event.operation, Operation):
+            operation = event.operation
+            operation.ended = self._timer.time()
+            if not self._timer.closed:
+                self._timer.call_later(self._retention, self._forget, operation)
+
+    def _forget(self, operation: Operation) -> None:
+        del self._operations[operation.id]
+        idempotency_key = self._idempotency_keys.pop(operation.id, None)
+        if idempotency_key is not None:
+            del self._submissions[idempotency_key]
+        # The tombstone is overwritten by none: an id with a tombstone has no operation.
+        self._forgotten[operation.id] = self._timer.call_later(
+            self._retention, self._forgotten.pop, operation.id, None
+        )

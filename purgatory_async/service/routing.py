@@ -1,0 +1,77 @@
+"""Which endpoint a path leads to.
+
+The raw path is split first and its segments decoded after, so ``%2F`` belongs to the key it stands in; a router
+that sees the decoded path cannot tell. Frameworks that mount the service give the prefix in ``root_path``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Generic, TypeVar
+from urllib.parse import quote
+
+from starlette.types import Scope
+
+E = TypeVar("E")
+
+
+class Routes(Generic[E]):
+    """A table from paths to what each method leads to.
+
+    Args:
+        table: by pattern, such as ``/v1/operations/{id}``; a segment in braces takes any segment.
+
+    Example:
+        >>> routes = Routes({"/v1/keys/{key}": {"GET": "read"}})
+        >>> routes.match(b"/v1/keys/a%2Fb")
+        ({'GET': 'read'}, {'key': b'a%2Fb'})
+        >>> routes.match(b"/v1/keys") is None
+        True
+    """
+
+    def __init__(self, table: Mapping[str, Mapping[str, E]]) -> None:
+        self._routes = [(_split(pattern.encode()), methods) for pattern, methods in table.items()]
+
+    def match(self, path: bytes) -> tuple[Mapping[str, E], dict[str, bytes]] | None:
+        """Find the route of a path. O(routes).
+
+        Args:
+            path: percent-encoded, without the mount prefix.
+
+        Returns:
+            What each method leads to, and the path's parameters; None if no route fits.
+        """
+        segments = _split(path)
+        for pattern, methods in self._routes:
+            if len(pattern) == len(segments):
+                parameters = _fit(pattern, segments)
+                if parameters is not None:
+                    return methods, parameters
+        return None
+
+
+def _split(path: bytes) -> Sequence[bytes]:
+    return path.split(b"/")
+
+
+def _fit(pattern: Sequence[bytes], segments: Sequence[bytes]) -> dict[str, bytes] | None:
+    parameters = {}
+    for wanted, given in zip(pattern, segments, strict=True):
+        if wanted.startswith(b"{"):
+            parameters[wanted[1:-1].decode()] = given
+        elif wanted != given:
+            return None
+    return parameters
+
+
+def raw_path(scope: Scope) -> bytes:
+    """Return the percent-encoded path below the mount point.
+
+    Args:
+        scope: ASGI's, of an HTTP request.
+
+    Returns:
+        The path, starting with a slash.
+    """
+    # ASGI lets a server leave raw_path out; then %2F is lost, and nothing can bring it back.
+    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    root = quote(scope.get("root_path", "")).encode()
+    return raw.removeprefix(root) or b"/"

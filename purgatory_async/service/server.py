@@ -1,0 +1,190 @@
+"""The process around the application: listening sockets, the HTTP server, signals, and the order of stopping.
+
+Order matters at the end. A signal first makes ``/readyz`` say no (for the drain delay), then the sockets stop
+accepting, then every held request is answered, and only then does uvicorn close what is left. Left to itself it
+would wait for the held requests first, up to their whole wait.
+"""
+
+import contextlib
+import logging
+import resource
+import signal
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
+
+import anyio
+import httptools  # noqa: F401 - uvicorn loads it by name: here a missing one is found before anything starts
+import uvicorn
+import uvloop  # noqa: F401 - so does anyio
+from anyio.abc import TaskStatus
+
+from purgatory_async.service.app import Application, create_app
+from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
+from purgatory_async.service.loop_lag import LoopLag
+from purgatory_async.service.settings import Settings
+
+BACKLOG: Final = 4096  # a herd that comes back after a restart should find room
+KEEP_ALIVE: Final = 75  # seconds; longer than the 60 after which most balancers give an idle connection up
+GRACE: Final = 5  # seconds for answers to leave before their connections are cut
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+
+
+class StartRefused(Exception):  # noqa: N818 - what happened, as the operator reads it
+    """The service cannot start; the message is one sentence."""
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers: they would close connections that we have yet to answer."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.accepting = anyio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.accepting.set()
+
+
+def listen(settings: Settings) -> socket.socket:
+    """Open the listening socket.
+
+    Args:
+        settings: for host and port.
+
+    Returns:
+        A socket that is bound; connections are not accepted yet.
+
+    Raises:
+        StartRefused: the address is unknown, taken or not ours.
+    """
+    host, port = settings.host, settings.port
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = found[0]
+        sock = socket.socket(family, kind, protocol)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+    except OSError as error:
+        raise StartRefused(f"cannot listen on {host} port {port}: {error.strerror}") from None
+    return sock
+
+
+def address_of(sock: socket.socket) -> str:
+    """Return the URL at which a listening socket is reached."""
+    host, port = sock.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+class Server:
+    """One service on one socket.
+
+    Args:
+        settings: all of them.
+        sock: from `listen`.
+        log: for what operators should know.
+    """
+
+    def __init__(self, settings: Settings, sock: socket.socket, log: Log) -> None:
+        self.app: Final[Application] = create_app(settings, log=log)
+        self.address: Final = address_of(sock)
+        self._settings = settings
+        self._sock = sock
+        self._log = log
+        # What uvicorn and asyncio have to say goes to our log too. An access log would cost as much as a request.
+        logging.getLogger().handlers = [ForwardingHandler(log)]
+        config = uvicorn.Config(
+            self.app,
+            http="httptools",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=GRACE,
+        )
+        self._uvicorn = _Server(config)
+
+    async def run(self, announce: Callable[[str], None]) -> None:
+        """Serve until `stop`, SIGTERM or SIGINT, then close the service.
+
+        Args:
+            announce: told the address, once connections are accepted.
+        """
+        _raise_file_limit()
+        service = self.app.service
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._stop_on_signal)
+            tasks.start_soon(self._announce, announce)
+            LoopLag(service.timer, service.metrics.loop_lag).start()
+            await self._uvicorn.serve([self._sock])
+            tasks.cancel_scope.cancel()
+        service.close()
+        self._log.info("stopped")
+
+    async def stop(self) -> None:
+        """Drain: stop accepting, answer every held request, and let `run` return when all is sent."""
+        await self._uvicorn.accepting.wait()
+        service = self.app.service
+        service.draining = True
+        if self._settings.drain_delay:
+            await service.timer.sleep(self._settings.drain_delay)
+        for server in self._uvicorn.servers:
+            server.close()
+        self._log.info("draining", held=service.drain(), pending=service.purgatory.pending)
+        self._uvicorn.should_exit = True
+
+    async def _announce(self, announce: Callable[[str], None]) -> None:
+        await self._uvicorn.accepting.wait()
+        self._log.info("listening", address=self.address)
+        announce(self.address)
+
+    async def _stop_on_signal(self, *, task_status: TaskStatus[None]) -> None:
+        """Stop on the first signal; the second cuts what has not been answered by then."""
+        with anyio.open_signal_receiver(*_SIGNALS) as signals:
+            task_status.started()
+            async with anyio.create_task_group() as tasks:
+                async for number in signals:
+                    if self.app.service.draining:
+                        self._log.warning("stopping at once", signal=number.name)
+                        self._uvicorn.should_exit = self._uvicorn.force_exit = True
+                    else:
+                        self._log.info("stopping", signal=number.name)
+                        tasks.start_soon(self.stop)
+
+
+def _raise_file_limit() -> None:
+    """Take the files that the system allows: each held request is one, and the default is 1 024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def run_on_uvloop(main: Callable[[], Awaitable[None]]) -> None:
+    """Run an async function on a uvloop loop of its own, in the main thread."""
+    anyio.run(main, backend="asyncio", backend_options={"use_uvloop": True})
+
+
+def serve(settings: Settings, announce: Callable[[str], None]) -> None:
+    """Run the service in this process until it is told to stop by SIGTERM or SIGINT.
+
+    Args:
+        settings: all of them.
+        announce: told the address, once connections are accepted.
+
+    Raises:
+        StartRefused: the address cannot be had.
+    """
+    sock = listen(settings)
+
+    async def main() -> None:
+        await Server(settings, sock, stderr_log()).run(announce)
+
+    run_on_uvloop(main)

@@ -1,0 +1,208 @@
+"""The service without HTTP: one purgatory, and what decides which request gets what.
+
+Everything that waits (operations, one-shot waits, held requests, retention) is on one timer. The observers of
+the purgatory tie the parts together: the metrics count its events, the registry starts a retention time, the
+holds let go of their requests. Nothing polls, and no part calls another behind a third one's back.
+"""
+
+import datetime as dt
+import random
+import secrets
+from collections.abc import Callable
+from itertools import count
+from typing import Final, cast
+
+from msgspec import UnsetType
+
+from purgatory_async import Purgatory, PurgatoryClosed, PurgatoryFull, Timer
+from purgatory_async.events import Observers
+from purgatory_async.metrics import Metrics
+from purgatory_async.service import problems
+from purgatory_async.service.durations import checked_timeout
+from purgatory_async.service.holds import Holds
+from purgatory_async.service.keys import checked_id, distinct_keys
+from purgatory_async.service.messages import Signalled, Submit, WireNeed
+from purgatory_async.service.needs import need_for
+from purgatory_async.service.operations import Operation, SignalledOperation
+from purgatory_async.service.registry import Registry
+from purgatory_async.service.settings import Settings
+from purgatory_async.service.signals import Board
+from purgatory_async.service.waiting import shortened
+
+ID_BYTES: Final = 16
+RETRY_SPREAD: Final = 10  # seconds over which refused clients come back
+
+
+def utc_now() -> dt.datetime:
+    """The wall clock, for showing; nothing is ever timed with it."""
+    return dt.datetime.now(dt.UTC)
+
+
+class Service:
+    """Operations, keys and held requests of one process.
+
+    Args:
+        settings: the limits.
+        timer: for every wait; None makes one.
+        wall_clock: the time that operations show.
+        draw: the next random fraction, from 0 to 1.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        timer: Timer | None = None,
+        wall_clock: Callable[[], dt.datetime] = utc_now,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self.settings: Final = settings
+        self.timer: Final = Timer() if timer is None else timer
+        self.metrics: Final = Metrics()
+        self.board: Final = Board(self.timer, settings.retention)
+        self.registry: Final = Registry(self.timer, settings.retention)
+        self.holds: Final = Holds(self.timer, settings.max_pending, self._count_undelivered)
+        self.purgatory: Final = Purgatory(
+            "operations",
+            timer=self.timer,
+            max_pending=settings.max_pending,
+            observer=Observers(self.metrics, self.registry, self.holds),
+        )
+        self.metrics.gauge(self.purgatory)
+        self.draining = False
+        self._wall_clock = wall_clock
+        self._draw = draw
+        self._sequence = count(1)
+        self._turn = count()
+
+    def __repr__(self) -> str:
+        state = "draining" if self.draining else "serving"
+        return f"<Service {state} pending={self.purgatory.pending} held={self.holds.held}>"
+
+    def submit(self, order: Submit, idempotency_key: str | None, digest: bytes) -> Operation:
+        """Register a new operation; it is pending, or will expire at once if its timeout is 0.
+
+        Args:
+            order: the decoded body.
+            idempotency_key: of the request; it is new.
+            digest: of the request's body.
+
+        Returns:
+            The operation.
+
+        Raises:
+            Problem: ``invalid``, ``bad-key``, ``too-many-keys``, ``duplicate-id``, ``overloaded`` or
+                ``draining``; nothing is registered then.
+        """
+        if not order.keys:
+            raise problems.invalid("/keys", f"must name at least one key, got {order.keys!r}")
+        keys = distinct_keys(order.keys)
+        try:
+            timeout = checked_timeout(order.timeout)
+        except ValueError as error:
+            raise problems.invalid("/timeout", str(error)) from None
+        operation_id = (
+            secrets.token_urlsafe(ID_BYTES) if isinstance(order.id, UnsetType) else checked_id(order.id)
+        )
+        self.registry.check_free(operation_id)
+        operation = Operation(
+            self.board,
+            keys,
+            need_for(order.need, keys),
+            timeout,
+            next(self._sequence),
+            operation_id=operation_id,
+            data=order.data,
+            submitted=self.timer.time(),
+            submitted_at=self._wall_clock(),
+        )
+        self._watch(operation)
+        self.registry.add(operation, idempotency_key, digest)
+        return operation
+
+    def wait_once(self, keys: tuple[str, ...], need: WireNeed, wait: float) -> SignalledOperation:
+        """Register a one-shot wait: an operation without an id, which nobody can ask for again.
+
+        Args:
+            keys: distinct.
+            need: of the signals on them.
+            wait: seconds until it expires.
+
+        Returns:
+            The operation; whoever holds the request cancels it when the client leaves.
+
+        Raises:
+            Problem: ``overloaded`` or ``draining``.
+        """
+        operation = SignalledOperation(self.board, keys, need_for(need, keys), wait, next(self._sequence))
+        self._watch(operation)
+        return operation
+
+    def _watch(self, operation: SignalledOperation) -> None:
+        if self.draining:
+            raise problems.draining()
+        try:
+            self.purgatory.try_complete_else_watch(operation, operation.watch_keys)
+        except PurgatoryFull:
+            raise problems.overloaded("operations and one-shot waits", self.settings.max_pending) from None
+        except PurgatoryClosed:
+            raise problems.draining() from None
+
+    def signal(self, key: str, value: object, amount: int, voter: str | UnsetType) -> Signalled:
+        """Say that something happened on a key. O(operations that watch it).
+
+        Args:
+            key: where.
+            value: what it carries, or `UNSET`.
+            amount: how much it counts.
+            voter: whose vote it is, or `UNSET`.
+
+        Returns:
+            The signal's index and how many operations and one-shot waits it completed.
+        """
+        signal = self.board.note(key, value, amount, voter)
+        return Signalled(key, signal.view.index, self.purgatory.check_and_complete(key))
+
+    def pending(self, key: str | None) -> list[SignalledOperation]:
+        """Return what is pending, one-shot waits included, in the order of submission.
+
+        Args:
+            key: only what watches it; None for everything.
+
+        Returns:
+            A snapshot.
+        """
+        found = self.purgatory.operations() if key is None else self.purgatory.operations(key)
+        # Nothing else is ever watched there.
+        return cast("list[SignalledOperation]", list(found))
+
+    def shortened(self, wait: float) -> float:
+        """Take the next draw of the jitter off a wait, in seconds."""
+        return shortened(wait, self.settings.jitter, self._draw())
+
+    def retry_after(self) -> int:
+        """Say when the next refused client should come again: each whole second of the spread in turn.
+
+        Taking turns spreads a herd evenly, which random numbers only do on average.
+        """
+        return next(self._turn) % RETRY_SPREAD + 1
+
+    def _count_undelivered(self) -> None:
+        self.metrics.undelivered += 1
+
+    def drain(self) -> int:
+        """Take nothing new that waits, and let every held request go with ``draining``. Idempotent.
+
+        Signals, completions and reads go on.
+
+        Returns:
+            How many requests were held.
+        """
+        self.draining = True
+        return self.holds.close()
+
+    def close(self) -> None:
+        """End everything that is pending as closed. Idempotent."""
+        self.drain()
+        self.purgatory.close()
+        self.timer.close()

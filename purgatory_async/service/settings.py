@@ -1,0 +1,183 @@
+"""The settings of a service, and where they come from: a file, then the environment, then flags; the later wins.
+
+Every source gives values as they were written, and one reader per setting takes them all, so a duration is
+spelled the same in TOML, in the environment and on the command line. A refusal is one sentence that names the
+setting, the value, the bound and the source.
+
+>>> resolve(file={"max_wait": "20s"}, environment={"PURGATORY_MAX_WAIT": "30s"}, flags={}).max_wait
+30.0
+"""
+
+import ipaddress
+import re
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final
+
+from purgatory_async.service.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
+
+ENVIRONMENT_PREFIX: Final = "PURGATORY_"
+MAX_PENDING: Final = 10_000_000
+
+Reader = Callable[[object], object]
+
+
+class SettingsError(ValueError):
+    """A setting is unknown, or its value is not acceptable; the message is one sentence."""
+
+
+def _duration(value: object) -> float:
+    if isinstance(value, str):
+        return parse_duration(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_TIMEOUT:
+        return float(value)
+    raise ValueError(
+        f"must be from 0 to {MAX_TIMEOUT:.0f} seconds, or text like 55s ({GRAMMAR}), got {value!r}"
+    )
+
+
+def _some_duration(value: object) -> float:
+    seconds = _duration(value)
+    if not 0 < seconds <= MAX_TIMEOUT:
+        raise ValueError(f"must be above 0 and at most {MAX_TIMEOUT:.0f} seconds, got {value!r}")
+    return seconds
+
+
+def _integer(lowest: int, highest: int) -> Reader:
+    def read(value: object) -> int:
+        if isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value, re.ASCII):
+            value = int(value)
+        if isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest:
+            return value
+        raise ValueError(f"must be an integer from {lowest} to {highest}, got {value!r}")
+
+    return read
+
+
+def _share(value: object) -> float:
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value, re.ASCII):
+        value = float(value)
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    raise ValueError(f"must be a number from 0 to 1, got {value!r}")
+
+
+def _address(value: object) -> str:
+    if isinstance(value, str) and value.strip() == value != "":
+        return value
+    raise ValueError(f"must be a host name or an IP address, got {value!r}")
+
+
+def _switch(value: object) -> bool:
+    known = {"true": True, "1": True, "false": False, "0": False}
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in known:
+        return known[value.lower()]
+    raise ValueError(f"must be true or false, got {value!r}")
+
+
+def _setting(default: Any, read: Reader, explanation: str) -> Any:
+    """Declare a setting; `Any` because a dataclass field stands where its value will."""
+    return field(default=default, metadata={"read": read, "help": explanation})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything about a service that can be chosen; durations are in seconds, or text of the duration grammar.
+
+    Raises:
+        SettingsError: a value is not acceptable.
+    """
+
+    host: str = _setting("127.0.0.1", _address, "Address to listen on.")
+    port: int = _setting(8765, _integer(0, 65_535), "Port to listen on; 0 takes a free one and prints it.")
+    max_wait: float = _setting("55s", _some_duration, "Longest time a request is held; longer waits are cut.")
+    jitter: float = _setting(0.0625, _share, "Largest share of a wait that is taken off at random.")
+    max_pending: int = _setting(
+        100_000, _integer(1, MAX_PENDING), "How many operations and one-shot waits may be pending."
+    )
+    retention: float = _setting("60s", _duration, "How long ended operations and idle keys are kept.")
+    drain_delay: float = _setting("0s", _duration, "Time between the signal to stop and the drain.")
+    insecure: bool = _setting(False, _switch, "Listen on an address that others can reach, unprotected.")
+
+    def __post_init__(self) -> None:
+        for known in fields(self):
+            try:
+                value = known.metadata["read"](getattr(self, known.name))
+            except ValueError as error:
+                raise SettingsError(f"{known.name}: {error}") from None
+            object.__setattr__(self, known.name, value)
+        if not (self.insecure or _is_loopback(self.host)):
+            raise SettingsError(
+                f"host {self.host} can be reached by others and nothing protects the service: "
+                "keep 127.0.0.1, or say insecure"
+            )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def resolve(
+    *, file: Mapping[str, object], environment: Mapping[str, str], flags: Mapping[str, object]
+) -> Settings:
+    """Put the settings together from their sources.
+
+    Args:
+        file: what stood in the configuration file.
+        environment: the process's, of which the names that start with ``PURGATORY_`` are ours.
+        flags: what was given on the command line, and nothing else.
+
+    Returns:
+        The settings.
+
+    Raises:
+        SettingsError: a name is unknown or a value not acceptable.
+    """
+    layers: dict[str, Mapping[str, object]] = {
+        "the configuration file": file,
+        "the environment": {
+            name.removeprefix(ENVIRONMENT_PREFIX).lower(): value
+            for name, value in environment.items()
+            if name.startswith(ENVIRONMENT_PREFIX)
+        },
+        "the command line": flags,
+    }
+    readers = {known.name: known.metadata["read"] for known in fields(Settings)}
+    chosen: dict[str, Any] = {}
+    for source, layer in layers.items():
+        for name, value in layer.items():
+            if name not in readers:
+                raise SettingsError(f"unknown setting {name!r} in {source}; known are {', '.join(readers)}")
+            # Read here too, so that the refusal can say whose value it is.
+            try:
+                chosen[name] = readers[name](value)
+            except ValueError as error:
+                raise SettingsError(f"{name} in {source}: {error}") from None
+    return Settings(**chosen)
+
+
+def read_file(path: Path) -> dict[str, object]:
+    """Read a configuration file in TOML.
+
+    Args:
+        path: of the file.
+
+    Returns:
+        Its top level.
+
+    Raises:
+        SettingsError: it cannot be read or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(f"cannot read the configuration file {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the configuration file {path} is not TOML: {error}") from None

@@ -1,0 +1,84 @@
+"""How long a request is held: the query's ``wait``, else ``Prefer: wait=N``, cut to the limit, shortened a little.
+
+Pure: the random fraction of the jitter is an argument.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from purgatory_async.service.durations import duration_text, parse_duration
+
+# RFC 7240: preferences between commas, the value a token or a quoted string, parameters after a semicolon.
+_PREFERENCE: Final = re.compile(
+    r"\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*(?:=\s*(?:\"([^\"\\]*)\"|([^\s;,\"]*)))?\s*(?:;[^,]*)?\Z"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A wait as it was decided.
+
+    Attributes:
+        seconds: how long; 0 is to check once.
+        applied: the value of ``Preference-Applied``; None when no preference was (well) expressed.
+    """
+
+    seconds: float
+    applied: str | None
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """``Preference-Applied``, where there is something to say."""
+        return () if self.applied is None else (("Preference-Applied", self.applied),)
+
+
+def preferred_wait(prefer: str | None) -> float | None:
+    """Read the first ``wait`` of a ``Prefer`` header.
+
+    Args:
+        prefer: the header; None if there is none.
+
+    Returns:
+        Seconds; None without the preference, or with one that does not follow the grammar (it is ignored).
+    """
+    for preference in (prefer or "").split(","):
+        match = _PREFERENCE.match(preference)
+        if match is None or match[1].lower() != "wait":
+            continue
+        try:
+            return parse_duration(match[2] if match[2] is not None else match[3] or "")
+        except ValueError:
+            return None
+    return None
+
+
+def decided_wait(asked: float | None, prefer: str | None, max_wait: float) -> Wait:
+    """Decide for how long a request is held, before jitter.
+
+    Args:
+        asked: the query's ``wait`` in seconds; it wins. None if it has none.
+        prefer: the ``Prefer`` header; None if there is none.
+        max_wait: seconds; a longer wait is cut, not refused.
+
+    Returns:
+        The wait, 0 where neither asks for one.
+    """
+    preferred = preferred_wait(prefer)
+    wanted = preferred if asked is None else asked
+    seconds = min(wanted or 0.0, max_wait)
+    return Wait(seconds, None if preferred is None else f"wait={duration_text(seconds)}")
+
+
+def shortened(seconds: float, jitter: float, fraction: float) -> float:
+    """Take a random part of the jitter off a wait, so that polls which began together do not end together.
+
+    Args:
+        seconds: the wait.
+        jitter: the largest share of it that may go.
+        fraction: random, from 0 to 1.
+
+    Returns:
+        Seconds, never more than they were.
+    """
+    return seconds * (1 - jitter * fraction)

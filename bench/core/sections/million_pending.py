@@ -71,7 +71,6 @@ def _line(
         ratio=Spread.of([ours / reference]),
         target=target,
         absolute=True,
-        note="libuv's memory is not Python's" if measure == "tracemalloc" and loop == "uvloop" else "",
     )
 
 

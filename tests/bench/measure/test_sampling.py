@@ -70,9 +70,7 @@ def test_samples_run_on_the_loop_that_is_named(loop):
     def module_of_the_running_loop():
         return type(asyncio.get_running_loop()).__module__
 
-    taken = take_turns(
-        loop, Collector.OFF, {"module": sample_that(module_of_the_running_loop)}, rounds=1
-    )
+    taken = take_turns(loop, Collector.OFF, {"module": sample_that(module_of_the_running_loop)}, rounds=1)
     assert taken["module"][0].split(".")[0] == loop
 
 
@@ -101,8 +99,16 @@ def test_what_one_sample_leaves_is_collected_before_the_next():
     ("mode", "enabled"), [(Collector.DEFAULT, True), (Collector.OFF, False)], ids=["default", "off"]
 )
 def test_the_collector_is_set_for_the_block_and_put_back_after(mode, enabled):
-    before = gc.isenabled(), gc.get_threshold()
-    with collector_set(mode):
-        assert gc.isenabled() is enabled
-        assert gc.get_threshold() == DEFAULT_THRESHOLDS
-    assert (gc.isenabled(), gc.get_threshold()) == before
+    found = gc.isenabled(), gc.get_threshold()
+    # Whatever it was before: here the opposite, and thresholds of one's own.
+    (gc.disable if enabled else gc.enable)()
+    gc.set_threshold(5000, 20, 30)
+    try:
+        with collector_set(mode):
+            assert gc.isenabled() is enabled
+            assert gc.get_threshold() == DEFAULT_THRESHOLDS
+        assert gc.isenabled() is not enabled
+        assert gc.get_threshold() == (5000, 20, 30)
+    finally:
+        gc.set_threshold(*found[1])
+        (gc.enable if found[0] else gc.disable)()

@@ -43,7 +43,7 @@ class Dispatcher:
         """Whether something of the library's is queued on the loop."""
         return self._queued > 0
 
-    def soon(self, callback: Callable[[], None]) -> None:
+    def soon(self, callback: Callable[[], object]) -> None:
         """Call back in the loop's next pass, in an empty context; if the loop has closed, never."""
         loop = self._loop()
         if loop is not None and not loop.is_closed():
@@ -79,7 +79,7 @@ class Dispatcher:
         else:
             self._left = SLICE
 
-    def _run(self, callback: Callable[[], None]) -> None:
+    def _run(self, callback: Callable[[], object]) -> None:
         self._queued -= 1
         callback()
 

@@ -223,6 +223,16 @@ class Timer:
             return None
         return self._scale.tick_start_ns(tick) / 1e9
 
+    def check_invariants(self) -> None:
+        """Assert that the queue is sound and the wakeup is early enough. O(n), for tests."""
+        self._queue.check_invariants()
+        next_tick = self._queue.next_tick
+        if next_tick is not None and not self._hurried:
+            assert self._wakeup is not None, f"{self!r} has entries, but no wakeup"
+            assert self._wakeup_tick <= next_tick, (
+                f"woken at tick {self._wakeup_tick}, but due at {next_tick}"
+            )
+
     def close(self) -> list[TimerHandle]:
         """Cancel everything; sleepers get `PurgatoryClosed`, operations without their timer end as closed.
 
@@ -344,7 +354,7 @@ class Timer:
     # Waking.
 
     def _default_clock(self) -> Clock:
-        running = asyncio._get_running_loop()
+        running: object = asyncio._get_running_loop()
         return running if isinstance(running, Clock) else MonotonicClock()
 
     def _use(self, clock: Clock) -> None:
@@ -392,18 +402,23 @@ class Timer:
             self._hurry.cancel()
             self._hurry = None
 
-    def _on_wakeup(self) -> None:
+    def _on_wakeup(self) -> bool:
         self._wakeup = None
         self._wakeup_tick = _NEVER
-        self._pass()
+        return self._pass()
 
-    def _on_hurry(self) -> None:
-        if self._hurried:
-            self._calm()
-            self._pass()
+    def _on_hurry(self) -> bool:
+        if not self._hurried:
+            return False
+        self._calm()
+        return self._pass()
 
-    def _pass(self) -> None:
-        """Fire what is due, at most a slice of it unless the clock is exact, and arm for the rest."""
+    def _pass(self) -> bool:
+        """Fire what is due, at most a slice of it unless the clock is exact, and arm for the rest.
+
+        Returns:
+            Whether anything was due; entries may only have moved within the wheel.
+        """
         limit = None if self._exact else SLICE
         self._armed_tick = _IN_PASS
         now_tick = self._scale.elapsed_ticks(self._time_ns())
@@ -423,6 +438,7 @@ class Timer:
             soon.extendleft(reversed(firing))  # empty, but for an interrupt
             firing.clear()
             self._finish_pass(now_tick)
+        return bool(due)
 
     def _finish_pass(self, now_tick: int) -> None:
         if self.closed:  # by a callback

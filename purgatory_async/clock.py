@@ -52,7 +52,7 @@ class Clock(Protocol):
     def time_ns(self) -> int:
         """The present in integer nanoseconds from any fixed origin; it must never go back."""
 
-    def call_at_ns(self, when_ns: int, callback: Callable[[], None]) -> Cancellable:
+    def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> Cancellable:
         """Call ``callback()`` once, at ``when_ns`` or somewhat off it; the caller looks at the time again.
 
         Args:
@@ -74,7 +74,7 @@ class MonotonicClock:
 
     time_ns = staticmethod(time.monotonic_ns)
 
-    def call_at_ns(self, when_ns: int, callback: Callable[[], None]) -> Cancellable:
+    def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> Cancellable:
         """Ask the running loop for a wakeup at ``when_ns``.
 
         The delay is rounded up to whole milliseconds. uvloop counts in milliseconds and may fire up to 1.2 ms

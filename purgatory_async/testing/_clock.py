@@ -1,0 +1,124 @@
+"""A clock that stands still until it is told to move."""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from itertools import count
+from math import inf
+from typing import Final
+
+from purgatory_async.clock import check_delay, describe, seconds_to_ns
+
+__all__ = ["ManualClock"]
+
+
+class ManualClock:
+    """Time for tests: it moves when you say so, and everything due on the way happens at its own time.
+
+    Timers on it need no event loop. In a coroutine, what fires on `advance` has fired when it returns; tasks
+    that it wakes run when the loop does, see `settle`.
+
+    Args:
+        start: The present, in seconds.
+
+    Raises:
+        TypeError, ValueError: ``start`` is not a finite number.
+
+    >>> from purgatory_async import Timer
+    >>> clock = ManualClock()
+    >>> timer = Timer(clock=clock)
+    >>> handle = timer.call_later(3600, print, "an hour later")
+    >>> clock.advance(3599.999)
+    >>> clock.advance(0.001)
+    an hour later
+    """
+
+    needs_loop: Final = False
+    """Tells timers that they can do without an event loop."""
+
+    __slots__ = ("__weakref__", "_now_ns", "_order", "_wakeups")
+
+    def __init__(self, start: float = 0.0) -> None:
+        check_delay("start", start)
+        if start == inf:
+            raise ValueError(f"start must be finite, got {describe(start)}")
+        self._now_ns = seconds_to_ns(start)
+        self._wakeups: list[tuple[int, int, _Wakeup]] = []
+        self._order = count()
+
+    def __repr__(self) -> str:
+        return f"<ManualClock at {self.time()} s>"
+
+    def time(self) -> float:
+        """The present in seconds."""
+        return self._now_ns / 1e9
+
+    def time_ns(self) -> int:
+        """The present in nanoseconds."""
+        return self._now_ns
+
+    def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> "_Wakeup":
+        """Call ``callback()`` when the clock is moved to ``when_ns`` or beyond; see `Clock.call_at_ns`.
+
+        A callback that returns False says that it found nothing to do; `advance_to_next` then goes on.
+        """
+        wakeup = _Wakeup(callback)
+        heappush(self._wakeups, (when_ns, next(self._order), wakeup))
+        return wakeup
+
+    def advance(self, seconds: float) -> None:
+        """Move forward; on return everything that fell due on the way has happened, in order.
+
+        Args:
+            seconds: How far; ``advance(0)`` lets happen what is due at this very moment.
+
+        Raises:
+            TypeError: It is no number.
+            ValueError: It is negative, NaN or infinite. Time does not go back.
+        """
+        check_delay("seconds", seconds)
+        if not 0 <= seconds < inf:
+            raise ValueError(f"seconds must be finite and not negative, got {describe(seconds)}")
+        target_ns = self._now_ns + seconds_to_ns(seconds)
+        while (when_ns := self._next_ns()) is not None and when_ns <= target_ns:
+            self._wake_next()
+        self._now_ns = max(self._now_ns, target_ns)
+
+    def advance_to_next(self) -> float | None:
+        """Move to the next time at which something happens, and let happen what is due then.
+
+        Returns:
+            The new time in seconds; None, and nothing moves, if nothing is going to happen.
+        """
+        while (when_ns := self._next_ns()) is not None:
+            woken = [self._wake_next()]
+            while (also_ns := self._next_ns()) is not None and also_ns <= max(when_ns, self._now_ns):
+                woken.append(self._wake_next())
+            if any(woken):
+                return self.time()
+        return None
+
+    def _next_ns(self) -> int | None:
+        """When the next wakeup is due that has not been called off."""
+        while self._wakeups and self._wakeups[0][2].cancelled:
+            heappop(self._wakeups)
+        return self._wakeups[0][0] if self._wakeups else None
+
+    def _wake_next(self) -> bool:
+        """Move to the next wakeup and make it; False if it found nothing to do."""
+        when_ns, _, wakeup = heappop(self._wakeups)
+        self._now_ns = max(self._now_ns, when_ns)
+        return wakeup.callback() is not False
+
+
+class _Wakeup:
+    """One call to come."""
+
+    __slots__ = ("callback", "cancelled")
+
+    def __init__(self, callback: Callable[[], object]) -> None:
+        self.callback = callback
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        """Call it off."""
+        self.cancelled = True

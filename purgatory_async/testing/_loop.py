@@ -1,0 +1,71 @@
+"""An event loop on virtual time, for whole applications."""
+
+import asyncio
+import contextvars
+import selectors
+from collections.abc import Callable
+from typing import Any
+
+from purgatory_async.clock import Cancellable
+
+__all__ = ["VirtualTimeLoop"]
+
+
+class _JumpingSelector(selectors.DefaultSelector):
+    """Looks for I/O without waiting for it, and lets time jump instead of passing."""
+
+    jump: Callable[[float], None]
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """The ready files; a wait that nothing ends is jumped over, one without end is real."""
+        if timeout is None:
+            return super().select(None)
+        ready = super().select(0)
+        if not ready and timeout > 0:
+            self.jump(timeout)
+        return ready
+
+
+class VirtualTimeLoop(asyncio.SelectorEventLoop):
+    """An event loop whose `time` jumps to the next timer when it is idle; a day of waiting takes milliseconds.
+
+    It is a `Clock` too, and timers without a clock of their own use it. Real I/O works, but takes no virtual
+    time: a loop that waits for a reply and a timeout at once goes straight to the timeout unless the reply is
+    there. With no timer at all it waits really, as for a thread.
+
+    >>> import asyncio
+    >>> async def nap():
+    ...     loop = asyncio.get_running_loop()
+    ...     await asyncio.sleep(3600)
+    ...     return loop.time()
+    >>> with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
+    ...     runner.run(nap())
+    3600.0
+    """
+
+    def __init__(self) -> None:
+        selector = _JumpingSelector()
+        selector.jump = self._jump
+        self._now_ns = 0
+        super().__init__(selector)
+        self._clock_resolution = 1e-9
+
+    def time(self) -> float:
+        """Virtual seconds since the loop was made."""
+        return self._now_ns / 1e9
+
+    def time_ns(self) -> int:
+        """Virtual nanoseconds since the loop was made."""
+        return self._now_ns
+
+    def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> Cancellable:
+        """Call ``callback()`` at a virtual time; see `Clock.call_at_ns`."""
+        return self.call_at(when_ns / 1e9, self._arrive, when_ns, callback, context=contextvars.Context())
+
+    def _arrive(self, when_ns: int, callback: Callable[[], Any]) -> None:
+        # A float of seconds may round to a nanosecond before; then the rest of the way is jumped, too.
+        self._now_ns = max(self._now_ns, when_ns)
+        callback()
+
+    def _jump(self, seconds: float) -> None:
+        self._now_ns += max(1, round(seconds * 1e9))

@@ -1,0 +1,133 @@
+"""Cancel a coroutine everywhere it can be cancelled."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Generator
+from typing import Any
+
+__all__ = ["cancel_sweep"]
+
+Scenario = Callable[[], Coroutine[Any, Any, object]]
+
+
+async def cancel_sweep(scenario: Scenario, *, may_swallow: bool = False) -> int:
+    """Run a scenario again and again, each time cancelling it at another point where it is suspended.
+
+    At each point it is cancelled twice, in two runs: while what it waits for is still to come, and in the very
+    loop pass in which it came, before the task can see it. The second is where results get lost. One more run
+    is cancelled before its first step. What the scenario promises after a cancellation, it must check itself,
+    in a ``finally`` or before the next run.
+
+    Args:
+        scenario: An async function without arguments; every call makes a fresh run.
+        may_swallow: Whether it may end without `asyncio.CancelledError` after it was cancelled.
+
+    Returns:
+        The number of points.
+
+    Raises:
+        AssertionError: The scenario swallowed a cancellation.
+        Exception: Whatever else the scenario raised, with a note that says where it was cancelled.
+
+    >>> async def scenario():
+    ...     await asyncio.sleep(0)
+    ...     await asyncio.sleep(0)
+    >>> asyncio.run(cancel_sweep(scenario))
+    2
+    """
+    points = await _run(scenario, _Probe(0), may_swallow=may_swallow)
+    await _run(scenario, _Probe(-1), may_swallow=may_swallow)
+    point = 1
+    while point <= points:
+        for as_it_comes in (False, True):
+            points = max(
+                points, await _run(scenario, _Probe(point, as_it_comes=as_it_comes), may_swallow=may_swallow)
+            )
+        point += 1
+    return points
+
+
+class _Probe:
+    """Counts the suspensions of one run, and cancels it at one of them.
+
+    Args:
+        at: Which suspension, from 1; 0 cancels nowhere, -1 before the first step.
+        as_it_comes: Cancel when what it waits for is there, not while it is still to come.
+    """
+
+    def __init__(self, at: int, *, as_it_comes: bool = False) -> None:
+        self._at = at
+        self._as_it_comes = as_it_comes
+        self.points = 0
+        self.cancelled = False
+
+    def __repr__(self) -> str:
+        when = "as its wait came to an end" if self._as_it_comes else "while it waited"
+        return "before its first step" if self._at < 0 else f"at point {self._at}, {when}"
+
+    def watch(self, coroutine: Coroutine[Any, Any, object]) -> Awaitable[object]:
+        """The same coroutine, counted."""
+        return _Watched(coroutine, self)
+
+    def suspended(self, waits_for: object) -> None:
+        """The run is about to be suspended."""
+        self.points += 1
+        if self.points != self._at:
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        if not self._as_it_comes:
+            asyncio.get_running_loop().call_soon(self.cancel, task)
+        elif isinstance(waits_for, asyncio.Future):
+            # Before the task adds its own callback: this one runs first.
+            waits_for.add_done_callback(lambda _: self.cancel(task))
+
+    def cancel(self, task: asyncio.Task[Any]) -> None:
+        """Cancel the run, unless it is over."""
+        if not task.done():
+            self.cancelled = task.cancel()
+
+
+class _Watched:
+    """Awaits a coroutine step by step, and tells the probe of each suspension."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, object], probe: _Probe) -> None:
+        self._coroutine = coroutine
+        self._probe = probe
+
+    def __await__(self) -> Generator[Any, Any, object]:
+        step = self._coroutine.send
+        value: Any = None
+        while True:
+            try:
+                waits_for = step(value)
+            except StopIteration as end:
+                return end.value
+            self._probe.suspended(waits_for)
+            try:
+                value = yield waits_for
+                step = self._coroutine.send
+            except BaseException as exception:  # noqa: BLE001 - thrown in by the task, and passed on as it is
+                value = exception
+                step = self._coroutine.throw
+
+
+async def _run(scenario: Scenario, probe: _Probe, *, may_swallow: bool) -> int:
+    """One run; returns the number of points it came to."""
+
+    async def run() -> None:
+        await probe.watch(scenario())
+
+    task = asyncio.get_running_loop().create_task(run(), name=f"cancel_sweep: cancelled {probe!r}")
+    if probe._at < 0:
+        probe.cancel(task)
+    outcome = (await asyncio.gather(task, return_exceptions=True))[0]
+    if isinstance(outcome, asyncio.CancelledError) and probe.cancelled:
+        return probe.points
+    if isinstance(outcome, BaseException):
+        outcome.add_note(f"cancel_sweep: the scenario was cancelled {probe!r}")
+        raise outcome
+    if probe.cancelled and not may_swallow:
+        raise AssertionError(
+            f"the scenario swallowed its cancellation {probe!r}: it returned as if nothing had been"
+        )
+    return probe.points

@@ -72,11 +72,7 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.register_profile("local", deadline=None)
     hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
     hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "local")
-    # TRANSITION: drop the second half of the condition once the plugin is there.
-    if (
-        not config.pluginmanager.has_plugin("purgatory_async")
-        and (TESTS.parent / "purgatory_async/testing/plugin.py").exists()
-    ):
+    if not config.pluginmanager.has_plugin("purgatory_async"):
         config.pluginmanager.import_plugin("purgatory_async.testing.plugin")
 
 

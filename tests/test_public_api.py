@@ -145,7 +145,7 @@ def public(path: str) -> object:
 
 
 def as_called(path: str, pinned: str) -> str:
-    """The signature of a public callable without ``self``, annotations and optional parameters added since."""
+    """The signature of a public callable without ``self``, annotations and optional additions."""
     found = public(path)
     function = found.__func__ if isinstance(found, staticmethod | classmethod) else found
     assert callable(function), path

@@ -96,7 +96,15 @@ def test_a_python_block_of_the_readme_runs(code: str, tmp_path: Path) -> None:
     # Where the package is installed, pytest has found the plugin by itself.
     installed = entry_points(group="pytest11", name="purgatory_async")
     plugin = () if installed else ("-p", "purgatory_async.testing.plugin")
-    run("-m", "pytest", "-q", "-c", os.devnull, "-p", "no:cacheprovider", *plugin, test, folder=tmp_path)
+    settings = (
+        "-c",
+        os.devnull,
+        "-p",
+        "no:cacheprovider",
+        "-o",
+        "asyncio_default_fixture_loop_scope=function",
+    )
+    run("-m", "pytest", "-q", *settings, *plugin, test, folder=tmp_path)
 
 
 @pytest.mark.slow

@@ -15,10 +15,11 @@ def main() -> None:
     try:
         from purgatory_async.cli.commands import run  # noqa: PLC0415 - see above
     except ModuleNotFoundError as error:
-        if error.name is None or error.name.partition(".")[0] == "purgatory_async":
+        missing = (error.name or "purgatory_async").partition(".")[0]
+        if missing == "purgatory_async":
             raise
         sys.stderr.write(
-            f'purgatory: {error.name} is not installed; run: pip install "purgatory-async[service]"\n'
+            f'purgatory: {missing} is not installed; run: pip install "purgatory-async[service]"\n'
         )
         sys.exit(2)
     sys.exit(run(sys.argv[1:]))

@@ -63,13 +63,13 @@ def setting_options(command: C) -> C:
 @click.group(invoke_without_command=True)
 @click.pass_context
 def purgatory(context: click.Context) -> None:
-    r"""Hold operations until a condition on their keys holds or their time is up, exactly once.
+    """Hold operations until a condition on their keys holds or their time is up, exactly once.
 
     \b
     Example:
       purgatory serve --port 8765
       curl 'http://127.0.0.1:8765/v1/wait?key=order:42&wait=30s'
-    """
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     if context.invoked_subcommand is None:
         click.echo(context.get_help())
 
@@ -80,14 +80,14 @@ def purgatory(context: click.Context) -> None:
 )
 @setting_options
 def serve_command(config: Path | None, **flags: object) -> None:
-    r"""Serve until SIGTERM or SIGINT, then answer every held request and exit.
+    """Serve until SIGTERM or SIGINT, then answer every held request and exit.
 
     Settings come from the file, then from PURGATORY_MAX_WAIT-like variables, then from flags; the later wins.
 
     \b
     Example:
       purgatory serve --port 0 --max-wait 25s
-    """
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     settings = resolve(
         file={} if config is None else read_file(config),
         environment=os.environ,
@@ -110,13 +110,13 @@ def serve_command(config: Path | None, **flags: object) -> None:
     "--detach", "detached", is_flag=True, help="Leave it running in the background, for an hour at most."
 )
 def demo_command(port: str, seconds: float | None, rate: float, detached: bool) -> None:
-    r"""Run the service under a realistic load over real sockets, and show its figures.
+    """Run the service under a realistic load over real sockets, and show its figures.
 
     \b
     Example:
       purgatory demo --seconds 20
       purgatory demo --detach
-    """
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
     settings = resolve(file={}, environment={}, flags={"port": port})
     if detached:
         seconds = DETACHED_SECONDS if seconds is None else seconds

@@ -42,25 +42,6 @@ class Query:
 
     values: Mapping[str, list[str]]
 
-    def text(self, name: str, pattern: str) -> str | None:
-        """Return a parameter of the given grammar, None if it is absent.
-
-        Args:
-            name: of the parameter.
-            pattern: a regular expression for the whole value, also shown to whoever breaks it.
-
-        Returns:
-            The value.
-
-        Raises:
-            Problem: ``bad-parameter``.
-        """
-        values = self.values.get(name)
-        if values is None:
-            return None
-        if re.fullmatch(pattern, values[0], re.ASCII) is None:
-            raise problems.bad_parameter(name, values[0], pattern)
-        return values[0]
 
     def integer(self, name: str, lowest: int, highest: int) -> int | None:
         """Return an integer parameter within its bounds, None if it is absent.

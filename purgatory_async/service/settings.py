@@ -29,38 +29,35 @@ class SettingsError(ValueError):
 
 
 def _duration(value: object) -> float:
-    if isinstance(value, str):
-        return parse_duration(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= MAX_TIMEOUT:
-        return float(value)
-    raise ValueError(
-        f"must be from 0 to {MAX_TIMEOUT:.0f} seconds, or text like 55s ({GRAMMAR}), got {value!r}"
-    )
+    seconds = parse_duration(value) if isinstance(value, str) else value
+    if isinstance(seconds, int | float) and not isinstance(value, bool) and 0 <= seconds <= MAX_TIMEOUT:
+        return float(seconds)
+    raise ValueError(f"must be from 0 to {MAX_TIMEOUT:.0f} seconds, or text like 55s ({GRAMMAR}), got {value!r}")
 
 
 def _some_duration(value: object) -> float:
     seconds = _duration(value)
-    if not 0 < seconds <= MAX_TIMEOUT:
-        raise ValueError(f"must be above 0 and at most {MAX_TIMEOUT:.0f} seconds, got {value!r}")
+    if not seconds:
+        raise ValueError(f"must be above 0 seconds, got {value!r}")
     return seconds
 
 
 def _integer(lowest: int, highest: int) -> Reader:
     def read(value: object) -> int:
-        if isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value, re.ASCII):
-            value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and lowest <= value <= highest:
-            return value
+        written = isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value, re.ASCII)
+        number = int(written[0]) if written else value
+        if isinstance(number, int) and not isinstance(number, bool) and lowest <= number <= highest:
+            return number
         raise ValueError(f"must be an integer from {lowest} to {highest}, got {value!r}")
 
     return read
 
 
 def _share(value: object) -> float:
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value, re.ASCII):
-        value = float(value)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
-        return float(value)
+    written = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value, re.ASCII)
+    number = float(written[0]) if written else value
+    if isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number <= 1:
+        return float(number)
     raise ValueError(f"must be a number from 0 to 1, got {value!r}")
 
 

@@ -1,0 +1,103 @@
+"""The command line: refusals in one sentence, help with an example."""
+
+import builtins
+import sys
+
+import pytest
+
+from purgatory_async import __main__
+from purgatory_async.cli import commands
+
+
+def started(monkeypatch):
+    """Catch the settings that a service would be started with."""
+    caught = []
+    monkeypatch.setattr(commands, "serve", lambda settings, announce: caught.append(settings))
+    return caught
+
+
+def test_flags_win_over_the_environment_and_that_over_the_file(monkeypatch, tmp_path):
+    caught = started(monkeypatch)
+    path = tmp_path / "purgatory.toml"
+    path.write_text('max_wait = "1s"\nretention = "2s"\nport = 3')
+    monkeypatch.setenv("PURGATORY_MAX_WAIT", "4s")
+    monkeypatch.setenv("PURGATORY_RETENTION", "5s")
+    assert commands.run(["serve", "--config", str(path), "--max-wait", "6s"]) == 0
+    [settings] = caught
+    assert (settings.max_wait, settings.retention, settings.port) == (6.0, 5.0, 3)
+
+
+def test_insecure_is_a_flag_that_says_nothing_when_it_is_not_given(monkeypatch):
+    caught = started(monkeypatch)
+    monkeypatch.setenv("PURGATORY_INSECURE", "true")
+    commands.run(["serve", "--host", "0.0.0.0"])
+    monkeypatch.delenv("PURGATORY_INSECURE")
+    commands.run(["serve", "--host", "0.0.0.0", "--insecure"])
+    assert [settings.insecure for settings in caught] == [True, True]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        pytest.param(["serve", "--max-wiat", "5s"], "--max-wiat", id="unknown flag"),
+        pytest.param(["serve", "--max-wait", "5h"], "'5h'", id="bad value"),
+        pytest.param(["serve", "--port", "-1"], "'-1'", id="bad port"),
+        pytest.param(["serve", "--config", "/nowhere.toml"], "/nowhere.toml", id="no such file"),
+        pytest.param(["serve", "--host", "0.0.0.0"], "0.0.0.0", id="an address others can reach"),
+        pytest.param(
+            ["serve", "--host", "no\u00a0host.invalid", "--insecure"], "cannot listen", id="no such address"
+        ),
+        pytest.param(["demo", "--seconds", "0"], "0", id="a demo of no time"),
+        pytest.param(["demo", "--rate", "many"], "many", id="a rate that is none"),
+        pytest.param(["bogus"], "bogus", id="unknown command"),
+    ],
+)
+def test_a_refused_start_is_one_sentence_on_stderr_and_exit_2(capsys, arguments, sentence):
+    assert commands.run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    [line] = err.splitlines()
+    assert line.startswith("purgatory: ")
+    assert sentence in line
+
+
+def test_an_unknown_variable_of_ours_is_refused_by_name(capsys, monkeypatch):
+    monkeypatch.setenv("PURGATORY_MAX_WIAT", "5s")
+    assert commands.run(["serve"]) == 2
+    assert "unknown setting 'max_wiat' in the environment" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["serve", "--help"], ["demo", "--help"]])
+def test_every_help_has_an_example_that_could_be_pasted(capsys, arguments):
+    assert commands.run(arguments) == 0
+    out = capsys.readouterr().out
+    assert "\n  Example:\n    purgatory " in out
+
+
+@pytest.mark.parametrize("missing", ["uvloop", "httptools", "msgspec", "click", "rich", "prometheus_client"])
+def test_a_missing_extra_is_one_sentence_that_says_what_to_install(capsys, monkeypatch, missing):
+    real_import = builtins.__import__
+
+    def without(name, *rest):
+        if name.partition(".")[0] == missing:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real_import(name, *rest)
+
+    for name in [
+        name for name in sys.modules if name.startswith(("purgatory_async.cli", "purgatory_async.service"))
+    ]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(sys.modules, "purgatory_async.metrics", raising=False)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(SystemExit) as exit_:
+        __main__.main()
+    assert exit_.value.code == 2
+    assert capsys.readouterr().err == (
+        f'purgatory: {missing} is not installed; run: pip install "purgatory-async[service]"\n'
+    )
+
+
+def test_a_module_of_ours_that_is_missing_is_a_fault_and_not_an_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "purgatory_async.cli.commands", None)
+    with pytest.raises(ModuleNotFoundError, match=r"purgatory_async\.cli\.commands"):
+        __main__.main()

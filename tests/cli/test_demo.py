@@ -1,0 +1,82 @@
+"""The demo: it answers under its load, shows figures, and ends when it should."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def run(*arguments):
+    return subprocess.run(
+        [sys.executable, "-m", "purgatory_async", "demo", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def get(url):
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(url, timeout=10) as reply:
+        return reply.read().decode()
+
+
+def test_a_bounded_demo_says_its_address_shows_a_line_a_second_and_ends_cleanly():
+    demo = run("--seconds", "3.5")
+    assert (demo.returncode, demo.stderr) == (0, "")
+    announcement, *rest = demo.stdout.splitlines()
+    assert re.fullmatch(r"purgatory demo answers at http://127\.0\.0\.1:\d+", announcement)
+    frames = [line for line in rest if "submitted" in line]
+    assert len(frames) >= 3
+    assert all(re.search(r"pending \d+  held \d+  submitted \d+/s  completed \d+/s", line) for line in frames)
+    assert any(not re.search(r"completed 0/s", line) for line in frames)
+
+
+def test_a_detached_demo_is_left_answering_under_its_load_and_stops_when_told():
+    demo = run("--detach", "--seconds", "60")
+    assert (demo.returncode, demo.stderr) == (0, "")
+    address = re.search(r"answers at (\S+)", demo.stdout)[1]
+    process = int(re.search(r"kill (\d+)", demo.stdout)[1])
+    log = re.search(r"tail -f (\S+)", demo.stdout)[1]
+    try:
+        assert os.getsid(process) == process
+        assert f"curl {address}/metrics" in demo.stdout
+        deadline = time.monotonic() + 20
+        while not json.loads(get(f"{address}/v1/operations?limit=3"))["operations"]:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+    finally:
+        os.kill(process, signal.SIGTERM)
+    while time.monotonic() < deadline:
+        try:
+            get(f"{address}/healthz")
+        except (urllib.error.URLError, ConnectionError):
+            break
+        time.sleep(0.05)
+    else:
+        pytest.fail("it still answers")
+    with open(log, encoding="utf-8") as written:
+        assert "Traceback" not in written.read()
+    os.unlink(log)
+
+
+def test_a_detached_demo_that_cannot_start_says_why():
+    demo = run("--detach", "--port", "1")
+    if demo.returncode == 0:  # the superuser may have port 1
+        os.kill(int(re.search(r"kill (\d+)", demo.stdout)[1]), signal.SIGTERM)
+        pytest.skip("this user may listen on port 1")
+    assert (demo.returncode, demo.stdout) == (2, "")
+    assert "cannot listen on 127.0.0.1 port 1" in demo.stderr

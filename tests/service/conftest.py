@@ -1,0 +1,148 @@
+"""A service in virtual time, and a client that speaks ASGI to it without a socket."""
+
+import asyncio
+import datetime as dt
+import io
+import json
+from urllib.parse import unquote
+
+import pytest
+
+from purgatory_async import Timer
+from purgatory_async.service.app import create_app
+from purgatory_async.service.logs import stderr_log
+from purgatory_async.service.settings import Settings
+from purgatory_async.testing import ManualClock, assert_clean, settle
+
+NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
+JSON = ("content-type", "application/json")
+
+
+class Exchange:
+    """One request under way, and its answer once there is one."""
+
+    def __init__(self, app, scope, body):
+        self._inbox = asyncio.Queue()
+        self._sent = []
+        for number, piece in enumerate(body, 1):
+            more = number < len(body)
+            self._inbox.put_nowait({"type": "http.request", "body": piece, "more_body": more})
+        self.task = asyncio.get_running_loop().create_task(app(scope, self._inbox.get, self._send))
+
+    async def _send(self, message):
+        self._sent.append(message)
+
+    def hang_up(self):
+        self._inbox.put_nowait({"type": "http.disconnect"})
+
+    @property
+    def unread(self):
+        return self._inbox.qsize()
+
+    @property
+    def answered(self):
+        return bool(self._sent) and not self._sent[-1].get("more_body", False)
+
+    @property
+    def status(self):
+        return self._sent[0]["status"]
+
+    @property
+    def headers(self):
+        return {name.decode(): value.decode() for name, value in self._sent[0]["headers"]}
+
+    @property
+    def body(self):
+        return b"".join(message.get("body", b"") for message in self._sent[1:])
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def slug(self):
+        """The slug of a problem; fails unless the answer is a whole problem document."""
+        assert self.headers["content-type"] == "application/problem+json"
+        assert self.json["status"] == self.status
+        assert {"title", "detail"} <= self.json.keys()
+        return self.json["type"].removeprefix("urn:purgatory:problem:")
+
+
+class Client:
+    """Sends requests to an application whose time is ours."""
+
+    def __init__(self, settings, root_path=""):
+        self.clock = ManualClock()
+        self.log = io.StringIO()
+        self._root_path = root_path
+        self.app = create_app(
+            settings, timer=Timer(clock=self.clock), wall_clock=lambda: NOON, log=stderr_log(self.log)
+        )
+        self.service = self.app.service
+
+    def start(self, method, target, body=None, headers=()):
+        """Send a request and go on. A body is bytes, a list of pieces, or what becomes JSON."""
+        if isinstance(body, dict):
+            body, headers = json.dumps(body).encode(), (JSON, *headers)
+        pieces = body if isinstance(body, list) else [body or b""]
+        path, _, query = target.partition("?")
+        scope = {
+            "type": "http",
+            "method": method,
+            "path": unquote(self._root_path + path),
+            "raw_path": (self._root_path + path).encode(),
+            "root_path": self._root_path,
+            "query_string": query.encode("latin-1"),
+            "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers],
+        }
+        return Exchange(self.app, scope, pieces)
+
+    async def request(self, method, target, body=None, headers=()):
+        """Send a request that must be answered without any time passing."""
+        exchange = self.start(method, target, body, headers)
+        await settle()
+        assert exchange.answered, f"{method} {target} is held"
+        return exchange
+
+    async def held(self, method, target, body=None, headers=()):
+        """Send a request that must be held."""
+        exchange = self.start(method, target, body, headers)
+        await settle()
+        assert not exchange.answered, f"{method} {target} was answered {exchange.status}"
+        return exchange
+
+    async def advance(self, seconds):
+        self.clock.advance(seconds)
+        await settle()
+
+    async def signal(self, key, **body):
+        reply = await self.request("POST", f"/v1/keys/{key}/signal", body)
+        assert reply.status == 200
+        return reply.json
+
+    async def submit(self, *keys, **order):
+        reply = await self.request("POST", "/v1/operations", {"keys": keys, **order})
+        assert reply.status == 202
+        return reply.json
+
+
+@pytest.fixture
+def make_client():
+    """Makes clients; at the end no service holds a request, and none made a mistake."""
+    clients = []
+
+    def make(root_path="", **settings):
+        clients.append(Client(Settings(**{"jitter": 0, **settings}), root_path))
+        return clients[-1]
+
+    yield make
+    for client in clients:
+        assert client.log.getvalue() == ""
+        assert client.service.holds.held == 0
+        client.service.close()
+        assert_clean(client.service.purgatory)
+
+
+@pytest.fixture
+def client(make_client):
+    return make_client()

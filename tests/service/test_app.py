@@ -1,0 +1,111 @@
+"""The application as other people's servers and frameworks see it."""
+
+import json
+
+import pytest
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from purgatory_async.service.app import create_app
+from purgatory_async.testing import settle
+
+pytestmark = pytest.mark.asyncio
+
+
+async def converse(app, scope, *messages):
+    inbox, sent = list(messages), []
+
+    async def receive():
+        return inbox.pop(0)
+
+    async def send(message):
+        sent.append(message)
+
+    await app(scope, receive, send)
+    return sent
+
+
+async def test_it_keeps_the_lifespan_and_closes_the_service_at_its_end():
+    app = create_app()
+    sent = await converse(
+        app, {"type": "lifespan"}, {"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}
+    )
+    assert [message["type"] for message in sent] == [
+        "lifespan.startup.complete",
+        "lifespan.shutdown.complete",
+    ]
+    assert app.service.purgatory.closed
+
+
+async def test_it_refuses_websockets():
+    sent = await converse(create_app(), {"type": "websocket"}, {"type": "websocket.connect"})
+    assert [message["type"] for message in sent] == ["websocket.close"]
+
+
+async def test_it_mounts_inside_another_application():
+    app = create_app()
+    outer = Starlette(routes=[Mount("/held", app=app)])
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/held/v1/keys/a/b",
+        "raw_path": b"/held/v1/keys/a%2Fb",
+        "root_path": "",
+        "query_string": b"",
+        "headers": [],
+    }
+    sent = await converse(outer, scope, {"type": "http.request", "body": b""})
+    assert sent[0]["status"] == 200
+    assert json.loads(sent[1]["body"])["key"] == "a/b"
+    app.service.close()
+
+
+async def test_a_server_without_raw_paths_is_served_as_far_as_that_goes(client):
+    scope = {"type": "http", "method": "GET", "path": "/v1/keys/\u00e9", "query_string": b"", "headers": []}
+    sent = await converse(client.app, scope)
+    assert json.loads(sent[1]["body"])["key"] == "\u00e9"
+
+
+async def test_a_fault_of_ours_is_logged_on_one_line_and_named_to_nobody(client, monkeypatch):
+    monkeypatch.setattr(client.service, "signal", lambda *_: 1 / 0)
+    reply = await client.request("POST", "/v1/keys/a/signal")
+    assert (reply.status, reply.slug) == (500, "internal")
+    assert "ZeroDivision" not in reply.body.decode()
+    [line] = client.log.getvalue().splitlines()
+    assert "ZeroDivisionError" in json.loads(line)["exception"]
+    client.log.truncate(0)
+    client.log.seek(0)
+
+
+async def test_a_client_that_is_gone_when_the_answer_is_sent_does_no_harm(client):
+    async def send(message):
+        raise OSError("gone")
+
+    scope = {"type": "http", "method": "GET", "path": "/healthz", "query_string": b"", "headers": []}
+    await client.app(scope, None, send)
+
+
+async def test_health_says_nothing_a_stranger_could_use_and_head_is_allowed(client):
+    for method in ("GET", "HEAD"):
+        reply = await client.request(method, "/healthz")
+        assert reply.json == {"status": "ok"}
+        assert (await client.request(method, "/readyz")).json == {"status": "ready"}
+
+
+async def test_every_answer_forbids_guessing_and_keeping(client):
+    held = await client.held("GET", "/v1/wait?key=a&wait=1")
+    await client.advance(1.001)
+    for reply in (held, await client.request("GET", "/metrics"), await client.request("GET", "/nowhere")):
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert reply.headers["cache-control"] == "no-store"
+
+
+async def test_metrics_are_exposed_as_prometheus_reads_them(client):
+    await client.submit("a")
+    await client.signal("a")
+    reply = await client.request("GET", "/metrics")
+    assert reply.headers["content-type"].startswith("text/plain; version=0.0.4")
+    lines = reply.body.decode().splitlines()
+    assert "purgatory_operations_submitted_total 1.0" in lines
+    assert 'purgatory_operations_ended_total{outcome="completed"} 1.0' in lines
+    await settle()

@@ -1,0 +1,91 @@
+"""Settings: who wins, and how a bad one is refused."""
+
+import pytest
+
+from purgatory_async.service.settings import Settings, SettingsError, read_file, resolve
+
+
+def resolved(file=None, environment=None, flags=None):
+    return resolve(file=file or {}, environment=environment or {}, flags=flags or {})
+
+
+def test_the_later_source_wins():
+    file = {"max_wait": "1s", "retention": 2, "port": 1}
+    environment = {"PURGATORY_MAX_WAIT": "3s", "PURGATORY_RETENTION": "4s", "HOME": "/"}
+    settings = resolved(file, environment, {"max_wait": "5s"})
+    assert (settings.max_wait, settings.retention, settings.port) == (5.0, 4.0, 1)
+
+
+def test_the_defaults_are_those_of_the_contract():
+    settings = resolved()
+    assert settings == Settings()
+    assert (settings.host, settings.max_wait, settings.jitter) == ("127.0.0.1", 55.0, 0.0625)
+    assert (settings.retention, settings.drain_delay) == (60.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("source", "place"),
+    [
+        pytest.param({"file": {"max_wiat": 1}}, "the configuration file", id="file"),
+        pytest.param({"environment": {"PURGATORY_MAX_WIAT": "1"}}, "the environment", id="environment"),
+        pytest.param({"flags": {"max_wiat": "1"}}, "the command line", id="flags"),
+    ],
+)
+def test_an_unknown_setting_is_refused_by_name_and_source(source, place):
+    with pytest.raises(SettingsError, match=f"unknown setting 'max_wiat' in {place}; known are host, port"):
+        resolved(**source)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_wait", "5h"),
+        ("max_wait", "0s"),
+        ("max_wait", -1),
+        ("max_wait", True),
+        ("max_wait", float("nan")),
+        ("max_wait", "999999999m"),
+        ("retention", "999999999m"),
+        ("jitter", "2"),
+        ("jitter", "nan"),
+        ("jitter", []),
+        ("max_pending", 0),
+        ("max_pending", "1_0"),
+        ("max_pending", 1.5),
+        ("port", "65536"),
+        ("port", "-1"),
+        ("host", ""),
+        ("host", 7),
+        ("insecure", "maybe"),
+    ],
+)
+def test_a_bad_value_is_refused_with_name_value_and_source(name, value):
+    with pytest.raises(SettingsError) as refusal:
+        resolved(flags={name: value})
+    message = str(refusal.value)
+    assert message.startswith(f"{name} in the command line: ")
+    assert repr(value) in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "localhost"])
+def test_loopback_needs_nothing(host):
+    assert resolved(flags={"host": host}).host == host
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
+def test_an_address_others_can_reach_must_be_asked_for(host):
+    with pytest.raises(SettingsError, match=f"host {host} can be reached by others"):
+        resolved(flags={"host": host})
+    assert resolved(flags={"host": host, "insecure": True}).host == host
+
+
+def test_a_file_is_read_and_one_that_cannot_be_is_refused_by_path(tmp_path):
+    path = tmp_path / "purgatory.toml"
+    with pytest.raises(SettingsError, match=r"purgatory\.toml"):
+        read_file(path)
+    path.write_text("max_wait = ")
+    with pytest.raises(SettingsError, match="is not TOML"):
+        read_file(path)
+    path.write_text('max_wait = "9s"\njitter = 0')
+    assert resolved(read_file(path)).max_wait == 9.0

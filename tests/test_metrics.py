@@ -1,0 +1,112 @@
+"""Metrics: counters that add up at every scrape, whatever happens between two."""
+
+import random
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryFull, Timer
+from purgatory_async.metrics import Histogram, Metrics
+from purgatory_async.testing import ManualClock
+
+KEYS = ("a", "b", "c", "d")
+
+
+def value(metrics, name, **labels):
+    return metrics.registry.get_sample_value(name, labels)
+
+
+def scraped(metrics):
+    """Submitted, the sum of ended, and pending, as one scrape shows them."""
+    submitted = value(metrics, "purgatory_operations_submitted_total")
+    ended = sum(value(metrics, "purgatory_operations_ended_total", outcome=outcome) for outcome in Outcome)
+    return submitted, ended, value(metrics, "purgatory_operations_pending")
+
+
+class Flaky(DelayedOperation):
+    """Completes, fails or waits on, as a random source says."""
+
+    def __init__(self, timeout, chance):
+        super().__init__(timeout)
+        self.chance = chance
+
+    def try_complete(self):
+        drawn = self.chance.random()
+        if drawn < 0.05:
+            raise ValueError("flaky")
+        return drawn < 0.3 and self.force_complete()
+
+
+def observed(**options):
+    clock, metrics = ManualClock(), Metrics()
+    purgatory = Purgatory(timer=Timer(clock=clock), observer=metrics, **options)
+    metrics.gauge(purgatory)
+    return clock, metrics, purgatory
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_submitted_is_ended_plus_pending_at_every_scrape_of_a_random_load(seed):
+    chance = random.Random(seed)
+    clock, metrics, purgatory = observed(max_pending=40)
+
+    def submit():
+        operation = Flaky(chance.choice([None, 0, 0.5, 3]), chance)
+        try:
+            purgatory.try_complete_else_watch(operation, chance.sample(KEYS, chance.randint(1, 4)))
+        except (PurgatoryFull, ValueError):
+            pass  # refused, or failed in its own first check: never submitted
+
+    steps = [
+        submit,
+        submit,
+        submit,
+        lambda: purgatory.check_and_complete(chance.choice(KEYS)),
+        lambda: clock.advance(chance.random()),
+        lambda: purgatory.cancel_for_key(chance.choice(KEYS)) if chance.random() < 0.2 else None,
+    ]
+    for _ in range(500):
+        chance.choice(steps)()
+        submitted, ended, pending = scraped(metrics)
+        assert submitted == ended + pending
+        assert pending == purgatory.pending
+        assert value(metrics, "purgatory_watched") == purgatory.watched
+    purgatory.close()
+    submitted, ended, pending = scraped(metrics)
+    assert (submitted, pending) == (ended, 0)
+    assert {outcome for outcome, number in metrics.ended.items() if number} == set(Outcome)
+
+
+def test_signals_are_counted_also_when_nobody_waited():
+    _, metrics, purgatory = observed()
+    purgatory.try_complete_else_watch(DelayedOperation(), ["a"])
+    purgatory.check_and_complete("a")
+    purgatory.complete_for_key("nobody")
+    assert value(metrics, "purgatory_signals_total") == 2
+    purgatory.close()
+
+
+def test_waits_and_lateness_are_in_the_histograms():
+    clock, metrics, purgatory = observed()
+    purgatory.try_complete_else_watch(DelayedOperation(3.0), ["a"])
+    clock.advance(4)
+    assert value(metrics, "purgatory_wait_seconds_bucket", le="2.0") == 0
+    assert value(metrics, "purgatory_wait_seconds_bucket", le="5.0") == 1
+    assert value(metrics, "purgatory_wait_seconds_sum") == pytest.approx(3.0, abs=0.002)
+    assert value(metrics, "purgatory_lateness_seconds_count") == 1
+    assert value(metrics, "purgatory_lateness_seconds_sum") <= 0.001
+
+
+def test_a_histograms_buckets_hold_all_that_is_not_above_their_bound():
+    histogram = Histogram((1, 2))
+    for seconds in (0.5, 1, 1.5, 2, 3):
+        histogram.observe(seconds)
+    samples = {sample.labels.get("le"): sample.value for sample in histogram.metric("x", "x").samples}
+    assert (samples["1.0"], samples["2.0"], samples["+Inf"]) == (2, 4, 5)
+
+
+def test_two_in_one_process_do_not_collide():
+    first, second = Metrics(), Metrics()
+    assert first.registry is not second.registry
+    shared = CollectorRegistry()
+    Metrics(shared)
+    assert b"purgatory_operations_pending 0.0" in generate_latest(shared)

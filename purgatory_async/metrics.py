@@ -1,8 +1,8 @@
 """Metrics for Prometheus: an observer that counts what happens, and gauges that look at what is.
 
-Counting is integer additions in `notify`; the text is only made when somebody scrapes. A scrape runs on the loop
-between two events, so in every one of them submitted is the sum of ended plus pending, although the three come
-from different places: two counters and the purgatory itself.
+Counting is integer additions in `notify`; the text is only made when somebody scrapes. A scrape runs on the
+loop between two events, so in every one of them submitted is the sum of ended plus pending, although the three
+come from different places: two counters and the purgatory itself.
 """
 
 from bisect import bisect_left

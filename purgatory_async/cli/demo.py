@@ -1,4 +1,4 @@
-"""``purgatory demo``: the service on a free port and a load against it, in one process, for anybody to look at."""
+"""``purgatory demo``: the service on a free port and a load against it, in one process, to be looked at."""
 
 import logging
 import random

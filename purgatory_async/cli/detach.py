@@ -1,4 +1,4 @@
-"""``purgatory demo --detach``: the demo as a process of its own session, left answering when the command returns."""
+"""``purgatory demo --detach``: the demo in a session of its own, left answering when the command returns."""
 
 import http.client
 import os

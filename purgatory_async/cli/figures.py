@@ -1,4 +1,4 @@
-"""What the demo shows once a second: a table that stays in place on a terminal, one line a second elsewhere."""
+"""What the demo shows once a second: a table that stays in place on a terminal, one line elsewhere."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ class Figures:
         pending = Text(f"pending {frame.pending:6,}  {_bars(self._pending)}")
         held = Text(f"held    {frame.held:6,}  requests")
         speed = Text(
-            f"signals answered in {frame.signal_p50 * 1e3:.1f} ms (p50), {frame.signal_p99 * 1e3:.1f} ms (p99)"
+            f"signals took {frame.signal_p50 * 1e3:.1f} ms (p50), {frame.signal_p99 * 1e3:.1f} ms (p99)"
         )
         return Group(table, pending, held, speed)
 

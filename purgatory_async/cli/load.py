@@ -1,7 +1,7 @@
 """The demo's load: clients of the kinds that a purgatory is for, arriving at random over real sockets.
 
-Delays are log-normal, as the latencies of real systems are: most are short, some very long. Some clients hang up,
-some replicas never answer, some operations expire; that is the point of the thing.
+Delays are log-normal, as the latencies of real systems are: most are short, some very long. Some clients hang
+up, some replicas never answer, some operations expire; that is the point of the thing.
 """
 
 import random
@@ -68,6 +68,9 @@ class Load:
         finally:
             self.clients -= 1
 
+    def _happens(self, share: float) -> bool:
+        return self._chance.random() < share
+
     async def _after_a_while(self, median: float) -> None:
         await self._timer.sleep(self._chance.lognormvariate(0, 0.8) * median)
 
@@ -82,7 +85,7 @@ class Load:
         key = f"commit:{next(self._number)}"
         async with anyio.create_task_group() as replicas:
             for name in ("a", "b", "c"):
-                if self._chance.random() < 0.85:
+                if self._happens(0.85):
                     replicas.start_soon(self._guarded, lambda voter=name: self._signal(key, 0.1, voter=voter))
             order = {"keys": [key], "need": {"voters": 2}, "timeout": "2s"}
             await self._pool.request("POST", "/v1/operations?wait=5s", order)
@@ -106,7 +109,7 @@ class Load:
         reply = await self._pool.request("POST", "/v1/operations", order)
         location = reply.headers.get("location", "/v1/operations/none")
         async with anyio.create_task_group() as tasks:
-            if self._chance.random() < 0.125:
+            if self._happens(0.125):
                 await self._after_a_while(0.3)
                 await self._pool.request("DELETE", location)
             else:
@@ -118,7 +121,7 @@ class Load:
         number = next(self._number)
         keys = [f"build:{number}:tests", f"build:{number}:image"]
         path = f"/v1/wait?key={keys[0]}&key={keys[1]}&need=all&wait=8s"
-        if self._chance.random() < 0.25:
+        if self._happens(0.25):
             connection = await self._pool.take()
             await connection.send("GET", path)
             try:
@@ -137,5 +140,5 @@ class Load:
         order = {"keys": [key], "timeout": "30s", "data": {"who": "somebody"}}
         reply = await self._pool.request("POST", "/v1/operations", order)
         await self._after_a_while(15.0)
-        if self._chance.random() < 0.5:
+        if self._happens(0.5):
             await self._pool.request("POST", reply.headers["location"] + "/complete", {"result": "approved"})

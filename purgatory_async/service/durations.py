@@ -49,7 +49,7 @@ def checked_timeout(value: float | str | None) -> float | None:
         Seconds, or None for no deadline.
 
     Raises:
-        ValueError: a bad grammar, a negative number, or above 100 years; the message names the value and the bound.
+        ValueError: a bad grammar, a negative number, or above 100 years; the message names value and bound.
     """
     if value is None:
         return None

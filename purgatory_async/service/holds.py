@@ -1,9 +1,9 @@
 """Held requests: each is a delayed operation of its own, in a purgatory of its own.
 
 A hold watches what its client waits for: an operation (to end) or a key (to be signalled). It ends in one of
-four ways, which are the library's outcomes: what it watches happened (completed), the wait is over (expired), the
-client left (cancelled), the service drains (closed). So the end of a wait is never the end of an operation, and
-one limit and one `close` cover every held request.
+four ways, which are the library's outcomes: what it watches happened (completed), the wait is over (expired),
+the client left (cancelled), the service drains (closed). So the end of a wait is never the end of an operation,
+and one limit and one `close` cover every held request.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from purgatory_async.events import Event, KeySignalled, OperationEnded
 from purgatory_async.service import problems
 
 
-class ClientGone(Exception):
+class ClientGone(Exception):  # noqa: N818 - an event, not a fault
     """The client of a held request closed its connection: there is nobody to answer."""
 
 

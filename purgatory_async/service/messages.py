@@ -1,7 +1,7 @@
 """The bodies and answers of the service, as types: what is read from and written as JSON, and nothing else.
 
-A body is checked here for the types of its members and for members nobody knows. Rules on what the values mean
-(keys, ids, durations) have their own files. Absent is `UNSET`, which is not null: a signal may carry null.
+A body is checked here for the types of its members and for members nobody knows. Rules on what the values
+mean (keys, ids, durations) have their own files. Absent is `UNSET`, which is not null: a signal may carry null.
 """
 
 import datetime as dt
@@ -141,7 +141,7 @@ class ProblemDocument(Struct):
     detail: str
     errors: list[Fault] | UnsetType = UNSET
     parameter: str | UnsetType = UNSET
-    value: str | None | UnsetType = UNSET
+    value: str | UnsetType | None = UNSET
     grammar: str | UnsetType = UNSET
     limit: int | UnsetType = UNSET
     operation: OperationView | UnsetType = UNSET

@@ -51,7 +51,7 @@ class AnyKey(Need):
     def __init__(self, keys: tuple[str, ...]) -> None:
         self._keys = keys
 
-    def note(self, signal: Signal) -> bool:
+    def note(self, signal: Signal) -> bool:  # noqa: ARG002 - whatever it is
         """One signal is enough."""
         return True
 
@@ -104,7 +104,7 @@ class Amount(Need):
 class Voters(Need):
     """So many distinct voters signalled; a signal without a voter is no vote."""
 
-    __slots__ = ("_voters", "wire", "_wanted")
+    __slots__ = ("_voters", "_wanted", "wire")
 
     def __init__(self, voters: int) -> None:
         self.wire: CountNeed = CountNeed(voters=voters)

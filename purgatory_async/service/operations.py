@@ -46,7 +46,7 @@ class SignalledOperation(DelayedOperation[object]):
         if signal is None or signal.view.index <= self._heard:
             return False
         self._heard = signal.view.index
-        # Most operations end with their first signal or none; 64 empty slots each would be their largest part.
+        # Most operations wait without a signal; an empty ledger each would be a third of their size.
         if self._ledger is None:
             self._ledger = Ledger()
         self._ledger.note(signal.view)

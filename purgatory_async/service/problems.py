@@ -1,7 +1,7 @@
 """Every way a request can be refused: one slug, one status and one title each (RFC 9457).
 
-A `Problem` is raised wherever the fault is found and becomes an answer in one place, `Application`. The details
-name the value and the bound, so that whoever reads one knows what to send instead.
+A `Problem` is raised wherever the fault is found and becomes an answer in one place, `Application`. The
+details name the value and the bound, so that whoever reads one knows what to send instead.
 """
 
 from collections.abc import Sequence

@@ -42,7 +42,6 @@ class Query:
 
     values: Mapping[str, list[str]]
 
-
     def integer(self, name: str, lowest: int, highest: int) -> int | None:
         """Return an integer parameter within its bounds, None if it is absent.
 

@@ -1,4 +1,4 @@
-"""Which operation an id names: taken at submission, kept for the retention time after the end, then forgotten.
+"""Which operation an id names: from submission until the retention time after its end; then it is forgotten.
 
 For as long again the registry remembers that it forgot (410 instead of 404). Retention is one timer entry per
 ended operation, so nothing sweeps.

@@ -1,7 +1,7 @@
 """Which endpoint a path leads to.
 
-The raw path is split first and its segments decoded after, so ``%2F`` belongs to the key it stands in; a router
-that sees the decoded path cannot tell. Frameworks that mount the service give the prefix in ``root_path``.
+The raw path is split first and its segments decoded after, so ``%2F`` belongs to the key it stands in; a
+router that sees the decoded path cannot tell. Frameworks that mount the service give the prefix in ``root_path``.
 """
 
 from collections.abc import Mapping, Sequence

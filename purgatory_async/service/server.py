@@ -1,8 +1,8 @@
 """The process around the application: listening sockets, the HTTP server, signals, and the order of stopping.
 
 Order matters at the end. A signal first makes ``/readyz`` say no (for the drain delay), then the sockets stop
-accepting, then every held request is answered, and only then does uvicorn close what is left. Left to itself it
-would wait for the held requests first, up to their whole wait.
+accepting, then every held request is answered, and only then does uvicorn close what is left. Left to itself
+it would wait for the held requests first, up to their whole wait.
 """
 
 import contextlib
@@ -95,7 +95,7 @@ class Server:
         self._settings = settings
         self._sock = sock
         self._log = log
-        # What uvicorn and asyncio have to say goes to our log too. An access log would cost as much as a request.
+        # What uvicorn and asyncio have to say goes to our log too; none of it is an access log.
         logging.getLogger().handlers = [ForwardingHandler(log)]
         config = uvicorn.Config(
             self.app,

@@ -1,4 +1,4 @@
-"""The settings of a service, and where they come from: a file, then the environment, then flags; the later wins.
+"""The settings of a service, from a file, then the environment, then flags; the later wins.
 
 Every source gives values as they were written, and one reader per setting takes them all, so a duration is
 spelled the same in TOML, in the environment and on the command line. A refusal is one sentence that names the
@@ -32,7 +32,9 @@ def _duration(value: object) -> float:
     seconds = parse_duration(value) if isinstance(value, str) else value
     if isinstance(seconds, int | float) and not isinstance(value, bool) and 0 <= seconds <= MAX_TIMEOUT:
         return float(seconds)
-    raise ValueError(f"must be from 0 to {MAX_TIMEOUT:.0f} seconds, or text like 55s ({GRAMMAR}), got {value!r}")
+    raise ValueError(
+        f"must be from 0 to {MAX_TIMEOUT:.0f} seconds, or text like 55s ({GRAMMAR}), got {value!r}"
+    )
 
 
 def _some_duration(value: object) -> float:
@@ -83,7 +85,7 @@ def _setting(default: Any, read: Reader, explanation: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything about a service that can be chosen; durations are in seconds, or text of the duration grammar.
+    """Everything about a service that can be chosen; durations are seconds, or text of the duration grammar.
 
     Raises:
         SettingsError: a value is not acceptable.

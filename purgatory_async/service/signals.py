@@ -1,7 +1,7 @@
 """Signals: what clients say happened on a key, numbered process-wide.
 
-The index grows by one per signal whatever its key, so a key that was idle for the retention time can be dropped
-without its index ever going back. A service that starts again starts another epoch.
+The index grows by one per signal whatever its key, so a key that was idle for the retention time can be
+dropped without its index ever going back. A service that starts again starts another epoch.
 """
 
 import secrets

@@ -1,9 +1,9 @@
 """JSON as RFC 8259 has it and nothing more: every reader of these bytes sees the same value.
 
-msgspec's decoder already refuses NaN, byte-order marks, bad UTF-8, lone surrogates and numbers beyond a double.
-It takes the last of two equal members and any depth up to the interpreter's stack, so these, and integers
-beyond 64 bits, are found on the text around the strings, in a few passes of C over bytes: depth by deleting
-the innermost brackets level by level, doubled members by counting colons before and after a round trip.
+msgspec's decoder already refuses NaN, byte-order marks, bad UTF-8, lone surrogates and numbers beyond a
+double. It takes the last of two equal members and any depth up to the interpreter's stack, so these, and
+integers beyond 64 bits, are found on the text around the strings, in a few passes of C over bytes: depth by
+deleting the innermost brackets level by level, doubled members by counting colons before and after a round trip.
 
 >>> decode(b'{"keys": ["a"]}')
 {'keys': ['a']}

@@ -1,4 +1,4 @@
-"""How long a request is held: the query's ``wait``, else ``Prefer: wait=N``, cut to the limit, shortened a little.
+"""How long a request is held: the query's ``wait``, else ``Prefer: wait=N``, cut, and shortened a little.
 
 Pure: the random fraction of the jitter is an argument.
 """

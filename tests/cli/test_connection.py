@@ -20,6 +20,7 @@ class ScriptedServer:
     def __init__(self, *answers):
         self.answers = list(answers)
         self.paths = []
+        self.asked = asyncio.Event()
         self.connections = []
 
     async def __aenter__(self):
@@ -38,6 +39,7 @@ class ScriptedServer:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 self.paths.append(head.split()[1].decode())
+                self.asked.set()
                 writer.write(self.answers.pop(0))
         writer.close()
 
@@ -60,8 +62,7 @@ async def test_a_connection_that_the_server_closes_is_not_used_again():
 async def test_a_cancelled_request_takes_its_connection_with_it():
     async with ScriptedServer(b"", TWO) as server:
         request = asyncio.ensure_future(server.pool.request("GET", "/held"))
-        while not server.paths:
-            await asyncio.sleep(0)
+        await server.asked.wait()
         request.cancel()
         with pytest.raises(asyncio.CancelledError):
             await request

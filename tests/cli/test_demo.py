@@ -9,12 +9,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = Path(__file__).parents[2]
 
 
 def run(*arguments):
@@ -50,7 +51,7 @@ def test_a_detached_demo_is_left_answering_under_its_load_and_stops_when_told():
     assert (demo.returncode, demo.stderr) == (0, "")
     address = re.search(r"answers at (\S+)", demo.stdout)[1]
     process = int(re.search(r"kill (\d+)", demo.stdout)[1])
-    log = re.search(r"tail -f (\S+)", demo.stdout)[1]
+    log = Path(re.search(r"tail -f (\S+)", demo.stdout)[1])
     try:
         assert os.getsid(process) == process
         assert f"curl {address}/metrics" in demo.stdout
@@ -68,9 +69,8 @@ def test_a_detached_demo_is_left_answering_under_its_load_and_stops_when_told():
         time.sleep(0.05)
     else:
         pytest.fail("it still answers")
-    with open(log, encoding="utf-8") as written:
-        assert "Traceback" not in written.read()
-    os.unlink(log)
+    assert "Traceback" not in log.read_text(encoding="utf-8")
+    log.unlink()
 
 
 def test_a_detached_demo_that_cannot_start_says_why():

@@ -316,6 +316,6 @@ async def test_a_client_that_leaves_while_sending_its_body_leaves_nothing(client
     ),
 )
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
-async def test_no_request_makes_the_service_fail(client, method, path, query, body, headers):
+async def test_no_request_makes_the_service_fail(client, *, method, path, query, body, headers):
     reply = await client.request(method, f"{path}?{query}", body, headers)
     assert reply.status < 500

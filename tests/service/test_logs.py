@@ -25,10 +25,7 @@ def test_a_hostile_value_stays_on_its_line_and_is_printable_ascii(stream):
 
 
 def test_an_exception_is_part_of_its_line(stream):
-    try:
-        raise ValueError(HOSTILE)
-    except ValueError as error:
-        stderr_log(stream).error("failed", exc_info=error)
+    stderr_log(stream).error("failed", exc_info=ValueError(HOSTILE))
     [line] = stream.getvalue().splitlines()
     assert "ValueError" in json.loads(line)["exception"]
 
@@ -40,15 +37,13 @@ def test_records_below_the_level_are_left_out(stream):
     assert [json.loads(line)["message"] for line in stream.getvalue().splitlines()] == ["something"]
 
 
-def test_records_of_the_standard_library_are_forwarded_as_lines(stream):
-    logger = logging.Logger("their.name")
-    logger.addHandler(ForwardingHandler(stderr_log(stream)))
+def test_records_of_the_standard_library_are_forwarded_as_lines(stream, monkeypatch):
+    logger = logging.getLogger("their.name")
+    monkeypatch.setattr(logger, "handlers", [ForwardingHandler(stderr_log(stream))])
+    monkeypatch.setattr(logger, "propagate", False)
     logger.info("too quiet")
     logger.warning("first %s", HOSTILE)
-    try:
-        raise OSError
-    except OSError:
-        logger.exception("second")
+    logger.error("second", exc_info=OSError())
     first, second = (json.loads(line) for line in stream.getvalue().splitlines())
     assert (first["logger"], first["level"], first["message"]) == (
         "their.name",

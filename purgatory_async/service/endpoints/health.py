@@ -13,7 +13,7 @@ from purgatory_async.service.service import Service
 EXPOSITION: Final = "text/plain"
 
 
-async def alive(service: Service, request: Request) -> Answer:
+async def alive(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/healthz``: the loop turns, so this is answered."""
     request.query()
     request.check_accept(JSON)

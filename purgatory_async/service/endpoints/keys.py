@@ -22,17 +22,18 @@ async def signal(service: Service, request: Request) -> Answer:
 
 
 async def read(service: Service, request: Request) -> Answer:
-    """``GET /v1/keys/{key}``: its newest signal; with ``wait`` hold the request until there is one above ``index``."""
+    """``GET /v1/keys/{key}``: its newest signal; with ``wait`` hold until there is one above ``index``."""
     request.check_accept(JSON)
     query = request.query("index", "wait")
     index, wait = query.integer("index", 0, MAX_INDEX), request.wait(query, service.settings.max_wait)
     key = request.key()
     headers = (_epoch(service), *wait.headers)
-    if _nothing_new(service, key, index or 0) and (wait.seconds or index is not None):
+    # Without an index and a wait it is a plain read, which has nothing to be unchanged against.
+    conditional = index is not None or wait.seconds > 0
+    if conditional and _nothing_new(service, key, index or 0):
         # A hold on a key ends with a signal, and a new signal's index is above every older one.
-        if not wait.seconds or not await service.holds.until(
-            key, service.shortened(wait.seconds), request.receive
-        ):
+        held_for = service.shortened(wait.seconds)
+        if not held_for or not await service.holds.until(key, held_for, request.receive):
             return Answer(304, headers=(_index(service, key), *headers))
     latest = service.board.latest(key)
     # A signal may also carry nothing; a key that is unknown or forgotten reads as one that never had any.

@@ -1,0 +1,119 @@
+"""`operations`, `pending`, `watched`, `keys`: exact after every step."""
+
+import random
+
+import pytest
+
+from purgatory_async import DelayedOperation
+from tests.purgatory.recording import Recorded, Switch
+
+
+def watch(purgatory, *keys, timeout=None):
+    operation = DelayedOperation(timeout)
+    purgatory.try_complete_else_watch(operation, keys)
+    return operation
+
+
+def counts(purgatory):
+    return purgatory.pending, purgatory.watched, purgatory.keys
+
+
+def test_counts_are_exact_after_every_step(purgatory, manual_clock):
+    steps = []
+
+    def note() -> None:
+        steps.append(counts(purgatory))
+        purgatory.check_invariants()
+
+    note()
+    first = watch(purgatory, "a")
+    note()
+    watch(purgatory, "a", "b", "b")
+    note()
+    watch(purgatory, "b", "c", "d", timeout=1)
+    note()
+    first.force_complete()
+    note()
+    manual_clock.advance(1)
+    note()
+    purgatory.cancel_for_key("a")
+    note()
+    assert steps == [(0, 0, 0), (1, 1, 1), (2, 3, 2), (3, 6, 4), (2, 5, 4), (1, 2, 2), (0, 0, 0)]
+
+
+def test_counts_agree_with_the_operations_themselves_over_random_steps(purgatory):
+    dice = random.Random(20)  # seeded, so that a failure comes again
+    alive: list[DelayedOperation] = []
+    for _ in range(3000):
+        if alive and dice.random() < 0.5:
+            alive.pop(dice.randrange(len(alive))).cancel()
+        else:
+            alive.append(watch(purgatory, *dice.choices(range(12), k=dice.randint(1, 6))))
+        watching = [operation.keys for operation in alive]
+        assert counts(purgatory) == (len(alive), sum(map(len, watching)), len(set().union(*watching)))
+    purgatory.check_invariants()
+    assert list(purgatory.operations()) == alive
+    assert purgatory.close() == alive
+
+
+def test_a_key_whose_last_watcher_left_is_gone(purgatory):
+    first, second = watch(purgatory, "k"), watch(purgatory, "k")
+    first.cancel()
+    assert purgatory.keys == 1
+    second.cancel()
+    assert purgatory.keys == 0
+    assert list(purgatory.operations("k")) == []
+
+
+def test_what_completes_at_once_never_counts(purgatory):
+    seen = []
+    operation = Recorded([], holds=lambda: seen.append(counts(purgatory)) or True)
+    purgatory.try_complete_else_watch(operation, ["k"])
+    assert seen == [(0, 0, 0)]
+    assert counts(purgatory) == (0, 0, 0)
+
+
+def test_operations_are_listed_oldest_first_with_or_without_a_key(purgatory):
+    first, second, third = watch(purgatory, "b"), watch(purgatory, "a", "b"), watch(purgatory, "a")
+    assert list(purgatory.operations()) == [first, second, third]
+    assert list(purgatory.operations("a")) == [second, third]
+    assert list(purgatory.operations("b")) == [first, second]
+    assert list(purgatory.operations(key="nobody")) == []
+    purgatory.close()
+
+
+@pytest.mark.parametrize("key", [pytest.param(None, id="of all"), pytest.param("k", id="of a key")])
+def test_the_list_is_a_snapshot_of_the_call(key, purgatory):
+    operations = [watch(purgatory, "k") for _ in range(4)]
+    snapshot = purgatory.operations(key)
+    assert next(snapshot) is operations[0]
+    operations[1].cancel()
+    late = watch(purgatory, "k")
+    assert list(snapshot) == operations[1:]
+    assert list(purgatory.operations(key)) == [operations[0], *operations[2:], late]
+    purgatory.close()
+
+
+def test_a_hook_reads_the_counts_of_a_walk_that_is_over(purgatory):
+    seen = []
+    switch = Switch()
+    for _ in range(3):
+        operation = Recorded([], holds=switch, then=lambda: seen.append(counts(purgatory)))
+        purgatory.try_complete_else_watch(operation, ["a", "b"])
+    switch.on = True
+    purgatory.check_and_complete("a")
+    assert seen == [(0, 0, 0)] * 3
+
+
+def test_keys_that_are_equal_are_one_key(purgatory):
+    watch(purgatory, 1)
+    watch(purgatory, True)
+    watch(purgatory, 1.0)
+    assert counts(purgatory) == (3, 3, 1)
+    assert len(purgatory.cancel_for_key(1)) == 3
+
+
+def test_its_name_and_limit_are_what_was_given_and_it_starts_open(purgatory):
+    assert purgatory.name == "purgatory of the test"
+    assert purgatory.closed is False
+    assert "purgatory of the test" in repr(purgatory)

@@ -1,0 +1,246 @@
+"""The observer: told of every submission, signal and end, and harmless whatever it does."""
+
+import asyncio
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
+from purgatory_async.events import KeySignalled, OperationEnded, OperationSubmitted
+from purgatory_async.testing import settle
+from tests.purgatory.recording import Recorded, Switch, errors_of_loop, errors_without_loop
+
+SECOND = 1_000_000_000
+
+
+class Diary:
+    """Keeps every event, and checks after each that the sums are right."""
+
+    def __init__(self) -> None:
+        self.events: list[object] = []
+        self.purgatory: Purgatory | None = None
+
+    def notify(self, event) -> None:
+        self.events.append(event)
+        if self.purgatory is not None:
+            assert self.of(OperationSubmitted) == self.of(
+                OperationEnded
+            ) + self.purgatory.pending + self.open(event)
+
+    def of(self, kind) -> int:
+        return sum(isinstance(event, kind) for event in self.events)
+
+    @staticmethod
+    def open(event) -> int:
+        """One that completes at once is submitted and has ended in one breath: it is never pending."""
+        return int(isinstance(event, OperationSubmitted) and event.operation.outcome is not None)
+
+    def told(self) -> list[str]:
+        return [
+            f"{type(event).__name__} {getattr(event, 'outcome', getattr(event, 'key', ''))}".strip()
+            for event in self.events
+        ]
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return Diary()
+
+
+@pytest.fixture
+def observed(diary, manual_clock):
+    """A purgatory whose observer is the diary."""
+    diary.purgatory = Purgatory("observed", timer=Timer(clock=manual_clock), observer=diary)
+    yield diary.purgatory
+    diary.purgatory.close()
+
+
+def test_submitted_is_ended_plus_pending_after_every_event(observed, diary, manual_clock):
+    switch = Switch()
+    for number in range(4):
+        observed.try_complete_else_watch(Recorded([], timeout=5, holds=switch), ["k", number])
+    next(observed.operations()).cancel()
+    manual_clock.advance(1)
+    observed.try_complete_else_watch(Recorded([], holds=lambda: True), ["k"])
+    observed.fail_for_key(1, KeyError("k"))
+    manual_clock.advance(4)
+    observed.try_complete_else_watch(DelayedOperation(), ["k"])
+    switch.on = True
+    observed.close()
+    assert (diary.of(OperationSubmitted), diary.of(OperationEnded), observed.pending) == (6, 6, 0)
+    assert diary.told() == [
+        *["OperationSubmitted"] * 4,
+        "OperationEnded cancelled",
+        "OperationSubmitted",
+        "OperationEnded completed",
+        "OperationEnded failed",
+        "KeySignalled 1",
+        *["OperationEnded expired"] * 2,
+        "OperationSubmitted",
+        "OperationEnded closed",
+    ]
+
+
+def test_a_submission_tells_keys_timeout_and_time_in_integer_nanoseconds(observed, diary, manual_clock):
+    manual_clock.advance(2)
+    operation = DelayedOperation(1.5)
+    observed.try_complete_else_watch(operation, ["b", "a", "b"])
+    (event,) = diary.events
+    assert (event.operation, event.keys) == (operation, ("b", "a"))
+    assert (event.timeout_ns, event.at_ns) == (1_500_000_000, 2 * SECOND)
+    assert all(type(number) is int for number in (event.timeout_ns, event.at_ns, event.operation_id))
+
+
+def test_an_end_tells_its_outcome_its_deadline_and_when_it_came(observed, diary, manual_clock):
+    operation = DelayedOperation(1.5)
+    observed.try_complete_else_watch(operation, ["a", "b"])
+    manual_clock.advance(1)
+    operation.force_complete()
+    submitted, ended = diary.events
+    assert (ended.operation, ended.keys, ended.outcome) == (operation, ("a", "b"), Outcome.COMPLETED)
+    assert (ended.submitted_ns, ended.deadline_ns, ended.at_ns) == (0, 1_500_000_000, SECOND)
+    assert ended.operation_id == submitted.operation_id
+
+
+def test_without_a_timeout_there_is_no_deadline_to_tell(observed, diary):
+    operation = DelayedOperation()
+    observed.try_complete_else_watch(operation, ["a"])
+    operation.cancel()
+    submitted, ended = diary.events
+    assert submitted.timeout_ns is None
+    assert ended.deadline_ns is None
+
+
+def test_ids_tell_operations_apart(observed, diary):
+    for _ in range(3):
+        observed.try_complete_else_watch(DelayedOperation(), ["a"])
+    assert len({event.operation_id for event in diary.events}) == 3
+
+
+SIGNALS = [
+    pytest.param(lambda p: p.check_and_complete("k"), id="check_and_complete"),
+    pytest.param(lambda p: p.complete_for_key("k"), id="complete_for_key"),
+    pytest.param(lambda p: p.fail_for_key("k", KeyError()), id="fail_for_key"),
+    pytest.param(lambda p: p.cancel_for_key("k"), id="cancel_for_key"),
+]
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+@pytest.mark.parametrize(
+    "used", [pytest.param(True, id="after a watch"), pytest.param(False, id="never used")]
+)
+def test_a_signal_is_told_also_when_nobody_waited(signal, used, observed, diary, manual_clock):
+    if used:
+        observed.try_complete_else_watch(DelayedOperation(), ["other"])
+    manual_clock.advance(3)
+    signal(observed)
+    assert diary.events[used:] == [KeySignalled(key="k", completed=0, at_ns=3 * SECOND)]
+
+
+@pytest.mark.parametrize("signal", SIGNALS)
+@pytest.mark.asyncio
+async def test_on_a_loop_a_signal_is_told_also_before_anything_was_watched(signal, diary):
+    async with Purgatory(observer=diary) as purgatory:
+        signal(purgatory)
+        assert diary.told() == ["KeySignalled k"]
+
+
+@pytest.mark.parametrize("signal", SIGNALS[1:])
+def test_a_signal_tells_how_many_it_ended(signal, observed, diary):
+    for _ in range(2):
+        observed.try_complete_else_watch(DelayedOperation(), ["k"])
+    signal(observed)
+    assert diary.events[-1].completed == 2
+
+
+@pytest.mark.asyncio
+async def test_a_wait_is_an_operation_too(observed, diary):
+    task = asyncio.create_task(observed.wait("k"))
+    await settle()
+    assert await observed.wait("k", until=lambda: True)
+    observed.complete_for_key("k")
+    await task
+    assert diary.told() == [
+        "OperationSubmitted",
+        "OperationSubmitted",
+        "OperationEnded completed",
+        "OperationEnded completed",
+        "KeySignalled k",
+    ]
+
+
+def test_what_was_refused_is_not_told(observed, diary):
+    def fails() -> bool:
+        raise KeyError
+
+    with pytest.raises(KeyError):
+        observed.try_complete_else_watch(Recorded([], holds=fails), ["k"])
+    with pytest.raises(ValueError, match="at least one"):
+        observed.try_complete_else_watch(DelayedOperation(), [])
+    assert diary.events == []
+
+
+def test_an_end_is_told_before_the_hooks_run(manual_clock):
+    log: list[str] = []
+
+    class Logging:
+        def notify(self, event) -> None:
+            log.append(type(event).__name__)
+
+    purgatory = Purgatory(timer=Timer(clock=manual_clock), observer=Logging())
+    purgatory.try_complete_else_watch(Recorded(log), ["k"])
+    purgatory.complete_for_key("k")
+    assert log == ["op checked", "OperationSubmitted", "OperationEnded", "op completed", "KeySignalled"]
+
+
+def test_events_are_frozen_values(observed, diary):
+    observed.check_and_complete("k")
+    with pytest.raises(FrozenInstanceError):
+        diary.events[0].key = "other"
+    assert diary.events[0] == KeySignalled(key="k", completed=0, at_ns=0)
+
+
+class Raising:
+    """Raises at every event."""
+
+    def __init__(self, exception) -> None:
+        self.exception = exception
+
+    def notify(self, event) -> None:
+        raise self.exception
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("mine"), asyncio.CancelledError("mine"), StopIteration("mine")], ids=repr
+)
+@pytest.mark.asyncio
+async def test_an_observer_that_raises_is_reported_to_the_loop_and_does_no_harm(error):
+    told = errors_of_loop()
+    log: list[str] = []
+    async with Purgatory(observer=Raising(error)) as purgatory:
+        operations = [Recorded(log, name) for name in "ab"]
+        for operation in operations:
+            purgatory.try_complete_else_watch(operation, ["k"])
+        task = asyncio.create_task(purgatory.wait("k"))
+        await settle()
+        log.clear()
+        assert purgatory.complete_for_key("k", "r") == 3
+        assert await task == "r"
+        purgatory.check_invariants()
+    assert log == ["a completed", "b completed"]
+    assert [context["exception"] for context in told] == [error] * 7
+
+
+def test_without_a_loop_an_observer_that_raises_is_reported_to_the_interpreter(manual_clock, monkeypatch):
+    told = errors_without_loop(monkeypatch)
+    purgatory = Purgatory(timer=Timer(clock=manual_clock), observer=Raising(ValueError("mine")))
+    operation = DelayedOperation()
+    purgatory.try_complete_else_watch(operation, ["k"])
+    assert purgatory.complete_for_key("k", "r") == 1
+    assert operation.result == "r"
+    assert [str(unraisable.exc_value) for unraisable in told] == ["mine"] * 3
+
+
+def test_what_is_no_observer_is_refused():
+    with pytest.raises(TypeError, match="notify"):
+        Purgatory(observer=print)

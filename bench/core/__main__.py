@@ -85,8 +85,8 @@ def _header(machine: Machine, settings: Settings, *, quick: bool) -> str:
             f"{settings.herd:,} for herd; seed {settings.seed}"
         ),
         "samples": (
-            f"{settings.rounds} of each subject ({settings.heavy_rounds} where one takes seconds), in turns "
-            "after a round that is thrown away"
+            f"{settings.rounds} of each subject, in turns, after a round that is thrown away; "
+            f"{settings.heavy_rounds} without where one takes seconds"
         ),
         "collector": "gc on: CPython's default thresholds; gc off; a full collection before each sample",
         "figures": (

@@ -132,7 +132,7 @@ async def call_at_one_instant(
 
 def seconds_to_enter(count: int) -> float:
     """Time enough to enter all, on a machine several times slower than it should be."""
-    return 0.1 + count * 30e-6
+    return 0.1 + count * 20e-6
 
 
 async def sleep_until_just_before(when: float, clock: Callable[[], float]) -> None:

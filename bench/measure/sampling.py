@@ -37,8 +37,10 @@ class Spread:
         return cls(low, median, high)
 
 
-def take_turns(loop: str, collector: Collector, samples: Mapping[str, Sample], rounds: int) -> Rounds:
-    """Take samples ABAB... on one loop, after one round that is thrown away.
+def take_turns(
+    loop: str, collector: Collector, samples: Mapping[str, Sample], rounds: int, *, warm_up: bool = True
+) -> Rounds:
+    """Take samples ABAB... on one loop.
 
     Args:
         loop: Name of the loop; a fresh one.
@@ -46,6 +48,7 @@ def take_turns(loop: str, collector: Collector, samples: Mapping[str, Sample], r
             sample, so that nobody pays for what the one before it left.
         samples: Name to sample; each returns its own figure.
         rounds: How many of each are kept.
+        warm_up: Take a round before, and throw it away.
 
     Returns:
         Name to figures; those of one position were taken next to each other.
@@ -53,11 +56,11 @@ def take_turns(loop: str, collector: Collector, samples: Mapping[str, Sample], r
 
     async def main() -> Rounds:
         taken: dict[str, list[float]] = {name: [] for name in samples}
-        for round_number in range(rounds + 1):
+        for round_number in range(-1 if warm_up else 0, rounds):
             for name, sample in samples.items():
                 gc.collect()
                 figure = await sample()
-                if round_number > 0:
+                if round_number >= 0:
                     taken[name].append(figure)
         return taken
 

@@ -39,11 +39,11 @@ def _lines_for(
         return sample
 
     samples = {name: sample_of(name, scene) for name, scene in scenes.items()}
-    taken = take_turns(loop, collector, samples, settings.heavy_rounds)
+    taken = take_turns(loop, collector, samples, settings.heavy_rounds, warm_up=False)
     *ours, reference = scenes
     for name in ours:
-        cpu = median(watch.longest_cpu_ms for watch in watches[name][1:])
-        passes = median(watch.passes for watch in watches[name][1:])
+        cpu = median(watch.longest_cpu_ms for watch in watches[name])
+        passes = median(watch.passes for watch in watches[name])
         yield Line(
             name=f"longest pass, {name} / {reference}",
             loop=loop,

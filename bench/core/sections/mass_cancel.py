@@ -28,9 +28,10 @@ Cancellable = list[Callable[[], object]]
 def lines(settings: Settings) -> Iterator[Line]:
     """Operations and timers of ours beside the loop's, in slices and all at once, on each loop."""
     for loop in settings.loops:
-        for words, slice_size in ((f"slices of {SLICE}", SLICE), ("one call", settings.million)):
-            for collector in settings.collectors:
-                yield from _lines_for(settings, loop, words, slice_size, collector)
+        for collector in settings.collectors:
+            yield from _lines_for(settings, loop, f"slices of {SLICE}", SLICE, collector)
+        # All in one call is no way to treat a loop; shown once, for what the loops do with it.
+        yield from _lines_for(settings, loop, "one call", settings.million, Collector.OFF)
 
 
 def _lines_for(
@@ -47,9 +48,11 @@ def _lines_for(
 
         return sample
 
-    taken = take_turns(loop, collector, {name: sample_of(name) for name in fillers}, settings.heavy_rounds)
+    taken = take_turns(
+        loop, collector, {name: sample_of(name) for name in fillers}, settings.heavy_rounds, warm_up=False
+    )
     for name, title in (("operations", "operation.cancel()"), ("timers", "TimerHandle.cancel()")):
-        cpu = median(watch.longest_cpu_ms for watch in watches[name][1:])
+        cpu = median(watch.longest_cpu_ms for watch in watches[name])
         yield Line(
             name=f"longest pass, {title} / loop's timers, {words}",
             loop=loop,

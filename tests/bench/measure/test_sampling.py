@@ -65,6 +65,12 @@ def test_samples_take_turns_after_a_round_that_is_thrown_away():
     assert taken == {"a": [2.0, 4.0], "b": [3.0, 5.0]}
 
 
+def test_without_warming_up_the_first_round_is_kept():
+    figures = iter([1.0, 2.0])
+    taken = take_turns("asyncio", Collector.OFF, {"a": sample_that(lambda: next(figures))}, 2, warm_up=False)
+    assert taken == {"a": [1.0, 2.0]}
+
+
 @pytest.mark.parametrize("loop", LOOPS)
 def test_samples_run_on_the_loop_that_is_named(loop):
     def module_of_the_running_loop():

@@ -1,24 +1,30 @@
 """The synchronous half of a purgatory: who waits on which key, and the one way an operation ends.
 
 No loop, no clock, no future is named here. The shell (`Purgatory`) supplies what touches them: where the caller
-runs, how a waiter is woken, how a deadline is taken back. Everything decided here is decided before any of the
-user's hooks runs: a verb walks a snapshot of the key's operations, moves states, and only then lets the hooks go.
+runs, how a waiter is woken, how a deadline starts and is taken back. Everything decided here is decided before
+any of the user's hooks runs: a verb walks a snapshot of the key's operations, moves states, and only then lets
+the hooks go.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from operator import methodcaller
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from purgatory_async._checks import check_exception
 from purgatory_async._errors import PurgatoryClosed, PurgatoryError, PurgatoryFull
-from purgatory_async._hooks import HookQueue
+from purgatory_async._hooks import HookQueue, hooks_of_thread
 from purgatory_async._narrator import Narrator
-from purgatory_async._operation import Admission, DelayedOperation, Outcome, Waiter, queue_hooks
+from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter, queue_hooks
+from purgatory_async._report import report
 from purgatory_async._watchers import KeySet, WatchTable
 
-__all__ = ["PurgatoryCore"]
+__all__ = ["CHECKING", "PurgatoryCore", "distinct_keys"]
 
-_COMPLETED = Outcome.COMPLETED
+_COMPLETED: Final = Outcome.COMPLETED
+_EXPIRED: Final = Outcome.EXPIRED
+
+CHECKING: Final = "a try_complete"
+"""The owner of a purgatory while it calls a `try_complete`: no loop is that, so every verb looks closer."""
 
 
 class PurgatoryCore(WatchTable):
@@ -27,38 +33,38 @@ class PurgatoryCore(WatchTable):
     Args:
         name: For messages.
         max_pending: How many operations may be pending; None for any number.
-        narrator: Tells the observer; None if there is none.
     """
 
     __slots__ = (
         "_admission",
-        "_checking",
         "_emptied",
         "_hooks",
         "_narrator",
         "_owner",
         "_refusal",
         "_running_loop",
+        "_start_timeout",
         "_unschedule",
         "_wake",
         "max_pending",
         "name",
     )
 
-    # Supplied by the shell before the first operation is watched.
+    # Supplied by the shell, the first two at once, the others before the first operation is watched.
+    _running_loop: Callable[[], object]
+    _owner: object  # what `_running_loop` answers on the right loop
     _hooks: HookQueue
     _admission: Admission
     _wake: Callable[[Any], None]  # takes what an operation has in `_waiters`
+    _start_timeout: Callable[[DelayedOperation[Any], float], None]
     _unschedule: Callable[[DelayedOperation[Any]], bool]
-    _running_loop: Callable[[], object]
-    _owner: object  # what `_running_loop` answers on the right loop
 
-    def __init__(self, name: str, max_pending: int | None, narrator: Narrator | None) -> None:
+    def __init__(self, name: str, max_pending: int | None) -> None:
         super().__init__()
         self.name = name
         self.max_pending = max_pending
-        self._narrator = narrator
-        self._checking = False  # inside some try_complete
+        self._hooks = hooks_of_thread()
+        self._narrator: Narrator | None = None  # tells the observer, if there is one
         self._refusal: str | None = None  # why nothing new is taken: "closed" or "draining"
         self._emptied: Callable[[], None] | None = None  # called when the last operation has ended
 
@@ -66,15 +72,11 @@ class PurgatoryCore(WatchTable):
 
     def _arrive(self, *, watching: bool) -> None:
         """See that the caller may be here: right loop, right thread, not inside a check."""
-        raise NotImplementedError
+        raise NotImplementedError(f"the shell of {self.name!r} knows the loop")
 
-    def _start_deadline(self, operation: DelayedOperation[Any]) -> None:
-        """Hand the operation's deadline, if it has one, to the timer."""
-        raise NotImplementedError
-
-    def new_waiter(self) -> Waiter:
-        """A future of the owning loop."""
-        raise NotImplementedError
+    def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
+        """A future of the owning loop, for a task that awaits the operation."""
+        raise NotImplementedError(f"the shell of {self.name!r} knows the loop")
 
     # The verbs.
 
@@ -102,23 +104,41 @@ class PurgatoryCore(WatchTable):
 
         After an error nothing is registered. What `try_complete` raises comes out too. O(keys).
         """
-        if self._checking or self._running_loop() is not self._owner:
-            self._arrive(watching=True)
-        keys = distinct_keys(keys)
+        if type(keys) is not tuple or len(keys) != 1:
+            keys = distinct_keys(keys)
+        hash(keys[0])
         try:
-            new = operation._state is None
+            state = operation._state
         except AttributeError:
             raise not_an_operation(operation) from None
-        if not new:
+        if state is not NEW:
             raise PurgatoryError(f"{operation!r} can be watched only once; make a new operation")
         if self._refusal is not None:
             raise self._refuse()
-        if self._ends_in_check(operation, keys):
-            return operation._state is _COMPLETED
-        if self.max_pending is not None:
-            self._check_room()
-        self._watch(operation, keys)
-        return False
+        if self._running_loop() is not self._owner:
+            self._arrive(watching=True)
+        owner = self._owner
+        hooks = self._hooks
+        held = hooks.held
+        hooks.held = True  # until it is watched: a hook in between could signal a key it is not yet on
+        operation._state = admission = self._admission
+        self._owner = CHECKING
+        try:
+            try:
+                operation.try_complete()
+            finally:
+                self._owner = owner
+                if operation._state is not admission:
+                    self._ended_in_check(operation, keys)
+                else:
+                    operation._state = NEW
+            if operation._state is NEW:
+                self._watch(operation, keys)
+        finally:
+            hooks.held = held
+            if hooks.queue and not held:
+                hooks.run()
+        return cast("object", operation._state) is _COMPLETED
 
     def check_and_complete(self, key: Hashable) -> int:
         """Ask every operation that watches ``key`` whether it is time now, oldest first.
@@ -134,7 +154,7 @@ class PurgatoryCore(WatchTable):
 
         O(operations on the key).
         """
-        if self._checking or self._running_loop() is not self._owner:
+        if self._running_loop() is not self._owner:
             self._arrive(watching=False)
         found = self._watchers.get(key)
         completed = 0
@@ -159,7 +179,25 @@ class PurgatoryCore(WatchTable):
 
         O(operations on the key).
         """
-        return len(self._end_all(key, methodcaller("force_complete", result)))
+        if self._running_loop() is not self._owner:
+            self._arrive(watching=False)
+        found = self._watchers.get(key)
+        completed = 0
+        if found is not None:
+            hooks = self._hooks
+            held = hooks.held
+            hooks.held = True
+            try:
+                for operation in cast("Any", list(found) if type(found) is dict else (found,)):
+                    if operation.force_complete(result):
+                        completed += 1
+            finally:
+                hooks.held = held
+                if hooks.queue and not held:
+                    hooks.run()
+        if self._narrator is not None:
+            self._narrator.signalled(key, completed)
+        return completed
 
     def fail_for_key(self, key: Hashable, exception: BaseException) -> int:
         """End every operation that watches ``key`` as failed; whoever awaits one gets the exception.
@@ -215,8 +253,8 @@ class PurgatoryCore(WatchTable):
             operation._waiters = None
             self._wake(waiters)
         hooks = self._hooks
-        if operation._has_hooks:
-            queue_hooks(hooks, operation, outcome)
+        if (outcome is _COMPLETED or outcome is _EXPIRED) and operation._has_hooks:
+            hooks.queue.append(operation)
         if self._narrator is not None:
             self._narrator.ended(operation, outcome)
         if self._emptied is not None and not self._watchers:
@@ -230,8 +268,10 @@ class PurgatoryCore(WatchTable):
         """Check operations; returns how many completed in their check."""
         completed = 0
         hooks = self._hooks
-        hooks.held += 1
-        self._checking = True
+        held = hooks.held
+        hooks.held = True
+        owner = self._owner
+        self._owner = CHECKING
         try:
             for operation in operations:
                 if operation._state is not self:
@@ -241,36 +281,26 @@ class PurgatoryCore(WatchTable):
                 except (KeyboardInterrupt, SystemExit):
                     raise
                 except BaseException as exception:  # noqa: BLE001 - it ends the operation, not the walk
-                    self._failed_check(operation, exception)
+                    if not operation.fail(exception):  # it had ended before it raised
+                        report(f"try_complete of {operation!r} raised", exception, operation)
                 state: object = operation._state
                 if state is not self and state is _COMPLETED:
                     completed += 1
         finally:
-            self._checking = False
-            hooks.let_go()
+            self._owner = owner
+            hooks.held = held
+            if hooks.queue and not held:
+                hooks.run()
         return completed
-
-    def _failed_check(self, operation: DelayedOperation[Any], exception: BaseException) -> None:
-        if not operation.fail(exception):
-            # It had ended before it raised; the exception has nowhere else to go.
-            self._hooks.on_error(f"try_complete of {operation!r} raised", exception, operation)
 
     def _end_all(
         self, key: Hashable, ends: Callable[[DelayedOperation[Any]], bool]
     ) -> list[DelayedOperation[Any]]:
         """Apply a verb to every operation on a key; returns those that it ended."""
-        if self._checking or self._running_loop() is not self._owner:
+        if self._running_loop() is not self._owner:
             self._arrive(watching=False)
-        ended: list[DelayedOperation[Any]] = []
-        watchers = self._watchers_of(key)
-        if watchers:
-            self._hooks.held += 1
-            try:
-                for watcher in cast("list[DelayedOperation[Any]]", watchers):
-                    if ends(watcher):
-                        ended.append(watcher)
-            finally:
-                self._hooks.let_go()
+        watchers = cast("list[DelayedOperation[Any]]", self._watchers_of(key))
+        ended = self._holding_hooks(lambda: [operation for operation in watchers if ends(operation)])
         if self._narrator is not None:
             self._narrator.signalled(key, len(ended))
         return ended
@@ -278,54 +308,62 @@ class PurgatoryCore(WatchTable):
     def _end_everything(self) -> list[DelayedOperation[Any]]:
         """End all pending operations as closed; returns them, oldest first."""
         pending = list(self.operations())
-        self._hooks.held += 1
-        try:
+
+        def end_all() -> list[DelayedOperation[Any]]:
             for operation in pending:
                 self.end(operation, Outcome.CLOSED)
-        finally:
-            self._hooks.let_go()
-        return pending
+            return pending
 
-    def _ends_in_check(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> bool:
-        """Make the first check; whether the operation ended in it. Its hooks have run then."""
+        return self._holding_hooks(end_all)
+
+    def _holding_hooks(self, walk: Callable[[], list[DelayedOperation[Any]]]) -> list[DelayedOperation[Any]]:
+        """Call ``walk()``; hooks of what it ends run after it."""
         hooks = self._hooks
-        admission = operation._state = self._admission
-        hooks.held += 1
-        self._checking = True
+        held = hooks.held
+        hooks.held = True
         try:
-            operation.try_complete()
+            return walk()
         finally:
-            self._checking = False
-            if operation._state is admission:
-                operation._state = None
-            elif self._narrator is not None:
-                self._narrator.submitted(operation, keys)
-                self._narrator.ended(operation, cast("Outcome", operation._state))
-            hooks.let_go()
-        return cast("object", operation._state) is not None
+            hooks.held = held
+            if hooks.queue and not held:
+                hooks.run()
 
     # Watching.
 
     def _refuse(self) -> PurgatoryClosed:
         return PurgatoryClosed(f"purgatory {self.name!r} is {self._refusal} and takes nothing new")
 
-    def _check_room(self) -> None:
+    def _ended_in_check(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
+        """Tell of an operation that never got as far as to be watched."""
+        if self._narrator is not None:
+            self._narrator.submitted(operation, keys)
+            self._narrator.ended(operation, cast("Outcome", operation._state))
+
+    def _watch(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
+        """Register a new operation under every key and start its deadline, or leave nothing behind."""
         if self.max_pending is not None and self.pending >= self.max_pending:
             raise PurgatoryFull(
                 f"purgatory {self.name!r} is full: {self.pending} operations are pending, max_pending is "
                 f"{self.max_pending}; try again when some have ended"
             )
-
-    def _watch(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
-        """Register a new operation under every key and start its deadline, or leave nothing behind."""
-        self._add(operation, keys)
+        if len(keys) == 1 and keys[0] not in self._watchers:
+            # The first watcher of its only key: `_add`, written out (python -m bench.core --only task).
+            self._watchers[keys[0]] = operation
+            operation._keys = keys[0]
+            arrivals = self._arrivals
+            operation._older = newest = arrivals._older
+            operation._newer = arrivals
+            newest._newer = arrivals._older = operation
+        else:
+            self._add(operation, keys)
         operation._state = self
-        if operation.timeout is not None:
+        timeout = operation.timeout
+        if timeout is not None:
             try:
-                self._start_deadline(operation)
+                self._start_timeout(operation, timeout)
             except BaseException:
                 self._remove(operation)
-                operation._state = None
+                operation._state = NEW
                 raise
         if self._narrator is not None:
             self._narrator.submitted(operation, keys)

@@ -1,7 +1,7 @@
-"""What the purgatories and timers on one event loop share: the hook queue, and wakeups in slices.
+"""What the purgatories and timers on one event loop share: calls in its next turn, and wakeups in slices.
 
-Waking 100 000 tasks at once stalls a loop for 90 ms; in slices of 256 no pass takes half a millisecond, and all of
-them are awake sooner, because the queue of ready callbacks stays small (python -m bench.core --only herd).
+Waking 100 000 tasks at once stalls a loop for 90 ms; in slices of 256 no pass takes half a millisecond, and all
+of them are awake sooner, because the queue of ready callbacks stays small (python -m bench.core --only herd).
 """
 
 import asyncio
@@ -10,9 +10,6 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Final
-
-from purgatory_async._hooks import HookQueue, hooks_of_thread
-from purgatory_async._report import report
 
 __all__ = ["SLICE", "Dispatcher", "dispatcher_of"]
 
@@ -29,11 +26,10 @@ class Dispatcher:
         loop: The event loop; kept weakly, so that this does not keep it alive.
     """
 
-    __slots__ = ("__weakref__", "_left", "_loop", "_queued", "_sleepers", "hooks")
+    __slots__ = ("__weakref__", "_left", "_loop", "_queued", "_sleepers")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = weakref.ref(loop)
-        self.hooks = HookQueue(self.report, self.soon)
         self._sleepers: deque[_Future] = deque()  # to be woken in later slices, in order
         self._left = SLICE  # how many may still be woken directly before a slice must come
         self._queued = 0
@@ -44,25 +40,20 @@ class Dispatcher:
         return self._queued > 0
 
     def soon(self, callback: Callable[[], object]) -> None:
-        """Call back in the loop's next pass, in an empty context; if the loop has closed, never."""
+        """Call back in the loop's next turn, in an empty context; if the loop has closed, never."""
         loop = self._loop()
         if loop is not None and not loop.is_closed():
             self._queued += 1
             loop.call_soon(self._run, callback, context=contextvars.Context())
 
-    def report(self, message: str, exception: BaseException, source: object) -> None:
-        """Hand an exception without a caller to the loop's exception handler."""
-        report(self._loop(), message, exception, source)
-
     def wake(self, waiters: _Future | dict[_Future, None]) -> None:
-        """Wake one waiter or several, in order; the first of a pass at once, a herd in slices."""
+        """Wake one waiter or several, in order; the first of a turn at once, a herd in slices."""
         if type(waiters) is dict:
             for waiter in waiters:
                 self.wake(waiter)
         elif self._left:
             self._left -= 1
-            if not waiters.done():  # type: ignore[union-attr]  # not a dict: one future
-                _set(waiters)  # type: ignore[arg-type]
+            _set(waiters)  # type: ignore[arg-type]  # not a dict: one future
             if not self._left:
                 self.soon(self._wake_slice)
         else:
@@ -71,9 +62,7 @@ class Dispatcher:
     def _wake_slice(self) -> None:
         sleepers = self._sleepers
         for _ in range(min(SLICE, len(sleepers))):
-            waiter = sleepers.popleft()
-            if not waiter.done():
-                _set(waiter)
+            _set(sleepers.popleft())
         if sleepers:
             self.soon(self._wake_slice)
         else:
@@ -85,12 +74,13 @@ class Dispatcher:
 
 
 def _set(waiter: _Future) -> None:
-    try:
-        waiter.set_result(None)
-    except RuntimeError:
-        # The loop closed under its task: the future is done, and nobody is left to be woken.
-        if not waiter.get_loop().is_closed():
-            raise
+    if not waiter.done():
+        try:
+            waiter.set_result(None)
+        except RuntimeError:
+            # The loop closed under its task: the future is done, and nobody is left to be woken.
+            if not waiter.get_loop().is_closed():
+                raise
 
 
 _dispatchers: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Dispatcher]] = (
@@ -104,8 +94,3 @@ def dispatcher_of(loop: asyncio.AbstractEventLoop) -> Dispatcher:
     if dispatcher is None:
         dispatcher = _dispatchers[loop] = Dispatcher(loop)
     return dispatcher
-
-
-def hooks_of(loop: asyncio.AbstractEventLoop | None) -> HookQueue:
-    """The hook queue of a loop; without one, the thread's."""
-    return hooks_of_thread() if loop is None else dispatcher_of(loop).hooks

@@ -1,12 +1,13 @@
-"""The handle of one callback on a `Timer`: it is the wheel's entry itself, so there is nothing to look up."""
+"""The handle of one callback on a `Timer`: it is the queue's entry itself, so there is nothing to look up."""
 
-from asyncio import AbstractEventLoop, Future
+from asyncio import Future
 from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, Protocol
 
 from purgatory_async._checks import check_callback
 from purgatory_async._report import report
+from purgatory_async.timing import TimerQueue
 from purgatory_async.timing._entry import TimerNode
 
 __all__ = ["Sleeper", "TimerHandle"]
@@ -15,7 +16,9 @@ __all__ = ["Sleeper", "TimerHandle"]
 class Home(Protocol):
     """What a handle needs of its timer."""
 
-    _loop: AbstractEventLoop | None
+    _plain: bool
+    _queue: TimerQueue
+    _never: set[TimerNode]
 
     def _withdraw(self, entry: TimerNode) -> bool: ...
     def _restart(self, handle: "TimerHandle", delay: float) -> None: ...
@@ -24,30 +27,25 @@ class Home(Protocol):
 class TimerHandle(TimerNode):
     """One pending callback; made by `Timer.call_later` and `Timer.call_at`, not by you."""
 
-    __slots__ = ("__weakref__", "_args", "_callback", "_context", "_home", "_when", "fired")
+    __slots__ = ("__weakref__", "_args", "_callback", "_context", "_home", "_when")
 
-    _home: Home | None  # None once fired or cancelled
+    _home: Home | bool  # the timer while it waits; then whether it fired
     _callback: Callable[..., object] | None
     _args: tuple[Any, ...] | None
-    _context: Context | None
+    _context: Context | None  # None stands for an empty one
     _when: float  # an int is nanoseconds, a float seconds
-
-    fired: bool
-    """Whether it has been called; True already inside its own callback."""
 
     def __init__(self, home: Home, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
         check_callback("callback", callback)
         self._home = home
         self._callback = callback
         self._args = args
-        self._context = copy_context()
+        # An empty context need not be kept for as long as the callback waits.
+        self._context = copy_context() or None
         self._next = None  # type: ignore[assignment]  # in no bucket
-        self.fired = False
 
     def __repr__(self) -> str:
-        state = (
-            "fired" if self.fired else "cancelled" if self._home is None else f"callback={self._callback!r}"
-        )
+        state = "fired" if self.fired else "cancelled" if self.cancelled else f"callback={self._callback!r}"
         return f"<TimerHandle when={self.when} {state}>"
 
     @property
@@ -56,9 +54,14 @@ class TimerHandle(TimerNode):
         return self._when / 1e9 if type(self._when) is int else self._when
 
     @property
+    def fired(self) -> bool:
+        """Whether it has been called; True already inside its own callback."""
+        return self._home is True
+
+    @property
     def cancelled(self) -> bool:
         """Whether it was cancelled before it fired, by `cancel` or by closing the timer."""
-        return self._home is None and not self.fired
+        return self._home is False
 
     def cancel(self) -> bool:
         """Call it off; callback and arguments are dropped at once. O(1).
@@ -67,10 +70,15 @@ class TimerHandle(TimerNode):
             True if it was still waiting; False if it had fired or been cancelled.
         """
         home = self._home
-        if home is None:
+        if home is True or home is False:
             return False
-        self._clear()
-        home._withdraw(self)
+        self._home = False
+        self._callback = self._args = self._context = None
+        if home._plain:
+            if not home._queue.cancel(self):
+                home._never.discard(self)
+        else:
+            home._withdraw(self)
         return True
 
     def reschedule(self, delay: float) -> bool:
@@ -85,38 +93,37 @@ class TimerHandle(TimerNode):
 
         Raises:
             TypeError, ValueError: ``delay`` is not a delay; it stays as it was.
+            PurgatoryError: Called from another loop.
         """
-        if self._home is None:
+        home = self._home
+        if home is True or home is False:
             return False
-        self._home._restart(self, delay)
+        home._restart(self, delay)
         return True
 
     # For the timer.
 
     @property
     def _waiting(self) -> bool:
-        return self._home is not None and self._next is None
+        return not isinstance(self._home, bool)
 
-    def _expire(self) -> None:
-        home, callback, args, context = self._home, self._callback, self._args, self._context
-        assert home is not None
-        assert callback is not None
-        assert args is not None
-        assert context is not None
-        self.fired = True
-        self._clear()
+    def _expire(self) -> bool:
+        callback, args, context = self._callback, self._args, self._context
+        if callback is None or args is None:
+            return False
+        self._home = True
+        self._callback = self._args = self._context = None
         try:
-            context.run(callback, *args)
+            (context or Context()).run(callback, *args)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as exception:  # noqa: BLE001 - the pass goes on, whatever it was
-            report(home._loop, f"timer callback {callback!r} raised", exception, self)
+            report(f"timer callback {callback!r} raised", exception, self)
+        return True
 
     def _lost_timer(self) -> None:
-        self._clear()
-
-    def _clear(self) -> None:
-        self._home = self._callback = self._args = self._context = None
+        self._home = False
+        self._callback = self._args = self._context = None
 
 
 class Sleeper(TimerHandle):

@@ -1,103 +1,107 @@
 """Hooks in a queue: `on_complete` and `on_expiration` run first-in first-out and never inside one another.
 
 A hook may end other operations, whose hooks may end others. Called directly that is recursion, and a chain dies
-at depth 997 (CPython's limit); queued it is a loop, and 100 000 are fine. So ending an operation only appends its
-hooks, and whoever made the outermost call runs the queue when its own work is done.
+at depth 997 (CPython's limit); queued it is a loop, and 100 000 are fine. So ending an operation only queues it,
+and whoever made the outermost call runs the queue when its own work is done.
 
-Everything on one event loop shares one queue, so a chain may lead through several purgatories. Operations that
-were never watched, and purgatories without a loop, use one per thread.
+There is one queue per thread, and so one per event loop: a chain may lead through several purgatories, and
+through operations that were never watched.
 """
 
 from collections import deque
-from collections.abc import Callable
 from threading import local
-from typing import Final
+from typing import Final, Protocol
 
-from purgatory_async._report import report
+from purgatory_async._outcome import Outcome
+from purgatory_async._report import call_soon, report
 
 __all__ = ["HookQueue", "hooks_of_thread"]
 
 
+class Hooked(Protocol):
+    """An operation that has completed or expired."""
+
+    @property
+    def _state(self) -> object: ...
+    def on_complete(self) -> None: ...
+    def on_expiration(self) -> None: ...
+
+
 class HookQueue:
-    """Bound hooks waiting to run.
+    """Ended operations whose hooks have yet to run.
 
-    While ``held`` is above zero somebody further out will run the queue: a walk over a key's operations, or
-    the queue itself. Whoever appends must call `run` if it is not held.
-
-    Args:
-        on_error: Told of a hook's exception: ``on_error(message, exception, operation)``.
-        run_later: Calls `run` from the event loop, for what an interrupt left behind.
+    While ``held``, somebody further out will run the queue: a walk over a key's operations, or the queue itself.
+    Whoever appends must call `run` if it is not held.
     """
 
-    __slots__ = ("_run_later", "held", "on_error", "queue")
+    __slots__ = ("held", "queue")
 
-    def __init__(
-        self,
-        on_error: Callable[[str, BaseException, object], None],
-        run_later: Callable[[Callable[[], None]], None],
-    ) -> None:
-        self.on_error = on_error
-        self._run_later = run_later
-        self.queue: deque[Callable[[], None]] = deque()
-        self.held = 0
+    def __init__(self) -> None:
+        self.queue: deque[Hooked] = deque()
+        self.held = False
 
     def run(self) -> None:
-        """Run everything queued, also what the hooks themselves queue; an exception stops none of the rest.
+        """Run the hooks of everything queued, also of what they queue; an exception stops none of the rest.
 
         Raises:
             KeyboardInterrupt, SystemExit: As a hook raised it. What was queued behind it stays queued and runs
                 with the next call or, if there is a loop, in its next turn.
         """
         queue = self.queue
-        self.held = 1
+        self.held = True
         try:
             while queue:
-                hook = queue.popleft()
+                ended = queue.popleft()
                 try:
-                    hook()
-                except (KeyboardInterrupt, SystemExit):
-                    raise
-                except BaseException as exception:  # noqa: BLE001 - CancelledError and StopIteration too: it has no caller
-                    self._tell(hook, exception)
+                    ended.on_complete()
+                except BaseException as exception:  # noqa: BLE001 - whatever it was, it has no other caller
+                    self._raised("on_complete", ended, exception)
+                if ended._state is Outcome.EXPIRED:
+                    try:
+                        ended.on_expiration()
+                    except BaseException as exception:  # noqa: BLE001 - as above
+                        self._raised("on_expiration", ended, exception)
         finally:
-            self.held = 0
+            self.held = False
             if queue:  # an interrupt left them behind
-                self._run_later(self._run_rest)
-
-    def let_go(self) -> None:
-        """End one hold; if it was the outermost, run what was queued under it."""
-        self.held -= 1
-        if self.queue and not self.held:
-            self.run()
+                call_soon(self._run_rest)
 
     def _run_rest(self) -> None:
         if self.queue and not self.held:
             self.run()
 
-    def _tell(self, hook: Callable[[], None], exception: BaseException) -> None:
-        operation = getattr(hook, "__self__", None)
-        name = getattr(hook, "__name__", repr(hook))
-        self.on_error(f"{name} of {operation!r} raised", exception, operation)
+    def _raised(self, hook: str, ended: Hooked, exception: BaseException) -> None:
+        """Tell what a hook raised; an interrupt goes on, after the operation's other hook is queued again."""
+        if isinstance(exception, (KeyboardInterrupt, SystemExit)):
+            if hook == "on_complete" and ended._state is Outcome.EXPIRED:
+                self.queue.appendleft(_OnlyExpiration(ended))
+            raise exception
+        report(f"{hook} of {ended!r} raised", exception, ended)
+
+
+class _OnlyExpiration:
+    """What is left of an expired operation whose first hook was interrupted."""
+
+    __slots__ = ("_state", "on_complete")
+
+    def __init__(self, ended: Hooked) -> None:
+        self.on_complete = ended.on_expiration
+        self._state: object = None
+
+    def on_expiration(self) -> None:
+        """Not called: it has not expired, as far as the queue can see."""
 
 
 class _PerThread(local):
-    """The queue of what belongs to no loop."""
+    """Each thread sees a queue of its own."""
 
     def __init__(self) -> None:
-        self.hooks = HookQueue(_report_without_loop, _leave_queued)
-
-
-def _report_without_loop(message: str, exception: BaseException, source: object) -> None:
-    report(None, message, exception, source)
-
-
-def _leave_queued(run: Callable[[], None]) -> None:
-    """There is no loop to run it; the next call on this thread will."""
+        self.hooks = HookQueue()
 
 
 _per_thread: Final = _PerThread()
 
 
 def hooks_of_thread() -> HookQueue:
-    """The queue for operations that belong to no event loop."""
+    """The queue of the calling thread."""
     return _per_thread.hooks

@@ -4,7 +4,9 @@ from collections.abc import Callable, Hashable
 from math import inf
 from typing import Any
 
-from purgatory_async._operation import DelayedOperation, Outcome
+from purgatory_async._operation import DelayedOperation
+from purgatory_async._outcome import Outcome
+from purgatory_async._report import report
 from purgatory_async.clock import seconds_to_ns
 from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
 
@@ -16,23 +18,22 @@ class Narrator:
 
     Args:
         observer: Who is told.
+        time_ns: The purgatory's clock.
+
+    Raises:
+        TypeError: ``observer`` has no method ``notify``.
     """
 
-    __slots__ = ("_observer", "_on_error", "_pending", "_submitted", "_time_ns")
+    __slots__ = ("_observer", "_pending", "_submitted", "_time_ns")
 
-    def __init__(self, observer: Observer) -> None:
+    def __init__(self, observer: Observer, time_ns: Callable[[], int]) -> None:
         if not callable(getattr(observer, "notify", None)):
             raise TypeError(f"observer must have a method notify(event), got {observer!r}")
         self._observer = observer
-        self._submitted = 0
-        self._pending: dict[DelayedOperation[Any], OperationSubmitted] = {}
-
-    def bind(
-        self, time_ns: Callable[[], int], on_error: Callable[[str, BaseException, object], None]
-    ) -> None:
-        """Give it the purgatory's clock, and where an observer's exception goes."""
         self._time_ns = time_ns
-        self._on_error = on_error
+        self._submitted = 0
+        # By identity: an operation that compares equal to another is still another.
+        self._pending: dict[int, OperationSubmitted] = {}
 
     def submitted(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
         """An operation was watched, or completed in its first check."""
@@ -45,12 +46,12 @@ class Narrator:
             timeout_ns=None if timeout is None or timeout == inf else seconds_to_ns(max(timeout, 0)),
             at_ns=self._time_ns(),
         )
-        self._pending[operation] = event
+        self._pending[id(operation)] = event
         self._tell(event)
 
     def ended(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
         """An operation that was submitted has ended."""
-        submitted = self._pending.pop(operation)
+        submitted = self._pending.pop(id(operation))
         timeout_ns = submitted.timeout_ns
         self._tell(
             OperationEnded(
@@ -74,4 +75,4 @@ class Narrator:
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as exception:  # noqa: BLE001 - an observer must do no harm
-            self._on_error(f"observer {self._observer!r} raised at {event!r}", exception, self._observer)
+            report(f"observer {self._observer!r} raised at {event!r}", exception, self._observer)

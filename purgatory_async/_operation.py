@@ -7,37 +7,27 @@
          ▼                                                 ▼
         ended: completed · expired · cancelled · failed · closed
 
-One slot, ``_state``, says where an operation is: ``None`` is new, an `Outcome` is ended, and anything else is the
-place that holds it while it is pending. It moves once, synchronously, before a hook runs or a waiter wakes.
+One slot, ``_state``, says where an operation is: an `Outcome` once it has ended, until then the place that holds
+it: `NEW`, its `Admission`, or a purgatory. It moves once, synchronously, before a hook runs or a waiter wakes.
 Futures only carry wakeups. They are never asked how it ended: a future cancelled in the same loop pass forgets
 the result that it was just given.
 """
 
 from collections.abc import Generator
-from enum import StrEnum
 from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from purgatory_async._checks import check_exception
 from purgatory_async._errors import PurgatoryError
 from purgatory_async._hooks import HookQueue, hooks_of_thread
+from purgatory_async._outcome import Outcome
 from purgatory_async._watchers import KeySet, Watcher
-from purgatory_async.clock import check_timeout
+from purgatory_async.clock import MAX_TIMEOUT, check_timeout
 
-__all__ = ["Admission", "DelayedOperation", "Outcome", "Place", "Waiter"]
+__all__ = ["NEW", "Admission", "DelayedOperation", "Outcome", "Place", "Waiter"]
 
 T = TypeVar("T")
-
-
-class Outcome(StrEnum):
-    """How an operation ended."""
-
-    COMPLETED = "completed"
-    EXPIRED = "expired"
-    CANCELLED = "cancelled"
-    FAILED = "failed"
-    CLOSED = "closed"
 
 
 class Waiter(Protocol):
@@ -51,13 +41,13 @@ class Waiter(Protocol):
 
 
 class Place(Protocol):
-    """Where an operation is while it is pending."""
+    """Where an operation is until it ends."""
 
     def end(self, operation: "DelayedOperation[Any]", outcome: Outcome) -> None:
         """Move the operation to its end: out of every list and the timer, then hooks and wakeups."""
 
-    def new_waiter(self) -> Waiter:
-        """A future of the loop that owns the place."""
+    def new_waiter(self, operation: "DelayedOperation[Any]") -> Waiter:
+        """A future of the loop that owns the place, for a task that awaits the operation."""
 
 
 class DelayedOperation(Watcher, Generic[T]):
@@ -95,7 +85,7 @@ class DelayedOperation(Watcher, Generic[T]):
 
     timeout: float | None
     result: T | None
-    _state: Place | Outcome | None
+    _state: Place | Outcome
     _waiters: Waiter | dict[Waiter, None] | None
     _failure: tuple[BaseException, TracebackType | None]  # only when FAILED
 
@@ -103,10 +93,11 @@ class DelayedOperation(Watcher, Generic[T]):
     _has_hooks = True
 
     def __init__(self, timeout: float | None = None) -> None:
-        check_timeout(timeout)
+        if timeout is not None and not (type(timeout) is float and 0.0 <= timeout <= MAX_TIMEOUT):
+            check_timeout(timeout)
         self.timeout = timeout
         self.result = None
-        self._state = None
+        self._state = NEW
         self._waiters = None
         self._next = None  # type: ignore[assignment]  # in no bucket
 
@@ -120,7 +111,7 @@ class DelayedOperation(Watcher, Generic[T]):
                 )
 
     def __repr__(self) -> str:
-        state = self.outcome or ("pending" if self._state else "new")
+        state = self.outcome or ("new" if isinstance(self._state, New | Admission) else "pending")
         keys = f" on {', '.join(map(repr, self.keys))}" if self.keys else ""
         return f"<{type(self).__name__} {state}{keys} timeout={self.timeout}>"
 
@@ -154,11 +145,12 @@ class DelayedOperation(Watcher, Generic[T]):
         Returns:
             True for exactly one caller; False if it had ended already, and nothing changes.
         """
-        if type(self._state) is Outcome:
+        state = self._state
+        if type(state) is Outcome:
             return False
         if result is not None:
             self.result = result
-        self._end(Outcome.COMPLETED)
+        state.end(self, Outcome.COMPLETED)  # type: ignore[union-attr]  # not an Outcome: a place
         return True
 
     def fail(self, exception: BaseException) -> bool:
@@ -171,17 +163,19 @@ class DelayedOperation(Watcher, Generic[T]):
             TypeError: ``exception`` is not an exception instance.
         """
         check_exception(exception)
-        if type(self._state) is Outcome:
+        state = self._state
+        if type(state) is Outcome:
             return False
         self._failure = (exception, exception.__traceback__)
-        self._end(Outcome.FAILED)
+        state.end(self, Outcome.FAILED)  # type: ignore[union-attr]  # not an Outcome: a place
         return True
 
     def cancel(self) -> bool:
         """End it as cancelled; hooks do not run. Returns whether this call ended it."""
-        if type(self._state) is Outcome:
+        state = self._state
+        if type(state) is Outcome:
             return False
-        self._end(Outcome.CANCELLED)
+        state.end(self, Outcome.CANCELLED)  # type: ignore[union-attr]  # not an Outcome: a place
         return True
 
     # To read.
@@ -200,8 +194,7 @@ class DelayedOperation(Watcher, Generic[T]):
     @property
     def keys(self) -> tuple[Any, ...]:
         """What it watches, in order, without duplicates; empty before and after."""
-        state = self._state
-        if state is None or type(state) is Outcome or type(state) is Admission:
+        if isinstance(self._state, Outcome | New | Admission):
             return ()
         keys = self._keys
         return tuple(keys) if type(keys) is KeySet else (keys,)
@@ -217,10 +210,8 @@ class DelayedOperation(Watcher, Generic[T]):
             BaseException: What it failed with, if it failed.
         """
         state = self._state
-        if state is None:
-            raise PurgatoryError(f"{self!r} was never watched; awaiting it would hang: watch it first")
         if type(state) is not Outcome:
-            waiter = self._add_waiter(state)  # type: ignore[arg-type]  # neither None nor an Outcome: its place
+            waiter = self._add_waiter(state.new_waiter(self))  # type: ignore[union-attr]  # as above
             try:
                 yield from waiter.__await__()
             except BaseException:
@@ -232,34 +223,25 @@ class DelayedOperation(Watcher, Generic[T]):
 
     # Inside the library.
 
-    def _end(self, outcome: Outcome) -> None:
-        """The one move from new or pending to ended. The caller has seen that it has not ended."""
+    def _expire(self) -> bool:
+        """Its deadline has come, says the timer; False if it ended a moment before."""
         state = self._state
-        if state is None:
-            hooks = hooks_of_thread()
-            Admission(hooks).end(self, outcome)
-            if not hooks.held:
-                hooks.run()
-        else:
-            state.end(self, outcome)  # type: ignore[union-attr]  # not an Outcome, says the caller
-
-    def _expire(self) -> None:
-        """Its deadline has come; called by the timer, also when it ended a moment before."""
-        if type(self._state) is not Outcome:
-            self._end(Outcome.EXPIRED)
+        if type(state) is Outcome:
+            return False
+        state.end(self, Outcome.EXPIRED)  # type: ignore[union-attr]  # not an Outcome: a place
+        return True
 
     def _lost_timer(self) -> None:
         """Its timer closes under it: without a deadline to come it must not wait for ever."""
         if type(self._state) is not Outcome:
-            self._end(Outcome.CLOSED)
+            self._state.end(self, Outcome.CLOSED)  # type: ignore[union-attr]  # not an Outcome: a place
 
     @property
     def _waiting(self) -> bool:
         """Whether the timer, having handed it out, still has to expire it."""
-        return self._next is None and type(self._state) is not Outcome
+        return type(self._state) is not Outcome
 
-    def _add_waiter(self, place: Place) -> Waiter:
-        waiter = place.new_waiter()
+    def _add_waiter(self, waiter: Waiter) -> Waiter:
         waiters = self._waiters
         if waiters is None:
             self._waiters = waiter
@@ -290,11 +272,36 @@ class DelayedOperation(Watcher, Generic[T]):
             del exception, traceback, self  # the frame is in the traceback: no cycle through it
 
 
+class New:
+    """Where operations are that were never watched."""
+
+    __slots__ = ()
+
+    def end(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
+        """Move the operation to its end; its hooks run now, unless others are running."""
+        operation._state = outcome
+        hooks = hooks_of_thread()
+        queue_hooks(hooks, operation, outcome)
+        if not hooks.held:
+            hooks.run()
+
+    def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
+        """Refuse: nothing would ever wake it.
+
+        Raises:
+            PurgatoryError: Always.
+        """
+        raise PurgatoryError(f"{operation!r} was never watched; awaiting it would hang: watch it first")
+
+
+NEW: Final = New()
+
+
 class Admission:
     """Where an operation is during its first check: not in any list, but no longer free to go elsewhere.
 
     Args:
-        hooks: Takes the hooks of an operation that ends here; whoever made the call runs them.
+        hooks: Takes an operation that ends here; whoever made the call runs them.
     """
 
     __slots__ = ("_hooks",)
@@ -307,15 +314,16 @@ class Admission:
         operation._state = outcome
         queue_hooks(self._hooks, operation, outcome)
 
-    def new_waiter(self) -> Waiter:
-        """Nobody can wait here: the first check does not suspend."""
-        raise PurgatoryError(f"an operation cannot be awaited inside its own first check ({self!r})")
+    def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
+        """Refuse: a check does not suspend.
+
+        Raises:
+            PurgatoryError: Always.
+        """
+        raise PurgatoryError(f"{operation!r} cannot be awaited inside its own first check")
 
 
 def queue_hooks(hooks: HookQueue, operation: DelayedOperation[Any], outcome: Outcome) -> None:
-    """Append the hooks that go with an outcome."""
-    if outcome is Outcome.COMPLETED:
-        hooks.queue.append(operation.on_complete)
-    elif outcome is Outcome.EXPIRED:
-        hooks.queue.append(operation.on_complete)
-        hooks.queue.append(operation.on_expiration)
+    """Queue an ended operation if its outcome has hooks."""
+    if (outcome is Outcome.COMPLETED or outcome is Outcome.EXPIRED) and operation._has_hooks:
+        hooks.queue.append(operation)

@@ -9,22 +9,21 @@ import os
 import warnings
 import weakref
 from collections.abc import Callable, Hashable
-from math import inf
 from threading import get_ident
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast, overload
 
 from purgatory_async._checks import check_callback, check_max_pending
-from purgatory_async._core import PurgatoryCore, distinct_keys
+from purgatory_async._core import CHECKING, PurgatoryCore, distinct_keys
 from purgatory_async._dispatch import dispatcher_of
-from purgatory_async._errors import OperationCancelled, OperationExpired, PurgatoryClosed, PurgatoryError
+from purgatory_async._errors import PurgatoryError
 from purgatory_async._hooks import hooks_of_thread
 from purgatory_async._narrator import Narrator
 from purgatory_async._operation import Admission, DelayedOperation, Outcome, Waiter
 from purgatory_async._portal import PurgatoryPortal
 from purgatory_async._timer import Timer
 from purgatory_async._wait import ConditionWait, KeyedWait
-from purgatory_async.clock import MAX_TIMEOUT, check_timeout
+from purgatory_async.clock import check_timeout
 from purgatory_async.events import Observer
 
 __all__ = ["Purgatory"]
@@ -94,12 +93,14 @@ class Purgatory(PurgatoryCore):
         max_pending: int | None = None,
         observer: Observer | None = None,
     ) -> None:
+        super().__init__(name, max_pending)
         check_max_pending(max_pending)
         if timer is not None and not isinstance(timer, Timer):
             raise TypeError(f"timer must be a Timer, got {timer!r}")
-        super().__init__(name, max_pending, None if observer is None else Narrator(observer))
         self._owns_timer = timer is None
         self.timer = Timer() if timer is None else timer
+        if observer is not None:
+            self._narrator = Narrator(observer, self.timer.time_ns)
         self.closed = False
         self._running_loop = asyncio._get_running_loop
         self._owner = _NOT_YET
@@ -143,22 +144,15 @@ class Purgatory(PurgatoryCore):
         When the waiting task is cancelled, the wait is out of the timer and every list at once, and nobody
         else is disturbed. O(keys).
         """
-        if self._checking or self._running_loop() is not self._owner:
-            self._arrive(watching=True)
+        if until is not None:
+            return await self._wait_until(keys, until, timeout)
         if len(keys) != 1:
             keys = distinct_keys(keys)
+        operation: KeyedWait[Any] = KeyedWait(timeout)
         if self._refusal is not None:
             raise self._refuse()
-        if until is None:
-            operation: KeyedWait[Any] = KeyedWait(timeout)
-        else:
-            check_callback("until", until)
-            operation = ConditionWait(until, timeout)
-            hash(keys[0])  # an unhashable key is the caller's error, whatever the condition says
-            if self._ends_in_check(operation, keys):
-                return operation.answer(keys)
-        if self.max_pending is not None:
-            self._check_room()
+        if self._running_loop() is not self._owner:
+            self._arrive(watching=True)
         future = operation._waiters = self._new_future()
         self._watch(operation, keys)
         try:
@@ -166,10 +160,28 @@ class Purgatory(PurgatoryCore):
         except BaseException:
             operation.cancel()
             raise
+        if operation._state is Outcome.COMPLETED:
+            return operation.result
         return operation.answer(keys)
 
-    def new_waiter(self) -> Waiter:
-        """A future of the owning loop, for a task that awaits an operation."""
+    async def _wait_until(
+        self, keys: tuple[Hashable, ...], until: Callable[[], Any], timeout: float | None
+    ) -> Any:
+        check_callback("until", until)
+        keys = distinct_keys(keys)
+        operation = ConditionWait(until, timeout)
+        self.try_complete_else_watch(operation, keys)
+        if operation.outcome is None:
+            future = operation._waiters = self._new_future()
+            try:
+                await future
+            except BaseException:
+                operation.cancel()
+                raise
+        return operation.answer(keys)
+
+    def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
+        """A future of the owning loop, for a task that awaits the operation."""
         self._arrive(watching=True)
         return cast("Waiter", self._new_future())
 
@@ -221,7 +233,7 @@ class Purgatory(PurgatoryCore):
         """
         if self.closed:
             return []
-        if self._owner is not _NOT_YET:
+        if self._owner is not CHECKING:
             self._arrive(watching=False)
         self.closed = True
         self._refusal = "closed"
@@ -261,12 +273,12 @@ class Purgatory(PurgatoryCore):
     # Where the caller is.
 
     def _arrive(self, *, watching: bool) -> None:
-        if self._checking:
+        running = asyncio._get_running_loop()
+        if self._owner is CHECKING:
             raise PurgatoryError(
                 f"{self!r} is in the middle of a try_complete, which may only read it; watch and signal from "
                 "on_complete instead"
             )
-        running = asyncio._get_running_loop()
         if self._owner is _BEFORE_FORK:
             raise PurgatoryError(f"{self!r} belongs to {self._owner!r}; make a new one in this process")
         if self._loop is None:
@@ -275,7 +287,7 @@ class Purgatory(PurgatoryCore):
                 self._bind(running)
         elif running is None:
             self._arrive_without_loop(watching=watching)
-        elif running is not self._owner:
+        elif running is not self._loop:
             raise PurgatoryError(f"{self!r} belongs to {self._owner!r}, but was used from {running!r}")
 
     def _arrive_without_loop(self, *, watching: bool) -> None:
@@ -292,27 +304,15 @@ class Purgatory(PurgatoryCore):
     def _bind(self, running: asyncio.AbstractEventLoop | None) -> None:
         """Become the purgatory of this loop, or of none if the timer needs none."""
         self.timer._adopt(running)
-        if running is None:
-            self._hooks = hooks_of_thread()
-        else:
-            dispatcher = dispatcher_of(running)
-            self._hooks = dispatcher.hooks
-            self._wake = dispatcher.wake
+        if running is not None:
+            self._wake = dispatcher_of(running).wake
             self._new_future = running.create_future
+        self._hooks = hooks_of_thread()
         self._admission = Admission(self._hooks)
+        self._start_timeout = self.timer._start_timeout
         self._unschedule = self.timer._canceller()
-        if self._narrator is not None:
-            self._narrator.bind(self.timer._time_ns, self._hooks.on_error)
         self._owner = self._loop = running
         self._thread = get_ident()
-
-    def _start_deadline(self, operation: DelayedOperation[Any]) -> None:
-        timeout = operation.timeout
-        timer = self.timer
-        if type(timeout) is float and 0.0 < timeout <= MAX_TIMEOUT and timer._open:
-            timer._start(operation, int(timeout * 1e9 + 0.5))
-        elif timeout is not None and timeout != inf:
-            timer._begin(operation, timer._admit("timeout", timeout))
 
     def _wake_drains(self) -> None:
         for drained in self._drains:
@@ -325,7 +325,8 @@ _living: Final[weakref.WeakSet[Purgatory]] = weakref.WeakSet()
 def _forget_loops() -> None:
     """In a forked child, asyncio would take calls on the parent's loop in silence."""
     for purgatory in _living:
-        purgatory._owner = _BEFORE_FORK
+        if purgatory._owner is not _NOT_YET:
+            purgatory._owner = _BEFORE_FORK
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,25 +1,31 @@
 """Where an exception goes when nobody waits for it."""
 
 import asyncio
+from collections.abc import Callable
 
-__all__ = ["report"]
+__all__ = ["call_soon", "report"]
 
 
-def report(
-    loop: asyncio.AbstractEventLoop | None, message: str, exception: BaseException, source: object
-) -> None:
-    """Hand an exception that has no caller to the loop's exception handler.
+def report(message: str, exception: BaseException, source: object) -> None:
+    """Hand an exception that has no caller to the running loop's exception handler.
 
     Args:
-        loop: The loop to tell; without one (or with a closed one) `sys.unraisablehook` is told.
-        message: What was going on, naming the source.
+        message: What was going on, naming the source. Without a running loop `sys.unraisablehook` is told.
         exception: What was raised.
         source: The object whose code raised it; it is in the handler's context as ``source``.
     """
-    if loop is not None and not loop.is_closed():
+    loop = asyncio._get_running_loop()
+    if loop is not None:
         loop.call_exception_handler({"message": message, "exception": exception, "source": source})
     else:
         _Unraisable(message, exception)
+
+
+def call_soon(callback: Callable[[], object]) -> None:
+    """Call back in the running loop's next turn; without a running loop this does nothing."""
+    loop = asyncio._get_running_loop()
+    if loop is not None:
+        loop.call_soon(callback)
 
 
 class _Finalizer:

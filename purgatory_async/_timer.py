@@ -1,59 +1,31 @@
-"""The timer: a timing wheel on an event loop.
-
-However many deadlines are pending, the loop holds one wakeup for them: for the earliest bucket with something
-in it. It is armed again only when something earlier comes. Cancelling does not touch it; a wakeup that finds
-nothing arms nothing. Every pass looks at the clock itself, takes out what is due by it, at most `SLICE` at a time,
-and lets the loop breathe in between; a wakeup that came early just arms again.
-"""
+"""The timer: callbacks, sleeps and deadlines on a timing wheel, with one wakeup of the event loop."""
 
 import asyncio
-from collections import deque
+from asyncio import _get_running_loop
 from collections.abc import Callable
-from itertools import chain
 from math import inf
 from operator import attrgetter
-from sys import maxsize
-from typing import Any, Final, Protocol, cast
+from typing import Final, cast
 
-from purgatory_async._checks import check_callback, check_max_pending
-from purgatory_async._dispatch import SLICE, Dispatcher, dispatcher_of
-from purgatory_async._errors import PurgatoryClosed, PurgatoryError, PurgatoryFull
+from purgatory_async._checks import check_max_pending
+from purgatory_async._dispatch import dispatcher_of
+from purgatory_async._driver import NEVER, Driver, Timed
+from purgatory_async._errors import PurgatoryClosed, PurgatoryFull
 from purgatory_async._handle import Sleeper, TimerHandle
-from purgatory_async.clock import (
-    MAX_TIMEOUT,
-    Cancellable,
-    Clock,
-    MonotonicClock,
-    TickScale,
-    check_delay,
-    check_tick,
-    seconds_to_ns,
-)
+from purgatory_async.clock import MAX_TIMEOUT, Clock, MonotonicClock, check_delay, check_tick, seconds_to_ns
 from purgatory_async.timing import TimerQueue, TimingWheel
 from purgatory_async.timing._entry import TimerNode
 
 __all__ = ["Timer"]
 
-_NEVER: Final = maxsize  # later than any tick: 100 years are 3e15 microseconds
-_IN_PASS: Final = -1  # earlier than any tick: what a pass adds needs no arming, the pass ends with it
 _BY_DEADLINE: Final = attrgetter("deadline_tick")
 
 
-class Timed(Protocol):
-    """What the timer asks of an entry, beside its links: `TimerHandle` and `DelayedOperation` have it."""
-
-    deadline_tick: int
-    _waiting: bool
-
-    def _expire(self) -> None: ...
-    def _lost_timer(self) -> None: ...
-
-
-class Timer:
+class Timer(Driver):
     """Callbacks after a delay, on a timing wheel with one wakeup of the event loop.
 
-    It belongs to the loop that runs when it is first used; with a clock that needs none (as
-    `purgatory_async.testing.ManualClock`), it works without a loop.
+    However many are pending, the loop holds one wakeup for them. It belongs to the loop that runs when it is
+    first used; with a clock that needs none (as `purgatory_async.testing.ManualClock`) it works without a loop.
 
     Args:
         tick: Resolution in seconds, from a microsecond to a day. Nothing fires early, and nothing later than
@@ -66,32 +38,7 @@ class Timer:
         TypeError, ValueError: An argument is out of its bounds.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_armed_tick",
-        "_ceiling_ns",
-        "_clock",
-        "_exact",
-        "_firing",
-        "_hurried",
-        "_hurry",
-        "_last_tick",
-        "_loop",
-        "_max_pending",
-        "_never",
-        "_open",
-        "_queue",
-        "_scale",
-        "_soon",
-        "_tick_ns",
-        "_time_ns",
-        "_wakeup",
-        "_wakeup_tick",
-        "closed",
-    )
-
-    closed: bool
-    """Whether it has been closed."""
+    __slots__ = ("_last_delay", "_last_delay_ns", "_max_pending", "_open")
 
     def __init__(
         self,
@@ -101,29 +48,18 @@ class Timer:
         clock: Clock | None = None,
         max_pending: int | None = None,
     ) -> None:
-        self._tick_ns = check_tick(tick)
+        tick_ns = check_tick(tick)
         check_max_pending(max_pending)
         if queue is not None and len(queue):
             raise ValueError(f"queue must be empty, got {queue!r}")
-        self._queue: TimerQueue = TimingWheel() if queue is None else queue
+        queue = TimingWheel() if queue is None else queue
+        super().__init__(tick_ns, queue, clock, counted=max_pending is not None)
         self._max_pending = max_pending
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._clock: Clock | None = None
-        self._wakeup: Cancellable | None = None
-        self._wakeup_tick = _NEVER
-        self._armed_tick = _NEVER  # whatever is due before it must arm a wakeup
-        self._last_tick = _NEVER
-        self._soon: deque[Timed] = deque()  # due without the wheel: zero delays, and what an interrupt left
-        self._firing: deque[Timed] = deque()  # handed out by the wheel in this pass
-        self._never: set[TimerNode] = set()  # infinite delays: pending, but nothing will ever be due
-        self._hurried = False  # a pass is on its way, whatever the wakeup says
-        self._hurry: Cancellable | None = None  # the same on a clock that needs no loop
-        self._open = (
-            False  # whether the common case of `call_later` needs no further look: bound, not limited
-        )
-        self.closed = False
-        if clock is not None:
-            self._use(clock)
+        self._open = False  # whether an ordinary delay needs no further look: in use, not limited, not closed
+        # The delay converted last, by identity. Most timers have one timeout or a few, and to look at one and
+        # convert it costs as much as to schedule it.
+        self._last_delay: float | None = None
+        self._last_delay_ns = 0
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"pending={self.pending}"
@@ -146,12 +82,11 @@ class Timer:
             ValueError: ``delay`` is NaN, ``-inf``, or above 100 years.
             PurgatoryFull: ``max_pending`` are pending.
             PurgatoryClosed: The timer is closed.
-            PurgatoryError: No event loop is running, and the clock needs one.
+            PurgatoryError: No event loop is running and the clock needs one, or another than the timer's is.
         """
         handle = TimerHandle(self, callback, args)
-        # What is below is `self._begin(handle, self._admit(delay))`, with the common case written out.
-        if type(delay) is float and 0.0 < delay <= MAX_TIMEOUT and self._open:
-            handle._when = self._start(handle, int(delay * 1e9 + 0.5))
+        if (delay is self._last_delay or self._remember(delay)) and _get_running_loop() is self._loop:
+            handle._when = self._start(handle, self._last_delay_ns)
         else:
             handle._when = self._begin(handle, self._admit("delay", delay))
         return handle
@@ -160,13 +95,15 @@ class Timer:
         """Call ``callback(*args)`` at a time of this timer's `time`; as `call_later` otherwise.
 
         Args:
-            when: Seconds on this timer's clock; in the past: on the next loop turn. ``inf``: never.
+            when: Seconds on this timer's clock, at most 100 years from now; in the past: on the next loop turn.
+                ``inf``: never.
             callback: A plain function.
         """
         handle = TimerHandle(self, callback, args)
-        delay_ns = self._admit("when", when)
+        check_delay("when", when - self.time() if type(when) is float and 0 < when < inf else when)
+        delay_ns = self._admit("when", min(when, MAX_TIMEOUT) if when < inf else when)
         if delay_ns is not None:
-            delay_ns = seconds_to_ns(when) - self._time_ns()
+            delay_ns = max(0, seconds_to_ns(when) - self._time_ns()) if when > 0 else 0
         self._begin(handle, delay_ns)
         handle._when = float(when)
         return handle
@@ -178,7 +115,7 @@ class Timer:
             delay: Seconds; zero and less lets the loop turn once.
 
         Raises:
-            PurgatoryClosed: The timer is or was closed before the time was up.
+            PurgatoryClosed: The timer is closed, or was closed before the time was up.
             TypeError, ValueError, PurgatoryFull, PurgatoryError: As for `call_later`.
         """
         delay_ns = self._admit("delay", delay)
@@ -197,15 +134,19 @@ class Timer:
 
     def time(self) -> float:
         """The present in seconds on this timer's clock."""
-        if self._clock is None:
-            self._use(self._default_clock())
-        return self._time_ns() / 1e9
+        return self.time_ns() / 1e9
+
+    def time_ns(self) -> int:
+        """The present in nanoseconds on this timer's clock."""
+        if self._clock is not None:
+            return self._time_ns()
+        running: object = _get_running_loop()
+        return running.time_ns() if isinstance(running, Clock) else MonotonicClock.time_ns()
 
     @property
     def pending(self) -> int:
-        """Callbacks, sleeps and operations' deadlines that have not fired. O(1) but for those just due."""
-        due = {id(entry) for entry in chain(self._soon, self._firing) if entry._waiting}
-        return len(self._queue) + len(self._never) + len(due)
+        """Callbacks, sleeps and operations' deadlines that wait. O(1) with ``max_pending``, else O(n)."""
+        return self._count if self._counted else self._counted_out()
 
     @property
     def next_deadline(self) -> float | None:
@@ -215,23 +156,12 @@ class Timer:
         """
         if self._clock is None:
             return None
-        if any(entry._waiting for entry in chain(self._soon, self._firing)):
-            return self.time()
-        tick = self._queue.next_tick
+        due = self._due()
+        tick = due[0].deadline_tick if due else self._queue.next_tick
         if tick is None:
             self._disarm()
             return None
         return self._scale.tick_start_ns(tick) / 1e9
-
-    def check_invariants(self) -> None:
-        """Assert that the queue is sound and the wakeup is early enough. O(n), for tests."""
-        self._queue.check_invariants()
-        next_tick = self._queue.next_tick
-        if next_tick is not None and not self._hurried:
-            assert self._wakeup is not None, f"{self!r} has entries, but no wakeup"
-            assert self._wakeup_tick <= next_tick, (
-                f"woken at tick {self._wakeup_tick}, but due at {next_tick}"
-            )
 
     def close(self) -> list[TimerHandle]:
         """Cancel everything; sleepers get `PurgatoryClosed`, operations without their timer end as closed.
@@ -243,50 +173,75 @@ class Timer:
             return []
         self.closed = True
         self._open = False
+        self._last_delay = None
         self._disarm()
         self._calm()
-        left = [*self._firing, *self._soon, *cast("list[Timed]", self._queue.advance(_NEVER))]
-        left.sort(key=_BY_DEADLINE)
-        left += cast("list[Timed]", list(self._never))
+        due = self._due()
+        left = [
+            *due,
+            *cast("list[Timed]", self._queue.advance(NEVER)),
+            *cast("list[Timed]", list(self._never)),
+        ]
         self._firing.clear()
         self._soon.clear()
         self._never.clear()
-        dropped = [entry for entry in dict.fromkeys(left) if entry._waiting]
-        for entry in dropped:
+        self._count = 0
+        for entry in left:
             entry._lost_timer()
-        handles = [entry for entry in dropped if type(cast("object", entry)) is TimerHandle]
+        handles = [entry for entry in left if type(cast("object", entry)) is TimerHandle]
         return cast("list[TimerHandle]", handles)
 
-    # Scheduling.
-
-    def _adopt(self, running: asyncio.AbstractEventLoop | None) -> None:
-        """Belong to the loop that is running, or see that it is the right one."""
-        if self._clock is None:
-            self._use(self._default_clock())
-        if running is None:
-            if not self._exact:
-                raise PurgatoryError(
-                    f"{self!r} needs a running event loop; call it from a coroutine or callback"
-                )
-        elif self._loop is None:
-            self._loop = running
-        elif self._loop is not running:
-            raise PurgatoryError(f"{self!r} belongs to {self._loop!r}, but was used from {running!r}")
-        self._open = self._max_pending is None
+    # Admission.
 
     def _admit(self, name: str, delay: float, *, unlimited: bool = False) -> int | None:
         """See that a delay can be taken here and now; returns it in nanoseconds, None for never."""
         check_delay(name, delay)
         if self.closed:
             raise PurgatoryClosed(f"the timer is closed and takes no {name} of {delay} s")
-        self._adopt(asyncio._get_running_loop())
-        if self._max_pending is not None and not unlimited and self.pending >= self._max_pending:
+        if self._max_pending is not None and not unlimited and self._count >= self._max_pending:
             raise PurgatoryFull(
-                f"the timer is full: {self.pending} are pending, max_pending is {self._max_pending}"
+                f"the timer is full: {self._count} are pending, max_pending is {self._max_pending}"
             )
+        self._adopt(_get_running_loop())
         if delay == inf:
             return None
-        return seconds_to_ns(delay) if delay > 0 else 0
+        if delay <= 0:
+            return 0
+        self._open = self._max_pending is None
+        return max(1, seconds_to_ns(delay))
+
+    def _remember(self, delay: float) -> bool:
+        """Convert an ordinary delay on an open timer; False if `_admit` must look at it."""
+        if self._open and type(delay) is float and 0.0 < delay <= MAX_TIMEOUT:
+            self._last_delay = delay
+            self._last_delay_ns = int(delay * 1e9 + 0.5) or 1  # seconds_to_ns, without the call
+            return True
+        return False
+
+    def _begin(self, entry: TimerNode, delay_ns: int | None) -> float:
+        """Let an admitted delay start; returns when it ends, in nanoseconds."""
+        self._count += self._counted
+        if delay_ns is None:
+            self._start_never(entry)
+            return inf
+        if delay_ns > 0:
+            return self._start(entry, delay_ns)
+        now_ns = self._time_ns()
+        entry.deadline_tick = self._scale.elapsed_ticks(now_ns)
+        self._start_now(entry)
+        return now_ns
+
+    def _start_timeout(self, operation: TimerNode, timeout: float) -> None:
+        """Let an operation's deadline start; its purgatory has seen to the loop. None for an infinite one."""
+        if timeout is self._last_delay or self._remember(timeout):
+            self._start(operation, self._last_delay_ns)
+        elif timeout != inf:
+            self._begin(operation, self._admit("timeout", timeout))
+
+    def _restart(self, handle: TimerHandle, delay: float) -> None:
+        delay_ns = self._admit("delay", delay, unlimited=True)
+        self._withdraw(handle)
+        handle._when = self._begin(handle, delay_ns)
 
     def _call_unlimited(self, delay: float, callback: Callable[..., object], *args: object) -> TimerHandle:
         """As `call_later`, for what must get through although the timer is full."""
@@ -295,158 +250,5 @@ class Timer:
         return handle
 
     def _canceller(self) -> Callable[[TimerNode], bool]:
-        """What takes an entry out of the queue."""
-        return self._withdraw if self._exact else self._queue.cancel
-
-    def _begin(self, entry: TimerNode, delay_ns: int | None) -> float:
-        """Let an admitted delay start; returns when it ends, in nanoseconds."""
-        if delay_ns is None:
-            entry.deadline_tick = _NEVER
-            self._never.add(entry)
-            return inf
-        if delay_ns > 0:
-            return self._start(entry, delay_ns)
-        now_ns = self._time_ns()
-        entry.deadline_tick = self._scale.elapsed_ticks(now_ns)
-        self._soon.append(cast("Timed", entry))
-        self._pass_soon()
-        return now_ns
-
-    def _start(self, entry: TimerNode, delay_ns: int) -> int:
-        """Schedule an entry after a positive delay; returns the deadline in nanoseconds."""
-        deadline_ns = self._time_ns() + delay_ns
-        tick = (deadline_ns - self._ceiling_ns) // self._tick_ns  # TickScale.deadline_tick, without the call
-        if tick == self._last_tick:
-            tick = self._last_tick  # one int object for all deadlines of a tick: 32 bytes each otherwise
-        else:
-            self._last_tick = tick
-        entry.deadline_tick = tick
-        if tick >= self._armed_tick:
-            self._queue.schedule(entry)
-        else:
-            self._start_earliest(entry)
-        return deadline_ns
-
-    def _start_earliest(self, entry: TimerNode) -> None:
-        """Schedule an entry that is due before the wakeup there is, and arm an earlier one."""
-        if not self._exact:
-            asyncio.get_running_loop()  # raises before anything is registered, not after
-        # Nothing is due before the wakeup, so this takes nothing out. It brings a wheel that stood still while
-        # idle to the present, or it would place the entry as coarsely as if it were that much further away.
-        self._queue.advance(self._scale.elapsed_ticks(self._time_ns()), 1)
-        self._queue.schedule(entry)
-        self._arm()
-
-    def _restart(self, handle: TimerHandle, delay: float) -> None:
-        delay_ns = self._admit("delay", delay, unlimited=True)
-        self._withdraw(handle)
-        handle._when = self._begin(handle, delay_ns)
-
-    def _withdraw(self, entry: TimerNode) -> bool:
-        """Take an entry out, wherever it waits."""
-        if not self._queue.cancel(entry):
-            self._never.discard(entry)
-            return False
-        if self._exact and self._armed_tick != _IN_PASS:
-            self._arm()
-        return True
-
-    # Waking.
-
-    def _default_clock(self) -> Clock:
-        running: object = asyncio._get_running_loop()
-        return running if isinstance(running, Clock) else MonotonicClock()
-
-    def _use(self, clock: Clock) -> None:
-        self._clock = clock
-        self._time_ns = clock.time_ns
-        self._exact: bool = not getattr(clock, "needs_loop", True)
-        self._scale = TickScale(self._tick_ns, clock.time_ns(), self._queue.now_tick)
-        self._ceiling_ns = self._scale.origin_ns - self._tick_ns + 1
-
-    def _arm(self) -> None:
-        """See that the one wakeup there is, if any, is for the next thing to do."""
-        tick = self._queue.next_tick
-        if tick is None:
-            self._disarm()
-            return
-        self._armed_tick = tick
-        if tick != self._wakeup_tick:
-            if self._wakeup is not None:
-                self._wakeup.cancel()
-            self._wakeup_tick = tick
-            assert self._clock is not None
-            self._wakeup = self._clock.call_at_ns(self._scale.tick_start_ns(tick), self._on_wakeup)
-
-    def _disarm(self) -> None:
-        self._armed_tick = self._wakeup_tick = _NEVER
-        if self._wakeup is not None:
-            self._wakeup.cancel()
-            self._wakeup = None
-
-    def _pass_soon(self) -> None:
-        """Have a pass made in the loop's next turn; on a clock that needs no loop, at its next advance too."""
-        if self._hurried:
-            return
-        self._hurried = True
-        running = asyncio._get_running_loop()
-        if running is not None:
-            dispatcher_of(running).soon(self._on_hurry)
-        if self._exact:
-            assert self._clock is not None
-            self._hurry = self._clock.call_at_ns(self._time_ns(), self._on_hurry)
-
-    def _calm(self) -> None:
-        self._hurried = False
-        if self._hurry is not None:
-            self._hurry.cancel()
-            self._hurry = None
-
-    def _on_wakeup(self) -> bool:
-        self._wakeup = None
-        self._wakeup_tick = _NEVER
-        return self._pass()
-
-    def _on_hurry(self) -> bool:
-        if not self._hurried:
-            return False
-        self._calm()
-        return self._pass()
-
-    def _pass(self) -> bool:
-        """Fire what is due, at most a slice of it unless the clock is exact, and arm for the rest.
-
-        Returns:
-            Whether anything was due; entries may only have moved within the wheel.
-        """
-        limit = None if self._exact else SLICE
-        self._armed_tick = _IN_PASS
-        now_tick = self._scale.elapsed_ticks(self._time_ns())
-        due = cast("list[Timed]", self._queue.advance(now_tick, limit))
-        soon = self._soon
-        if soon:
-            due += [soon.popleft() for _ in range(min(len(soon), limit or len(soon)))]
-            due.sort(key=_BY_DEADLINE)
-        firing = self._firing
-        firing.extend(due)
-        try:
-            while firing:
-                entry = firing.popleft()
-                if entry._waiting:
-                    entry._expire()
-        finally:
-            soon.extendleft(reversed(firing))  # empty, but for an interrupt
-            firing.clear()
-            self._finish_pass(now_tick)
-        return bool(due)
-
-    def _finish_pass(self, now_tick: int) -> None:
-        if self.closed:  # by a callback
-            return
-        next_tick = self._queue.next_tick
-        if next_tick is not None and next_tick <= now_tick:
-            self._pass_soon()  # the limit held some back; until then, whatever is added needs no arming
-        else:
-            self._arm()
-        if self._soon:
-            self._pass_soon()
+        """What takes a waiting entry out."""
+        return self._queue.cancel if self._plain else self._withdraw

@@ -26,15 +26,18 @@ class KeyedWait(DelayedOperation[T]):
 
     def force_complete(self, result: T | None = None) -> bool:
         """End it as completed, unless its task was cancelled a moment ago."""
-        return not self._abandoned() and super().force_complete(result)
+        waiter = self._waiters
+        if waiter is not None and waiter.cancelled():  # type: ignore[union-attr]  # one waiter, never a dict
+            self.cancel()
+            return False
+        return super().force_complete(result)
 
     def fail(self, exception: BaseException) -> bool:
         """End it as failed, unless its task was cancelled a moment ago."""
         return not self._abandoned() and super().fail(exception)
 
-    def _expire(self) -> None:
-        if not self._abandoned():
-            super()._expire()
+    def _expire(self) -> bool:
+        return not self._abandoned() and super()._expire()
 
     def _abandoned(self) -> bool:
         waiter = cast("Future[None] | None", self._waiters)

@@ -83,16 +83,24 @@ class WatchTable:
             watcher = newer
 
     def _add(self, watcher: Watcher, keys: tuple[Hashable, ...]) -> None:
-        """Watch distinct keys, at the end of each list. O(keys)."""
-        for key in keys:
-            found = self._watchers.get(key)
+        """Watch distinct keys, at the end of each list. O(keys).
+
+        All lookups come first: a key whose hash or comparison raises leaves nothing behind.
+        """
+        watchers = self._watchers
+        lists = [watchers.get(key) for key in keys]
+        for found in lists:
+            if found is not None:
+                _check_identity(watcher)
+                _check_identity(found)
+        for key, found in zip(keys, lists, strict=True):
             if found is None:
-                self._watchers[key] = watcher
+                watchers[key] = watcher
                 continue
             if type(found) is dict:
                 found[watcher] = None
             else:
-                self._watchers[key] = {found: None, watcher: None}  # type: ignore[dict-item]  # not a dict: sole
+                watchers[key] = {found: None, watcher: None}  # type: ignore[dict-item]  # not a dict: sole
             self._further_watchers += 1
         if len(keys) == 1:
             watcher._keys = keys[0]
@@ -144,3 +152,17 @@ class WatchTable:
         assert pairs == self.watched, f"{pairs} pairs are listed, {self.watched} counted"
         assert len(arrived) == self.pending, f"{len(arrived)} operations are listed, {self.pending} counted"
         assert len(set(map(id, arrived))) == len(arrived), "an operation is listed twice"
+
+
+def _check_identity(watcher: object) -> None:
+    """Refuse a watcher that may equal another one: a list would take the two for one, and lose one.
+
+    Raises:
+        TypeError: Its class defines ``__eq__``, as dataclasses do.
+    """
+    kind = type(watcher)
+    if kind.__eq__ is not object.__eq__ and kind is not dict:
+        raise TypeError(
+            f"{kind.__name__} must not define __eq__: two operations are two, whatever they hold; for a dataclass "
+            "use @dataclass(eq=False)"
+        )

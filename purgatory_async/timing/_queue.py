@@ -1,12 +1,10 @@
 """What a timer needs of the structure that orders its deadlines."""
 
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from purgatory_async.timing._entry import TimerNode
 
 __all__ = ["TimerQueue"]
-
-_E = TypeVar("_E", bound=TimerNode)
 
 
 class TimerQueue(Protocol):
@@ -62,7 +60,7 @@ class TimerQueue(Protocol):
         """
 
     def __len__(self) -> int:
-        """How many entries wait. O(1)."""
+        """How many entries wait. O(1) or O(n), as the implementation says."""
 
     def check_invariants(self) -> None:
         """Assert that the structure is sound. O(n), for tests."""

@@ -55,10 +55,10 @@ class TimingWheel:
 
     __slots__ = (
         "__weakref__",
-        "_coarse",
-        "_count",
         "_finest",
         "_levels",
+        "_second",
+        "_second_reach",
         "_starts",
         "_wheel_size",
         "now_tick",
@@ -68,22 +68,19 @@ class TimingWheel:
         check_wheel_size(wheel_size)
         self.now_tick = start_tick
         self._wheel_size = wheel_size
-        self._finest: _Slots = {}
-        # Finer first: (ticks per bucket, reach in ticks, buckets by the first tick of their range).
-        self._levels: list[_Level] = [(1, wheel_size, self._finest)]
-        self._coarse: list[_Level] = []  # all but the finest
+        # Finest first: (ticks per bucket, reach in ticks, buckets by the first tick of their range).
+        self._levels: list[_Level] = [(1, wheel_size, {})]
+        self._finest = self._levels[0][2]
+        self._add_level()
+        self._second_reach, self._second = self._levels[1][1:]
         self._starts: list[int] = []  # heap; one push per bucket made, whatever its level
-        self._count = 0
 
     def __repr__(self) -> str:
-        return (
-            f"<TimingWheel wheel_size={self._wheel_size} levels={len(self._levels)} "
-            f"now_tick={self.now_tick} entries={self._count}>"
-        )
+        return f"<TimingWheel wheel_size={self._wheel_size} now_tick={self.now_tick} entries={len(self)}>"
 
     def __len__(self) -> int:
-        """How many entries wait. O(1)."""
-        return self._count
+        """How many entries wait. O(n): a counter would be a fifth of the price of add and cancel."""
+        return sum(1 for _, _, slots in self._levels for bucket in slots.values() for _ in entries_of(bucket))
 
     def schedule(self, entry: TimerNode) -> bool:
         """Add an entry; False if it is due already. O(1). See `TimerQueue.schedule`."""
@@ -91,20 +88,19 @@ class TimingWheel:
             raise already_scheduled(entry)
         tick = entry.deadline_tick
         delta = tick - self.now_tick
-        if delta <= 0:
-            return False
-        # From here on this is `_bucket_at(slots, start).append(entry)`, written out, with the finest level
-        # apart: calls and loop would add a quarter to add + cancel (python -m bench.core --only wheel).
+        # From here on this is `_bucket_at(slots, start).append(entry)` for the level that reaches so far. It is
+        # written out, the two finest levels first, because the calls and a loop over the levels would add
+        # half as much again (python -m bench.core --only wheel).
         if delta < self._wheel_size:
+            if delta <= 0:
+                return False
             start = tick
             slots = self._finest
+        elif delta < self._second_reach:
+            start = tick - tick % self._wheel_size
+            slots = self._second
         else:
-            for width, reach, slots in self._coarse:  # noqa: B007 - used where the loop was left
-                if delta < reach:
-                    break
-            else:
-                width, slots = self._add_level(delta)
-            start = tick - tick % width
+            start, slots = self._place(tick, delta)
         bucket = slots.get(start)
         if bucket is None:
             bucket = slots[start] = Bucket()
@@ -113,7 +109,6 @@ class TimingWheel:
         entry._next = bucket
         entry._prev = last
         last._next = bucket._prev = entry
-        self._count += 1
         return True
 
     def cancel(self, entry: TimerNode) -> bool:
@@ -125,7 +120,6 @@ class TimingWheel:
         following._prev = previous
         previous._next = following
         entry._next = entry._prev = None  # type: ignore[assignment]  # clear_links(entry), without the call
-        self._count -= 1
         return True
 
     @property
@@ -148,7 +142,7 @@ class TimingWheel:
         while starts and starts[0] <= now_tick and budget:
             start = starts[0]
             # Coarse before fine: what comes down may belong to this very tick, and it was there first.
-            for level in range(len(self._coarse), 0, -1):
+            for level in range(len(self._levels) - 1, 0, -1):
                 if start in self._levels[level][2]:
                     budget = self._cascade(level, start, budget)
             bucket = self._finest.get(start)
@@ -159,16 +153,14 @@ class TimingWheel:
                     bucket.drop()
             if budget or not self._holds(start):
                 heappop(starts)
-        self._count -= len(due)
         return due
 
     def check_invariants(self) -> None:
         """Assert that links, counts, places and the heap agree. O(n), for tests."""
-        counted = 0
         known = set(self._starts)
         for width, reach, slots in self._levels:
             for start, bucket in slots.items():
-                counted += bucket.check_invariants()
+                bucket.check_invariants()
                 assert start % width == 0, f"bucket {start} is off its level's grid of {width}"
                 assert start in known, f"bucket {start} of {width} ticks is not in the heap"
                 for entry in entries_of(bucket):
@@ -177,17 +169,18 @@ class TimingWheel:
                     assert tick - self.now_tick < reach, (
                         f"tick {tick} is beyond the reach of its level, {reach}"
                     )
-        assert counted == self._count, f"{counted} entries are linked, {self._count} counted"
 
-    def _add_level(self, delta: int) -> tuple[int, _Slots]:
-        """Make levels until one reaches ``delta``; returns its bucket width and slots."""
-        reach = self._levels[-1][1]
-        while delta >= reach:
-            width, reach = reach, reach * self._wheel_size
-            slots: _Slots = {}
-            self._levels.append((width, reach, slots))
-        self._coarse = self._levels[1:]
-        return width, slots
+    def _add_level(self) -> None:
+        """Make the next coarser level: as many buckets, each as wide as this one reaches."""
+        width = self._levels[-1][1]
+        self._levels.append((width, width * self._wheel_size, {}))
+
+    def _place(self, tick: int, delta: int) -> tuple[int, _Slots]:
+        """Where a tick that far away belongs: its bucket's first tick, and the level's slots."""
+        while delta >= self._levels[-1][1]:
+            self._add_level()
+        width, _, slots = next(level for level in self._levels if delta < level[1])
+        return tick - tick % width, slots
 
     def _cascade(self, level: int, start: int, budget: int) -> int:
         """Move the entries of a coarse bucket one level down, as far as the budget goes; returns what is left.
@@ -221,15 +214,14 @@ class TimingWheel:
         return bucket
 
     def _holds(self, start: int) -> bool:
-        """Whether a bucket at ``start`` has something in it; empty ones are dropped."""
-        held = False
-        for _, _, slots in self._levels:
-            bucket = slots.get(start)
-            if bucket is None:
-                continue
+        """Whether a bucket at ``start``, the head of the heap, has something in it; empty ones are dropped."""
+        there = [(slots, slots[start]) for _, _, slots in self._levels if start in slots]
+        held = len(there)
+        for slots, bucket in there:
             if bucket.empty:
                 del slots[start]
                 bucket.drop()
-            else:
-                held = True
-        return held
+                held -= 1
+                if held:
+                    heappop(self._starts)  # each bucket has a start of its own in the heap
+        return held > 0

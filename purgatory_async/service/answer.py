@@ -29,11 +29,12 @@ class Answer:
     media_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
 
-    async def send_to(self, send: Send) -> None:
+    async def send_to(self, send: Send, *, head_only: bool = False) -> None:
         """Write the answer out.
 
         Args:
             send: the request's.
+            head_only: leave the body out, as for HEAD; the headers are those of the whole answer.
         """
         headers = [
             (name.lower().encode(), value.encode("latin-1")) for name, value in (*_ALWAYS, *self.headers)
@@ -43,7 +44,7 @@ class Answer:
         if self.status not in {204, 304}:
             headers.append((b"content-length", str(len(self.body)).encode()))
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        await send({"type": "http.response.body", "body": self.body})
+        await send({"type": "http.response.body", "body": b"" if head_only else self.body})
 
 
 def answer(status: int, message: object, *headers: tuple[str, str]) -> Answer:

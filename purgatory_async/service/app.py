@@ -75,7 +75,7 @@ class Application:
             self._log.error("request failed", method=scope["method"], path=scope["path"], exc_info=error)
             reply = self._refusal(problems.internal())
         try:
-            await reply.send_to(send)
+            await reply.send_to(send, head_only=scope["method"] == "HEAD")
         except OSError:
             return  # ASGI's way to say that the client left meanwhile
 

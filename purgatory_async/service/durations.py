@@ -16,7 +16,7 @@ from typing import Final
 GRAMMAR: Final = "[0-9]{1,9}(ms|s|m)?"
 MAX_TIMEOUT: Final = 36_525 * 86_400.0  # 100 years, in seconds: the bound of the library's timer
 
-_DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m)?", re.ASCII)
+_DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m)?")
 _MILLISECONDS: Final = {None: 1000, "ms": 1, "s": 1000, "m": 60_000}
 
 

@@ -39,8 +39,8 @@ def one_line(values: object, **_: object) -> str:
         >>> print(one_line({"key": "a\n\x7f\u202e"}))
         {"key": "a\n\u007f\u202e"}
     """
-    # json escapes the control characters and all that is not ASCII; DEL is both and neither.
-    return json.dumps(values, default=repr).replace("\x7f", "\\u007f")
+    # json.dumps leaves nothing unescaped but what is between space and tilde.
+    return json.dumps(values, default=repr)
 
 
 def stderr_log(stream: TextIO | None = None, *, level: int = logging.INFO) -> Log:

@@ -60,7 +60,7 @@ class Query:
         if values is None:
             return None
         # The pattern before the number: int() takes underscores, spaces and the digits of every script.
-        if re.fullmatch(r"[0-9]{1,19}", values[0], re.ASCII) and lowest <= int(values[0]) <= highest:
+        if re.fullmatch(r"[0-9]{1,19}", values[0]) and lowest <= int(values[0]) <= highest:
             return int(values[0])
         raise problems.bad_parameter(name, values[0], f"an integer from {lowest} to {highest}")
 

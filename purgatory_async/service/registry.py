@@ -7,7 +7,7 @@ ended operation, so nothing sweeps.
 from dataclasses import dataclass
 from typing import Final
 
-from purgatory_async import Timer, TimerHandle
+from purgatory_async import Timer
 from purgatory_async.events import Event, OperationEnded
 from purgatory_async.service import problems
 from purgatory_async.service.operations import Operation
@@ -33,7 +33,7 @@ class Registry:
         self._timer: Final = timer
         self._retention: Final = retention
         self._operations: dict[str, Operation] = {}
-        self._forgotten: dict[str, TimerHandle] = {}
+        self._forgotten: set[str] = set()
         self._submissions: dict[str, Submission] = {}
         self._idempotency_keys: dict[str, str] = {}  # by operation id
 
@@ -60,9 +60,6 @@ class Registry:
             idempotency_key: of the request that submitted it.
             digest: of that request's body.
         """
-        tombstone = self._forgotten.pop(operation.id, None)
-        if tombstone is not None:
-            tombstone.cancel()
         self._operations[operation.id] = operation
         if idempotency_key is not None:
             self._submissions[idempotency_key] = Submission(digest, operation)
@@ -120,7 +117,6 @@ class Registry:
         idempotency_key = self._idempotency_keys.pop(operation.id, None)
         if idempotency_key is not None:
             del self._submissions[idempotency_key]
-        # The tombstone is overwritten by none: an id with a tombstone has no operation.
-        self._forgotten[operation.id] = self._timer.call_later(
-            self._retention, self._forgotten.pop, operation.id, None
-        )
+        # An id used again meanwhile is found before its mark, and forgotten again only after this mark is gone.
+        self._forgotten.add(operation.id)
+        self._timer.call_later(self._retention, self._forgotten.discard, operation.id)

@@ -46,7 +46,7 @@ def _some_duration(value: object) -> float:
 
 def _integer(lowest: int, highest: int) -> Reader:
     def read(value: object) -> int:
-        written = isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value, re.ASCII)
+        written = isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value)
         number = int(written[0]) if written else value
         if isinstance(number, int) and not isinstance(number, bool) and lowest <= number <= highest:
             return number
@@ -56,7 +56,7 @@ def _integer(lowest: int, highest: int) -> Reader:
 
 
 def _share(value: object) -> float:
-    written = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value, re.ASCII)
+    written = isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", value)
     number = float(written[0]) if written else value
     if isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number <= 1:
         return float(number)

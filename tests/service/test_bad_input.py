@@ -271,7 +271,8 @@ async def test_another_path_is_not_found(client, target):
 )
 async def test_another_method_is_not_allowed_and_told_which_are(client, method, target, allow):
     reply = await refused(client, method, target)
-    assert (reply.status, reply.slug, reply.headers["allow"]) == (405, "method-not-allowed", allow)
+    assert (reply.status, reply.headers["allow"]) == (405, allow)
+    assert method == "HEAD" or reply.slug == "method-not-allowed"
 
 
 @pytest.mark.parametrize("name", ["op", "%ff", "%zz", "a%2Fb", "x" * 5000])

@@ -150,6 +150,20 @@ async def test_an_id_is_taken_until_its_operation_is_forgotten(make_client):
     assert (await client.request("GET", "/v1/operations/op")).json["state"] == "pending"
 
 
+async def test_an_id_used_again_is_remembered_as_forgotten_for_its_own_time(make_client):
+    client = make_client(retention="10s")
+    for pause in (10.001, 5):
+        await client.submit("a", id="op")
+        await client.signal("a")
+        await client.advance(pause)
+    await client.advance(5.001)
+    for _ in range(2):
+        assert (await client.request("GET", "/v1/operations/op")).slug == "forgotten"
+        await client.advance(4.9)
+    await client.advance(0.3)
+    assert (await client.request("GET", "/v1/operations/op")).slug == "unknown-operation"
+
+
 async def test_the_same_idempotency_key_and_body_give_the_same_operation(client):
     order, header = {"keys": ["a"]}, ("idempotency-key", "k1")
     first = await client.request("POST", "/v1/operations", order, [header])

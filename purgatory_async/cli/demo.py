@@ -55,6 +55,7 @@ class _Demo:
         self._timer = Timer()
 
     async def run(self) -> None:
+        """Serve until a signal or the time is up; the load and the figures end with the server."""
         async with anyio.create_task_group() as tasks:
             await self._server.run(partial(self._begin, tasks))
             tasks.cancel_scope.cancel()

@@ -26,7 +26,10 @@ class CountNeed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=T
 
     def __post_init__(self) -> None:
         if (self.amount is UNSET) == (self.voters is UNSET):
-            raise ValueError('a need is "any", "all", {"amount": n} or {"voters": n}, one of them')
+            given = "both" if self.amount is not UNSET else "neither"
+            raise ValueError(
+                f'a need is "any", "all", {{"amount": n}} or {{"voters": n}}, got {given} of the two'
+            )
 
 
 WireNeed = Literal["any", "all"] | CountNeed

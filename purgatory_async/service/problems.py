@@ -6,7 +6,7 @@ details name the value and the bound, so that whoever reads one knows what to se
 
 from collections.abc import Sequence
 from enum import Enum
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 from purgatory_async.service.messages import Fault, OperationView, ProblemDocument
 
@@ -47,31 +47,34 @@ class Kind(Enum):
 RETRIED: Final = frozenset({Kind.OVERLOADED, Kind.DRAINING})
 
 
+class Members(TypedDict, total=False):
+    """What a problem document may have beyond the four members of every one."""
+
+    errors: list[Fault]
+    parameter: str
+    value: str | None
+    grammar: str
+    limit: int
+    operation: OperationView
+
+
 class Problem(Exception):  # noqa: N818 - the word of RFC 9457
     """A refused request.
 
     Args:
         kind: which slug, status and title.
         detail: what was wrong with this request: the value and the bound.
-        document: the members that go beyond the four of every problem; None for none.
         headers: of the answer, beyond those of every answer.
+        members: what its document has beyond the four members of every one.
     """
 
     def __init__(
-        self,
-        kind: Kind,
-        detail: str,
-        document: ProblemDocument | None = None,
-        headers: Sequence[tuple[str, str]] = (),
+        self, kind: Kind, detail: str, *, headers: Sequence[tuple[str, str]] = (), **members: Unpack[Members]
     ) -> None:
         super().__init__(detail)
         self.kind = kind
-        self.document = document or _document(kind, detail)
+        self.document = ProblemDocument(TYPE_PREFIX + kind.slug, kind.title, kind.status, detail, **members)
         self.headers = tuple(headers)
-
-
-def _document(kind: Kind, detail: str) -> ProblemDocument:
-    return ProblemDocument(TYPE_PREFIX + kind.slug, kind.title, kind.status, detail)
 
 
 def shown(value: object) -> str:
@@ -82,22 +85,24 @@ def shown(value: object) -> str:
 
 def malformed(reason: str) -> Problem:
     """The body cannot be read as JSON."""
-    return Problem(Kind.MALFORMED, f"{reason}")
+    return Problem(Kind.MALFORMED, f"{reason}; send one document of RFC 8259 in UTF-8")
 
 
 def invalid(pointer: str, detail: str) -> Problem:
     """A member of the body breaks a rule; the pointer says which."""
-    document = _document(Kind.INVALID, f"{pointer or 'the body'}: {detail}")
-    document.errors = [Fault(pointer, detail)]
-    return Problem(Kind.INVALID, document.detail, document)
+    return Problem(Kind.INVALID, f"{pointer or 'the body'}: {detail}", errors=[Fault(pointer, detail)])
 
 
 def bad_parameter(parameter: str, value: str | None, grammar: str) -> Problem:
     """A query parameter is unknown, repeated, missing or does not follow its grammar."""
     given = "it is missing" if value is None else f"got {shown(value)}"
-    document = _document(Kind.BAD_PARAMETER, f"{shown(parameter)} must be {grammar}; {given}")
-    document.parameter, document.value, document.grammar = parameter, value, grammar
-    return Problem(Kind.BAD_PARAMETER, document.detail, document)
+    return Problem(
+        Kind.BAD_PARAMETER,
+        f"{shown(parameter)} must be {grammar}; {given}",
+        parameter=parameter,
+        value=value,
+        grammar=grammar,
+    )
 
 
 def bad_header(name: str, rule: str, value: str) -> Problem:
@@ -112,19 +117,18 @@ def bad_key(key: str | bytes, reason: str) -> Problem:
 
 def too_many_keys(count: int, limit: int) -> Problem:
     """More distinct keys than one operation may watch."""
-    return _limited(Kind.TOO_MANY_KEYS, f"at most {limit} distinct keys, got {count}", limit)
+    return Problem(Kind.TOO_MANY_KEYS, f"at most {limit} distinct keys, got {count}", limit=limit)
 
 
 def too_large(limit: int) -> Problem:
     """The body is larger than any body may be; the connection closes, for the rest of it was not read."""
-    problem = _limited(Kind.TOO_LARGE, f"a body may have {limit} bytes", limit)
-    problem.headers = (("Connection", "close"),)
-    return problem
+    closing = (("Connection", "close"),)
+    return Problem(Kind.TOO_LARGE, f"a body may have {limit} bytes", limit=limit, headers=closing)
 
 
 def overloaded(what: str, limit: int) -> Problem:
     """A limit on what the service holds is reached; come again later."""
-    return _limited(Kind.OVERLOADED, f"the service holds {limit} {what}, as many as it may", limit)
+    return Problem(Kind.OVERLOADED, f"the service holds {limit} {what}, as many as it may", limit=limit)
 
 
 def draining() -> Problem:
@@ -162,9 +166,11 @@ def forgotten(operation_id: str, retention: float) -> Problem:
 
 def already_ended(operation: OperationView) -> Problem:
     """Whoever wanted to end the operation was too late; the document shows how it ended."""
-    document = _document(Kind.ALREADY_ENDED, f"the operation {shown(operation.id)} ended {operation.state}")
-    document.operation = operation
-    return Problem(Kind.ALREADY_ENDED, document.detail, document)
+    return Problem(
+        Kind.ALREADY_ENDED,
+        f"the operation {shown(operation.id)} ended {operation.state} before",
+        operation=operation,
+    )
 
 
 def not_found(path: str) -> Problem:
@@ -193,9 +199,3 @@ def not_acceptable(served: str, accept: str) -> Problem:
 def internal() -> Problem:
     """A fault of ours; the log has it, the client learns nothing of it."""
     return Problem(Kind.INTERNAL, f"this is the service's fault, not the request's ({Kind.INTERNAL.slug})")
-
-
-def _limited(kind: Kind, detail: str, limit: int) -> Problem:
-    document = _document(kind, detail)
-    document.limit = limit
-    return Problem(kind, detail, document)

@@ -43,9 +43,11 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to `Server`."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start as uvicorn does, and say so."""
         await super().startup(sockets)
         self.accepting.set()
 
@@ -184,7 +186,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """
     sock = listen(settings)
 
-    async def main() -> None:
+    async def _main() -> None:
         await Server(settings, sock, stderr_log()).run(announce)
 
-    run_on_uvloop(main)
+    run_on_uvloop(_main)

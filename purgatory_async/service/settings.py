@@ -45,14 +45,14 @@ def _some_duration(value: object) -> float:
 
 
 def _integer(lowest: int, highest: int) -> Reader:
-    def read(value: object) -> int:
+    def _read(value: object) -> int:
         written = isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value)
         number = int(written[0]) if written else value
         if isinstance(number, int) and not isinstance(number, bool) and lowest <= number <= highest:
             return number
         raise ValueError(f"must be an integer from {lowest} to {highest}, got {value!r}")
 
-    return read
+    return _read
 
 
 def _share(value: object) -> float:

@@ -10,7 +10,7 @@ deleting the innermost brackets level by level, doubled members by counting colo
 >>> decode(b'{"a": 1, "a": 2}')
 Traceback (most recent call last):
     ...
-ValueError: the body is not strict JSON: an object has the same member twice
+ValueError: the body is not strict JSON: an object has the same member twice (1 of 2 members are repetitions)
 """
 
 import re
@@ -54,8 +54,11 @@ def decode(body: bytes) -> object:
         if not MIN_INTEGER <= int(match[0]) <= MAX_INTEGER:
             raise _refused(f"an integer must fit 64 bits, got one of {len(match[0])} characters")
     members = outside.count(b":")
-    if members and _outside_strings(msgspec.json.encode(value)).count(b":") != members:
-        raise _refused("an object has the same member twice")
+    doubled = members and members - _outside_strings(msgspec.json.encode(value)).count(b":")
+    if doubled:
+        raise _refused(
+            f"an object has the same member twice ({doubled} of {members} members are repetitions)"
+        )
     return value
 
 

@@ -54,7 +54,7 @@ def _lines_for(
     for name, title in (("operations", "operation.cancel()"), ("timers", "TimerHandle.cancel()")):
         cpu = median(watch.longest_cpu_ms for watch in watches[name])
         yield Line(
-            name=f"longest pass, {title} / loop's timers, {words}",
+            name=f"longest pass, {title} / loop's, {words}",
             loop=loop,
             collector=collector,
             unit="ms",

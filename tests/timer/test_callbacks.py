@@ -1,0 +1,183 @@
+"""When and in which order a `Timer` calls back."""
+
+import asyncio
+import functools
+import math
+
+import pytest
+
+from purgatory_async.testing import settle
+from tests.timer.worlds import World
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_callback_comes_after_its_delay_with_its_arguments(world: World) -> None:
+    timer, calls = world.timer(), []
+    timer.call_later(2.5, lambda *args: calls.append(args), "a", 1)
+    await world.run(2.499)
+    assert calls == []
+    await world.run(0.001)
+    assert calls == [("a", 1)]
+
+
+async def test_a_callback_comes_once(world: World) -> None:
+    timer, calls = world.timer(), []
+    timer.call_later(1, calls.append, "called")
+    await world.run(100)
+    assert calls == ["called"]
+
+
+async def test_call_at_takes_a_time_of_the_timer_itself(world: World) -> None:
+    timer, calls = world.timer(), []
+    await world.run(10)
+    handle = timer.call_at(timer.time() + 5, lambda: calls.append(timer.time()))
+    assert handle.when == 15.0
+    await world.run(5)
+    assert calls == [15.0]
+
+
+@pytest.mark.parametrize("tick", [0.001, 0.02, 1.0, 60.0], ids=lambda tick: f"tick {tick} s")
+async def test_a_callback_is_never_early_and_at_most_a_tick_late(world: World, tick: float) -> None:
+    timer, lateness = world.timer(tick=tick), []
+    await world.run(tick / 3)
+    for delay in (tick / 7, tick, 1.5 * tick, 255 * tick, 256 * tick, 300.25 * tick):
+        when = timer.time() + delay
+        timer.call_at(when, lambda when=when: lateness.append(timer.time() - when))
+    await world.run(400 * tick)
+    assert len(lateness) == 6
+    assert min(lateness) >= 0
+    assert max(lateness) < tick
+
+
+async def test_callbacks_come_in_the_order_of_their_deadlines(world: World) -> None:
+    timer, calls = world.timer(), []
+    for delay in (3, 0.5, 2, 65, 1, 0.001, 4000):
+        timer.call_later(delay, calls.append, delay)
+    await world.run(5000)
+    assert calls == [0.001, 0.5, 1, 2, 3, 65, 4000]
+
+
+@pytest.mark.parametrize("delay", [0, 0.0005, 0.3, 70, 9999.5], ids=lambda delay: f"after {delay} s")
+async def test_equal_deadlines_come_first_in_first_out(world: World, delay: float) -> None:
+    timer, calls = world.timer(), []
+    for number in range(20):
+        timer.call_later(delay, calls.append, number)
+    await world.run(delay + 1)
+    assert calls == list(range(20))
+
+
+async def test_equal_deadlines_asked_for_at_different_times_come_first_in_first_out(world: World) -> None:
+    timer, calls = world.timer(), []
+    for number in range(100):
+        timer.call_at(100.0, calls.append, number)
+        await world.run(0.9)
+    await world.run(20)
+    assert calls == list(range(100))
+
+
+@pytest.mark.parametrize("delay", [0, 0.0, -0.0, -1, -1e-9, -1e308, pytest.param(-(10**400), id="-10**400")])
+async def test_zero_and_negative_delays_come_on_the_next_loop_turn(world: World, delay: float) -> None:
+    timer, calls = world.timer(), []
+    timer.call_later(delay, calls.append, "called")
+    assert (calls, timer.pending) == ([], 1)
+    await asyncio.sleep(0)
+    assert (calls, timer.pending) == (["called"], 0)
+
+
+@pytest.mark.parametrize("when", [10.0, 9.999, 0, -5, -1e308, pytest.param(-(10**400), id="-10**400")])
+async def test_a_time_that_is_not_to_come_is_the_next_loop_turn(world: World, when: float) -> None:
+    timer, calls = world.timer(), []
+    timer.time()
+    await world.run(10)
+    handle = timer.call_at(when, calls.append, "called")
+    assert calls == []
+    await asyncio.sleep(0)
+    assert (calls, handle.fired) == (["called"], True)
+
+
+async def test_a_zero_delay_inside_a_callback_waits_for_the_callbacks_of_this_pass(world: World) -> None:
+    timer, calls = world.timer(), []
+    timer.call_later(1, lambda: timer.call_later(0, calls.append, "zero"))
+    timer.call_later(1, calls.append, "neighbour")
+    await world.run(1)
+    assert calls == ["neighbour", "zero"]
+
+
+@pytest.mark.parametrize("delay", [5e-324, 1e-10, 4.9e-10, 1e-9, 0.0009999], ids=str)
+async def test_a_positive_delay_however_short_comes_within_a_tick(world: World, delay: float) -> None:
+    timer, calls = world.timer(), []
+    timer.call_later(60.0, calls.append, "an earlier one, so that the timer is in use")
+    await world.run(100)
+    calls.clear()
+    timer.call_later(delay, calls.append, "called")
+    assert timer.pending == 1
+    await world.run(0.001)
+    assert calls == ["called"]
+
+
+async def test_an_infinite_delay_never_comes_but_is_pending(world: World) -> None:
+    timer, calls = world.timer(), []
+    handles = [timer.call_later(math.inf, calls.append, 1), timer.call_at(math.inf, calls.append, 2)]
+    await world.run(3_000_000_000)
+    assert (calls, timer.pending, timer.next_deadline) == ([], 2, None)
+    assert [handle.when for handle in handles] == [math.inf, math.inf]
+    assert [handle.cancel() for handle in handles] == [True, True]
+    assert timer.pending == 0
+
+
+async def test_a_hundred_years_are_counted_to_the_tick(world: World) -> None:
+    timer, calls = world.timer(), []
+    timer.call_later(3_155_760_000, lambda: calls.append(timer.time()))
+    await world.run(3_155_759_999.999)
+    assert calls == []
+    await world.run(0.001)
+    assert calls == [3_155_760_000.0]
+
+
+async def test_a_callback_may_start_others_which_come_in_their_turn(world: World) -> None:
+    timer, calls = world.timer(), []
+
+    def again(number: int) -> None:
+        calls.append((number, timer.time()))
+        if number < 3:
+            timer.call_later(1.5, again, number + 1)
+
+    timer.call_later(1.5, again, 1)
+    await world.run(10)
+    assert calls == [(1, 1.5), (2, 3.0), (3, 4.5)]
+
+
+async def test_any_callable_will_do(world: World) -> None:
+    class Called:
+        def __call__(self) -> None:
+            calls.append("object")
+
+        def method(self) -> None:
+            calls.append("method")
+
+    timer, calls = world.timer(), []
+    for callback in (Called(), Called().method, functools.partial(calls.append, "partial")):
+        timer.call_later(1, callback)
+    await world.run(1)
+    assert calls == ["object", "method", "partial"]
+
+
+async def test_what_a_callback_returns_is_nobodys_business(world: World) -> None:
+    timer, calls = world.timer(), []
+    timer.call_later(1, lambda: False)
+    timer.call_later(1, lambda: 1 / 3)
+    timer.call_later(1, calls.append, "the pass went on")
+    await world.run(1)
+    assert calls == ["the pass went on"]
+
+
+async def test_timers_on_one_clock_do_not_disturb_each_other(world: World) -> None:
+    one, other, calls = world.timer(), world.timer(tick=0.01), []
+    one.call_later(1, lambda: other.call_later(0.5, calls.append, "other, started by one"))
+    other.call_later(1.2, calls.append, "other")
+    one.call_later(1.7, calls.append, "one")
+    await world.run(2)
+    assert calls == ["other", "other, started by one", "one"]
+    await settle()
+    assert (one.pending, other.pending) == (0, 0)

@@ -1,0 +1,250 @@
+"""What a `Timer` refuses: too many, the wrong loop or none, bad delays, bad callbacks; a refusal changes nothing."""
+
+import asyncio
+import contextlib
+import math
+from collections.abc import Callable, Coroutine, Iterator
+from typing import Any
+
+import pytest
+
+from purgatory_async import PurgatoryError, PurgatoryFull, Timer, TimerHandle
+from purgatory_async.testing import ManualClock, VirtualTimeLoop, settle
+from tests.timer.stepped_clock import SteppedClock
+from tests.timer.worlds import World
+
+BAD_DELAYS = [
+    pytest.param(math.nan, ValueError, "nan", id="nan"),
+    pytest.param(-math.inf, ValueError, "-inf", id="minus infinity"),
+    pytest.param(3_155_760_000.5, ValueError, "3155760000.5", id="a hundred years and a bit"),
+    pytest.param(3_155_760_001, ValueError, "3155760001", id="a hundred years and a second"),
+    pytest.param(1e308, ValueError, "1e.308", id="the longest float"),
+    pytest.param(2**63, ValueError, "9223372036854775808", id="2**63"),
+    pytest.param(10**400, ValueError, "an integer of 1329 bits", id="10**400"),
+    pytest.param(None, TypeError, "NoneType", id="none"),
+    pytest.param(True, TypeError, "bool", id="a bool"),
+    pytest.param("1", TypeError, "str", id="a string"),
+    pytest.param(b"1", TypeError, "bytes", id="bytes"),
+    pytest.param(1j, TypeError, "complex", id="a complex number"),
+    pytest.param([1], TypeError, "list", id="a list"),
+]
+
+Starter = Callable[[Timer, Any], TimerHandle]
+
+
+def by_call_later(timer: Timer, delay: Any) -> TimerHandle:
+    return timer.call_later(delay, int)
+
+
+def by_call_at(timer: Timer, when: Any) -> TimerHandle:
+    return timer.call_at(when, int)
+
+
+STARTERS = pytest.mark.parametrize("start", [by_call_later, by_call_at], ids=["call_later", "call_at"])
+
+
+@STARTERS
+@pytest.mark.parametrize(("delay", "error", "named"), BAD_DELAYS)
+@pytest.mark.asyncio
+async def test_a_bad_delay_is_named_with_its_bound_and_registers_nothing(
+    world: World, start: Starter, delay: object, error: type[Exception], named: str
+) -> None:
+    timer = world.timer()
+    for used in (False, True):
+        pending = timer.pending
+        with pytest.raises(error, match=named) as raised:
+            start(timer, delay)
+        assert "100 years" in str(raised.value) or error is TypeError
+        assert timer.pending == pending
+        timer.check_invariants()
+        if not used:
+            timer.call_later(1.0, int)
+
+
+@pytest.mark.parametrize(
+    "callback",
+    [
+        pytest.param(None, id="none"),
+        pytest.param("print", id="a name"),
+        pytest.param(asyncio.sleep, id="async"),
+    ],
+)
+@pytest.mark.asyncio
+async def test_what_cannot_be_called_is_refused_by_its_name(world: World, callback: object) -> None:
+    timer = world.timer()
+    with pytest.raises(TypeError, match=r"callback must be .*(None|print|sleep)"):
+        timer.call_later(1, callback)
+    assert timer.pending == 0
+
+
+# Too many.
+
+
+@pytest.mark.parametrize("delay", [0, 0.0005, 5.0, 9_000, math.inf], ids=str)
+@STARTERS
+@pytest.mark.asyncio
+async def test_a_full_timer_refuses_one_more_and_names_the_limit(
+    world: World, start: Starter, delay: float
+) -> None:
+    timer = world.timer(max_pending=2)
+    timer.call_later(1.0, int)
+    timer.call_later(math.inf, int)
+    with pytest.raises(PurgatoryFull, match="max_pending is 2"):
+        start(timer, delay)
+    assert timer.pending == 2
+    timer.check_invariants()
+
+
+@pytest.mark.parametrize("how", ["cancelled", "fired", "zero fired", "never cancelled"])
+@pytest.mark.asyncio
+async def test_what_ends_makes_room(world: World, how: str) -> None:
+    timer = world.timer(max_pending=1)
+    delay = {"zero fired": 0, "never cancelled": math.inf}.get(how, 1)
+    for _ in range(10):
+        handle = timer.call_later(delay, int)
+        if "cancelled" in how:
+            handle.cancel()
+        await world.run(1)
+    assert timer.pending == 0
+
+
+@pytest.mark.asyncio
+async def test_a_callback_has_made_room_for_what_it_starts(world: World) -> None:
+    timer, calls = world.timer(max_pending=1), []
+    timer.call_later(1, lambda: timer.call_later(1, calls.append, "called"))
+    await world.run(2)
+    assert calls == ["called"]
+
+
+@pytest.mark.asyncio
+async def test_rescheduling_on_a_full_timer_needs_no_room(world: World) -> None:
+    timer = world.timer(max_pending=1)
+    handle = timer.call_later(1, int)
+    assert [handle.reschedule(delay) for delay in (5, 0, math.inf, 2)] == [True] * 4
+    assert timer.pending == 1
+
+
+@pytest.mark.parametrize("limit", [0, -1], ids=str)
+def test_a_limit_below_one_is_refused(limit: int) -> None:
+    with pytest.raises(ValueError, match=f"max_pending must be at least 1.*{limit}"):
+        Timer(max_pending=limit)
+
+
+@pytest.mark.parametrize("limit", [True, 1.5, "10"], ids=repr)
+def test_a_limit_that_is_no_integer_is_refused(limit: object) -> None:
+    with pytest.raises(TypeError, match=f"max_pending must be .*{type(limit).__name__}"):
+        Timer(max_pending=limit)
+
+
+# The wrong loop, and none.
+
+
+@contextlib.contextmanager
+def loops(*makers: Callable[[], asyncio.AbstractEventLoop]) -> Iterator[list[asyncio.AbstractEventLoop]]:
+    made = [maker() for maker in makers]
+    try:
+        yield made
+    finally:
+        for loop in made:
+            loop.close()
+
+
+def uvloop_loop() -> asyncio.AbstractEventLoop:
+    return pytest.importorskip("uvloop").new_event_loop()
+
+
+LOOPS = pytest.mark.parametrize(
+    "make_loop", [asyncio.SelectorEventLoop, uvloop_loop], ids=["asyncio", "uvloop"]
+)
+
+
+async def calling(function: Callable[[], object]) -> object:
+    return function()
+
+
+@LOOPS
+@pytest.mark.parametrize(
+    "first_closed", [False, True], ids=["of two open loops", "after the first loop closed"]
+)
+@pytest.mark.parametrize(
+    "make_timer", [Timer, lambda: Timer(clock=SteppedClock())], ids=["default", "own clock"]
+)
+def test_a_timer_belongs_to_the_loop_of_its_first_use(
+    make_timer: Callable[[], Timer], first_closed: bool, make_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    with loops(make_loop, make_loop) as (first, second):
+        timer = make_timer()
+        handle = first.run_until_complete(calling(lambda: timer.call_later(50.0, int)))
+        if first_closed:
+            first.close()
+        uses: list[Coroutine[Any, Any, object]] = [
+            *(
+                calling(lambda delay=delay: timer.call_later(delay, int))
+                for delay in (0, 5.0, 60.0, math.inf)
+            ),
+            calling(lambda: timer.call_at(timer.time() + 60.0, int)),
+            calling(lambda: handle.reschedule(60.0)),
+            timer.sleep(60.0),
+        ]
+        for use in uses:
+            with pytest.raises(PurgatoryError, match="belongs to"):
+                second.run_until_complete(use)
+        assert (timer.pending, handle.cancelled) == (1, False)
+        timer.close()
+
+
+@pytest.mark.parametrize("delay", [0, 0.001, 5.0, 60.0, math.inf], ids=str)
+@STARTERS
+def test_without_a_running_loop_a_timer_refuses_and_nothing_is_registered(
+    start: Starter, delay: float
+) -> None:
+    timer = Timer()
+    with pytest.raises(PurgatoryError, match="needs a running event loop"):
+        start(timer, delay)
+    assert timer.pending == 0
+
+
+@LOOPS
+@pytest.mark.parametrize("delay", [0, 0.001, 5.0, 60.0, math.inf], ids=str)
+def test_a_timer_in_use_refuses_too_once_no_loop_is_running(
+    delay: float, make_loop: Callable[[], asyncio.AbstractEventLoop]
+) -> None:
+    with loops(make_loop) as (loop,):
+        timer = Timer()
+        loop.run_until_complete(calling(lambda: timer.call_later(50.0, int)))
+        with pytest.raises(PurgatoryError, match="needs a running event loop"):
+            timer.call_later(delay, int)
+        assert timer.pending == 1
+        timer.close()
+
+
+def test_a_refusal_for_want_of_a_loop_does_not_decide_on_a_clock() -> None:
+    timer = Timer()
+    for start in (by_call_later, by_call_at):
+        with pytest.raises(PurgatoryError):
+            start(timer, 1.0)
+    with loops(VirtualTimeLoop) as (loop,):
+
+        async def nap() -> float:
+            await timer.sleep(3_600)
+            return loop.time()
+
+        assert loop.run_until_complete(nap()) == 3_600
+
+
+def test_on_a_manual_clock_no_loop_is_needed() -> None:
+    clock, calls = ManualClock(), []
+    timer = Timer(clock=clock)
+    for delay in (2, 0, 1):
+        timer.call_later(delay, calls.append, delay)
+    clock.advance(5)
+    assert calls == [0, 1, 2]
+
+
+@pytest.mark.asyncio
+async def test_a_timer_made_without_a_loop_is_used_on_one() -> None:
+    clock, calls = ManualClock(), []
+    timer = Timer(clock=clock)
+    timer.call_later(0, calls.append, "called")
+    await settle()
+    assert calls == ["called"]

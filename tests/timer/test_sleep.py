@@ -1,0 +1,178 @@
+"""`Timer.sleep`: a task that waits on the timer's clock."""
+
+import asyncio
+import itertools
+import math
+
+import pytest
+
+from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer
+from purgatory_async.testing import cancel_sweep, settle
+from tests.timer.stepped_clock import SteppedClock
+from tests.timer.worlds import World
+
+pytestmark = pytest.mark.asyncio
+
+
+async def test_a_sleeper_wakes_after_its_delay(world: World) -> None:
+    timer = world.timer()
+    task = asyncio.create_task(timer.sleep(2.5))
+    await world.run(0)
+    await world.run(2.499)
+    assert (task.done(), timer.pending) == (False, 1)
+    await world.run(0.001)
+    assert (task.done(), timer.pending, await task) == (True, 0, None)
+
+
+@pytest.mark.parametrize("delay", [0, -1, -0.0], ids=str)
+async def test_sleeping_for_nothing_lets_others_run_once(world: World, delay: float) -> None:
+    timer, steps = world.timer(), []
+    asyncio.get_running_loop().call_soon(steps.append, "others")
+    await timer.sleep(delay)
+    steps.append("sleeper")
+    assert steps == ["others", "sleeper"]
+
+
+async def test_an_infinite_sleep_ends_by_cancelling_only(world: World) -> None:
+    timer = world.timer()
+    task = asyncio.create_task(timer.sleep(math.inf))
+    await world.run(0)
+    await world.run(3_000_000_000)
+    assert (task.done(), timer.pending) == (False, 1)
+    task.cancel()
+    await settle()
+    assert (task.cancelled(), timer.pending) == (True, 0)
+
+
+async def test_sleepers_wake_in_the_order_of_their_deadlines(world: World) -> None:
+    timer, woken = world.timer(), []
+
+    async def sleeper(delay: float) -> None:
+        await timer.sleep(delay)
+        woken.append(delay)
+
+    tasks = [asyncio.create_task(sleeper(delay)) for delay in (3, 1, 70, 2)]
+    await world.run(0)
+    await world.run(100)
+    assert woken == [1, 2, 3, 70]
+    await asyncio.gather(*tasks)
+
+
+async def test_a_cancelled_sleeper_leaves_the_timer_at_once(world: World) -> None:
+    timer = world.timer()
+    task = asyncio.create_task(timer.sleep(10))
+    await settle()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert (timer.pending, timer.next_deadline) == (0, None)
+
+
+async def test_a_sleep_cancelled_before_its_first_step_registers_nothing(world: World) -> None:
+    timer = world.timer()
+    task = asyncio.create_task(timer.sleep(10))
+    task.cancel()
+    await settle()
+    assert (task.cancelled(), timer.pending) == (True, 0)
+
+
+async def test_a_sleep_may_be_cancelled_anywhere_and_leaves_nothing(world: World) -> None:
+    timer = world.timer()
+
+    async def scenario() -> None:
+        try:
+            await timer.sleep(0)
+        finally:
+            assert timer.pending == 0
+
+    assert await cancel_sweep(scenario) == 1
+
+
+async def test_a_sleeper_cancelled_in_the_turn_in_which_it_was_woken_is_cancelled(world: World) -> None:
+    timer = world.timer()
+    task = asyncio.create_task(timer.sleep(1))
+    await settle()
+    timer.call_later(1, task.cancel)
+    await world.run(1)
+    assert (task.cancelled(), timer.pending) == (True, 0)
+
+
+async def test_a_timeout_around_a_sleep_leaves_nothing(world: World) -> None:
+    timer = world.timer()
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await timer.sleep(10)
+    assert timer.pending == 0
+
+
+async def test_closing_the_timer_wakes_sleepers_with_an_error_that_names_the_sleep(world: World) -> None:
+    timer = world.timer()
+    tasks = [asyncio.create_task(timer.sleep(delay)) for delay in (10, math.inf)]
+    await settle()
+    assert timer.close() == []
+    await settle()
+    for task, delay in zip(tasks, ("10", "inf"), strict=True):
+        with pytest.raises(PurgatoryClosed, match=f"sleep of {delay}"):
+            task.result()
+
+
+async def test_a_sleeper_whose_time_was_up_before_the_timer_closed_slept_well(world: World) -> None:
+    timer = world.timer()
+    task = asyncio.create_task(timer.sleep(1))
+    await settle()
+    timer.call_later(1, timer.close)
+    await world.run(1)
+    assert (task.done(), task.exception()) == (True, None)
+
+
+async def test_a_closed_or_full_timer_takes_no_sleeper(world: World) -> None:
+    full, closed = world.timer(max_pending=1), world.timer()
+    full.call_later(1, int)
+    closed.close()
+    with pytest.raises(PurgatoryFull, match="max_pending is 1"):
+        await full.sleep(1)
+    with pytest.raises(PurgatoryClosed, match="closed"):
+        await closed.sleep(1)
+    assert (full.pending, closed.pending) == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("delay", "error"),
+    [
+        (math.nan, ValueError),
+        (-math.inf, ValueError),
+        (1e10, ValueError),
+        (None, TypeError),
+        ("1", TypeError),
+    ],
+    ids=["nan", "minus infinity", "more than a hundred years", "none", "a string"],
+)
+async def test_a_bad_delay_raises_before_anything_is_registered(
+    world: World, delay: object, error: type[Exception]
+) -> None:
+    timer = world.timer()
+    with pytest.raises(error, match="delay must be"):
+        await timer.sleep(delay)
+    assert (timer.pending, timer.next_deadline) == (0, None)
+
+
+async def test_a_herd_of_sleepers_wakes_in_slices_in_order() -> None:
+    clock, woken = SteppedClock(), []
+    timer = Timer(clock=clock)
+
+    async def sleeper(number: int) -> None:
+        await timer.sleep(1)
+        woken.append(number)
+
+    tasks = [asyncio.create_task(sleeper(number)) for number in range(2_000)]
+    await settle()
+    clock.move(1)
+    clock.ring()
+    seen = [0]
+    while len(woken) < 2_000:
+        await asyncio.sleep(0)
+        seen.append(len(woken))
+        assert len(seen) < 2_000
+    assert max(after - before for before, after in itertools.pairwise(seen)) <= 512
+    assert woken == list(range(2_000))
+    await asyncio.gather(*tasks)

@@ -1,0 +1,110 @@
+"""`TimingWheel`: the contract with every size, and what is its own."""
+
+import functools
+import math
+import tracemalloc
+
+import pytest
+
+from purgatory_async.timing import TimingWheel
+from tests.timing.contract_timer_queue import MakeQueue, TimerQueueContract
+from tests.timing.hand_out import hand_out, scheduled
+
+SIZES = [2, 3, 20, 256]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"size {size}")
+class TestTimingWheelIsATimerQueue(TimerQueueContract):
+    @pytest.fixture
+    def make_queue(self, size: int) -> MakeQueue:
+        return functools.partial(TimingWheel, size)
+
+
+def reach(size: int, levels: int) -> int:
+    """How far ahead that many levels see, in ticks."""
+    return size**levels
+
+
+@pytest.mark.parametrize("size", [2, 256, 10**9])
+def test_a_wheel_costs_only_what_it_holds(size: int) -> None:
+    tracemalloc.start()
+    try:
+        wheel = TimingWheel(size)
+        for entry in scheduled(wheel, [1, size, size**2, size**3]):
+            wheel.cancel(entry)
+        assert tracemalloc.get_traced_memory()[0] < 6_000
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_every_distance_over_four_levels_is_exact_from_every_phase(size: int) -> None:
+    span = reach(size, 4)
+    for phase in range(span):
+        for distance in range(1, span + 2):
+            wheel = TimingWheel(size, start_tick=phase)
+            (entry,) = scheduled(wheel, [phase + distance])
+            assert wheel.advance(phase + distance - 1) == []
+            assert wheel.advance(phase + distance) == [entry]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"size {size}")
+@pytest.mark.parametrize("level", [1, 2, 3], ids=lambda level: f"level {level}")
+def test_a_deadline_at_the_end_of_a_level_is_exact_from_every_phase_of_it(size: int, level: int) -> None:
+    span = reach(size, level)
+    phases = {0, 1, span // 2, span - 2, span - 1, span, span + 1, 5 * span - 1}
+    for phase in phases | set(range(0, span, max(1, span // 40))):
+        for distance in (span - 1, span, span + 1):
+            wheel = TimingWheel(size, start_tick=phase)
+            (entry,) = scheduled(wheel, [phase + distance])
+            assert wheel.advance(phase + distance - 1) == []
+            wheel.check_invariants()
+            assert wheel.advance(phase + distance) == [entry]
+
+
+def test_the_next_thing_to_do_for_a_far_deadline_is_to_move_it_closer() -> None:
+    wheel = TimingWheel(20)
+    (entry,) = scheduled(wheel, [8_123])
+    met = []
+    while not met:
+        tick = wheel.next_tick
+        assert tick > wheel.now_tick
+        met = wheel.advance(tick)
+    assert (met, wheel.now_tick) == ([entry], 8_123)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"size {size}")
+def test_a_deadline_is_looked_at_once_a_level_however_far_it_is(size: int) -> None:
+    wheel = TimingWheel(size)
+    scheduled(wheel, [10**12 + 7])
+    visits = 0
+    while (tick := wheel.next_tick) is not None:
+        wheel.advance(tick)
+        visits += 1
+    assert visits <= math.ceil(math.log(10**12 + 7, size)) + 1
+
+
+def test_moving_between_levels_is_work_that_a_limit_counts() -> None:
+    wheel = TimingWheel(20)
+    entries = scheduled(wheel, [401] * 10)  # all in the bucket that begins at 400
+    assert wheel.advance(401, limit=10) == []
+    assert hand_out(wheel, 401, limit=10) == entries
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5], ids=lambda limit: f"limit {limit}")
+def test_entries_held_back_half_way_down_keep_their_place_when_time_moves_on(limit: int) -> None:
+    wheel = TimingWheel(2)
+    entries = scheduled(wheel, [13, 12, 13, 12, 13, 12])
+    handed_out = []
+    for now in range(8, 13):
+        handed_out += wheel.advance(now, limit)
+        wheel.check_invariants()
+    late = scheduled(wheel, [13])
+    handed_out += hand_out(wheel, 13, limit)
+    assert handed_out == [*entries[1::2], *entries[::2], *late]
+
+
+def test_its_repr_says_how_much_it_holds() -> None:
+    wheel = TimingWheel(20, start_tick=3)
+    scheduled(wheel, [5, 9_000])
+    assert repr(wheel) == "<TimingWheel wheel_size=20 now_tick=3 entries=2>"

@@ -10,6 +10,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, OperationExpired, Outcome, Purgatory, PurgatoryClosed, Timer
 from purgatory_async.testing import settle
+from tests.timer.stepped_clock import SteppedClock
 
 HERD = 100_000
 SMALL_HERD = 20_000  # where what matters is the middle of the waking
@@ -43,40 +44,10 @@ async def passes_until(over) -> int:
     return passes
 
 
-class SteppedClock:
-    """A clock that is moved by hand but, unlike a manual one, leaves the work to the loop."""
-
-    def __init__(self) -> None:
-        self.now_ns = 0
-        self.wakeups: list[Wakeup] = []
-
-    def time_ns(self) -> int:
-        return self.now_ns
-
-    def call_at_ns(self, when_ns, callback) -> "Wakeup":
-        wakeup = Wakeup(when_ns, callback)
-        self.wakeups.append(wakeup)
-        return wakeup
-
-    def step(self, seconds: float) -> None:
-        """Move, and have the loop make the wakeups that are due."""
-        self.now_ns += round(seconds * 1e9)
-        due = [wakeup for wakeup in self.wakeups if wakeup.when_ns <= self.now_ns]
-        self.wakeups = [wakeup for wakeup in self.wakeups if wakeup not in due]
-        for wakeup in due:
-            asyncio.get_running_loop().call_soon(wakeup)
-
-
-class Wakeup:
-    def __init__(self, when_ns, callback) -> None:
-        self.when_ns = when_ns
-        self.callback = callback
-
-    def cancel(self) -> None:
-        self.callback = int
-
-    def __call__(self) -> None:
-        self.callback()
+def step(clock: SteppedClock, seconds: float) -> None:
+    """Let time pass, and the loop make the wakeup that is due."""
+    clock.move(seconds)
+    asyncio.get_running_loop().call_soon(clock.ring)
 
 
 async def gather_herd(purgatory, passes, kind, order, size=HERD):
@@ -173,11 +144,11 @@ async def test_100_000_equal_deadlines_expire_in_slices_in_the_order_they_were_w
     async with Purgatory(timer=Timer(clock=clock)) as purgatory:
         for number in range(HERD):
             purgatory.try_complete_else_watch(Noting(number), [number])
-        clock.step(4.9)
+        step(clock, 4.9)
         await settle()
         assert expired == []
         passes = Passes()
-        clock.step(0.2)
+        step(clock, 0.2)
         assert await passes_until(lambda: not purgatory.pending) >= HERD // MOST_A_PASS
         assert expired == list(range(HERD))
         assert max(passes.done) <= MOST_A_PASS
@@ -191,7 +162,7 @@ async def test_one_ended_by_hand_while_its_tick_expires_in_slices_does_not_expir
         operations = [DelayedOperation(5) for _ in range(SMALL_HERD)]
         for number, operation in enumerate(operations):
             purgatory.try_complete_else_watch(operation, [number])
-        clock.step(6)
+        step(clock, 6)
         await passes_until(lambda: purgatory.pending < SMALL_HERD)
         assert purgatory.pending > 2
         late = [operation for operation in operations if operation.outcome is None]
@@ -217,7 +188,7 @@ async def test_a_herd_of_waits_that_expire_together_wakes_in_slices():
     async with Purgatory(timer=Timer(clock=clock)) as purgatory:
         tasks = [asyncio.create_task(wait(number)) for number in range(SMALL_HERD)]
         await asyncio.sleep(0)
-        clock.step(5.1)
+        step(clock, 5.1)
         await asyncio.gather(*tasks)
     assert order == list(range(SMALL_HERD))
     assert max(passes.done) <= MOST_A_PASS

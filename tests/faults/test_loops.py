@@ -1,0 +1,323 @@
+"""Faults of part L: other threads, other loops, other processes, and the end of each."""
+
+import asyncio
+import concurrent.futures
+import gc
+import os
+import subprocess
+import sys
+import textwrap
+import warnings
+import weakref
+
+import pytest
+
+from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryClosed, PurgatoryError, Timer
+from purgatory_async.testing import ManualClock, assert_clean, settle
+from tests.purgatory.recording import errors_of_loop
+
+PATIENCE = 60  # seconds until a hanging thread or process is called one; nothing here waits that long
+
+
+def watch(purgatory, *keys, timeout=None):
+    operation = DelayedOperation(timeout)
+    purgatory.try_complete_else_watch(operation, keys or ["k"])
+    return operation
+
+
+# L1
+
+
+@pytest.mark.asyncio
+async def test_a_signal_from_the_wrong_thread_is_refused_in_debug_mode_and_the_portal_delivers_it():
+    """The fault list has `RuntimeError` in every mode; the contract has `PurgatoryError`, in debug mode."""
+    asyncio.get_running_loop().set_debug(True)
+    async with Purgatory() as purgatory:
+        portal = purgatory.portal()
+        operation = watch(purgatory)
+
+        def elsewhere() -> bool:
+            with pytest.raises(PurgatoryError, match="portal"):
+                purgatory.complete_for_key("k")
+            return portal.complete_for_key("k", "through the portal")
+
+        assert await asyncio.to_thread(elsewhere)
+        await settle()
+        assert operation.result == "through the portal"
+
+
+# L2
+
+
+def test_used_from_a_second_loop_it_raises_at_the_call_and_the_first_loop_goes_on():
+    loop = asyncio.new_event_loop()
+    purgatory = Purgatory()
+
+    async def begin() -> DelayedOperation[object]:
+        return watch(purgatory)
+
+    async def intrude() -> None:
+        with pytest.raises(PurgatoryError, match="belongs to"):
+            watch(purgatory)
+        with pytest.raises(PurgatoryError, match="belongs to"):
+            purgatory.complete_for_key("k")
+
+    async def go_on() -> None:
+        assert purgatory.complete_for_key("k") == 1
+        purgatory.close()
+
+    operation = loop.run_until_complete(begin())
+    asyncio.run(intrude())
+    assert operation.outcome is None
+    loop.run_until_complete(go_on())
+    loop.close()
+    assert_clean(purgatory)
+
+
+@pytest.mark.asyncio
+async def test_an_operation_that_has_ended_may_be_awaited_on_any_loop():
+    async with Purgatory() as purgatory:
+        operation = watch(purgatory)
+        purgatory.complete_for_key("k")
+
+    async def elsewhere() -> Outcome:
+        return await operation
+
+    assert await asyncio.to_thread(asyncio.run, elsewhere()) is Outcome.COMPLETED
+
+
+# L3
+
+
+@pytest.fixture(params=["asyncio", "uvloop"])
+def loop(request):
+    """A loop that the test closes itself."""
+    new = pytest.importorskip(request.param).new_event_loop()
+    yield new
+    new.close()
+
+
+def test_a_loop_closed_with_operations_pending_leaves_no_error_and_nothing_that_hangs(loop):
+    purgatory = Purgatory()
+
+    async def begin():
+        watch(purgatory, timeout=0.001)
+        task = asyncio.create_task(purgatory.wait("k", timeout=60))
+        await asyncio.sleep(0)
+        return purgatory.portal(), task
+
+    portal, task = loop.run_until_complete(begin())
+    loop.close()
+    assert portal.complete_for_key("k") is False
+    assert portal.call(print).cancelled()
+    assert [operation.outcome for operation in purgatory.close()] == [Outcome.CLOSED] * 2
+    assert_clean(purgatory)
+    task._log_destroy_pending = False  # it is the test's own loop that was closed under it
+    del task
+    gc.collect()
+
+
+# L4
+
+
+def test_when_the_program_ends_under_those_that_wait_they_are_cancelled_and_nothing_is_left():
+    seen = []
+    purgatory = Purgatory()
+    operations = []
+
+    async def waiter(*keys) -> None:
+        try:
+            await purgatory.wait(*keys, timeout=60)
+        except asyncio.CancelledError:
+            seen.append(keys)
+            raise
+
+    async def main() -> None:
+        operations.append([asyncio.create_task(waiter("a")), asyncio.create_task(waiter("a", "b"))])
+        await asyncio.sleep(0)
+        assert purgatory.pending == 2
+
+    asyncio.run(main())
+    assert sorted(seen) == [("a",), ("a", "b")]
+    assert (purgatory.pending, purgatory.watched, purgatory.keys, purgatory.timer.pending) == (0, 0, 0, 0)
+    assert purgatory.close() == []
+
+
+# L5
+
+
+@pytest.mark.asyncio
+async def test_close_is_one_end_however_often_and_from_wherever_it_is_called():
+    told = errors_of_loop()
+    async with Purgatory() as purgatory:
+
+        class Closing(DelayedOperation[None]):
+            def on_complete(self) -> None:
+                ended.extend(purgatory.close())
+                ended.extend(purgatory.close())
+
+        ended: list[DelayedOperation] = []
+        purgatory.try_complete_else_watch(Closing(), ["k"])
+        others = [watch(purgatory, "other", timeout=60) for _ in range(3)]
+        draining = [asyncio.create_task(purgatory.drain()) for _ in range(2)]
+        waiting = asyncio.create_task(asyncio.sleep(0))
+        await settle()
+        assert purgatory.complete_for_key("k") == 1
+        assert ended == others
+        assert await asyncio.gather(*draining, waiting) == [True, True, None]
+        assert purgatory.close() == []
+        with pytest.raises(PurgatoryClosed):
+            watch(purgatory)
+        with pytest.raises(PurgatoryClosed):
+            await purgatory.wait("k")
+    assert_clean(purgatory)
+    assert told == []
+
+
+# L6
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this platform")
+def test_after_a_fork_the_child_is_refused_and_the_parent_unaffected(loop):
+    purgatory = Purgatory()
+
+    async def begin():
+        return watch(purgatory, timeout=60)
+
+    async def end() -> None:
+        assert purgatory.complete_for_key("k", "in the parent") == 1
+        purgatory.close()
+
+    operation = loop.run_until_complete(begin())
+    child = os.fork()
+    if not child:
+        status = 1
+        try:
+            purgatory.complete_for_key("k")
+        except PurgatoryError:
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert operation.outcome is None
+    loop.run_until_complete(end())
+    assert operation.result == "in the parent"
+
+
+# L7
+
+
+@pytest.mark.asyncio
+async def test_public_objects_take_weak_references_and_nobody_else_holds_them():
+    def make() -> list[weakref.ref]:
+        timer = Timer()
+        purgatory = Purgatory(timer=timer)
+        operation = watch(purgatory, timeout=60)
+        handle = timer.call_later(60, print)
+        made = [timer, purgatory, operation, handle, purgatory.portal()]
+        handle.cancel()
+        operation.cancel()
+        purgatory.close()
+        timer.close()
+        return [weakref.ref(thing) for thing in made]
+
+    references = make()
+    gc.collect()
+    assert [reference() for reference in references] == [None] * len(references)
+
+
+# L8
+
+
+@pytest.mark.asyncio
+async def test_a_wait_assumes_nothing_about_when_its_first_step_runs(purgatory):
+    """As an eager task factory does it, the first step may run inside the call that makes the task."""
+    coroutine = purgatory.wait("k")
+    future = coroutine.send(None)
+    assert purgatory.pending == 1
+    assert purgatory.complete_for_key("k", "result") == 1
+    assert future.done()
+    with pytest.raises(StopIteration) as ended:
+        coroutine.send(None)
+    assert ended.value.value == "result"
+    with pytest.raises(StopIteration) as ended:
+        purgatory.wait("k", until=lambda: "at once").send(None)
+    assert ended.value.value == "at once"
+
+
+# L9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loop_name", ["asyncio", "uvloop"])
+def test_in_development_mode_with_warnings_as_errors_a_life_passes_in_silence(loop_name):
+    program = f"""
+        import asyncio, {loop_name}
+        from purgatory_async import DelayedOperation, OperationExpired, Purgatory
+
+        async def main():
+            assert asyncio.get_running_loop().get_debug()
+            async with Purgatory() as purgatory:
+                portal = purgatory.portal()
+                task = asyncio.create_task(purgatory.wait("k", timeout=60))
+                await asyncio.to_thread(portal.call, asyncio.sleep(0).close)
+                await asyncio.to_thread(portal.complete_for_key, "k", 7)
+                assert await task == 7
+                try:
+                    await purgatory.wait("k", timeout=0.001)
+                except OperationExpired:
+                    pass
+                operation = DelayedOperation(60)
+                purgatory.try_complete_else_watch(operation, ["k"])
+                operation.cancel()
+                assert await purgatory.drain(60)
+
+        with asyncio.Runner(loop_factory={loop_name}.new_event_loop) as runner:
+            runner.run(main())
+    """
+    ran = subprocess.run(
+        [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(program)],
+        env=os.environ | {"PYTHONASYNCIODEBUG": "1"},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, "")
+
+
+# L10
+
+
+def test_dropped_with_operations_pending_it_warns_once_and_does_not_rise_again():
+    def drop() -> weakref.ref:
+        purgatory = Purgatory("forgotten", timer=Timer(clock=ManualClock()))
+        watch(purgatory, "a", "b", timeout=60)
+        watch(purgatory, "b")
+        return weakref.ref(purgatory)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        reference = drop()
+        gc.collect()
+        gc.collect()
+    assert reference() is None
+    assert [(warning.category, "forgotten" in str(warning.message)) for warning in caught] == [
+        (ResourceWarning, True)
+    ]
+
+
+def test_no_thread_that_asked_through_a_portal_outlives_its_answer(loop):
+    purgatory = Purgatory()
+
+    async def begin():
+        return purgatory.portal()
+
+    portal = loop.run_until_complete(begin())
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        asking = pool.submit(lambda: portal.call(print).exception(PATIENCE))
+        while not asking.running() and not asking.done():
+            pass
+        loop.close()
+        with pytest.raises(concurrent.futures.CancelledError):
+            asking.result(PATIENCE)

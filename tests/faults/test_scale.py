@@ -1,0 +1,296 @@
+"""Faults of part D: many operations, big results, hot keys. Memory and work are counted, never timed."""
+
+import asyncio
+import contextvars
+import gc
+import random
+import sys
+import weakref
+
+import pytest
+
+from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryFull, Timer
+from purgatory_async.testing import ManualClock, assert_clean, settle
+from tests.purgatory.recording import errors_of_loop
+
+MANY = 100_000
+
+
+def watch(purgatory, *keys, timeout=None):
+    operation = DelayedOperation(timeout)
+    purgatory.try_complete_else_watch(operation, keys or ["k"])
+    return operation
+
+
+class Counted:
+    """A key that counts how often it is hashed or compared: what a walk through the lists would cost."""
+
+    asked = 0
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __hash__(self) -> int:
+        Counted.asked += 1
+        return hash(self.number)
+
+    def __eq__(self, other: object) -> bool:
+        Counted.asked += 1
+        return isinstance(other, Counted) and other.number == self.number
+
+
+class Thing:
+    """Something big, whose end can be seen."""
+
+
+# D1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("end", ["completed", "expired"])
+def test_a_million_keys_leave_no_memory_behind(end, purgatory, manual_clock):
+    def fill_and_empty() -> None:
+        for number in range(1_000_000):
+            purgatory.try_complete_else_watch(DelayedOperation(60), (number,))
+        assert purgatory.keys == 1_000_000
+        if end == "expired":
+            manual_clock.advance(60)
+        else:
+            for number in range(1_000_000):
+                purgatory.complete_for_key(number)
+        assert_clean(purgatory)
+
+    watch(purgatory).cancel()
+    gc.collect()
+    before = sys.getallocatedblocks()
+    fill_and_empty()
+    gc.collect()
+    assert sys.getallocatedblocks() - before < 1_000  # of some four million
+
+
+@pytest.mark.slow
+def test_ended_operations_are_no_garbage_for_the_collector(purgatory):
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(MANY):
+            watch(purgatory, number, "shared", timeout=60).cancel()
+        assert gc.collect() < 100
+    finally:
+        gc.enable()
+
+
+# D2
+
+
+@pytest.mark.slow
+def test_of_100_000_on_one_key_each_leaves_without_a_walk_through_the_others(purgatory):
+    operations = [watch(purgatory, Counted(1)) for _ in range(MANY)]
+    random.Random(7).shuffle(operations)
+    Counted.asked = 0
+    for operation in operations:
+        operation.cancel()
+    assert Counted.asked <= 6 * MANY
+    assert_clean(purgatory)
+
+
+# D3
+
+
+@pytest.mark.slow
+def test_however_many_keys_come_and_go_only_those_with_watchers_are_kept(purgatory):
+    alive: list[DelayedOperation] = []
+    for number in range(300_000):
+        alive.append(watch(purgatory, number, timeout=60))
+        if len(alive) > 50:
+            alive.pop(0).cancel()
+        assert purgatory.keys == len(alive)
+    purgatory.close()
+
+
+def test_lists_may_vanish_while_they_are_read(purgatory):
+    for number in range(100):
+        watch(purgatory, number % 10)
+    listed = 0
+    for operation in purgatory.operations():
+        listed += 1
+        operation.cancel()
+    assert listed == 100
+    assert_clean(purgatory)
+
+
+# D4
+
+
+@pytest.mark.slow
+def test_of_operations_with_long_timeouts_that_complete_early_nothing_lingers(purgatory):
+    alive = []
+    for number in range(MANY):
+        operation = watch(purgatory, number, timeout=3600)
+        if number % 100:
+            operation.force_complete()
+        else:
+            alive.append(operation)
+        assert purgatory.timer.pending == purgatory.pending == purgatory.keys == len(alive)
+    assert purgatory.close() == alive
+
+
+# D5, D6: the full herd is in test_wakeups.py.
+
+
+@pytest.mark.asyncio
+async def test_a_hot_key_does_not_starve_the_others():
+    herd = 5_000
+    woken: list[str] = []
+
+    async def wait(key: str) -> None:
+        await purgatory.wait(key)
+        woken.append(key)
+
+    async with Purgatory() as purgatory:
+        hot = [asyncio.create_task(wait("hot")) for _ in range(herd)]
+        cold = asyncio.create_task(wait("cold"))
+        await settle()
+        purgatory.complete_for_key("hot")
+        while not woken:  # noqa: ASYNC110 - the passes are the point
+            await asyncio.sleep(0)
+        assert len(woken) < herd
+        assert purgatory.complete_for_key("cold") == 1
+        assert purgatory.pending == 0
+        await asyncio.gather(cold, *hot)
+        assert woken == ["hot"] * herd + ["cold"]
+
+
+# D7
+
+
+def test_above_its_limit_a_purgatory_refuses_at_once_and_registers_nothing(manual_clock):
+    """The limit is the purgatory's; limits for a key or a client, which the fault list has too, are the service's."""
+    purgatory = Purgatory(timer=Timer(clock=manual_clock), max_pending=3)
+    operations = [watch(purgatory, "a", number, timeout=60) for number in range(3)]
+    refused = DelayedOperation(60)
+    for _ in range(10):
+        with pytest.raises(PurgatoryFull, match="3"):
+            purgatory.try_complete_else_watch(refused, ["a", "new"])
+        assert (purgatory.pending, purgatory.watched, purgatory.keys) == (3, 6, 4)
+        assert purgatory.timer.pending == 3
+    operations[0].cancel()
+    assert purgatory.try_complete_else_watch(refused, ["a", "new"]) is False
+    assert purgatory.close() == [*operations[1:], refused]
+
+
+# D8
+
+
+@pytest.mark.parametrize("key", [0, 999])
+def test_one_operation_on_1_000_keys_leaves_them_all_at_once(key, purgatory):
+    operation = watch(purgatory, *range(1_000), *range(1_000), timeout=60)
+    assert (purgatory.pending, purgatory.watched, purgatory.keys) == (1, 1_000, 1_000)
+    assert purgatory.complete_for_key(key) == 1
+    assert operation.outcome is Outcome.COMPLETED
+    assert_clean(purgatory)
+
+
+# D9
+
+
+@pytest.mark.asyncio
+async def test_a_result_is_kept_by_nobody_once_its_waiter_has_it(purgatory):
+    thing = Thing()
+    reference = weakref.ref(thing)
+    task = asyncio.create_task(purgatory.wait("k"))
+    await settle()
+    purgatory.complete_for_key("k", thing)
+    result = await task
+    assert result is thing
+    del thing, result, task
+    await asyncio.sleep(0)  # until then asyncio's own callback holds the task
+    assert reference() is None
+
+
+@pytest.mark.asyncio
+async def test_the_exception_of_a_wait_is_kept_by_nobody_once_it_was_caught(purgatory):
+    class Problem(Exception):  # noqa: N818 - short-lived
+        pass
+
+    problem = Problem()
+    reference = weakref.ref(problem)
+    task = asyncio.create_task(purgatory.wait("k"))
+    await settle()
+    purgatory.fail_for_key("k", problem)
+    del problem
+    await asyncio.wait([task])
+    assert task.exception() is reference()
+    del task
+    gc.collect()  # asyncio's task and the traceback know each other
+    assert reference() is None
+
+
+def test_a_condition_and_what_it_captures_go_with_the_operation(purgatory, manual_clock):
+    thing = Thing()
+    reference = weakref.ref(thing)
+
+    class Fetch(DelayedOperation[None]):
+        def __init__(self, kept: Thing) -> None:
+            super().__init__(1)
+            self.kept = kept
+
+    purgatory.try_complete_else_watch(Fetch(thing), ["a", "b"])
+    del thing
+    assert reference() is not None
+    manual_clock.advance(1)
+    assert reference() is None
+
+
+# D10
+
+
+@pytest.mark.asyncio
+async def test_an_operation_whose_waiter_went_away_lives_on_to_its_deadline(purgatory, manual_clock):
+    told = errors_of_loop()
+    expired = []
+
+    class Abandoned(DelayedOperation[None]):
+        def on_expiration(self) -> None:
+            expired.append(self.outcome)
+
+    async def wait(operation) -> None:
+        await operation
+
+    operation = Abandoned(60)
+    purgatory.try_complete_else_watch(operation, ["k"])
+    task = asyncio.create_task(wait(operation))
+    await settle()
+    del operation
+    task.cancel()
+    await settle()
+    del task
+    gc.collect()
+    assert purgatory.pending == 1
+    manual_clock.advance(60)
+    assert expired == [Outcome.EXPIRED]
+    assert told == []
+
+
+# D11
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("clock", [pytest.param(None, id="real"), pytest.param(ManualClock, id="manual")])
+async def test_a_pending_operation_does_not_keep_its_submitters_context_alive(clock):
+    """The fault list has hooks run in the submitter's context; the contract gives them none, so none is kept."""
+    variable: contextvars.ContextVar[Thing] = contextvars.ContextVar("variable")
+    references = []
+
+    def submit(timeout: float) -> None:
+        thing = Thing()
+        references.append(weakref.ref(thing))
+        variable.set(thing)
+        watch(purgatory, "k", timeout=timeout)
+
+    async with Purgatory(timer=None if clock is None else Timer(clock=clock())) as purgatory:
+        for timeout in (3600, 60, 0):
+            contextvars.Context().run(submit, timeout)
+        gc.collect()
+        assert purgatory.pending == 3
+        assert [reference() for reference in references] == [None] * 3

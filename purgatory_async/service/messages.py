@@ -2,11 +2,15 @@
 
 A body is checked here for the types of its members and for members nobody knows. Rules on what the values
 mean (keys, ids, durations) have their own files. Absent is `UNSET`, which is not null: a signal may carry null.
+
+What clients attach (``data``, ``value``, ``result``) is never looked into: it is kept and shown as the JSON text
+that it was, which takes as much memory as it took bytes and no time to write out again.
 """
 
 import datetime as dt
 from typing import Annotated, Final, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from purgatory_async import Outcome
@@ -16,6 +20,7 @@ MAX_VOTER: Final = 512
 
 Count = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 State = Literal["pending"] | Outcome
+Attached = Raw | UnsetType
 
 
 class CountNeed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -35,6 +40,18 @@ class CountNeed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=T
 WireNeed = Literal["any", "all"] | CountNeed
 
 
+def kept(attached: Attached) -> Attached:
+    """Copy what a client attached out of the body that it stood in.
+
+    Args:
+        attached: a part of a body that was checked to be strict JSON.
+
+    Returns:
+        The same value as text on one line; `UNSET` if it was absent.
+    """
+    return UNSET if attached is UNSET else Raw(msgspec.json.format(bytes(attached), indent=-1))
+
+
 class Submit(Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/operations``."""
 
@@ -42,19 +59,19 @@ class Submit(Struct, forbid_unknown_fields=True):
     need: WireNeed = "any"
     timeout: float | str | None = None
     id: str | UnsetType = UNSET
-    data: object = UNSET
+    data: Attached = UNSET
 
 
 class Complete(Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/operations/{id}/complete``."""
 
-    result: object = UNSET
+    result: Attached = UNSET
 
 
 class SignalBody(Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/keys/{key}/signal``."""
 
-    value: object = UNSET
+    value: Attached = UNSET
     amount: Count = 1
     voter: Annotated[str, Meta(max_length=MAX_VOTER)] | UnsetType = UNSET
 
@@ -64,7 +81,7 @@ class SignalView(Struct, frozen=True, omit_defaults=True):
 
     key: str
     index: int
-    value: object = UNSET
+    value: Attached = UNSET
     voter: str | UnsetType = UNSET
 
 
@@ -88,8 +105,8 @@ class OperationView(Struct):
     deadline: dt.datetime | None
     elapsed: float
     signals: tuple[SignalView, ...]
-    result: object = UNSET
-    data: object = UNSET
+    result: Attached = UNSET
+    data: Attached = UNSET
     waiting_for: WaitingFor | UnsetType = UNSET
 
 
@@ -113,7 +130,7 @@ class KeyView(Struct):
 
     key: str
     index: int
-    value: object
+    value: Raw | None
 
 
 class WaitView(Struct):

@@ -10,13 +10,13 @@ from typing import final
 
 from msgspec import UNSET
 
-from purgatory_async import DelayedOperation, Outcome
-from purgatory_async.service.messages import OperationView, SignalView
+from purgatory_async import DelayedOperation
+from purgatory_async.service.messages import Attached, OperationView, SignalView
 from purgatory_async.service.needs import Need
 from purgatory_async.service.signals import Board, Ledger
 
 
-class SignalledOperation(DelayedOperation[object]):
+class SignalledOperation(DelayedOperation[Attached]):
     """Waits until the signals on its keys fulfil its need.
 
     Args:
@@ -85,7 +85,7 @@ class Operation(SignalledOperation):
         sequence: int,
         *,
         operation_id: str,
-        data: object,
+        data: Attached,
         submitted: float,
         submitted_at: dt.datetime,
     ) -> None:
@@ -115,7 +115,7 @@ class Operation(SignalledOperation):
             deadline=None if self.timeout is None else self.submitted_at + dt.timedelta(seconds=self.timeout),
             elapsed=round((now if self.ended is None else self.ended) - self.submitted, 6),
             signals=self.signals,
-            result=self.result if self.outcome is Outcome.COMPLETED else UNSET,
+            result=UNSET if self.result is None else self.result,
             data=self.data,
             waiting_for=self.need.waiting_for() if pending else UNSET,
         )

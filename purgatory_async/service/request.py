@@ -152,12 +152,12 @@ def _announces_too_much(length: str) -> bool:
     return length.isdecimal() and (len(length) > len(str(MAX_BODY)) or int(length) > MAX_BODY)
 
 
-def decoded(body: bytes, message: type[M], *, optional: bool = False) -> M:
+def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = False) -> M:
     """Read a body as one of the messages.
 
     Args:
         body: all of it.
-        message: the struct it must be.
+        decoder: for the struct it must be.
         optional: whether an empty body stands for ``{}``.
 
     Returns:
@@ -166,12 +166,14 @@ def decoded(body: bytes, message: type[M], *, optional: bool = False) -> M:
     Raises:
         Problem: ``malformed`` or ``invalid``.
     """
+    text = b"{}" if optional and not body else body
+    # Twice: once for what is not JSON, and once for the members, which leaves their attachments as they are.
     try:
-        value = strict_json.decode(b"{}" if optional and not body else body)
+        strict_json.decode(text)
     except ValueError as error:
         raise problems.malformed(str(error)) from None
     try:
-        return msgspec.convert(value, message)
+        return decoder.decode(text)
     except msgspec.ValidationError as error:
         raise problems.invalid(*_pointed(str(error))) from None
 

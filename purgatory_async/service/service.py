@@ -21,7 +21,7 @@ from purgatory_async.service import problems
 from purgatory_async.service.durations import checked_timeout
 from purgatory_async.service.holds import Holds
 from purgatory_async.service.keys import checked_id, distinct_keys
-from purgatory_async.service.messages import Signalled, Submit, WireNeed
+from purgatory_async.service.messages import Attached, Signalled, Submit, WireNeed, kept
 from purgatory_async.service.needs import need_for
 from purgatory_async.service.operations import Operation, SignalledOperation
 from purgatory_async.service.registry import Registry
@@ -112,7 +112,7 @@ class Service:
             timeout,
             next(self._sequence),
             operation_id=operation_id,
-            data=order.data,
+            data=kept(order.data),
             submitted=self.timer.time(),
             submitted_at=self._wall_clock(),
         )
@@ -148,7 +148,7 @@ class Service:
         except PurgatoryClosed:
             raise problems.draining() from None
 
-    def signal(self, key: str, value: object, amount: int, voter: str | UnsetType) -> Signalled:
+    def signal(self, key: str, value: Attached, amount: int, voter: str | UnsetType) -> Signalled:
         """Say that something happened on a key. O(operations that watch it).
 
         Args:
@@ -160,7 +160,7 @@ class Service:
         Returns:
             The signal's index and how many operations and one-shot waits it completed.
         """
-        signal = self.board.note(key, value, amount, voter)
+        signal = self.board.note(key, kept(value), amount, voter)
         return Signalled(key, signal.view.index, self.purgatory.check_and_complete(key))
 
     def pending(self, key: str | None) -> list[SignalledOperation]:

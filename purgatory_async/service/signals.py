@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import UnsetType
 
 from purgatory_async import Timer, TimerHandle
-from purgatory_async.service.messages import SignalView
+from purgatory_async.service.messages import Attached, SignalView
 
 LEDGER_SIZE: Final = 64
 
@@ -70,7 +70,7 @@ class Board:
     def __repr__(self) -> str:
         return f"<Board epoch={self.epoch} index={self.index} keys={len(self._keys)}>"
 
-    def note(self, key: str, value: object, amount: int, voter: str | UnsetType) -> Signal:
+    def note(self, key: str, value: Attached, amount: int, voter: str | UnsetType) -> Signal:
         """Number a signal and make it the newest of its key and of all. O(1).
 
         Args:

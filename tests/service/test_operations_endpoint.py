@@ -24,6 +24,14 @@ async def test_a_submitted_operation_is_pending_and_can_be_found(client):
     }
 
 
+async def test_what_clients_attach_is_shown_as_the_json_that_it_was_on_one_line(client):
+    body = b'{"keys": ["a"], "id": "op", "data": {"price": 2.50,\n "n": 0.1000000000000000000001}}'
+    await client.request("POST", "/v1/operations", body, [("content-type", "application/json")])
+    shown = (await client.request("GET", "/v1/operations/op")).body
+    assert b'"data":{"price":2.50,"n":0.1000000000000000000001}' in shown
+    assert b"\n" not in shown
+
+
 async def test_the_need_is_met_by_signals_after_submission_only(client):
     await client.signal("a", value="early")
     operation = await client.submit("a", id="op")

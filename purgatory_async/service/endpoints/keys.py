@@ -2,6 +2,7 @@
 
 from typing import Final
 
+import msgspec
 from msgspec import UNSET
 
 from purgatory_async.service.answer import JSON, Answer, answer
@@ -9,6 +10,7 @@ from purgatory_async.service.messages import KeyView, SignalBody
 from purgatory_async.service.request import Request, decoded
 from purgatory_async.service.service import Service
 
+SIGNAL: Final = msgspec.json.Decoder(SignalBody)
 MAX_INDEX: Final = 2**63 - 1
 
 
@@ -17,7 +19,7 @@ async def signal(service: Service, request: Request) -> Answer:
     request.check_accept(JSON)
     request.query()
     key = request.key()
-    body = decoded(await request.body(), SignalBody, optional=True)
+    body = decoded(await request.body(), SIGNAL, optional=True)
     return answer(200, service.signal(key, body.value, body.amount, body.voter), _epoch(service))
 
 

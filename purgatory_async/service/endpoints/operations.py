@@ -10,13 +10,15 @@ import msgspec
 from purgatory_async.service import problems
 from purgatory_async.service.answer import JSON, Answer, answer
 from purgatory_async.service.keys import checked_key
-from purgatory_async.service.messages import Complete, OperationList, OperationView, Submit
+from purgatory_async.service.messages import Complete, OperationList, OperationView, Submit, kept
 from purgatory_async.service.operations import Operation, SignalledOperation
 from purgatory_async.service.query import percent_decoded
 from purgatory_async.service.request import MAX_HEADER, Request, decoded
 from purgatory_async.service.service import Service
 from purgatory_async.service.waiting import Wait
 
+SUBMIT: Final = msgspec.json.Decoder(Submit)
+COMPLETE: Final = msgspec.json.Decoder(Complete)
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
 # A page ends early when its operations carry this much: a thousand of them could carry a gigabyte.
@@ -28,7 +30,7 @@ async def submit(service: Service, request: Request) -> Answer:
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
     body = await request.body()
-    order = decoded(body, Submit)
+    order = decoded(body, SUBMIT)
     key, digest = _idempotency_key(request), hashlib.sha256(body).digest()
     operation = None if key is None else service.registry.replayed(key, digest)
     headers = wait.headers
@@ -62,9 +64,9 @@ async def complete(service: Service, request: Request) -> Answer:
     """``POST /v1/operations/{id}/complete``: end it as completed, whatever its need."""
     request.check_accept(JSON)
     request.query()
-    body = decoded(await request.body(), Complete, optional=True)
+    body = decoded(await request.body(), COMPLETE, optional=True)
     operation = _find(service, request)
-    if not operation.force_complete(body.result):
+    if not operation.force_complete(kept(body.result)):
         raise problems.already_ended(_view(service, operation))
     return answer(200, _view(service, operation))
 

@@ -9,7 +9,7 @@ def main() -> None:
     """Run the command line with the process's arguments.
 
     Raises:
-        SystemExit: always: 0 done, 2 refused (one sentence on standard error says why and what to do).
+        SystemExit: Always: 0 done, 2 refused (one sentence on standard error says why and what to do).
     """
     # Inside: the library installs without the service's packages, and a traceback is no way to say so.
     try:

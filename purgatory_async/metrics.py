@@ -29,7 +29,7 @@ class Histogram:
     """How often a value fell into each bucket, and the sum.
 
     Args:
-        bounds: the upper bounds of the buckets, ascending; one for everything above is added.
+        bounds: The upper bounds of the buckets, ascending; one for everything above is added.
     """
 
     __slots__ = ("_bounds", "_counts", "_sum")
@@ -62,7 +62,7 @@ class Metrics(Collector):
         metrics.gauge(purgatory)
 
     Args:
-        registry: where it is collected; None makes one, so that several in a process do not collide.
+        registry: Where it is collected; None makes one, so that several in a process do not collide.
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:

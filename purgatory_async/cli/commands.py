@@ -24,7 +24,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run a command.
 
     Args:
-        arguments: without the program's name.
+        arguments: Without the program's name.
 
     Returns:
         The exit code: 0 done, 2 refused with one sentence on standard error, 130 interrupted.

@@ -25,9 +25,9 @@ class Connection:
     """One connection that stays open between requests.
 
     Args:
-        reader: of the connection.
-        writer: of the connection.
-        host: for the ``Host`` header.
+        reader: Of the connection.
+        writer: Of the connection.
+        host: For the ``Host`` header.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
@@ -41,14 +41,14 @@ class Connection:
         """Connect.
 
         Args:
-            host: address.
-            port: number.
+            host: Address.
+            port: Number.
 
         Returns:
             The connection.
 
         Raises:
-            OSError: nobody answers there.
+            OSError: Nobody answers there.
         """
         return cls(*await asyncio.open_connection(host, port), f"{host}:{port}")
 
@@ -56,9 +56,9 @@ class Connection:
         """Send a request.
 
         Args:
-            method: of HTTP.
-            path: with its query, percent-encoded.
-            message: the JSON body; None for none.
+            method: Of HTTP.
+            path: With its query, percent-encoded.
+            message: The JSON body; None for none.
         """
         body = b"" if message is None else msgspec.json.encode(message)
         kind = "" if message is None else "Content-Type: application/json\r\n"
@@ -73,7 +73,7 @@ class Connection:
             The answer.
 
         Raises:
-            EOFError: the server closed the connection.
+            EOFError: The server closed the connection.
         """
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         status = int(head[0].split(" ")[1])
@@ -92,8 +92,8 @@ class Pool:
     """Connections to one address, used again once their answer is read.
 
     Args:
-        host: address.
-        port: number.
+        host: Address.
+        port: Number.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -105,7 +105,7 @@ class Pool:
         """Return an idle connection or open one.
 
         Raises:
-            OSError: nobody answers there.
+            OSError: Nobody answers there.
         """
         return self._idle.pop() if self._idle else await Connection.open(self._host, self._port)
 
@@ -113,16 +113,16 @@ class Pool:
         """Send a request and read its answer.
 
         Args:
-            method: of HTTP.
-            path: with its query, percent-encoded.
-            message: the JSON body; None for none.
+            method: Of HTTP.
+            path: With its query, percent-encoded.
+            message: The JSON body; None for none.
 
         Returns:
             The answer.
 
         Raises:
-            OSError: nobody answers there.
-            EOFError: the server closed the connection.
+            OSError: Nobody answers there.
+            EOFError: The server closed the connection.
         """
         connection = await self.take()
         try:

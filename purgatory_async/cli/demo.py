@@ -37,10 +37,10 @@ def run_demo(settings: Settings, sock: socket.socket, rate: float, seconds: floa
     """Serve and drive load until a signal or the time is up.
 
     Args:
-        settings: of the service.
-        sock: from `listen`.
-        rate: new clients per second.
-        seconds: how long; None until a signal.
+        settings: Of the service.
+        sock: From `listen`.
+        rate: New clients per second.
+        seconds: How long; None until a signal.
     """
     run_on_uvloop(_Demo(settings, sock, rate, seconds).run)
 

@@ -24,11 +24,11 @@ def detach(arguments: Sequence[str], seconds: float) -> None:
     """Start a command in the background, wait until it answers, and say how to look at it and how to stop it.
 
     Args:
-        arguments: of a command that announces its address.
-        seconds: after which it stops by itself.
+        arguments: Of a command that announces its address.
+        seconds: After which it stops by itself.
 
     Raises:
-        StartRefused: it ended, or did not answer in time; the message names its log.
+        StartRefused: It ended, or did not answer in time; the message names its log.
     """
     descriptor, name = tempfile.mkstemp(prefix="purgatory-demo-", suffix=".log")
     log = Path(name)

@@ -43,8 +43,8 @@ class Figures:
     """Takes a frame a second.
 
     Args:
-        service: whose figures.
-        load: for the latencies that its clients see.
+        service: Whose figures.
+        load: For the latencies that its clients see.
     """
 
     def __init__(self, service: Service, load: Load) -> None:

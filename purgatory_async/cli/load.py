@@ -26,9 +26,9 @@ class Load:
     """Clients, each a small scenario of its own.
 
     Args:
-        pool: connections to the service.
-        rate: new clients per second.
-        chance: the source of randomness.
+        pool: Connections to the service.
+        rate: New clients per second.
+        chance: The source of randomness.
     """
 
     def __init__(self, pool: Pool, rate: float, chance: random.Random) -> None:

@@ -18,10 +18,10 @@ class Answer:
     """One whole answer.
 
     Attributes:
-        status: the HTTP status.
-        body: its bytes; empty for 204 and 304.
-        media_type: of the body.
-        headers: beyond those of every answer; never made of what a client sent.
+        status: The HTTP status.
+        body: Its bytes; empty for 204 and 304.
+        media_type: Of the body.
+        headers: Beyond those of every answer; never made of what a client sent.
     """
 
     status: int
@@ -33,8 +33,8 @@ class Answer:
         """Write the answer out.
 
         Args:
-            send: the request's.
-            head_only: leave the body out, as for HEAD; the headers are those of the whole answer.
+            send: The request's.
+            head_only: Leave the body out, as for HEAD; the headers are those of the whole answer.
         """
         headers = [
             (name.lower().encode(), value.encode("latin-1")) for name, value in (*_ALWAYS, *self.headers)
@@ -51,9 +51,9 @@ def answer(status: int, message: object, *headers: tuple[str, str]) -> Answer:
     """Encode a message as an answer.
 
     Args:
-        status: the HTTP status.
-        message: a struct of `messages`.
-        headers: beyond those of every answer.
+        status: The HTTP status.
+        message: A struct of `messages`.
+        headers: Beyond those of every answer.
 
     Returns:
         The answer, of type ``application/json``.

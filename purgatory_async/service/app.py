@@ -40,8 +40,8 @@ class Application:
     """The service as an ASGI 3 application.
 
     Args:
-        service: what it serves.
-        log: for what the client must not see.
+        service: What it serves.
+        log: For what the client must not see.
     """
 
     def __init__(self, service: Service, log: Log) -> None:
@@ -119,10 +119,10 @@ def create_app(
     """Make the service as an ASGI application.
 
     Args:
-        settings: the limits; None for the defaults.
-        timer: for every wait; None makes one on the running loop's clock.
-        wall_clock: the time that operations show.
-        log: where faults of the service go; None for standard error.
+        settings: The limits; None for the defaults.
+        timer: For every wait; None makes one on the running loop's clock.
+        wall_clock: The time that operations show.
+        log: Where faults of the service go; None for standard error.
 
     Returns:
         The application; its ``service`` is what it serves.

@@ -24,13 +24,13 @@ def parse_duration(text: str) -> float:
     """Read a duration.
 
     Args:
-        text: what was written.
+        text: What was written.
 
     Returns:
         Seconds.
 
     Raises:
-        ValueError: it does not follow the grammar; the message names it and the grammar.
+        ValueError: It does not follow the grammar; the message names it and the grammar.
     """
     # fullmatch: `$` would let a trailing newline through.
     match = _DURATION.fullmatch(text)
@@ -43,13 +43,13 @@ def checked_timeout(value: float | str | None) -> float | None:
     """Read the ``timeout`` member of a body: a duration, a number of seconds, or null for none.
 
     Args:
-        value: what stood in the body.
+        value: What stood in the body.
 
     Returns:
         Seconds, or None for no deadline.
 
     Raises:
-        ValueError: a bad grammar, a negative number, or above 100 years; the message names value and bound.
+        ValueError: A bad grammar, a negative number, or above 100 years; the message names value and bound.
     """
     if value is None:
         return None

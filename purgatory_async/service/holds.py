@@ -36,9 +36,9 @@ class Holds:
     """All held requests; observes the purgatory of the operations.
 
     Args:
-        timer: for the waits.
-        limit: how many requests may be held.
-        on_undelivered: told when what a client waited for happened as it left.
+        timer: For the waits.
+        limit: How many requests may be held.
+        on_undelivered: Told when what a client waited for happened as it left.
     """
 
     def __init__(self, timer: Timer, limit: int, on_undelivered: Callable[[], None]) -> None:
@@ -69,16 +69,16 @@ class Holds:
         """Hold a request until what it waits for happens.
 
         Args:
-            watched: an operation that is pending, or a key.
-            wait: seconds; None for as long as it takes.
-            receive: the request's; its body has been read.
+            watched: An operation that is pending, or a key.
+            wait: Seconds; None for as long as it takes.
+            receive: The request's; its body has been read.
 
         Returns:
             True if it happened, False if the wait is over.
 
         Raises:
             Problem: ``overloaded``, or ``draining`` (also while it is held).
-            ClientGone: the client left; nothing is left of the hold.
+            ClientGone: The client left; nothing is left of the hold.
         """
         hold = Hold(wait)
         try:

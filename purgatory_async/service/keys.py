@@ -23,7 +23,7 @@ def checked_key(key: str) -> str:
     """Let a key through.
 
     Args:
-        key: decoded text.
+        key: Decoded text.
 
     Returns:
         The same.
@@ -47,7 +47,7 @@ def distinct_keys(keys: Iterable[str]) -> tuple[str, ...]:
     """Check every key and drop the doubled ones, in order.
 
     Args:
-        keys: as the client sent them.
+        keys: As the client sent them.
 
     Returns:
         Each key once.
@@ -65,7 +65,7 @@ def checked_id(operation_id: str) -> str:
     """Let an operation id through.
 
     Args:
-        operation_id: as it stood in the body.
+        operation_id: As it stood in the body.
 
     Returns:
         The same.

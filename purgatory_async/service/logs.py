@@ -30,7 +30,7 @@ def one_line(values: object, **_: object) -> str:
     r"""Write a record as one line of printable ASCII.
 
     Args:
-        values: the record; what JSON does not know is shown by its repr.
+        values: The record; what JSON does not know is shown by its repr.
 
     Returns:
         A JSON object.
@@ -47,8 +47,8 @@ def stderr_log(stream: TextIO | None = None, *, level: int = logging.INFO) -> Lo
     """Make a log.
 
     Args:
-        stream: where to; None for standard error.
-        level: what is less severe is left out; the numbers are those of the standard library's `logging`.
+        stream: Where to; None for standard error.
+        level: What is less severe is left out; the numbers are those of the standard library's `logging`.
 
     Returns:
         The log.
@@ -71,7 +71,7 @@ class ForwardingHandler(logging.Handler):
     """Hands records of the standard library's logging on, such as those of the HTTP server.
 
     Args:
-        log: where to.
+        log: Where to.
     """
 
     def __init__(self, log: Log) -> None:

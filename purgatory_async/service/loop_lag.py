@@ -12,8 +12,8 @@ class LoopLag:
     """A probe that asks to be called at a time and notes how much later it was.
 
     Args:
-        timer: on the loop to be watched.
-        histogram: takes what it finds, in seconds.
+        timer: On the loop to be watched.
+        histogram: Takes what it finds, in seconds.
     """
 
     def __init__(self, timer: Timer, histogram: Histogram) -> None:

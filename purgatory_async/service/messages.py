@@ -44,7 +44,7 @@ def kept(attached: Attached) -> Attached:
     """Copy what a client attached out of the body that it stood in.
 
     Args:
-        attached: a part of a body that was checked to be strict JSON.
+        attached: A part of a body that was checked to be strict JSON.
 
     Returns:
         The same value as text on one line; `UNSET` if it was absent.

@@ -126,8 +126,8 @@ def need_for(wire: WireNeed, keys: tuple[str, ...]) -> Need:
     """Make the need that was written, with nothing counted yet.
 
     Args:
-        wire: as it stood in the body or the query.
-        keys: the distinct keys it is about.
+        wire: As it stood in the body or the query.
+        keys: The distinct keys it is about.
 
     Returns:
         A new need.

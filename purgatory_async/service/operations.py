@@ -20,11 +20,11 @@ class SignalledOperation(DelayedOperation[Attached]):
     """Waits until the signals on its keys fulfil its need.
 
     Args:
-        board: where the signals are.
-        keys: what it watches, each once.
-        need: counts the signals; for this operation only.
-        timeout: seconds until it expires; None for no deadline.
-        sequence: its place in the order of submission, one-shot waits included.
+        board: Where the signals are.
+        keys: What it watches, each once.
+        need: Counts the signals; for this operation only.
+        timeout: Seconds until it expires; None for no deadline.
+        sequence: Its place in the order of submission, one-shot waits included.
     """
 
     __slots__ = ("_board", "_heard", "_ledger", "need", "sequence", "watch_keys")
@@ -63,15 +63,15 @@ class Operation(SignalledOperation):
     """An operation with an id, which lives on when the client that submitted it leaves.
 
     Args:
-        board: where the signals are.
-        keys: what it watches, each once.
-        need: counts the signals; for this operation only.
-        timeout: seconds until it expires; None for no deadline.
-        sequence: its place in the order of submission, one-shot waits included.
-        operation_id: the name it is known by.
-        data: the client's own, shown with the status; `UNSET` for none.
-        submitted: the timer's time, in seconds.
-        submitted_at: the wall clock's.
+        board: Where the signals are.
+        keys: What it watches, each once.
+        need: Counts the signals; for this operation only.
+        timeout: Seconds until it expires; None for no deadline.
+        sequence: Its place in the order of submission, one-shot waits included.
+        operation_id: The name it is known by.
+        data: The client's own, shown with the status; `UNSET` for none.
+        submitted: The timer's time, in seconds.
+        submitted_at: The wall clock's.
     """
 
     __slots__ = ("data", "ended", "id", "submitted", "submitted_at")
@@ -100,7 +100,7 @@ class Operation(SignalledOperation):
         """Show the operation as its status does.
 
         Args:
-            now: the timer's time, in seconds.
+            now: The timer's time, in seconds.
 
         Returns:
             A snapshot.

@@ -62,10 +62,10 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
     """A refused request.
 
     Args:
-        kind: which slug, status and title.
-        detail: what was wrong with this request: the value and the bound.
-        headers: of the answer, beyond those of every answer.
-        members: what its document has beyond the four members of every one.
+        kind: Which slug, status and title.
+        detail: What was wrong with this request: the value and the bound.
+        headers: Of the answer, beyond those of every answer.
+        members: What its document has beyond the four members of every one.
     """
 
     def __init__(

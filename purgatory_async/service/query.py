@@ -21,13 +21,13 @@ def percent_decoded(raw: bytes) -> str:
     """Decode percent-escapes and then UTF-8.
 
     Args:
-        raw: a path segment, or a name or value of a query.
+        raw: A path segment, or a name or value of a query.
 
     Returns:
         The text.
 
     Raises:
-        ValueError: an escape without two hex digits, or bytes that are not UTF-8; it names them.
+        ValueError: An escape without two hex digits, or bytes that are not UTF-8; it names them.
     """
     if b"%" in raw:
         if _ESCAPE_AHEAD.search(raw):
@@ -46,9 +46,9 @@ class Query:
         """Return an integer parameter within its bounds, None if it is absent.
 
         Args:
-            name: of the parameter.
-            lowest: the smallest allowed.
-            highest: the largest allowed.
+            name: Of the parameter.
+            lowest: The smallest allowed.
+            highest: The largest allowed.
 
         Returns:
             The value.
@@ -102,9 +102,9 @@ def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] =
     """Read a query string.
 
     Args:
-        raw: what stands after the question mark.
-        known: the names that the path takes.
-        repeated: those of them that may stand more than once.
+        raw: What stands after the question mark.
+        known: The names that the path takes.
+        repeated: Those of them that may stand more than once.
 
     Returns:
         The parameters.

@@ -25,8 +25,8 @@ class Registry:
     """Operations by id and by Idempotency-Key; observes the purgatory that holds them.
 
     Args:
-        timer: tells when an ended operation is forgotten.
-        retention: seconds an ended operation is kept, and for as long again remembered as forgotten.
+        timer: Tells when an ended operation is forgotten.
+        retention: Seconds an ended operation is kept, and for as long again remembered as forgotten.
     """
 
     def __init__(self, timer: Timer, retention: float) -> None:
@@ -44,7 +44,7 @@ class Registry:
         """Make sure that an id may be taken; one that is forgotten may. O(1).
 
         Args:
-            operation_id: of the right grammar.
+            operation_id: Of the right grammar.
 
         Raises:
             Problem: ``duplicate-id``.
@@ -56,9 +56,9 @@ class Registry:
         """Register a pending operation under its id. O(1).
 
         Args:
-            operation: its id is free.
-            idempotency_key: of the request that submitted it.
-            digest: of that request's body.
+            operation: Its id is free.
+            idempotency_key: Of the request that submitted it.
+            digest: Of that request's body.
         """
         self._operations[operation.id] = operation
         if idempotency_key is not None:
@@ -69,7 +69,7 @@ class Registry:
         """Return the operation of that id, pending or ended. O(1).
 
         Args:
-            operation_id: any text.
+            operation_id: Any text.
 
         Returns:
             The operation.
@@ -88,8 +88,8 @@ class Registry:
         """Return the operation that this very request submitted before. O(1).
 
         Args:
-            idempotency_key: of the request.
-            digest: of its body.
+            idempotency_key: Of the request.
+            digest: Of its body.
 
         Returns:
             The operation; None if the key is new.

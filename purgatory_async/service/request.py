@@ -36,7 +36,7 @@ class Request:
     Args:
         scope: ASGI's.
         receive: ASGI's; the request owns it.
-        parameters: the path's, still percent-encoded, by name.
+        parameters: The path's, still percent-encoded, by name.
     """
 
     def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, bytes]) -> None:
@@ -57,8 +57,8 @@ class Request:
         """Read the query string.
 
         Args:
-            known: the names that the path takes.
-            repeated: the one of them that may stand more than once.
+            known: The names that the path takes.
+            repeated: The one of them that may stand more than once.
 
         Returns:
             The parameters.
@@ -72,8 +72,8 @@ class Request:
         """Decide for how long the request may be held.
 
         Args:
-            query: its own.
-            max_wait: seconds.
+            query: Its own.
+            max_wait: Seconds.
 
         Returns:
             The wait, before jitter.
@@ -100,7 +100,7 @@ class Request:
         """Make sure that the client takes one of the media types.
 
         Args:
-            served: what the path answers, such as ``application/json``.
+            served: What the path answers, such as ``application/json``.
 
         Raises:
             Problem: ``not-acceptable``.
@@ -117,7 +117,7 @@ class Request:
 
         Raises:
             Problem: ``too-large``, from its length alone where it is given; ``unsupported-media-type``.
-            ClientGone: it left while sending.
+            ClientGone: It left while sending.
         """
         length = self.header("content-length")
         if length is not None and _announces_too_much(length):
@@ -156,9 +156,9 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = F
     """Read a body as one of the messages.
 
     Args:
-        body: all of it.
-        decoder: for the struct it must be.
-        optional: whether an empty body stands for ``{}``.
+        body: All of it.
+        decoder: For the struct it must be.
+        optional: Whether an empty body stands for ``{}``.
 
     Returns:
         The message.

@@ -17,7 +17,7 @@ class Routes(Generic[E]):
     """A table from paths to what each method leads to.
 
     Args:
-        table: by pattern, such as ``/v1/operations/{id}``; a segment in braces takes any segment.
+        table: By pattern, such as ``/v1/operations/{id}``; a segment in braces takes any segment.
 
     Example:
         >>> routes = Routes({"/v1/keys/{key}": {"GET": "read"}})
@@ -34,7 +34,7 @@ class Routes(Generic[E]):
         """Find the route of a path. O(routes).
 
         Args:
-            path: percent-encoded, without the mount prefix.
+            path: Percent-encoded, without the mount prefix.
 
         Returns:
             What each method leads to, and the path's parameters; None if no route fits.

@@ -56,13 +56,13 @@ def listen(settings: Settings) -> socket.socket:
     """Open the listening socket.
 
     Args:
-        settings: for host and port.
+        settings: For host and port.
 
     Returns:
         A socket that is bound; connections are not accepted yet.
 
     Raises:
-        StartRefused: the address is unknown, taken or not ours.
+        StartRefused: The address is unknown, taken or not ours.
     """
     host, port = settings.host, settings.port
     try:
@@ -86,9 +86,9 @@ class Server:
     """One service on one socket.
 
     Args:
-        settings: all of them.
-        sock: from `listen`.
-        log: for what operators should know.
+        settings: All of them.
+        sock: From `listen`.
+        log: For what operators should know.
     """
 
     def __init__(self, settings: Settings, sock: socket.socket, log: Log) -> None:
@@ -118,7 +118,7 @@ class Server:
         """Serve until `stop`, SIGTERM or SIGINT, then close the service.
 
         Args:
-            announce: told the address, once connections are accepted.
+            announce: Told the address, once connections are accepted.
         """
         _raise_file_limit()
         service = self.app.service
@@ -178,11 +178,11 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """Run the service in this process until it is told to stop by SIGTERM or SIGINT.
 
     Args:
-        settings: all of them.
-        announce: told the address, once connections are accepted.
+        settings: All of them.
+        announce: Told the address, once connections are accepted.
 
     Raises:
-        StartRefused: the address cannot be had.
+        StartRefused: The address cannot be had.
     """
     sock = listen(settings)
 

@@ -42,10 +42,10 @@ class Service:
     """Operations, keys and held requests of one process.
 
     Args:
-        settings: the limits.
-        timer: for every wait; None makes one.
-        wall_clock: the time that operations show.
-        draw: the next random fraction, from 0 to 1.
+        settings: The limits.
+        timer: For every wait; None makes one.
+        wall_clock: The time that operations show.
+        draw: The next random fraction, from 0 to 1.
     """
 
     def __init__(
@@ -83,9 +83,9 @@ class Service:
         """Register a new operation; it is pending, or will expire at once if its timeout is 0.
 
         Args:
-            order: the decoded body.
-            idempotency_key: of the request; it is new.
-            digest: of the request's body.
+            order: The decoded body.
+            idempotency_key: Of the request; it is new.
+            digest: Of the request's body.
 
         Returns:
             The operation.
@@ -124,9 +124,9 @@ class Service:
         """Register a one-shot wait: an operation without an id, which nobody can ask for again.
 
         Args:
-            keys: distinct.
-            need: of the signals on them.
-            wait: seconds until it expires.
+            keys: Distinct.
+            need: Of the signals on them.
+            wait: Seconds until it expires.
 
         Returns:
             The operation; whoever holds the request cancels it when the client leaves.
@@ -152,10 +152,10 @@ class Service:
         """Say that something happened on a key. O(operations that watch it).
 
         Args:
-            key: where.
-            value: what it carries, or `UNSET`.
-            amount: how much it counts.
-            voter: whose vote it is, or `UNSET`.
+            key: Where.
+            value: What it carries, or `UNSET`.
+            amount: How much it counts.
+            voter: Whose vote it is, or `UNSET`.
 
         Returns:
             The signal's index and how many operations and one-shot waits it completed.
@@ -167,7 +167,7 @@ class Service:
         """Return what is pending, one-shot waits included, in the order of submission.
 
         Args:
-            key: only what watches it; None for everything.
+            key: Only what watches it; None for everything.
 
         Returns:
             A snapshot.

@@ -88,7 +88,7 @@ class Settings:
     """Everything about a service that can be chosen; durations are seconds, or text of the duration grammar.
 
     Raises:
-        SettingsError: a value is not acceptable.
+        SettingsError: A value is not acceptable.
     """
 
     host: str = _setting("127.0.0.1", _address, "Address to listen on.")
@@ -129,15 +129,15 @@ def resolve(
     """Put the settings together from their sources.
 
     Args:
-        file: what stood in the configuration file.
-        environment: the process's, of which the names that start with ``PURGATORY_`` are ours.
-        flags: what was given on the command line, and nothing else.
+        file: What stood in the configuration file.
+        environment: The process's, of which the names that start with ``PURGATORY_`` are ours.
+        flags: What was given on the command line, and nothing else.
 
     Returns:
         The settings.
 
     Raises:
-        SettingsError: a name is unknown or a value not acceptable.
+        SettingsError: A name is unknown or a value not acceptable.
     """
     layers: dict[str, Mapping[str, object]] = {
         "the configuration file": file,
@@ -166,13 +166,13 @@ def read_file(path: Path) -> dict[str, object]:
     """Read a configuration file in TOML.
 
     Args:
-        path: of the file.
+        path: Of the file.
 
     Returns:
         Its top level.
 
     Raises:
-        SettingsError: it cannot be read or is not TOML.
+        SettingsError: It cannot be read or is not TOML.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))

@@ -55,8 +55,8 @@ class Board:
     """The latest signal of every key that is not idle, and of all.
 
     Args:
-        timer: forgets idle keys.
-        retention: seconds after its last signal until a key is forgotten.
+        timer: Forgets idle keys.
+        retention: Seconds after its last signal until a key is forgotten.
     """
 
     def __init__(self, timer: Timer, retention: float) -> None:
@@ -74,10 +74,10 @@ class Board:
         """Number a signal and make it the newest of its key and of all. O(1).
 
         Args:
-            key: what it happened on.
-            value: what it carries, or `UNSET`.
-            amount: how much it counts.
-            voter: whose vote it is, or `UNSET`.
+            key: What it happened on.
+            value: What it carries, or `UNSET`.
+            amount: How much it counts.
+            voter: Whose vote it is, or `UNSET`.
 
         Returns:
             The signal.

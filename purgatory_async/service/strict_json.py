@@ -34,13 +34,13 @@ def decode(body: bytes) -> object:
     O(len(body)), without recursion in Python.
 
     Args:
-        body: the whole document.
+        body: The whole document.
 
     Returns:
         None, bool, int, float, str, list or dict.
 
     Raises:
-        ValueError: the body is not strict JSON; the message says what is wrong with it.
+        ValueError: The body is not strict JSON; the message says what is wrong with it.
     """
     outside = _outside_strings(body)
     # Before decoding: the decoder recurses, and a megabyte of brackets costs it a tenth of a second.

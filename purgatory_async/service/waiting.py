@@ -20,8 +20,8 @@ class Wait:
     """A wait as it was decided.
 
     Attributes:
-        seconds: how long; 0 is to check once.
-        applied: the value of ``Preference-Applied``; None when no preference was (well) expressed.
+        seconds: How long; 0 is to check once.
+        applied: The value of ``Preference-Applied``; None when no preference was (well) expressed.
     """
 
     seconds: float
@@ -37,7 +37,7 @@ def preferred_wait(prefer: str | None) -> float | None:
     """Read the first ``wait`` of a ``Prefer`` header.
 
     Args:
-        prefer: the header; None if there is none.
+        prefer: The header; None if there is none.
 
     Returns:
         Seconds; None without the preference, or with one that does not follow the grammar (it is ignored).
@@ -57,9 +57,9 @@ def decided_wait(asked: float | None, prefer: str | None, max_wait: float) -> Wa
     """Decide for how long a request is held, before jitter.
 
     Args:
-        asked: the query's ``wait`` in seconds; it wins. None if it has none.
-        prefer: the ``Prefer`` header; None if there is none.
-        max_wait: seconds; a longer wait is cut, not refused.
+        asked: The query's ``wait`` in seconds; it wins. None if it has none.
+        prefer: The ``Prefer`` header; None if there is none.
+        max_wait: Seconds; a longer wait is cut, not refused.
 
     Returns:
         The wait, 0 where neither asks for one.
@@ -74,9 +74,9 @@ def shortened(seconds: float, jitter: float, fraction: float) -> float:
     """Take a random part of the jitter off a wait, so that polls which began together do not end together.
 
     Args:
-        seconds: the wait.
-        jitter: the largest share of it that may go.
-        fraction: random, from 0 to 1.
+        seconds: The wait.
+        jitter: The largest share of it that may go.
+        fraction: Random, from 0 to 1.
 
     Returns:
         Seconds, never more than they were.

@@ -149,6 +149,18 @@ async def test_a_late_wakeup_fires_all_that_is_due_in_the_order_of_deadlines(
     assert calls == [0.5, 1, 2, 3, 65.5, 70]
 
 
+@pytest.mark.parametrize("late", [0, 0.0005, 5], ids=lambda late: f"{late} s late")
+async def test_a_zero_delay_comes_behind_what_was_due_before_it(
+    clock: SteppedClock, timer: Timer, late: float
+) -> None:
+    calls = []
+    timer.call_later(0.1, calls.append, "due before")
+    clock.move(0.1 + late)
+    timer.call_later(0, calls.append, "zero delay")
+    await clock.run(0)
+    assert calls == ["due before", "zero delay"]
+
+
 async def test_a_deadline_asked_for_while_the_wakeup_is_overdue_is_counted_from_now(
     clock: SteppedClock, timer: Timer
 ) -> None:

@@ -22,7 +22,7 @@ class SortedQueue:
             raise ValueError(f"entry for tick {entry.deadline_tick} is scheduled already")
         if entry.deadline_tick <= self.now_tick:
             return False
-        entry._next = self  # what makes an entry `scheduled`; it is in no linked list here
+        entry._next = entry._prev = self  # what makes an entry `scheduled`; it is in no linked list here
         self._waiting.append(entry)
         return True
 
@@ -49,4 +49,4 @@ class SortedQueue:
 
     def _remove(self, entry: TimerEntry) -> None:
         self._waiting = [other for other in self._waiting if other is not entry]
-        entry._next = None
+        entry._next = entry._prev = None

@@ -26,10 +26,11 @@ def check_callback(name: str, callback: object) -> None:
     Raises:
         TypeError: It is one of these.
     """
-    if not callable(callback):
-        raise TypeError(f"{name} must be callable, got {callback!r}")
-    code = getattr(getattr(callback, "__func__", callback), "__code__", None)
-    if code is not None and code.co_flags & _CO_COROUTINE:
+    code = getattr(callback, "__code__", None)  # a bound method passes its function's on
+    if code is None:
+        if not callable(callback):
+            raise TypeError(f"{name} must be callable, got {callback!r}")
+    elif code.co_flags & _CO_COROUTINE:
         raise TypeError(f"{name} must be a plain function, not async, got {callback!r}; let it start a task")
 
 

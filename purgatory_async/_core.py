@@ -8,23 +8,49 @@ the hooks go.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from operator import methodcaller
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 
 from purgatory_async._checks import check_exception
 from purgatory_async._errors import PurgatoryClosed, PurgatoryError, PurgatoryFull
 from purgatory_async._hooks import HookQueue, hooks_of_thread
 from purgatory_async._narrator import Narrator
-from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter, queue_hooks
+from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter
 from purgatory_async._report import report
 from purgatory_async._watchers import KeySet, WatchTable
 
-__all__ = ["CHECKING", "PurgatoryCore", "distinct_keys"]
+__all__ = ["CHECKING", "Nobody", "PurgatoryCore", "Runner", "distinct_keys"]
 
 _COMPLETED: Final = Outcome.COMPLETED
 _EXPIRED: Final = Outcome.EXPIRED
 
-CHECKING: Final = "a try_complete"
-"""The owner of a purgatory while it calls a `try_complete`: no loop is that, so every verb looks closer."""
+
+class Runner(Protocol):
+    """Who runs a loop: the loop itself, as asyncio writes it, or a stand-in."""
+
+    @property
+    def _thread_id(self) -> int | None:
+        """The thread that runs the loop at the moment."""
+
+
+class Nobody:
+    """A stand-in for the loop of a purgatory that may not be used just so: no thread is its, every verb looks closer.
+
+    Args:
+        why: What is the matter.
+    """
+
+    __slots__ = ("_why",)
+
+    _thread_id: int | None = None
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def __repr__(self) -> str:
+        return f"<{self._why}>"
+
+
+CHECKING: Final = Nobody("in the middle of a try_complete")
 
 
 class PurgatoryCore(WatchTable):
@@ -39,10 +65,10 @@ class PurgatoryCore(WatchTable):
         "_admission",
         "_emptied",
         "_hooks",
+        "_ident",
         "_narrator",
-        "_owner",
         "_refusal",
-        "_running_loop",
+        "_runner",
         "_start_timeout",
         "_unschedule",
         "_wake",
@@ -51,8 +77,8 @@ class PurgatoryCore(WatchTable):
     )
 
     # Supplied by the shell, the first two at once, the others before the first operation is watched.
-    _running_loop: Callable[[], object]
-    _owner: object  # what `_running_loop` answers on the right loop
+    _ident: Callable[[], int]  # which thread the caller is on
+    _runner: Runner  # its loop
     _hooks: HookQueue
     _admission: Admission
     _wake: Callable[[Any], None]  # takes what an operation has in `_waiters`
@@ -115,19 +141,20 @@ class PurgatoryCore(WatchTable):
             raise PurgatoryError(f"{operation!r} can be watched only once; make a new operation")
         if self._refusal is not None:
             raise self._refuse()
-        if self._running_loop() is not self._owner:
+        ident = self._ident  # a callable in a slot is no method: called in one go it costs 50 ns more
+        if ident() != self._runner._thread_id:
             self._arrive(watching=True)
-        owner = self._owner
+        runner = self._runner
         hooks = self._hooks
         held = hooks.held
         hooks.held = True  # until it is watched: a hook in between could signal a key it is not yet on
         operation._state = admission = self._admission
-        self._owner = CHECKING
+        self._runner = CHECKING
         try:
             try:
                 operation.try_complete()
             finally:
-                self._owner = owner
+                self._runner = runner
                 if operation._state is not admission:
                     self._ended_in_check(operation, keys)
                 else:
@@ -138,7 +165,8 @@ class PurgatoryCore(WatchTable):
             hooks.held = held
             if hooks.queue and not held:
                 hooks.run()
-        return cast("object", operation._state) is _COMPLETED
+        end: object = operation._state
+        return end is _COMPLETED
 
     def check_and_complete(self, key: Hashable) -> int:
         """Ask every operation that watches ``key`` whether it is time now, oldest first.
@@ -154,7 +182,8 @@ class PurgatoryCore(WatchTable):
 
         O(operations on the key).
         """
-        if self._running_loop() is not self._owner:
+        ident = self._ident
+        if ident() != self._runner._thread_id:
             self._arrive(watching=False)
         found = self._watchers.get(key)
         completed = 0
@@ -179,7 +208,8 @@ class PurgatoryCore(WatchTable):
 
         O(operations on the key).
         """
-        if self._running_loop() is not self._owner:
+        ident = self._ident
+        if ident() != self._runner._thread_id:
             self._arrive(watching=False)
         found = self._watchers.get(key)
         completed = 0
@@ -188,8 +218,8 @@ class PurgatoryCore(WatchTable):
             held = hooks.held
             hooks.held = True
             try:
-                for operation in cast("Any", list(found) if type(found) is dict else (found,)):
-                    if operation.force_complete(result):
+                for operation in list(found) if type(found) is dict else (found,):
+                    if operation.force_complete(result):  # type: ignore[union-attr]  # a watcher is an operation
                         completed += 1
             finally:
                 hooks.held = held
@@ -230,11 +260,14 @@ class PurgatoryCore(WatchTable):
 
     # The one way to the end.
 
-    def end(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
+    def _end(self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None) -> bool:
         """Move a pending operation to its end: out of the timer and every list, then wakeups and hooks."""
         operation._state = outcome
+        if result is not None:
+            operation.result = result
         if operation._next is not None:
-            self._unschedule(operation)
+            unschedule = self._unschedule
+            unschedule(operation)
         keys = operation._keys
         if type(keys) is not KeySet and self._watchers[keys] is operation:
             # The sole watcher of its only key: `_remove`, written out, a fifth of the whole otherwise
@@ -251,7 +284,8 @@ class PurgatoryCore(WatchTable):
         waiters = operation._waiters
         if waiters is not None:
             operation._waiters = None
-            self._wake(waiters)
+            wake = self._wake
+            wake(waiters)
         hooks = self._hooks
         if (outcome is _COMPLETED or outcome is _EXPIRED) and operation._has_hooks:
             hooks.queue.append(operation)
@@ -261,6 +295,7 @@ class PurgatoryCore(WatchTable):
             self._emptied()
         if hooks.queue and not hooks.held:
             hooks.run()
+        return True
 
     # The walks. While one is on, hooks are held.
 
@@ -270,8 +305,8 @@ class PurgatoryCore(WatchTable):
         hooks = self._hooks
         held = hooks.held
         hooks.held = True
-        owner = self._owner
-        self._owner = CHECKING
+        runner = self._runner
+        self._runner = CHECKING
         try:
             for operation in operations:
                 if operation._state is not self:
@@ -287,7 +322,7 @@ class PurgatoryCore(WatchTable):
                 if state is not self and state is _COMPLETED:
                     completed += 1
         finally:
-            self._owner = owner
+            self._runner = runner
             hooks.held = held
             if hooks.queue and not held:
                 hooks.run()
@@ -297,7 +332,8 @@ class PurgatoryCore(WatchTable):
         self, key: Hashable, ends: Callable[[DelayedOperation[Any]], bool]
     ) -> list[DelayedOperation[Any]]:
         """Apply a verb to every operation on a key; returns those that it ended."""
-        if self._running_loop() is not self._owner:
+        ident = self._ident
+        if ident() != self._runner._thread_id:
             self._arrive(watching=False)
         watchers = cast("list[DelayedOperation[Any]]", self._watchers_of(key))
         ended = self._holding_hooks(lambda: [operation for operation in watchers if ends(operation)])
@@ -311,7 +347,7 @@ class PurgatoryCore(WatchTable):
 
         def end_all() -> list[DelayedOperation[Any]]:
             for operation in pending:
-                self.end(operation, Outcome.CLOSED)
+                self._end(operation, Outcome.CLOSED)
             return pending
 
         return self._holding_hooks(end_all)
@@ -346,10 +382,11 @@ class PurgatoryCore(WatchTable):
                 f"purgatory {self.name!r} is full: {self.pending} operations are pending, max_pending is "
                 f"{self.max_pending}; try again when some have ended"
             )
-        if len(keys) == 1 and keys[0] not in self._watchers:
+        key = keys[0]
+        if len(keys) == 1 and key not in self._watchers:
             # The first watcher of its only key: `_add`, written out (python -m bench.core --only task).
-            self._watchers[keys[0]] = operation
-            operation._keys = keys[0]
+            self._watchers[key] = operation
+            operation._keys = key
             arrivals = self._arrivals
             operation._older = newest = arrivals._older
             operation._newer = arrivals
@@ -359,8 +396,9 @@ class PurgatoryCore(WatchTable):
         operation._state = self
         timeout = operation.timeout
         if timeout is not None:
+            start_timeout = self._start_timeout
             try:
-                self._start_timeout(operation, timeout)
+                start_timeout(operation, timeout)
             except BaseException:
                 self._remove(operation)
                 operation._state = NEW

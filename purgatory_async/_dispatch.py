@@ -53,7 +53,11 @@ class Dispatcher:
                 self.wake(waiter)
         elif self._left:
             self._left -= 1
-            _set(waiters)  # type: ignore[arg-type]  # not a dict: one future
+            if not waiters.done():  # type: ignore[union-attr]  # not a dict: one future
+                try:
+                    waiters.set_result(None)  # type: ignore[union-attr]
+                except RuntimeError:
+                    _check_closed(waiters)  # type: ignore[arg-type]
             if not self._left:
                 self.soon(self._wake_slice)
         else:
@@ -61,26 +65,22 @@ class Dispatcher:
 
     def _wake_slice(self) -> None:
         sleepers = self._sleepers
+        self._left = SLICE + 1  # none of these will be the last
         for _ in range(min(SLICE, len(sleepers))):
-            _set(sleepers.popleft())
+            self.wake(sleepers.popleft())
+        self._left = 0 if sleepers else SLICE
         if sleepers:
             self.soon(self._wake_slice)
-        else:
-            self._left = SLICE
 
     def _run(self, callback: Callable[[], object]) -> None:
         self._queued -= 1
         callback()
 
 
-def _set(waiter: _Future) -> None:
-    if not waiter.done():
-        try:
-            waiter.set_result(None)
-        except RuntimeError:
-            # The loop closed under its task: the future is done, and nobody is left to be woken.
-            if not waiter.get_loop().is_closed():
-                raise
+def _check_closed(waiter: _Future) -> None:
+    """Called in an except block: swallow the error if the loop has closed, and nobody is left to be woken."""
+    if not waiter.get_loop().is_closed():
+        raise  # noqa: PLE0704 - in the caller's except block
 
 
 _dispatchers: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Dispatcher]] = (

@@ -16,8 +16,10 @@ from operator import attrgetter
 from sys import maxsize
 from typing import Final, Protocol, cast
 
+from purgatory_async._core import Nobody, Runner
 from purgatory_async._dispatch import SLICE, dispatcher_of
 from purgatory_async._errors import PurgatoryError
+from purgatory_async._runner import runner_of
 from purgatory_async.clock import Cancellable, Clock, MonotonicClock, TickScale
 from purgatory_async.timing import TimerQueue
 from purgatory_async.timing._entry import Link, TimerNode
@@ -30,6 +32,7 @@ NEVER: Final = maxsize
 _IN_PASS: Final = (
     -1
 )  # earlier than any tick: what is added during a pass needs no arming, the pass ends with it
+_NOT_YET: Final = Nobody("not used yet")
 _BY_DEADLINE: Final = attrgetter("deadline_tick")
 # Where an entry is that no bucket links: its `_prev`. None means nowhere, or handed out in this pass.
 _SOON: Final = Link()
@@ -67,7 +70,6 @@ class Driver:
     __slots__ = (
         "__weakref__",
         "_armed_tick",
-        "_ceiling_ns",
         "_clock",
         "_count",
         "_counted",
@@ -75,11 +77,12 @@ class Driver:
         "_firing",
         "_hurried",
         "_hurry",
-        "_last_tick",
         "_loop",
         "_never",
+        "_origin_ns",
         "_plain",
         "_queue",
+        "_runner",
         "_scale",
         "_schedule",
         "_soon",
@@ -102,11 +105,11 @@ class Driver:
         self._exact = False
         self._plain = not counted  # a cancelled entry need only leave the queue
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._runner: Runner = _NOT_YET
         self._clock: Clock | None = None
         self._wakeup: Cancellable | None = None
         self._wakeup_tick = NEVER
         self._armed_tick = NEVER  # what is due before it must arm a wakeup
-        self._last_tick = NEVER
         self._soon: deque[Timed] = deque()  # due without the queue: zero delays, and what an interrupt left
         self._firing: deque[Timed] = deque()  # handed out in this pass
         self._never: set[TimerNode] = set()  # infinite delays: waiting, but never due
@@ -117,14 +120,10 @@ class Driver:
             self._use(clock)
 
     def check_invariants(self) -> None:
-        """Assert that the queue is sound and the wakeup is early enough. O(n), for tests."""
+        """Assert that the queue is sound, what waits is counted, and there is a wakeup for it. O(n), for tests."""
         self._queue.check_invariants()
-        next_tick = self._queue.next_tick
-        if next_tick is not None and not self._hurried:
+        if len(self._queue) and not self._hurried:
             assert self._wakeup is not None, f"{self!r} has entries, but no wakeup"
-            assert self._wakeup_tick <= next_tick, (
-                f"woken at tick {self._wakeup_tick}, but due at {next_tick}"
-            )
         if self._counted:
             assert self._count == self._counted_out(), (
                 f"{self._counted_out()} wait, {self._count} are counted"
@@ -142,21 +141,20 @@ class Driver:
             return
         if self._clock is None:
             self._use(_default_clock(running))
-        if self._loop is None:
+        if self._loop is None or self._loop is running:
             self._loop = running
-        elif self._loop is not running:
+            self._runner = runner_of(running)
+        else:
             raise PurgatoryError(f"{self!r} belongs to {self._loop!r}, but was used from {running!r}")
 
     def _start(self, entry: TimerNode, delay_ns: int) -> int:
         """Schedule an entry after a positive delay; returns the deadline in nanoseconds."""
-        now_ns = self._time_ns()
+        time_ns = self._time_ns
+        now_ns = time_ns()
         deadline_ns = now_ns + delay_ns
-        tick = (deadline_ns - self._ceiling_ns) // self._tick_ns  # TickScale.deadline_tick, without the call
-        if tick == self._last_tick:
-            tick = self._last_tick  # one int object for all deadlines of a tick: 32 bytes each otherwise
-        else:
-            self._last_tick = tick
-        entry.deadline_tick = tick
+        entry.deadline_tick = tick = -(
+            (self._origin_ns - deadline_ns) // self._tick_ns
+        )  # TickScale.deadline_tick
         if tick < self._armed_tick:
             self._start_earliest(entry, now_ns)
         elif not self._schedule(entry):
@@ -216,7 +214,7 @@ class Driver:
         self._exact = not getattr(clock, "needs_loop", True)
         self._plain = not (self._counted or self._exact)
         self._scale = TickScale(self._tick_ns, clock.time_ns(), self._queue.now_tick)
-        self._ceiling_ns = self._scale.origin_ns - self._tick_ns + 1
+        self._origin_ns = self._scale.origin_ns
 
     def _arm(self) -> None:
         """See that the one wakeup there is, if any, is for the next thing to do."""
@@ -300,16 +298,18 @@ class Driver:
 
     def _take(self, now_tick: int, limit: int | None) -> list[Timed]:
         """Take out what is due, in order of deadline."""
-        due = cast("list[Timed]", self._queue.advance(now_tick, limit))
+        queued = cast("list[Timed]", self._queue.advance(now_tick, limit))
         soon = self._soon
-        if soon:
-            for _ in range(min(len(soon), limit or len(soon))):
-                entry = soon.popleft()
-                if _is_in(entry, _SOON):
-                    entry._prev = None  # type: ignore[assignment]  # handed out
-                    due.append(entry)
-            due.sort(key=_BY_DEADLINE)
-        return due
+        if not soon:
+            return queued
+        due = []
+        for _ in range(min(len(soon), limit or len(soon))):
+            entry = soon.popleft()
+            if _is_in(entry, _SOON):
+                entry._prev = None  # type: ignore[assignment]  # handed out
+                due.append(entry)
+        # Among equal deadlines, what an interrupt left comes first: it was handed out before.
+        return sorted([*due, *queued], key=_BY_DEADLINE)
 
     def _finish_pass(self, now_tick: int) -> None:
         """Arm for what is left, or have another pass made soon if some of that is due."""

@@ -17,6 +17,8 @@ from purgatory_async._report import call_soon, report
 
 __all__ = ["HookQueue", "hooks_of_thread"]
 
+_EXPIRED: Final = Outcome.EXPIRED
+
 
 class Hooked(Protocol):
     """An operation that has completed or expired."""
@@ -56,7 +58,7 @@ class HookQueue:
                     ended.on_complete()
                 except BaseException as exception:  # noqa: BLE001 - whatever it was, it has no other caller
                     self._raised("on_complete", ended, exception)
-                if ended._state is Outcome.EXPIRED:
+                if ended._state is _EXPIRED:
                     try:
                         ended.on_expiration()
                     except BaseException as exception:  # noqa: BLE001 - as above
@@ -73,7 +75,7 @@ class HookQueue:
     def _raised(self, hook: str, ended: Hooked, exception: BaseException) -> None:
         """Tell what a hook raised; an interrupt goes on, after the operation's other hook is queued again."""
         if isinstance(exception, (KeyboardInterrupt, SystemExit)):
-            if hook == "on_complete" and ended._state is Outcome.EXPIRED:
+            if hook == "on_complete" and ended._state is _EXPIRED:
                 self.queue.appendleft(_OnlyExpiration(ended))
             raise exception
         report(f"{hook} of {ended!r} raised", exception, ended)

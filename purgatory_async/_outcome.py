@@ -13,3 +13,7 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
     FAILED = "failed"
     CLOSED = "closed"
+
+    def _end(self, operation: object, outcome: "Outcome", result: object = None) -> bool:
+        """An ended operation is in its outcome as a pending one is in a purgatory; nothing moves it from there."""
+        return False

@@ -90,14 +90,15 @@ class _Call(Generic[T]):
     __slots__ = ("_fn", "future")
 
     def __init__(self, fn: Callable[[], T]) -> None:
-        self._fn = fn
+        self._fn: Callable[[], T] | None = fn  # None once its turn has come
         self.future: concurrent.futures.Future[T] = concurrent.futures.Future()
 
     def __call__(self) -> None:
-        if not self.future.set_running_or_notify_cancel():
+        fn, self._fn = self._fn, None
+        if fn is None or not self.future.set_running_or_notify_cancel():
             return
         try:
-            result = self._fn()
+            result = fn()
         except (KeyboardInterrupt, SystemExit) as interrupt:
             self.future.set_exception(interrupt)
             raise
@@ -107,5 +108,5 @@ class _Call(Generic[T]):
             self.future.set_result(result)
 
     def __del__(self) -> None:
-        if self.future.cancel():
+        if self._fn is not None and self.future.cancel():
             self.future.set_running_or_notify_cancel()

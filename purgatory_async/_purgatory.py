@@ -14,13 +14,14 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast, overload
 
 from purgatory_async._checks import check_callback, check_max_pending
-from purgatory_async._core import CHECKING, PurgatoryCore, distinct_keys
+from purgatory_async._core import CHECKING, Nobody, PurgatoryCore, distinct_keys
 from purgatory_async._dispatch import dispatcher_of
 from purgatory_async._errors import PurgatoryError
 from purgatory_async._hooks import hooks_of_thread
 from purgatory_async._narrator import Narrator
 from purgatory_async._operation import Admission, DelayedOperation, Outcome, Waiter
 from purgatory_async._portal import PurgatoryPortal
+from purgatory_async._runner import runner_of
 from purgatory_async._timer import Timer
 from purgatory_async._wait import ConditionWait, KeyedWait
 from purgatory_async.clock import check_timeout
@@ -30,19 +31,11 @@ __all__ = ["Purgatory"]
 
 T = TypeVar("T")
 
-
-class _Nowhere:
-    """An owner that no loop is: of a purgatory that was never used, or whose process forked."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __repr__(self) -> str:
-        return self._name
+_COMPLETED: Final = Outcome.COMPLETED
 
 
-_NOT_YET: Final = _Nowhere("no loop yet")
-_BEFORE_FORK: Final = _Nowhere("a loop of the process this one was forked from")
+_NOT_YET: Final = Nobody("not used yet")
+_BEFORE_FORK: Final = Nobody("of the process that this one was forked from")
 
 
 class Purgatory(PurgatoryCore):
@@ -102,10 +95,10 @@ class Purgatory(PurgatoryCore):
         if observer is not None:
             self._narrator = Narrator(observer, self.timer.time_ns)
         self.closed = False
-        self._running_loop = asyncio._get_running_loop
-        self._owner = _NOT_YET
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._ident = get_ident
+        self._runner = _NOT_YET
         self._thread = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._drains: list[asyncio.Future[None]] = []
         _living.add(self)
 
@@ -151,16 +144,17 @@ class Purgatory(PurgatoryCore):
         operation: KeyedWait[Any] = KeyedWait(timeout)
         if self._refusal is not None:
             raise self._refuse()
-        if self._running_loop() is not self._owner:
+        if get_ident() != self._runner._thread_id:
             self._arrive(watching=True)
-        future = operation._waiters = self._new_future()
+        new_future = self._new_future
+        future = operation._waiters = new_future()
         self._watch(operation, keys)
         try:
             await future
         except BaseException:
             operation.cancel()
             raise
-        if operation._state is Outcome.COMPLETED:
+        if operation._state is _COMPLETED:
             return operation.result
         return operation.answer(keys)
 
@@ -182,8 +176,10 @@ class Purgatory(PurgatoryCore):
 
     def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
         """A future of the owning loop, for a task that awaits the operation."""
-        self._arrive(watching=True)
-        return cast("Waiter", self._new_future())
+        if get_ident() != self._runner._thread_id:
+            self._arrive(watching=True)
+        new_future = self._new_future
+        return new_future()
 
     # The end.
 
@@ -233,7 +229,7 @@ class Purgatory(PurgatoryCore):
         """
         if self.closed:
             return []
-        if self._owner is not CHECKING:
+        if self._runner is not CHECKING:
             self._arrive(watching=False)
         self.closed = True
         self._refusal = "closed"
@@ -273,22 +269,22 @@ class Purgatory(PurgatoryCore):
     # Where the caller is.
 
     def _arrive(self, *, watching: bool) -> None:
-        running = asyncio._get_running_loop()
-        if self._owner is CHECKING:
+        if self._runner is CHECKING:
             raise PurgatoryError(
                 f"{self!r} is in the middle of a try_complete, which may only read it; watch and signal from "
                 "on_complete instead"
             )
-        if self._owner is _BEFORE_FORK:
-            raise PurgatoryError(f"{self!r} belongs to {self._owner!r}; make a new one in this process")
+        if self._runner is _BEFORE_FORK:
+            raise PurgatoryError(f"{self!r} is {self._runner!r}; make a new one in this process")
+        running = asyncio._get_running_loop()
         if self._loop is None:
             # Also after use without a loop, on a clock that needs none: the first loop to come owns it.
-            if watching and self._owner is not running:
+            if watching:
                 self._bind(running)
         elif running is None:
             self._arrive_without_loop(watching=watching)
         elif running is not self._loop:
-            raise PurgatoryError(f"{self!r} belongs to {self._owner!r}, but was used from {running!r}")
+            raise PurgatoryError(f"{self!r} belongs to {self._loop!r}, but was used from {running!r}")
 
     def _arrive_without_loop(self, *, watching: bool) -> None:
         """Between two runs of its loop, or from a thread that should have used the portal."""
@@ -311,8 +307,9 @@ class Purgatory(PurgatoryCore):
         self._admission = Admission(self._hooks)
         self._start_timeout = self.timer._start_timeout
         self._unschedule = self.timer._canceller()
-        self._owner = self._loop = running
+        self._loop = running
         self._thread = get_ident()
+        self._runner = runner_of(running)
 
     def _wake_drains(self) -> None:
         for drained in self._drains:
@@ -325,8 +322,8 @@ _living: Final[weakref.WeakSet[Purgatory]] = weakref.WeakSet()
 def _forget_loops() -> None:
     """In a forked child, asyncio would take calls on the parent's loop in silence."""
     for purgatory in _living:
-        if purgatory._owner is not _NOT_YET:
-            purgatory._owner = _BEFORE_FORK
+        if purgatory._runner is not _NOT_YET:
+            purgatory._runner = _BEFORE_FORK
 
 
 if hasattr(os, "register_at_fork"):

@@ -4,21 +4,27 @@ import asyncio
 from asyncio import _get_running_loop
 from collections.abc import Callable
 from math import inf
-from operator import attrgetter
-from typing import Final, cast
+from threading import get_ident
+from typing import cast
 
 from purgatory_async._checks import check_max_pending
 from purgatory_async._dispatch import dispatcher_of
 from purgatory_async._driver import NEVER, Driver, Timed
 from purgatory_async._errors import PurgatoryClosed, PurgatoryFull
 from purgatory_async._handle import Sleeper, TimerHandle
-from purgatory_async.clock import MAX_TIMEOUT, Clock, MonotonicClock, check_delay, check_tick, seconds_to_ns
+from purgatory_async.clock import (
+    MAX_TIMEOUT,
+    Clock,
+    MonotonicClock,
+    check_delay,
+    check_tick,
+    delay_until_ns,
+    seconds_to_ns,
+)
 from purgatory_async.timing import TimerQueue, TimingWheel
 from purgatory_async.timing._entry import TimerNode
 
 __all__ = ["Timer"]
-
-_BY_DEADLINE: Final = attrgetter("deadline_tick")
 
 
 class Timer(Driver):
@@ -38,7 +44,14 @@ class Timer(Driver):
         TypeError, ValueError: An argument is out of its bounds.
     """
 
-    __slots__ = ("_last_delay", "_last_delay_ns", "_max_pending", "_open")
+    __slots__ = (
+        "_last_delay",
+        "_last_delay_ns",
+        "_last_tick",
+        "_max_pending",
+        "_tick_after_ns",
+        "_tick_until_ns",
+    )
 
     def __init__(
         self,
@@ -55,11 +68,13 @@ class Timer(Driver):
         queue = TimingWheel() if queue is None else queue
         super().__init__(tick_ns, queue, clock, counted=max_pending is not None)
         self._max_pending = max_pending
-        self._open = False  # whether an ordinary delay needs no further look: in use, not limited, not closed
-        # The delay converted last, by identity. Most timers have one timeout or a few, and to look at one and
-        # convert it costs as much as to schedule it.
+        # The delay started last (by identity, so True is not taken for 1.0), and the tick its last deadline fell
+        # in: most timers have one timeout or a few, and many start within a tick. To look at a delay, convert it
+        # and divide costs as much as to schedule; and one int object serves all deadlines of the tick.
         self._last_delay: float | None = None
         self._last_delay_ns = 0
+        self._last_tick = 0
+        self._tick_after_ns = self._tick_until_ns = 0
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"pending={self.pending}"
@@ -85,8 +100,8 @@ class Timer(Driver):
             PurgatoryError: No event loop is running and the clock needs one, or another than the timer's is.
         """
         handle = TimerHandle(self, callback, args)
-        if (delay is self._last_delay or self._remember(delay)) and _get_running_loop() is self._loop:
-            handle._when = self._start(handle, self._last_delay_ns)
+        if delay is self._last_delay and get_ident() == self._runner._thread_id:
+            handle._when = self._start_again(handle)
         else:
             handle._when = self._begin(handle, self._admit("delay", delay))
         return handle
@@ -100,12 +115,10 @@ class Timer(Driver):
             callback: A plain function.
         """
         handle = TimerHandle(self, callback, args)
-        check_delay("when", when - self.time() if type(when) is float and 0 < when < inf else when)
-        delay_ns = self._admit("when", min(when, MAX_TIMEOUT) if when < inf else when)
-        if delay_ns is not None:
-            delay_ns = max(0, seconds_to_ns(when) - self._time_ns()) if when > 0 else 0
+        delay_ns = delay_until_ns(when, self.time_ns())
+        self._enter("when", when)
         self._begin(handle, delay_ns)
-        handle._when = float(when)
+        handle._when = float(max(when, -MAX_TIMEOUT))
         return handle
 
     async def sleep(self, delay: float) -> None:
@@ -172,7 +185,6 @@ class Timer(Driver):
         if self.closed:
             return []
         self.closed = True
-        self._open = False
         self._last_delay = None
         self._disarm()
         self._calm()
@@ -196,6 +208,19 @@ class Timer(Driver):
     def _admit(self, name: str, delay: float, *, unlimited: bool = False) -> int | None:
         """See that a delay can be taken here and now; returns it in nanoseconds, None for never."""
         check_delay(name, delay)
+        self._enter(name, delay, unlimited=unlimited)
+        if delay == inf:
+            return None
+        if delay <= 0:
+            return 0
+        delay_ns = max(1, seconds_to_ns(delay))
+        if self._max_pending is None:
+            self._last_delay = delay
+            self._last_delay_ns = delay_ns
+        return delay_ns
+
+    def _enter(self, name: str, delay: float, *, unlimited: bool = False) -> None:
+        """See that the timer takes something, from here and now."""
         if self.closed:
             raise PurgatoryClosed(f"the timer is closed and takes no {name} of {delay} s")
         if self._max_pending is not None and not unlimited and self._count >= self._max_pending:
@@ -203,20 +228,21 @@ class Timer(Driver):
                 f"the timer is full: {self._count} are pending, max_pending is {self._max_pending}"
             )
         self._adopt(_get_running_loop())
-        if delay == inf:
-            return None
-        if delay <= 0:
-            return 0
-        self._open = self._max_pending is None
-        return max(1, seconds_to_ns(delay))
 
-    def _remember(self, delay: float) -> bool:
-        """Convert an ordinary delay on an open timer; False if `_admit` must look at it."""
-        if self._open and type(delay) is float and 0.0 < delay <= MAX_TIMEOUT:
-            self._last_delay = delay
-            self._last_delay_ns = int(delay * 1e9 + 0.5) or 1  # seconds_to_ns, without the call
-            return True
-        return False
+    def _start_again(self, entry: TimerNode) -> int:
+        """`_start` with the delay started last, and all of it that can be known from then."""
+        time_ns = self._time_ns
+        schedule = self._schedule  # neither is a method: see PurgatoryCore.try_complete_else_watch
+        deadline_ns = time_ns() + self._last_delay_ns
+        if self._tick_after_ns < deadline_ns <= self._tick_until_ns:
+            entry.deadline_tick = tick = self._last_tick
+            if tick >= self._armed_tick and schedule(entry):
+                return deadline_ns
+        deadline_ns = self._start(entry, self._last_delay_ns)
+        self._last_tick = entry.deadline_tick
+        self._tick_until_ns = self._scale.tick_start_ns(entry.deadline_tick)
+        self._tick_after_ns = self._tick_until_ns - self._tick_ns
+        return deadline_ns
 
     def _begin(self, entry: TimerNode, delay_ns: int | None) -> float:
         """Let an admitted delay start; returns when it ends, in nanoseconds."""
@@ -227,14 +253,14 @@ class Timer(Driver):
         if delay_ns > 0:
             return self._start(entry, delay_ns)
         now_ns = self._time_ns()
-        entry.deadline_tick = self._scale.elapsed_ticks(now_ns)
+        entry.deadline_tick = self._scale.deadline_tick(now_ns)
         self._start_now(entry)
         return now_ns
 
     def _start_timeout(self, operation: TimerNode, timeout: float) -> None:
         """Let an operation's deadline start; its purgatory has seen to the loop. None for an infinite one."""
-        if timeout is self._last_delay or self._remember(timeout):
-            self._start(operation, self._last_delay_ns)
+        if timeout is self._last_delay:
+            self._start_again(operation)
         elif timeout != inf:
             self._begin(operation, self._admit("timeout", timeout))
 

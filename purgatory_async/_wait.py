@@ -2,7 +2,7 @@
 
 from asyncio import Future
 from collections.abc import Callable
-from typing import TypeVar, cast
+from typing import Final, TypeVar, cast
 
 from purgatory_async._errors import OperationCancelled, OperationExpired, PurgatoryClosed
 from purgatory_async._operation import DelayedOperation, Outcome
@@ -10,6 +10,8 @@ from purgatory_async._operation import DelayedOperation, Outcome
 __all__ = ["ConditionWait", "KeyedWait"]
 
 T = TypeVar("T")
+
+_COMPLETED: Final = Outcome.COMPLETED
 
 
 class KeyedWait(DelayedOperation[T]):
@@ -30,7 +32,7 @@ class KeyedWait(DelayedOperation[T]):
         if waiter is not None and waiter.cancelled():  # type: ignore[union-attr]  # one waiter, never a dict
             self.cancel()
             return False
-        return super().force_complete(result)
+        return self._state._end(self, _COMPLETED, result)
 
     def fail(self, exception: BaseException) -> bool:
         """End it as failed, unless its task was cancelled a moment ago."""
@@ -54,7 +56,7 @@ class KeyedWait(DelayedOperation[T]):
             BaseException: What it failed with.
         """
         outcome = self._state
-        if outcome is Outcome.COMPLETED:
+        if outcome is _COMPLETED:
             return cast("T", self.result)
         names = ", ".join(map(repr, keys))
         if outcome is Outcome.EXPIRED:
@@ -83,5 +85,7 @@ class ConditionWait(KeyedWait[T]):
 
     def try_complete(self) -> bool:
         """Ask the condition; a truthy answer is the result."""
+        if self._abandoned():
+            return False  # whatever the condition would take, it would take for nobody
         value = self._until()
         return bool(value) and self.force_complete(value)

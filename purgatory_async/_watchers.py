@@ -83,25 +83,29 @@ class WatchTable:
             watcher = newer
 
     def _add(self, watcher: Watcher, keys: tuple[Hashable, ...]) -> None:
-        """Watch distinct keys, at the end of each list. O(keys).
-
-        All lookups come first: a key whose hash or comparison raises leaves nothing behind.
-        """
+        """Watch distinct keys, at the end of each list, or none if a key's hash or comparison raises. O(keys)."""
         watchers = self._watchers
         lists = [watchers.get(key) for key in keys]
         for found in lists:
             if found is not None:
                 _check_identity(watcher)
                 _check_identity(found)
-        for key, found in zip(keys, lists, strict=True):
-            if found is None:
-                watchers[key] = watcher
-                continue
-            if type(found) is dict:
-                found[watcher] = None
-            else:
-                watchers[key] = {found: None, watcher: None}  # type: ignore[dict-item]  # not a dict: sole
-            self._further_watchers += 1
+        entered = 0
+        try:
+            for key, found in zip(keys, lists, strict=True):
+                if found is None:
+                    watchers[key] = watcher
+                elif type(found) is dict:
+                    found[watcher] = None
+                    self._further_watchers += 1
+                else:
+                    watchers[key] = {found: None, watcher: None}  # type: ignore[dict-item]  # not a dict: sole
+                    self._further_watchers += 1
+                entered += 1
+        except BaseException:
+            for key in keys[:entered]:
+                self._leave(key, watcher)
+            raise
         if len(keys) == 1:
             watcher._keys = keys[0]
         else:

@@ -152,6 +152,28 @@ def check_delay(name: str, delay: float) -> None:
     _check_number(name, delay, "a number of seconds")
 
 
+def delay_until_ns(when: float, now_ns: int) -> int | None:
+    """How long it is until a time on a clock.
+
+    Args:
+        when: Seconds on the clock.
+        now_ns: The present on it, in nanoseconds.
+
+    Returns:
+        Nanoseconds, 0 if the time has come; None for ``inf``.
+
+    Raises:
+        TypeError: ``when`` is no number.
+        ValueError: It is NaN, ``-inf``, or more than 100 years away.
+    """
+    _require_number("when", when, "a number of seconds")
+    if when == inf:
+        return None
+    distance = when - now_ns / 1e9 if -MAX_TIMEOUT < when < inf else when
+    _check_number("when, from now,", distance, "a number of seconds")
+    return max(1, seconds_to_ns(when) - now_ns) if distance > 0 else 0
+
+
 def check_tick(tick: float) -> int:
     """Refuse a tick that is not between a microsecond and a day.
 

@@ -22,6 +22,8 @@ buckets; `TimingWheel` has neither cost.
 [4, 11]
 """
 
+from collections.abc import Iterator
+
 from purgatory_async.timing._entry import Bucket, TimerEntry, TimerNode, entries_of, unlink
 from purgatory_async.timing._queue import already_scheduled, check_limit, check_wheel_size
 
@@ -85,12 +87,18 @@ class HashedWheel:
 
     @property
     def next_tick(self) -> int | None:
-        """The next tick whose bucket has something in it, of whatever turn; None when empty. O(wheel_size)."""
+        """The next tick whose bucket has something in it, of whatever turn; None when empty. O(wheel_size).
+
+        When nothing was due for a whole turn, the earliest deadline itself, O(n): a deadline that is far off is
+        not worth a wakeup per turn.
+        """
         if not self._count:
             return None
         first = self._hand + 1
         if self._kept is not None:
             return first
+        if self._barren >= self._wheel_size:
+            return min(self._deadlines())
         waiting = [position for position, bucket in self._buckets.items() if not bucket.empty]
         return first + min((position - first) % self._wheel_size for position in waiting)
 
@@ -160,6 +168,9 @@ class HashedWheel:
 
     def _jump(self) -> None:
         """Move the hand over all turns in which nothing is due, after one turn showed that they exist. O(n)."""
-        ticks = (entry.deadline_tick for bucket in self._buckets.values() for entry in entries_of(bucket))
-        self._hand = min(self.now_tick, min(ticks, default=self.now_tick + 1) - 1)
+        self._hand = min(self.now_tick, min(self._deadlines(), default=self.now_tick + 1) - 1)
         self._barren = 0
+
+    def _deadlines(self) -> Iterator[int]:
+        """All deadlines, in no order."""
+        return (entry.deadline_tick for bucket in self._buckets.values() for entry in entries_of(bucket))

@@ -14,9 +14,6 @@ from purgatory_async import Purgatory
 
 __all__ = ["awaited_operation", "bare_future", "by_hand", "keyed_wait", "new_task", "under_timeout"]
 
-# The same for all: of the loops' heaps this is the best case.
-TIMEOUT = 30.0
-
 
 async def run_tasks(
     workload: Workload, body: Callable[[int], Coroutine[object, object, None]], end: Callable[[int], object]
@@ -53,8 +50,9 @@ def bare_future(workload: Workload) -> Sample:
     return sample
 
 
-def under_timeout(workload: Workload) -> Sample:
+def under_timeout(workload: Workload, shape: str) -> Sample:
     """The floor under ``asyncio.timeout``."""
+    timeouts = workload.timeouts(shape)
 
     async def sample() -> float:
         create_future = asyncio.get_running_loop().create_future
@@ -62,7 +60,7 @@ def under_timeout(workload: Workload) -> Sample:
 
         async def body(index: int) -> None:
             parked[index] = future = create_future()
-            async with asyncio.timeout(TIMEOUT):
+            async with asyncio.timeout(timeouts[index]):
                 await future
 
         return await run_tasks(workload, body, lambda index: parked[index].set_result(None))
@@ -70,8 +68,9 @@ def under_timeout(workload: Workload) -> Sample:
     return sample
 
 
-def by_hand(workload: Workload) -> Sample:
+def by_hand(workload: Workload, shape: str) -> Sample:
     """The floor with ``call_later`` and ``handle.cancel()``, as one writes it without a library."""
+    timeouts = workload.timeouts(shape)
 
     def expire(future: asyncio.Future[None]) -> None:
         if not future.done():
@@ -84,7 +83,7 @@ def by_hand(workload: Workload) -> Sample:
 
         async def body(index: int) -> None:
             parked[index] = future = create_future()
-            handle = call_later(TIMEOUT, expire, future)
+            handle = call_later(timeouts[index], expire, future)
             try:
                 await future
             finally:
@@ -95,9 +94,9 @@ def by_hand(workload: Workload) -> Sample:
     return sample
 
 
-def keyed_wait(workload: Workload) -> Sample:
+def keyed_wait(workload: Workload, shape: str) -> Sample:
     """`Purgatory.wait` on a key of its own, ended by `complete_for_key`."""
-    keys = workload.keys
+    keys, timeouts = workload.keys, workload.timeouts(shape)
 
     async def sample() -> float:
         parked: list[str | None] = [None] * workload.count
@@ -106,16 +105,16 @@ def keyed_wait(workload: Workload) -> Sample:
 
             async def body(index: int) -> None:
                 parked[index] = key = keys[index]
-                await wait(key, timeout=TIMEOUT)
+                await wait(key, timeout=timeouts[index])
 
             return await run_tasks(workload, body, lambda index: complete_for_key(keys[index]))
 
     return sample
 
 
-def awaited_operation(workload: Workload) -> Sample:
+def awaited_operation(workload: Workload, shape: str) -> Sample:
     """A subclassed operation: made, watched on a key of its own, awaited; ended by a check of its key."""
-    keys = workload.keys
+    keys, timeouts = workload.keys, workload.timeouts(shape)
 
     async def sample() -> float:
         parked: list[GatedOperation | None] = [None] * workload.count
@@ -123,7 +122,7 @@ def awaited_operation(workload: Workload) -> Sample:
             watch, check = purgatory.try_complete_else_watch, purgatory.check_and_complete
 
             async def body(index: int) -> None:
-                parked[index] = operation = GatedOperation(TIMEOUT)
+                parked[index] = operation = GatedOperation(timeouts[index])
                 if not watch(operation, (keys[index],)):
                     await operation
 

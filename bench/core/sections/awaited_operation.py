@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from bench.core.task_samples import awaited_operation, bare_future, by_hand
-from bench.core.workload import Workload
+from bench.core.workload import SHAPES, Workload
 from bench.measure.comparison import compare_added
 from bench.measure.line import Line
 from bench.measure.section import Section, Settings
@@ -14,20 +14,21 @@ TARGETS = {"asyncio": 1.0, "uvloop": 1.15}
 
 
 def lines(settings: Settings) -> Iterator[Line]:
-    """For each loop and setting of the collector."""
+    """For each loop, shape of timeouts and setting of the collector."""
     workload = Workload.of(settings.operations, settings)
     for loop in settings.loops:
-        for collector in settings.collectors:
-            yield compare_added(
-                "an awaited operation adds / call_later by hand adds",
-                loop=loop,
-                collector=collector,
-                floor=bare_future(workload),
-                ours=awaited_operation(workload),
-                reference=by_hand(workload),
-                rounds=settings.rounds,
-                target=TARGETS[loop],
-            )
+        for shape, words in SHAPES.items():
+            for collector in settings.collectors:
+                yield compare_added(
+                    f"an awaited operation adds / call_later by hand adds, {words}",
+                    loop=loop,
+                    collector=collector,
+                    floor=bare_future(workload),
+                    ours=awaited_operation(workload, shape),
+                    reference=by_hand(workload, shape),
+                    rounds=settings.rounds,
+                    target=TARGETS[loop],
+                )
 
 
 SECTION = Section(

@@ -1,0 +1,354 @@
+"""Whoever is cancelled, wherever and whatever happens meanwhile: nothing leaks, is swallowed or is lost.
+
+Every public coroutine is cancelled at every point where it can be, with an event just before, between the
+cancellation and the moment its task notices, and after. Two witnesses wait for the same event all the while.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from purgatory_async import (
+    DelayedOperation,
+    OperationExpired,
+    Outcome,
+    Purgatory,
+    PurgatoryClosed,
+    Timer,
+)
+from purgatory_async.testing import ManualClock, assert_clean, cancel_sweep, settle
+
+NO_ANSWER = "cancelled, or still waiting"
+
+
+class PlannedError(Exception):
+    """What a failed operation fails with."""
+
+
+class Scene:
+    """One purgatory, an operation in it, two witnesses, and the event that ends it all."""
+
+    def __init__(self, event: str) -> None:
+        self.event = event
+        self.clock = ManualClock()
+        self.timer = Timer(clock=self.clock)
+        self.purgatory = Purgatory(timer=self.timer)
+        self.operation: DelayedOperation[str] = DelayedOperation(timeout=1)
+        self.purgatory.try_complete_else_watch(self.operation, ["door"])
+        self.delivered = ""
+        self.has_happened = False
+        self.answer: object = NO_ANSWER
+
+    async def begin(self) -> None:
+        """Send the witnesses in: one awaits the operation, the other waits on the key."""
+        self.witnesses = [
+            asyncio.create_task(outcome_of(self.operation)),
+            asyncio.create_task(outcome_of(self.purgatory.wait("door", timeout=1))),
+        ]
+        await asyncio.sleep(0)
+
+    def happen_after(self, passes: int) -> None:
+        """Let the event happen so many passes of the loop from now."""
+        loop = asyncio.get_running_loop()
+        if passes:
+            loop.call_soon(self.happen_after, passes - 1)
+        else:
+            loop.call_soon(self.happen)
+
+    def happen(self) -> None:
+        """Let it happen now; whatever that does not end is ended a pass later."""
+        self.has_happened = True
+        if self.event == "complete":
+            self.delivered = "parcel"
+            self.purgatory.check_and_complete("door")
+            self.purgatory.complete_for_key("door", "parcel")
+        elif self.event == "expire":
+            self.clock.advance(1)
+        elif self.event == "fail":
+            self.purgatory.fail_for_key("door", PlannedError())
+        else:
+            self.purgatory.close()
+        asyncio.get_running_loop().call_soon(self.wrap_up)
+
+    def wrap_up(self) -> None:
+        """Let the sleepers sleep out, and send away who waits for nothing that will come."""
+        self.clock.advance(2)
+        self.purgatory.close()
+
+    async def play(self, subject: "Subject") -> None:
+        """Let a coroutine wait, and see at once, when it ends or is cancelled, that it left nothing."""
+        try:
+            self.answer = await outcome_of(subject(self))
+        finally:
+            assert list(self.purgatory.operations("window")) == [], "its other key still has a watcher"
+            assert self.timer.pending == self.purgatory.pending, "its deadline is still pending"
+
+    async def end(self, subject: "Subject") -> None:
+        """See, when everything is over, that the operation, both witnesses and the subject tell the same truth."""
+        allowed = {ENDS[self.event]}
+        if subject is wait_inside_async_with:
+            allowed.add(Outcome.CLOSED)  # which it does on its way out, also when it was cancelled
+        if not self.has_happened:
+            self.happen()
+        await settle()
+        outcome = self.operation.outcome
+        assert outcome in allowed
+        assert self.answer in (NO_ANSWER, right_answer(subject, outcome))
+        assert self.operation.result == ("parcel" if outcome is Outcome.COMPLETED else None)
+        awaited, waited = [await witness for witness in self.witnesses]
+        assert awaited == ("PlannedError" if outcome is Outcome.FAILED else outcome)
+        assert waited == WAIT_ENDS[outcome]
+        assert_clean(self.purgatory)
+        assert self.timer.pending == 0
+        assert self.timer.next_deadline is None
+
+
+Subject = Callable[[Scene], Awaitable[object]]
+
+ENDS = {
+    "complete": Outcome.COMPLETED,
+    "expire": Outcome.EXPIRED,
+    "fail": Outcome.FAILED,
+    "close": Outcome.CLOSED,
+}
+WAIT_ENDS = {
+    Outcome.COMPLETED: "parcel",
+    Outcome.EXPIRED: "OperationExpired",
+    Outcome.FAILED: "PlannedError",
+    Outcome.CLOSED: "PurgatoryClosed",
+}
+
+
+async def outcome_of(awaitable: Awaitable[object]) -> object:
+    """What it returns, or the name of what it raises; a cancellation goes on its way."""
+    try:
+        return await awaitable
+    except (OperationExpired, PurgatoryClosed, PlannedError) as ended:
+        return type(ended).__name__
+
+
+# Every public coroutine. What they watch beside "door" is "window", so that a leak of theirs can be told.
+
+
+async def wait_for_keys(scene: Scene) -> object:
+    return await scene.purgatory.wait("door", "window", timeout=1)
+
+
+async def wait_without_a_deadline(scene: Scene) -> object:
+    return await scene.purgatory.wait("door", "window")
+
+
+async def wait_until_a_condition_holds(scene: Scene) -> object:
+    return await scene.purgatory.wait("window", "door", until=lambda: scene.delivered, timeout=1)
+
+
+async def await_an_operation(scene: Scene) -> object:
+    return await scene.operation
+
+
+async def sleep_on_the_timer(scene: Scene) -> None:
+    await scene.timer.sleep(1)
+
+
+async def drain(scene: Scene) -> bool:
+    return await scene.purgatory.drain()
+
+
+async def drain_for_a_time(scene: Scene) -> bool:
+    return await scene.purgatory.drain(timeout=0.5)
+
+
+async def wait_inside_async_with(scene: Scene) -> object:
+    async with scene.purgatory:
+        return await scene.purgatory.wait("door", "window", timeout=1)
+
+
+SUBJECTS = (
+    wait_for_keys,
+    wait_without_a_deadline,
+    wait_until_a_condition_holds,
+    await_an_operation,
+    sleep_on_the_timer,
+    drain,
+    drain_for_a_time,
+    wait_inside_async_with,
+)
+# `cancel_sweep` cancels in the pass after the one in which the coroutine was suspended.
+MOMENTS = {"just before": 0, "before it is noticed": 1, "right after": 2, "long after": 12}
+
+
+def right_answer(subject: Subject, outcome: Outcome) -> object:
+    """What a subject returns or raises if it was not cancelled and its operation ended so."""
+    if subject is sleep_on_the_timer:
+        return None
+    if subject in (drain, drain_for_a_time):
+        return True
+    if subject is await_an_operation:
+        return "PlannedError" if outcome is Outcome.FAILED else outcome
+    if subject is wait_without_a_deadline and outcome is Outcome.EXPIRED:
+        return "PurgatoryClosed"  # by `Scene.wrap_up`
+    return WAIT_ENDS[outcome]
+
+
+# The ways in which tasks are cancelled in practice. Each takes a coroutine that waits, and cancels it.
+
+
+async def by_task_cancel(coroutine: Coroutine[Any, Any, object]) -> None:
+    task = asyncio.create_task(coroutine)
+    await settle()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def by_cancelling_twice(coroutine: Coroutine[Any, Any, object]) -> None:
+    task = asyncio.create_task(coroutine)
+    await settle()
+    task.cancel()
+    asyncio.get_running_loop().call_soon(task.cancel)
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def by_asyncio_timeout(coroutine: Coroutine[Any, Any, object]) -> None:
+    with pytest.raises(TimeoutError):  # noqa: PT012 - the timeout is what raises
+        async with asyncio.timeout(None) as limit:
+            asyncio.get_running_loop().call_soon(limit.reschedule, 0)
+            await coroutine
+
+
+async def by_task_group(coroutine: Coroutine[Any, Any, object]) -> None:
+    async def fail() -> None:
+        await settle()
+        raise LookupError
+
+    with pytest.raises(ExceptionGroup) as caught:  # noqa: PT012 - the group is what raises
+        async with asyncio.TaskGroup() as group:
+            group.create_task(coroutine)
+            group.create_task(fail())
+    assert [type(failure) for failure in caught.value.exceptions] == [LookupError]
+
+
+async def by_anyio_cancel_scope(coroutine: Coroutine[Any, Any, object]) -> None:
+    with anyio.CancelScope() as scope:
+        asyncio.get_running_loop().call_soon(scope.cancel)
+        await coroutine
+    assert scope.cancelled_caught
+
+
+WAYS = (by_task_cancel, by_cancelling_twice, by_asyncio_timeout, by_task_group, by_anyio_cancel_scope)
+Way = Callable[[Coroutine[Any, Any, object]], Coroutine[Any, Any, None]]
+
+each_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.__name__)
+each_event = pytest.mark.parametrize("event", ENDS)
+each_way = pytest.mark.parametrize("cancel", WAYS, ids=lambda way: way.__name__)
+
+
+@asynccontextmanager
+async def nothing_reported() -> AsyncIterator[None]:
+    """See that the loop's exception handler is told nothing, and that no task is left."""
+    contexts: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: contexts.append(context))
+    yield
+    assert contexts == []
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.asyncio
+@each_subject
+@each_event
+@pytest.mark.parametrize("moment", MOMENTS)
+async def test_cancelled_anywhere_it_leaks_swallows_and_loses_nothing(
+    subject: Subject, event: str, moment: str
+) -> None:
+    scenes: list[Scene] = []
+
+    async def scenario() -> None:
+        scene = Scene(event)
+        scenes.append(scene)
+        await scene.begin()
+        scene.happen_after(MOMENTS[moment])
+        await scene.play(subject)
+
+    async with nothing_reported():
+        points = await cancel_sweep(scenario)
+        assert points >= 2, "it was never suspended beside the point where the witnesses are sent in"
+        assert len(scenes) == 1 + 2 * points
+        for scene in scenes:
+            await scene.end(subject)
+
+
+@pytest.mark.asyncio
+@each_subject
+@each_way
+async def test_however_it_is_cancelled_the_others_are_not_disturbed(subject: Subject, cancel: Way) -> None:
+    scene = Scene("complete")
+    async with nothing_reported():
+        await scene.begin()
+        await cancel(scene.play(subject))
+        if subject is wait_inside_async_with:
+            assert scene.operation.outcome is Outcome.CLOSED
+            scene.event = "close"
+        else:
+            assert scene.purgatory.pending == 2
+            assert not any(witness.done() for witness in scene.witnesses)
+        await scene.end(subject)
+
+
+@pytest.mark.asyncio
+@each_way
+async def test_of_several_that_await_one_operation_only_the_cancelled_one_goes(cancel: Way) -> None:
+    scene = Scene("complete")
+    async with nothing_reported():
+        await scene.begin()
+        others = [asyncio.create_task(outcome_of(scene.operation)) for _ in range(3)]
+        await cancel(scene.play(await_an_operation))
+        assert scene.operation.outcome is None
+        await scene.end(await_an_operation)
+        assert [await other for other in others] == [Outcome.COMPLETED] * 3
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("subject", [drain, drain_for_a_time], ids=["without a time", "for a time"])
+async def test_a_cancelled_drain_stays_a_drain(subject: Subject) -> None:
+    scene = Scene("complete")
+    await scene.begin()
+    await by_task_cancel(scene.play(subject))
+    with pytest.raises(PurgatoryClosed):
+        scene.purgatory.try_complete_else_watch(DelayedOperation(), ["door"])
+    assert not scene.purgatory.closed
+    again = asyncio.create_task(scene.purgatory.drain())
+    await scene.end(subject)
+    assert await again is True
+
+
+@pytest.mark.asyncio
+async def test_cancelled_before_its_first_step_nothing_was_registered() -> None:
+    scene = Scene("complete")
+    await scene.begin()
+    task = asyncio.create_task(scene.purgatory.wait("window", timeout=1))
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert scene.purgatory.keys == 1
+    await scene.end(wait_for_keys)
+
+
+@pytest.mark.asyncio
+async def test_what_was_brought_for_a_cancelled_wait_goes_to_the_next() -> None:
+    async with Purgatory(timer=Timer(clock=ManualClock())) as purgatory:
+        first = asyncio.create_task(purgatory.wait("door", timeout=1))
+        await settle()
+        first.cancel()
+        # Its task does not know yet, and it is still listed; but nobody is there to take it.
+        assert purgatory.complete_for_key("door", "parcel") == 0
+        second = asyncio.create_task(purgatory.wait("door", timeout=1))
+        await settle()
+        assert purgatory.complete_for_key("door", "parcel") == 1
+        assert await second == "parcel"
+        assert first.cancelled()
+        assert_clean(purgatory)

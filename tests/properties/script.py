@@ -1,0 +1,295 @@
+"""Commands that a purgatory and its reference both perform, and the log by which they are compared.
+
+A command is a tuple: a verb and its arguments. A plan says what one operation is going to do when it is asked and
+when its hooks run, and may hold further commands. The log has what happens in order: who was asked, who ended how
+and when, which hook ran and what it saw, which exception was reported, what every verb returned.
+"""
+
+import sys
+from asyncio import CancelledError
+from collections import deque
+from math import inf
+from typing import NamedTuple
+
+from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryError, Timer
+from purgatory_async.events import OperationEnded, OperationSubmitted
+from purgatory_async.testing import ManualClock
+from purgatory_async.timing import HashedWheel, TimingWheel
+from tests.properties.reference import Reference
+
+# A single key may itself be a tuple, and must not be taken for two.
+KEYS = ("a", "b", "c", ("a", "b"), 0, frozenset())
+GATES = 3
+# From less than the clock can tell, over a part of a tick, one and several of them, to 100 years.
+TIMEOUTS = (
+    *(None, inf, 0, -1, -0.0, 1e-10, 1e-7, 0.0003, 0.001, 0.001000001, 0.0025, 0.003, 0.07, 0.256),
+    *(1.001, 60, 3600.0, 90061.001, 3_155_760_000),
+)
+ADVANCES = (0, 1e-9, 0.0003, 0.000999, 0.001, 0.002, 0.017, 0.25, 1.0, 61.5, 3600.0, 100_000.0, 40_000_000)
+TICKS = (0.001, 0.0004, 1)
+# The deadlines wait in each of these in turn, small enough to go round often.
+QUEUES = {
+    **{f"timing wheel of {size}": (TimingWheel, size) for size in (2, 3, 8, 20)},
+    **{f"hashed wheel of {size}": (HashedWheel, size) for size in (2, 3, 16, 64)},
+}
+RECENT = 16  # how many operations can be named in a command, and are compared also when they have ended
+
+
+class PlannedError(Exception):
+    """What a planned failure raises."""
+
+
+RAISED = {"failure": PlannedError, "cancelled": CancelledError, "stop": StopIteration}
+
+
+class Plan(NamedTuple):
+    """What an operation is going to do."""
+
+    keys: tuple
+    timeout: float | None = None
+    gate: int = 0  # its condition
+    check: str = "complete"  # what its check does when the gate is open
+    on_complete: tuple = ()
+    on_expiration: tuple = ()
+
+
+class Planned:
+    """An operation that does as its plan says, on either side."""
+
+    def try_complete(self):
+        self.side.log.append(("asked", self.number))
+        return self.side.gates[self.plan.gate] and CHECKS[self.plan.check](self)
+
+    def on_complete(self):
+        self.hook("on_complete", self.plan.on_complete)
+
+    def on_expiration(self):
+        self.hook("on_expiration", self.plan.on_expiration)
+
+    def hook(self, name, commands):
+        self.side.log.append((name, self.number, self.outcome, self.result, self.keys, self.side.counts()))
+        for verb, *arguments in commands:
+            if verb == "throw":
+                raise RAISED[arguments[0]](self.number)
+            self.side.perform((verb, *arguments))
+
+    def raise_failure(self):
+        raise PlannedError(self.number)
+
+    def complete_and_raise(self):
+        self.force_complete("before it raised")
+        self.raise_failure()
+
+    def complete_another(self):
+        return self.side.perform(("force_complete", 1, "by another"))
+
+    def signal_inside_the_check(self):
+        return self.side.perform(("complete", self.plan.keys[0], "inside a check"))
+
+
+CHECKS = {
+    "complete": lambda self: self.force_complete(self.number),
+    "complete without saying so": lambda self: self.force_complete(self.number) and None,
+    "say so without completing": lambda self: True,
+    "complete and raise": Planned.complete_and_raise,
+    "complete another": Planned.complete_another,
+    "cancel": lambda self: self.cancel(),
+    "fail": lambda self: self.fail(PlannedError(self.number)),
+    "raise": Planned.raise_failure,
+    "signal": Planned.signal_inside_the_check,
+}
+
+
+class Side:
+    """One of the two; performs commands and keeps the log."""
+
+    def __init__(self):
+        self.log = []
+        self.gates = [False] * GATES
+        self.made = 0
+        self.recent = deque(maxlen=RECENT)
+
+    def perform(self, command):
+        verb, *arguments = command
+        try:
+            answer = getattr(self, verb)(*arguments)
+        except PurgatoryError as error:
+            answer = type(error).__name__
+        except PlannedError as failure:
+            answer = repr(failure)
+        self.log.append((verb, answer))
+        return answer
+
+    def submit(self, plan):
+        operation = self.make(plan.timeout)
+        operation.side, operation.plan, operation.number = self, plan, self.made
+        self.made += 1
+        self.recent.append(operation)
+        return self.purgatory.try_complete_else_watch(operation, plan.keys)
+
+    def submit_again(self, age):
+        operation = self.by_age(age)
+        return operation and self.purgatory.try_complete_else_watch(operation, operation.plan.keys)
+
+    def check(self, key):
+        return self.purgatory.check_and_complete(key)
+
+    def force_complete(self, age, result):
+        operation = self.by_age(age)
+        return operation and operation.force_complete(result)
+
+    def force_fail(self, age):
+        operation = self.by_age(age)
+        return operation and operation.fail(PlannedError(age))
+
+    def force_cancel(self, age):
+        operation = self.by_age(age)
+        return operation and operation.cancel()
+
+    def flip(self, gate):
+        self.gates[gate] = not self.gates[gate]
+
+    def close(self):
+        return numbers(self.purgatory.close())
+
+    def by_age(self, age):
+        return self.recent[-1 - age] if age < len(self.recent) else None
+
+    def state(self):
+        """Everything that can be seen from outside."""
+        purgatory = self.purgatory
+        return {
+            "time": self.time_ns(),
+            "closed": purgatory.closed,
+            "counts": self.counts(),
+            "pending": numbers(purgatory.operations()),
+            **{key: numbers(purgatory.operations(key)) for key in KEYS},
+            "ends": [(each.outcome, each.result, repr(each.exception), each.keys) for each in self.recent],
+        }
+
+
+class RealOperation(Planned, DelayedOperation):
+    """Planned, and a delayed operation."""
+
+
+class RealSide(Side):
+    """The purgatory, on a manual clock and without a loop."""
+
+    def __init__(self, queue, tick, max_pending):
+        super().__init__()
+        kind, size = QUEUES[queue]
+        self.clock = ManualClock()
+        self.queue, self.tick = queue, tick
+        self.timer = Timer(clock=self.clock, queue=kind(size), tick=tick)
+        self.max_pending = max_pending
+        self.open()
+
+    make = RealOperation
+
+    def open(self):
+        self.purgatory = Purgatory(timer=self.timer, max_pending=self.max_pending, observer=self)
+
+    def notify(self, event):
+        if isinstance(event, OperationSubmitted):
+            event.operation.watched = event.operation.outcome is None
+        elif isinstance(event, OperationEnded) and event.operation.watched:
+            self.log.append(("ended", event.operation.number, event.outcome, event.at_ns))
+
+    def complete(self, key, result):
+        return self.purgatory.complete_for_key(key, result)
+
+    def fail(self, key):
+        return self.purgatory.fail_for_key(key, PlannedError(key))
+
+    def cancel(self, key):
+        return numbers(self.purgatory.cancel_for_key(key))
+
+    def advance(self, seconds):
+        self.clock.advance(seconds)
+
+    def advance_to_next(self):
+        return self.clock.advance_to_next()
+
+    def time_ns(self):
+        return self.clock.time_ns()
+
+    def counts(self):
+        return self.purgatory.pending, self.purgatory.watched, self.purgatory.keys, self.timer.pending
+
+    def check_invariants(self):
+        self.purgatory.check_invariants()
+        self.timer.check_invariants()
+
+    def take_report(self, unraisable):
+        """Stands in for `sys.unraisablehook`, to which a purgatory without a loop turns."""
+        if isinstance(unraisable.exc_value, tuple(RAISED.values())):
+            self.log.append(("reported", repr(unraisable.exc_value)))
+        else:
+            sys.__unraisablehook__(unraisable)
+
+
+class ReferenceOperation(Planned):
+    """Planned, and as simple as the reference."""
+
+    def __init__(self, home, timeout):
+        self.home, self.timeout, self.keys = home, timeout, ()
+        self.outcome, self.result, self.exception = None, None, None
+
+    def force_complete(self, result=None):
+        return self.home.end(self, Outcome.COMPLETED, result=result)
+
+    def fail(self, exception):
+        return self.home.end(self, Outcome.FAILED, exception=exception)
+
+    def cancel(self):
+        return self.home.end(self, Outcome.CANCELLED)
+
+
+class ReferenceSide(Side):
+    """The reference model."""
+
+    def __init__(self, tick, max_pending):
+        super().__init__()
+        self.purgatory = Reference(round(tick * 1e9), max_pending, self.tell)
+
+    def make(self, timeout):
+        return ReferenceOperation(self.purgatory, timeout)
+
+    def open(self):
+        self.purgatory.closed = False
+
+    def tell(self, what, whom):
+        if what == "ended":
+            self.log.append(("ended", whom.number, whom.outcome, self.time_ns()))
+        else:
+            self.log.append(("reported", repr(whom)))
+
+    def complete(self, key, result):
+        return len(self.purgatory.end_all(key, Outcome.COMPLETED, result=result))
+
+    def fail(self, key):
+        return len(self.purgatory.end_all(key, Outcome.FAILED, exception=PlannedError(key)))
+
+    def cancel(self, key):
+        return numbers(self.purgatory.end_all(key, Outcome.CANCELLED))
+
+    def advance(self, seconds):
+        self.purgatory.advance_to(self.purgatory.now_ns + round(seconds * 1e9))
+
+    def advance_to_next(self):
+        if not self.purgatory.deadlines:
+            return None
+        self.purgatory.advance_to(self.purgatory.deadlines[0][0])
+        return self.time_ns() / 1e9
+
+    def time_ns(self):
+        return self.purgatory.now_ns
+
+    def counts(self):
+        arrived = self.purgatory.arrived
+        pairs = [key for operation in arrived for key in operation.keys]
+        return len(arrived), len(pairs), len(set(pairs)), len(self.purgatory.deadlines)
+
+
+def numbers(operations):
+    return [operation.number for operation in operations]

@@ -1,0 +1,145 @@
+"""Hypothesis looks for the shortest story that a purgatory and its reference tell differently."""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+from tests.properties.script import ADVANCES, CHECKS, GATES, KEYS, QUEUES, RAISED, TICKS, TIMEOUTS, Plan
+from tests.properties.twins import Twins
+
+keys = st.sampled_from(KEYS)
+gates = st.integers(0, GATES - 1)
+results = st.sampled_from((None, "result", 0))
+ages = st.integers(0, 5)  # which operation, counted from the latest
+
+
+def commands_of_hooks(plans):
+    """What a hook may do: signal, end, submit, close, raise."""
+    return st.one_of(
+        st.tuples(st.just("complete"), keys, results),
+        st.tuples(st.sampled_from(("check", "fail", "cancel")), keys),
+        st.tuples(st.just("force_complete"), ages, results),
+        st.tuples(st.sampled_from(("force_fail", "force_cancel", "submit_again")), ages),
+        st.tuples(st.just("flip"), gates),
+        st.tuples(st.just("throw"), st.sampled_from(tuple(RAISED))),
+        st.tuples(st.just("submit"), plans),
+        st.just(("close",)),
+    )
+
+
+def plans(hooks):
+    """Operations whose hooks do what is drawn from ``hooks``."""
+    return st.builds(
+        Plan,
+        keys=st.lists(keys, min_size=1, max_size=4).map(tuple),
+        timeout=st.sampled_from(TIMEOUTS),
+        gate=gates,
+        check=st.sampled_from(tuple(CHECKS)),
+        on_complete=hooks,
+        on_expiration=hooks,
+    )
+
+
+quiet = plans(st.just(()))
+lively = plans(st.lists(commands_of_hooks(quiet), max_size=3).map(tuple))
+liveliest = plans(st.lists(commands_of_hooks(lively), max_size=3).map(tuple))
+
+
+class PurgatoryMachine(RuleBasedStateMachine):
+    """What can be done to a purgatory from outside; what hooks do to it is in the plans."""
+
+    kind: str
+
+    @initialize(data=st.data(), tick=st.sampled_from(TICKS), max_pending=st.sampled_from((None, None, 1, 3)))
+    def begin(self, data, tick, max_pending):
+        queue = data.draw(st.sampled_from([name for name in QUEUES if name.startswith(self.kind)]), "queue")
+        self.twins = Twins(queue, tick, max_pending)
+
+    @rule(plan=st.one_of(quiet, liveliest))
+    def submit(self, plan):
+        self.twins.perform(("submit", plan))
+
+    @rule(age=ages)
+    def submit_again(self, age):
+        self.twins.perform(("submit_again", age))
+
+    @rule(key=keys)
+    def check(self, key):
+        self.twins.perform(("check", key))
+
+    @rule(gate=gates, key=keys)
+    def open_or_shut_a_gate_and_check(self, gate, key):
+        self.twins.perform(("flip", gate))
+        self.twins.perform(("check", key))
+
+    @rule(key=keys, result=results)
+    def complete_for_key(self, key, result):
+        self.twins.perform(("complete", key, result))
+
+    @rule(key=keys, verb=st.sampled_from(("fail", "cancel")))
+    def end_otherwise_for_key(self, verb, key):
+        self.twins.perform((verb, key))
+
+    @rule(age=ages, result=results)
+    def force_complete(self, age, result):
+        self.twins.perform(("force_complete", age, result))
+
+    @rule(age=ages, verb=st.sampled_from(("force_fail", "force_cancel")))
+    def end_one_otherwise(self, verb, age):
+        self.twins.perform((verb, age))
+
+    @rule(seconds=st.sampled_from(ADVANCES))
+    def advance(self, seconds):
+        self.twins.perform(("advance", seconds))
+
+    @rule()
+    def advance_to_next(self):
+        self.twins.perform(("advance_to_next",))
+
+    @rule()
+    def close(self):
+        self.twins.perform(("close",))
+
+    @precondition(lambda self: self.twins.reference.purgatory.closed)
+    @rule()
+    def open_another_on_the_same_timer(self):
+        self.twins.perform(("open",))
+
+    def teardown(self):
+        self.twins.close()
+
+    @invariant()
+    def its_structures_are_sound(self):
+        self.twins.check_invariants()
+
+
+class OnTimingWheel(PurgatoryMachine):
+    kind = "timing"
+
+
+class OnHashedWheel(PurgatoryMachine):
+    kind = "hashed"
+
+
+machines = pytest.mark.parametrize(
+    "machine", [OnTimingWheel, OnHashedWheel], ids=["timing wheel", "hashed wheel"]
+)
+
+
+@machines
+def test_no_short_story_differs_from_the_reference(machine) -> None:
+    run_state_machine_as_test(machine, settings=settings(max_examples=60, stateful_step_count=30))
+
+
+@pytest.mark.slow
+@machines
+def test_no_longer_story_differs_from_the_reference(machine) -> None:
+    run_state_machine_as_test(machine, settings=settings(max_examples=2_000, stateful_step_count=50))

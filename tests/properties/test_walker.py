@@ -1,0 +1,34 @@
+"""A purgatory and its reference, driven by chance for many steps, tell the same story."""
+
+from random import SystemRandom
+
+import pytest
+
+from tests.properties.twins import Twins
+from tests.properties.walker import DivergenceError, walk, walk_episode
+
+FAST_STEPS, SLOW_STEPS = 50_000, 1_000_000
+
+
+def test_fifty_thousand_random_steps_do_as_the_reference() -> None:
+    # The same every time, so that a red run on one machine is red on the next; the slow walk draws its seed.
+    assert walk(seed=1, steps=FAST_STEPS) >= FAST_STEPS
+
+
+@pytest.mark.slow
+def test_a_million_random_steps_do_as_the_reference() -> None:
+    assert walk(seed=SystemRandom().getrandbits(32), steps=SLOW_STEPS) >= SLOW_STEPS
+
+
+def test_a_divergence_prints_the_line_that_shows_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.properties.reference.Reference.due_ns", lambda reference, timeout: 1)
+    with pytest.raises(DivergenceError, match=r"python -m tests\.properties\.walker 1 --episode 0$"):
+        walk_episode(seed=1, episode=0)
+
+
+def test_an_episode_is_the_same_each_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    walks: list[list[object]] = [[], []]
+    for performed in walks:
+        monkeypatch.setattr(Twins, "perform", lambda twins, command, to=performed: to.append(command))
+        walk_episode(seed=1, episode=3)
+    assert walks[0] == walks[1]

@@ -1,0 +1,88 @@
+"""The purgatory and its reference in lockstep: every command to both, and nothing may differ."""
+
+import sys
+from contextlib import contextmanager
+from math import inf
+
+from tests.properties.script import RealSide, ReferenceSide
+
+HASHED_REACH = 200  # ticks
+
+
+class Twins:
+    """A pair that must not diverge.
+
+    Args:
+        queue: Where the deadlines wait: a name from `QUEUES`.
+        tick: Of the timer, in seconds.
+        max_pending: Of the purgatory.
+    """
+
+    def __init__(self, queue="timing wheel of 8", tick=0.001, max_pending=None):
+        self.real = RealSide(queue, tick, max_pending)
+        self.reference = ReferenceSide(tick, max_pending)
+
+    def perform(self, command):
+        """Perform a command on both sides, and compare everything that can be seen from outside."""
+        command = self.within_reach(command)
+        with reports_go_to(self.real):
+            for side in (self.real, self.reference):
+                side.log.clear()
+                side.perform(command)
+        differences = self.differences()
+        assert not differences, f"{command!r}: " + "\n".join(differences)
+        self.compare_next_deadline()
+
+    def close(self):
+        """The end: nothing may stay behind."""
+        self.real.purgatory.close()
+        self.real.timer.check_invariants()
+        assert self.real.counts() == (0, 0, 0, 0), f"left behind: {self.real.counts()}"
+
+    def within_reach(self, command):
+        """Cut a move in time short where it would take too long.
+
+        A hashed wheel is visited once a turn, also when all deadlines are far away, and these are small.
+        """
+        if not command[0].startswith("advance") or self.real.queue.startswith("timing"):
+            return command
+        reach_ns = HASHED_REACH * self.reference.purgatory.tick_ns
+        deadlines, now_ns = self.reference.purgatory.deadlines, self.reference.time_ns()
+        if command == ("advance_to_next",) and (not deadlines or deadlines[0][0] - now_ns <= reach_ns):
+            return command
+        seconds = command[1] if command[0] == "advance" else inf
+        return ("advance", min(seconds, reach_ns / 1e9))
+
+    def differences(self):
+        """What the purgatory did or is, and what it should have done or be."""
+        real = {"log": self.real.log, **self.real.state()}
+        reference = {"log": self.reference.log, **self.reference.state()}
+        return [
+            f"{what} is {real[what]}, should be {reference[what]}"
+            for what in reference
+            if real[what] != reference[what]
+        ]
+
+    def compare_next_deadline(self):
+        """It may be before the earliest deadline, when entries move in the wheel, but hardly after."""
+        promised, deadlines = self.real.timer.next_deadline, self.reference.purgatory.deadlines
+        if not deadlines:
+            assert promised is None, f"nothing is due, yet there is something to do at {promised}"
+        else:
+            latest = deadlines[0][0] / 1e9 + self.real.tick
+            assert promised <= latest * (1 + 1e-12), f"due by {latest}, but nothing is done before {promised}"
+
+    def check_invariants(self):
+        """Let the purgatory and its timer look at their own structures. O(pending)."""
+        self.real.purgatory.check_invariants()
+        self.real.timer.check_invariants()
+
+
+@contextmanager
+def reports_go_to(side):
+    """A purgatory without a loop turns to `sys.unraisablehook`; for as long as this lasts it turns to a side."""
+    before, sys.unraisablehook = sys.unraisablehook, side.take_report
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before

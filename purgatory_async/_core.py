@@ -8,49 +8,21 @@ the hooks go.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from operator import methodcaller
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from purgatory_async._checks import check_exception
 from purgatory_async._errors import PurgatoryClosed, PurgatoryError, PurgatoryFull
 from purgatory_async._hooks import HookQueue, hooks_of_thread
-from purgatory_async._narrator import Narrator
-from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter
+from purgatory_async._narrator import Narrator  # noqa: TC001 - one kind of import, seen by the architecture test
+from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter, not_an_operation
+from purgatory_async._owner import CHECKING, Runner
 from purgatory_async._report import report
-from purgatory_async._watchers import KeySet, WatchTable
+from purgatory_async._watchers import KeySet, WatchTable, distinct_keys
 
-__all__ = ["CHECKING", "Nobody", "PurgatoryCore", "Runner", "distinct_keys"]
+__all__ = ["PurgatoryCore"]
 
 _COMPLETED: Final = Outcome.COMPLETED
 _EXPIRED: Final = Outcome.EXPIRED
-
-
-class Runner(Protocol):
-    """Who runs a loop: the loop itself, as asyncio writes it, or a stand-in."""
-
-    @property
-    def _thread_id(self) -> int | None:
-        """The thread that runs the loop at the moment."""
-
-
-class Nobody:
-    """A stand-in for the loop of a purgatory that may not be used just so: no thread is its, every verb looks closer.
-
-    Args:
-        why: What is the matter.
-    """
-
-    __slots__ = ("_why",)
-
-    _thread_id: int | None = None
-
-    def __init__(self, why: str) -> None:
-        self._why = why
-
-    def __repr__(self) -> str:
-        return f"<{self._why}>"
-
-
-CHECKING: Final = Nobody("in the middle of a try_complete")
 
 
 class PurgatoryCore(WatchTable):
@@ -96,8 +68,16 @@ class PurgatoryCore(WatchTable):
 
     # What the shell must add.
 
-    def _arrive(self, *, watching: bool) -> None:
-        """See that the caller may be here: right loop, right thread, not inside a check."""
+    def _arrive(self, *, watching: bool) -> bool:
+        """See that the caller may be here: right loop, right thread, not inside a check.
+
+        Returns:
+            Whether the purgatory has only now found its loop.
+        """
+        raise NotImplementedError(f"the shell of {self.name!r} knows the loop")
+
+    def _leave_loop(self) -> None:
+        """Belong to no loop again."""
         raise NotImplementedError(f"the shell of {self.name!r} knows the loop")
 
     def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
@@ -142,8 +122,7 @@ class PurgatoryCore(WatchTable):
         if self._refusal is not None:
             raise self._refuse()
         ident = self._ident  # a callable in a slot is no method: called in one go it costs 50 ns more
-        if ident() != self._runner._thread_id:
-            self._arrive(watching=True)
+        fresh = ident() != self._runner._thread_id and self._arrive(watching=True)
         runner = self._runner
         hooks = self._hooks
         held = hooks.held
@@ -161,6 +140,10 @@ class PurgatoryCore(WatchTable):
                     operation._state = NEW
             if operation._state is NEW:
                 self._watch(operation, keys)
+        except BaseException:
+            if fresh:
+                self._leave_loop()  # a call that raises has changed nothing, not even whose this is
+            raise
         finally:
             hooks.held = held
             if hooks.queue and not held:
@@ -345,12 +328,7 @@ class PurgatoryCore(WatchTable):
         """End all pending operations as closed; returns them, oldest first."""
         pending = list(self.operations())
 
-        def end_all() -> list[DelayedOperation[Any]]:
-            for operation in pending:
-                self._end(operation, Outcome.CLOSED)
-            return pending
-
-        return self._holding_hooks(end_all)
+        return self._holding_hooks(lambda: [op for op in pending if self._end(op, Outcome.CLOSED)])
 
     def _holding_hooks(self, walk: Callable[[], list[DelayedOperation[Any]]]) -> list[DelayedOperation[Any]]:
         """Call ``walk()``; hooks of what it ends run after it."""
@@ -377,6 +355,8 @@ class PurgatoryCore(WatchTable):
 
     def _watch(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
         """Register a new operation under every key and start its deadline, or leave nothing behind."""
+        if self._refusal is not None:  # closed in its first check
+            raise self._refuse()
         if self.max_pending is not None and self.pending >= self.max_pending:
             raise PurgatoryFull(
                 f"purgatory {self.name!r} is full: {self.pending} operations are pending, max_pending is "
@@ -411,25 +391,3 @@ class PurgatoryCore(WatchTable):
         super().check_invariants()
         for operation in self.operations():
             assert operation._state is self, f"{operation!r} is listed in {self.name!r} but is elsewhere"
-
-
-def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """The keys as a tuple, in order, without duplicates.
-
-    Raises:
-        ValueError: There are none.
-        TypeError: It is a string, not iterable, or a key is not hashable.
-    """
-    if isinstance(keys, str | bytes):
-        raise TypeError(f"keys must be an iterable of watch keys, got {keys!r}; did you mean [{keys!r}]?")
-    distinct = tuple(dict.fromkeys(keys))
-    if not distinct:
-        raise ValueError(f"an operation must watch at least one key, got {keys!r}")
-    return distinct
-
-
-def not_an_operation(operation: object) -> TypeError:
-    """The error for watching something else, or an operation that was not initialised."""
-    if isinstance(operation, DelayedOperation):
-        return TypeError(f"{type(operation).__name__}.__init__ must call super().__init__(timeout)")
-    return TypeError(f"operation must be a DelayedOperation, got {operation!r}")

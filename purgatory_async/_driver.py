@@ -16,9 +16,9 @@ from operator import attrgetter
 from sys import maxsize
 from typing import Final, Protocol, cast
 
-from purgatory_async._core import Nobody, Runner
 from purgatory_async._dispatch import SLICE, dispatcher_of
 from purgatory_async._errors import PurgatoryError
+from purgatory_async._owner import Nobody, Runner
 from purgatory_async._runner import runner_of
 from purgatory_async.clock import Cancellable, Clock, MonotonicClock, TickScale
 from purgatory_async.timing import TimerQueue
@@ -110,7 +110,7 @@ class Driver:
         self._wakeup: Cancellable | None = None
         self._wakeup_tick = NEVER
         self._armed_tick = NEVER  # what is due before it must arm a wakeup
-        self._soon: deque[Timed] = deque()  # due without the queue: zero delays, and what an interrupt left
+        self._soon: deque[Timed] = deque()  # due without the queue: zero delays
         self._firing: deque[Timed] = deque()  # handed out in this pass
         self._never: set[TimerNode] = set()  # infinite delays: waiting, but never due
         self._hurried = False  # a pass will be made soon, whatever the wakeup says
@@ -146,6 +146,11 @@ class Driver:
             self._runner = runner_of(running)
         else:
             raise PurgatoryError(f"{self!r} belongs to {self._loop!r}, but was used from {running!r}")
+
+    def _abandon(self) -> None:
+        """Belong to no loop again; nothing waits."""
+        self._loop = self._clock = None
+        self._runner = _NOT_YET
 
     def _start(self, entry: TimerNode, delay_ns: int) -> int:
         """Schedule an entry after a positive delay; returns the deadline in nanoseconds."""
@@ -289,27 +294,23 @@ class Driver:
                 if entry._expire():
                     fired = True
         finally:
-            for entry in firing:  # none, but for an interrupt
-                entry._prev = _SOON
-            self._soon.extendleft(reversed(firing))
-            firing.clear()
             self._finish_pass(now_tick)
+            if firing:
+                self._pass_soon()  # an interrupt left them; they come before whatever is due then
         return fired
 
     def _take(self, now_tick: int, limit: int | None) -> list[Timed]:
         """Take out what is due, in order of deadline."""
-        queued = cast("list[Timed]", self._queue.advance(now_tick, limit))
+        due = cast("list[Timed]", self._queue.advance(now_tick, limit))
         soon = self._soon
-        if not soon:
-            return queued
-        due = []
-        for _ in range(min(len(soon), limit or len(soon))):
-            entry = soon.popleft()
-            if _is_in(entry, _SOON):
-                entry._prev = None  # type: ignore[assignment]  # handed out
-                due.append(entry)
-        # Among equal deadlines, what an interrupt left comes first: it was handed out before.
-        return sorted([*due, *queued], key=_BY_DEADLINE)
+        if soon:
+            for _ in range(min(len(soon), limit or len(soon))):
+                entry = soon.popleft()
+                if _is_in(entry, _SOON):
+                    entry._prev = None  # type: ignore[assignment]  # handed out
+                    due.append(entry)
+            due.sort(key=_BY_DEADLINE)
+        return due
 
     def _finish_pass(self, now_tick: int) -> None:
         """Arm for what is left, or have another pass made soon if some of that is due."""

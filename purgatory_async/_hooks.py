@@ -25,8 +25,12 @@ class Hooked(Protocol):
 
     @property
     def _state(self) -> object: ...
-    def on_complete(self) -> None: ...
-    def on_expiration(self) -> None: ...
+
+    def on_complete(self) -> None:
+        """Called first."""
+
+    def on_expiration(self) -> None:
+        """Called second, if it expired."""
 
 
 class HookQueue:

@@ -25,7 +25,7 @@ from purgatory_async._outcome import Outcome
 from purgatory_async._watchers import KeySet, Watcher
 from purgatory_async.clock import MAX_TIMEOUT, check_timeout
 
-__all__ = ["NEW", "Admission", "DelayedOperation", "Outcome", "Place", "Waiter"]
+__all__ = ["NEW", "Admission", "DelayedOperation", "Outcome", "Place", "Waiter", "not_an_operation"]
 
 T = TypeVar("T")
 
@@ -330,3 +330,10 @@ def end_unwatched(
         operation.result = result
     if (outcome is _COMPLETED or outcome is _EXPIRED) and operation._has_hooks:
         hooks.queue.append(operation)
+
+
+def not_an_operation(operation: object) -> TypeError:
+    """The error for watching something else, or an operation that was not initialised."""
+    if isinstance(operation, DelayedOperation):
+        return TypeError(f"{type(operation).__name__}.__init__ must call super().__init__(timeout)")
+    return TypeError(f"operation must be a DelayedOperation, got {operation!r}")

@@ -14,6 +14,6 @@ class Outcome(StrEnum):
     FAILED = "failed"
     CLOSED = "closed"
 
-    def _end(self, operation: object, outcome: "Outcome", result: object = None) -> bool:
+    def _end(self, _operation: object, _outcome: "Outcome", _result: object = None) -> bool:
         """An ended operation is in its outcome as a pending one is in a purgatory; nothing moves it from there."""
         return False

@@ -11,19 +11,21 @@ import weakref
 from collections.abc import Callable, Hashable
 from threading import get_ident
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, cast, overload
+from typing import Any, Final, Self, TypeVar, overload
 
 from purgatory_async._checks import check_callback, check_max_pending
-from purgatory_async._core import CHECKING, Nobody, PurgatoryCore, distinct_keys
+from purgatory_async._core import PurgatoryCore
 from purgatory_async._dispatch import dispatcher_of
 from purgatory_async._errors import PurgatoryError
 from purgatory_async._hooks import hooks_of_thread
 from purgatory_async._narrator import Narrator
 from purgatory_async._operation import Admission, DelayedOperation, Outcome, Waiter
+from purgatory_async._owner import CHECKING, Nobody
 from purgatory_async._portal import PurgatoryPortal
 from purgatory_async._runner import runner_of
 from purgatory_async._timer import Timer
 from purgatory_async._wait import ConditionWait, KeyedWait
+from purgatory_async._watchers import distinct_keys
 from purgatory_async.clock import check_timeout
 from purgatory_async.events import Observer
 
@@ -109,9 +111,13 @@ class Purgatory(PurgatoryCore):
     # Waiting.
 
     @overload
-    async def wait(self, *keys: Hashable, until: None = None, timeout: float | None = None) -> Any: ...
+    async def wait(self, *keys: Hashable, until: None = None, timeout: float | None = None) -> Any:  # noqa: D418 - every name is documented
+        """Wait for a result."""
+
     @overload
-    async def wait(self, *keys: Hashable, until: Callable[[], T], timeout: float | None = None) -> T: ...
+    async def wait(self, *keys: Hashable, until: Callable[[], T], timeout: float | None = None) -> T:  # noqa: D418 - as above
+        """Wait for a condition."""
+
     async def wait(
         self, *keys: Hashable, until: Callable[[], Any] | None = None, timeout: float | None = None
     ) -> Any:
@@ -142,6 +148,7 @@ class Purgatory(PurgatoryCore):
         if len(keys) != 1:
             keys = distinct_keys(keys)
         operation: KeyedWait[Any] = KeyedWait(timeout)
+        hash(keys[0])
         if self._refusal is not None:
             raise self._refuse()
         if get_ident() != self._runner._thread_id:
@@ -174,7 +181,7 @@ class Purgatory(PurgatoryCore):
                 raise
         return operation.answer(keys)
 
-    def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
+    def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:  # noqa: ARG002 - other places name it
         """A future of the owning loop, for a task that awaits the operation."""
         if get_ident() != self._runner._thread_id:
             self._arrive(watching=True)
@@ -268,7 +275,7 @@ class Purgatory(PurgatoryCore):
 
     # Where the caller is.
 
-    def _arrive(self, *, watching: bool) -> None:
+    def _arrive(self, *, watching: bool) -> bool:
         if self._runner is CHECKING:
             raise PurgatoryError(
                 f"{self!r} is in the middle of a try_complete, which may only read it; watch and signal from "
@@ -281,10 +288,18 @@ class Purgatory(PurgatoryCore):
             # Also after use without a loop, on a clock that needs none: the first loop to come owns it.
             if watching:
                 self._bind(running)
+                return not self.pending
         elif running is None:
             self._arrive_without_loop(watching=watching)
         elif running is not self._loop:
             raise PurgatoryError(f"{self!r} belongs to {self._loop!r}, but was used from {running!r}")
+        return False
+
+    def _leave_loop(self) -> None:
+        self._loop = None
+        self._runner = _NOT_YET
+        if self._owns_timer:
+            self.timer._abandon()
 
     def _arrive_without_loop(self, *, watching: bool) -> None:
         """Between two runs of its loop, or from a thread that should have used the portal."""

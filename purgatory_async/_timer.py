@@ -88,6 +88,7 @@ class Timer(Driver):
         Args:
             delay: Seconds. Zero and less: on the next loop turn. ``inf``: never.
             callback: A plain function. Its exception goes to the loop's exception handler.
+            *args: What it is called with.
 
         Returns:
             A handle to cancel or reschedule it.
@@ -113,6 +114,7 @@ class Timer(Driver):
             when: Seconds on this timer's clock, at most 100 years from now; in the past: on the next loop turn.
                 ``inf``: never.
             callback: A plain function.
+            *args: What it is called with.
         """
         handle = TimerHandle(self, callback, args)
         delay_ns = delay_until_ns(when, self.time_ns())
@@ -253,7 +255,7 @@ class Timer(Driver):
         if delay_ns > 0:
             return self._start(entry, delay_ns)
         now_ns = self._time_ns()
-        entry.deadline_tick = self._scale.deadline_tick(now_ns)
+        entry.deadline_tick = self._scale.elapsed_ticks(now_ns)
         self._start_now(entry)
         return now_ns
 

@@ -13,11 +13,11 @@ All watchers also form one circular list in order of arrival, for listing them: 
 would take 42 bytes.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 
 from purgatory_async.timing._entry import TimerNode
 
-__all__ = ["KeySet", "WatchTable", "Watcher"]
+__all__ = ["KeySet", "WatchTable", "Watcher", "distinct_keys"]
 
 
 class KeySet(tuple[Hashable, ...]):
@@ -156,6 +156,21 @@ class WatchTable:
         assert pairs == self.watched, f"{pairs} pairs are listed, {self.watched} counted"
         assert len(arrived) == self.pending, f"{len(arrived)} operations are listed, {self.pending} counted"
         assert len(set(map(id, arrived))) == len(arrived), "an operation is listed twice"
+
+
+def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
+    """The keys as a tuple, in order, without duplicates.
+
+    Raises:
+        ValueError: There are none.
+        TypeError: It is a string, not iterable, or a key is not hashable.
+    """
+    if isinstance(keys, str | bytes):
+        raise TypeError(f"keys must be an iterable of watch keys, got {keys!r}; did you mean [{keys!r}]?")
+    distinct = tuple(dict.fromkeys(keys))
+    if not distinct:
+        raise ValueError(f"an operation must watch at least one key, got {keys!r}")
+    return distinct
 
 
 def _check_identity(watcher: object) -> None:

@@ -169,7 +169,8 @@ def delay_until_ns(when: float, now_ns: int) -> int | None:
     _require_number("when", when, "a number of seconds")
     if when == inf:
         return None
-    distance = when - now_ns / 1e9 if -MAX_TIMEOUT < when < inf else when
+    # An int may be too large to subtract from; whatever the clock says, that is more than 100 years away.
+    distance = when - now_ns / 1e9 if -MAX_TIMEOUT < when < MAX_TIMEOUT * _NS_PER_MS else when
     _check_number("when, from now,", distance, "a number of seconds")
     return max(1, seconds_to_ns(when) - now_ns) if distance > 0 else 0
 

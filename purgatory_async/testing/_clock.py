@@ -120,5 +120,6 @@ class _Wakeup:
         self.cancelled = False
 
     def cancel(self) -> None:
-        """Call it off."""
+        """Call it off; what it would have called is let go at once."""
         self.cancelled = True
+        self.callback = bool

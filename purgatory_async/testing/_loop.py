@@ -4,6 +4,7 @@ import asyncio
 import contextvars
 import selectors
 from collections.abc import Callable
+from math import ulp
 from typing import Any
 
 from purgatory_async.clock import Cancellable
@@ -69,3 +70,5 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def _jump(self, seconds: float) -> None:
         self._now_ns += max(1, round(seconds * 1e9))
+        # asyncio takes what is due within the resolution; below a float's own it would take nothing, for ever.
+        self._clock_resolution = max(1e-9, 2 * ulp(self.time()))

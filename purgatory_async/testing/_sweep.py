@@ -113,11 +113,9 @@ class _Watched:
 
 async def _run(scenario: Scenario, probe: _Probe, *, may_swallow: bool) -> int:
     """One run; returns the number of points it came to."""
-
-    async def run() -> None:
-        await probe.watch(scenario())
-
-    task = asyncio.get_running_loop().create_task(run(), name=f"cancel_sweep: cancelled {probe!r}")
+    task = asyncio.get_running_loop().create_task(
+        _watched(scenario, probe), name=f"cancel_sweep: cancelled {probe!r}"
+    )
     if probe._at < 0:
         probe.cancel(task)
     outcome = (await asyncio.gather(task, return_exceptions=True))[0]
@@ -131,3 +129,7 @@ async def _run(scenario: Scenario, probe: _Probe, *, may_swallow: bool) -> int:
             f"the scenario swallowed its cancellation {probe!r}: it returned as if nothing had been"
         )
     return probe.points
+
+
+async def _watched(scenario: Scenario, probe: _Probe) -> None:
+    await probe.watch(scenario())

@@ -261,6 +261,8 @@ class Purgatory(PurgatoryCore):
             warnings.warn(
                 f"{self!r} was dropped with operations pending; close it", ResourceWarning, stacklevel=1
             )
+        else:
+            self._drop_sentinel()
 
     def portal(self) -> PurgatoryPortal:
         """The same verbs for other threads. Call this on the loop; hand the portal to the threads.

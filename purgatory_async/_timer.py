@@ -49,6 +49,7 @@ class Timer(Driver):
         "_last_delay_ns",
         "_last_tick",
         "_max_pending",
+        "_open",
         "_tick_after_ns",
         "_tick_until_ns",
     )
@@ -68,6 +69,7 @@ class Timer(Driver):
         queue = TimingWheel() if queue is None else queue
         super().__init__(tick_ns, queue, clock, counted=max_pending is not None)
         self._max_pending = max_pending
+        self._open = False  # whether an ordinary delay needs no further look: in use, not limited, not closed
         # The delay started last (by identity, so True is not taken for 1.0), and the tick its last deadline fell
         # in: most timers have one timeout or a few, and many start within a tick. To look at a delay, convert it
         # and divide costs as much as to schedule; and one int object serves all deadlines of the tick.
@@ -101,8 +103,12 @@ class Timer(Driver):
             PurgatoryError: No event loop is running and the clock needs one, or another than the timer's is.
         """
         handle = TimerHandle(self, callback, args)
-        if delay is self._last_delay and get_ident() == self._runner._thread_id:
+        if get_ident() != self._runner._thread_id:
+            handle._when = self._begin(handle, self._admit("delay", delay))
+        elif delay is self._last_delay:
             handle._when = self._start_again(handle)
+        elif self._remember(delay):
+            handle._when = self._start(handle, self._last_delay_ns)
         else:
             handle._when = self._begin(handle, self._admit("delay", delay))
         return handle
@@ -187,6 +193,7 @@ class Timer(Driver):
         if self.closed:
             return []
         self.closed = True
+        self._open = False
         self._last_delay = None
         self._disarm()
         self._calm()
@@ -215,11 +222,16 @@ class Timer(Driver):
             return None
         if delay <= 0:
             return 0
-        delay_ns = max(1, seconds_to_ns(delay))
-        if self._max_pending is None:
+        self._open = self._max_pending is None
+        return max(1, seconds_to_ns(delay))
+
+    def _remember(self, delay: float) -> bool:
+        """Take an ordinary delay on an open timer and convert it; False if `_admit` must look at it."""
+        if self._open and type(delay) is float and 0.0 < delay <= MAX_TIMEOUT:
             self._last_delay = delay
-            self._last_delay_ns = delay_ns
-        return delay_ns
+            self._last_delay_ns = int(delay * 1e9 + 0.5) or 1  # seconds_to_ns, without the call
+            return True
+        return False
 
     def _enter(self, name: str, delay: float, *, unlimited: bool = False) -> None:
         """See that the timer takes something, from here and now."""
@@ -263,6 +275,8 @@ class Timer(Driver):
         """Let an operation's deadline start; its purgatory has seen to the loop. None for an infinite one."""
         if timeout is self._last_delay:
             self._start_again(operation)
+        elif self._remember(timeout):
+            self._start(operation, self._last_delay_ns)
         elif timeout != inf:
             self._begin(operation, self._admit("timeout", timeout))
 

@@ -142,6 +142,10 @@ class WatchTable:
             else:
                 del self._watchers[key]
 
+    def _drop_sentinel(self) -> None:
+        """Cut the cycle that the sentinel of an empty list is; nothing can be added any more."""
+        self._arrivals._older = self._arrivals._newer = None  # type: ignore[assignment]
+
     def check_invariants(self) -> None:
         """Assert that both directions and the counts agree. O(watched), for tests."""
         arrived = list(self._arrived())

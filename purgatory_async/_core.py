@@ -17,7 +17,7 @@ from purgatory_async._narrator import Narrator  # noqa: TC001 - one kind of impo
 from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter, not_an_operation
 from purgatory_async._owner import CHECKING, Runner
 from purgatory_async._report import report
-from purgatory_async._watchers import KeySet, WatchTable, distinct_keys
+from purgatory_async._watchers import KeySet, Watcher, WatchTable, distinct_keys
 
 __all__ = ["PurgatoryCore"]
 
@@ -195,19 +195,12 @@ class PurgatoryCore(WatchTable):
         if ident() != self._runner._thread_id:
             self._arrive(watching=False)
         found = self._watchers.get(key)
-        completed = 0
-        if found is not None:
-            hooks = self._hooks
-            held = hooks.held
-            hooks.held = True
-            try:
-                for operation in list(found) if type(found) is dict else (found,):
-                    if operation.force_complete(result):  # type: ignore[union-attr]  # a watcher is an operation
-                        completed += 1
-            finally:
-                hooks.held = held
-                if hooks.queue and not held:
-                    hooks.run()
+        if found is None:
+            completed = 0
+        elif type(found) is dict:
+            completed = len(self._ended_by(methodcaller("force_complete", result), found))
+        else:
+            completed = int(found.force_complete(result))  # type: ignore[union-attr]  # a watcher is an operation
         if self._narrator is not None:
             self._narrator.signalled(key, completed)
         return completed
@@ -318,25 +311,28 @@ class PurgatoryCore(WatchTable):
         ident = self._ident
         if ident() != self._runner._thread_id:
             self._arrive(watching=False)
-        watchers = cast("list[DelayedOperation[Any]]", self._watchers_of(key))
-        ended = self._holding_hooks(lambda: [operation for operation in watchers if ends(operation)])
+        ended = self._ended_by(ends, self._watchers_of(key))
         if self._narrator is not None:
             self._narrator.signalled(key, len(ended))
         return ended
 
     def _end_everything(self) -> list[DelayedOperation[Any]]:
         """End all pending operations as closed; returns them, oldest first."""
-        pending = list(self.operations())
+        return self._ended_by(lambda operation: self._end(operation, Outcome.CLOSED), self._arrived())
 
-        return self._holding_hooks(lambda: [op for op in pending if self._end(op, Outcome.CLOSED)])
-
-    def _holding_hooks(self, walk: Callable[[], list[DelayedOperation[Any]]]) -> list[DelayedOperation[Any]]:
-        """Call ``walk()``; hooks of what it ends run after it."""
+    def _ended_by(
+        self, ends: Callable[[DelayedOperation[Any]], bool], watchers: Iterable[Watcher]
+    ) -> list[DelayedOperation[Any]]:
+        """Apply an ending to a snapshot of watchers, then let their hooks run; returns those that it ended."""
         hooks = self._hooks
         held = hooks.held
         hooks.held = True
         try:
-            return walk()
+            return [
+                operation
+                for operation in cast("list[DelayedOperation[Any]]", list(watchers))
+                if ends(operation)
+            ]
         finally:
             hooks.held = held
             if hooks.queue and not held:
@@ -363,9 +359,8 @@ class PurgatoryCore(WatchTable):
                 f"{self.max_pending}; try again when some have ended"
             )
         key = keys[0]
-        if len(keys) == 1 and key not in self._watchers:
+        if len(keys) == 1 and self._watchers.setdefault(key, operation) is operation:
             # The first watcher of its only key: `_add`, written out (python -m bench.core --only task).
-            self._watchers[key] = operation
             operation._keys = key
             arrivals = self._arrivals
             operation._older = newest = arrivals._older

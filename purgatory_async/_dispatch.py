@@ -65,12 +65,17 @@ class Dispatcher:
 
     def _wake_slice(self) -> None:
         sleepers = self._sleepers
-        self._left = SLICE + 1  # none of these will be the last
         for _ in range(min(SLICE, len(sleepers))):
-            self.wake(sleepers.popleft())
-        self._left = 0 if sleepers else SLICE
+            waiter = sleepers.popleft()
+            if not waiter.done():
+                try:
+                    waiter.set_result(None)
+                except RuntimeError:
+                    _check_closed(waiter)
         if sleepers:
             self.soon(self._wake_slice)
+        else:
+            self._left = SLICE
 
     def _run(self, callback: Callable[[], object]) -> None:
         self._queued -= 1

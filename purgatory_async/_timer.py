@@ -5,7 +5,7 @@ from asyncio import _get_running_loop
 from collections.abc import Callable
 from math import inf
 from threading import get_ident
-from typing import cast
+from typing import Final, cast
 
 from purgatory_async._checks import check_max_pending
 from purgatory_async._dispatch import dispatcher_of
@@ -25,6 +25,8 @@ from purgatory_async.timing import TimerQueue, TimingWheel
 from purgatory_async.timing._entry import TimerNode
 
 __all__ = ["Timer"]
+
+_NO_DELAY: Final = float("nan")  # an object that no caller has
 
 
 class Timer(Driver):
@@ -73,7 +75,7 @@ class Timer(Driver):
         # The delay started last (by identity, so True is not taken for 1.0), and the tick its last deadline fell
         # in: most timers have one timeout or a few, and many start within a tick. To look at a delay, convert it
         # and divide costs as much as to schedule; and one int object serves all deadlines of the tick.
-        self._last_delay: float | None = None
+        self._last_delay = _NO_DELAY
         self._last_delay_ns = 0
         self._last_tick = 0
         self._tick_after_ns = self._tick_until_ns = 0
@@ -194,7 +196,7 @@ class Timer(Driver):
             return []
         self.closed = True
         self._open = False
-        self._last_delay = None
+        self._last_delay = _NO_DELAY
         self._disarm()
         self._calm()
         due = self._due()

@@ -1,7 +1,7 @@
 """A clock that stands still until it is told to move."""
 
 from collections.abc import Callable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
 from typing import Final
@@ -35,7 +35,7 @@ class ManualClock:
     needs_loop: Final = False
     """Tells timers that they can do without an event loop."""
 
-    __slots__ = ("__weakref__", "_now_ns", "_order", "_wakeups")
+    __slots__ = ("__weakref__", "_now_ns", "_order", "_purge_at", "_wakeups")
 
     def __init__(self, start: float = 0.0) -> None:
         check_delay("start", start)
@@ -44,6 +44,7 @@ class ManualClock:
         self._now_ns = seconds_to_ns(start)
         self._wakeups: list[tuple[int, int, _Wakeup]] = []
         self._order = count()
+        self._purge_at = 64
 
     def __repr__(self) -> str:
         return f"<ManualClock at {self.time()} s>"
@@ -62,6 +63,10 @@ class ManualClock:
         A callback that returns False says that it found nothing to do; `advance_to_next` then goes on.
         """
         wakeup = _Wakeup(callback)
+        if len(self._wakeups) >= self._purge_at:  # the cancelled ones go before they outnumber the others
+            self._wakeups = [entry for entry in self._wakeups if not entry[2].cancelled]
+            heapify(self._wakeups)
+            self._purge_at = 2 * len(self._wakeups) + 64
         heappush(self._wakeups, (when_ns, next(self._order), wakeup))
         return wakeup
 
@@ -79,7 +84,7 @@ class ManualClock:
         if not 0 <= seconds < inf:
             raise ValueError(f"seconds must be finite and not negative, got {describe(seconds)}")
         target_ns = self._now_ns + seconds_to_ns(seconds)
-        while (when_ns := self._next_ns()) is not None and when_ns <= target_ns:
+        while (when_ns := self._next_ns()) is not None and when_ns <= max(target_ns, self._now_ns):
             self._wake_next()
         self._now_ns = max(self._now_ns, target_ns)
 

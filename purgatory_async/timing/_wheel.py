@@ -31,7 +31,7 @@ the head of the heap; there are at most ``wheel_size + 1`` of them per level.
 
 from heapq import heappop, heappush
 
-from purgatory_async.timing._entry import Bucket, TimerEntry, TimerNode, entries_of, unlink
+from purgatory_async.timing._entry import Bucket, TimerEntry, TimerNode, entries_of
 from purgatory_async.timing._queue import already_scheduled, check_limit, check_wheel_size
 
 __all__ = ["TimerEntry", "TimingWheel"]
@@ -128,29 +128,37 @@ class TimingWheel:
         starts = self._starts
         while starts:
             start = starts[0]
-            if self._holds(start):
+            bucket = self._finest.get(start)
+            # Nearly always an entry is waiting on the finest level, and there is no need to look further.
+            if (bucket is not None and bucket._next is not bucket) or self._holds(start):
                 return start
             heappop(starts)
         return None
 
     def advance(self, now_tick: int, limit: int | None = None) -> list[TimerNode]:
         """Move time forward and take out what is due, in order of deadline. See `TimerQueue.advance`."""
-        budget = check_limit(limit)
-        now_tick = self.now_tick = max(now_tick, self.now_tick)
+        budget = -1 if limit is None else check_limit(limit)
+        if now_tick > self.now_tick:
+            self.now_tick = now_tick
+        else:
+            now_tick = self.now_tick
         due: list[TimerNode] = []
         starts = self._starts
+        finest = self._finest
+        wheel_size = self._wheel_size
         while starts and starts[0] <= now_tick and budget:
             start = starts[0]
             # Coarse before fine: what comes down may belong to this very tick, and it was there first.
-            for level in range(len(self._levels) - 1, 0, -1):
-                if start in self._levels[level][2]:
-                    budget = self._cascade(level, start, budget)
-            bucket = self._finest.get(start)
+            if start % wheel_size == 0:  # only there can a coarser bucket begin
+                for level in range(len(self._levels) - 1, 0, -1):
+                    if start in self._levels[level][2]:
+                        budget = self._cascade(level, start, budget)
+            bucket = finest.get(start)
             if bucket is not None:
                 budget = bucket.take(due, budget)
-                if bucket.empty:
-                    del self._finest[start]
-                    bucket.drop()
+                if bucket._next is bucket:
+                    del finest[start]
+                    bucket._next = bucket._prev = None  # type: ignore[assignment]  # bucket.drop()
             if budget or not self._holds(start):
                 heappop(starts)
         return due
@@ -193,13 +201,23 @@ class TimingWheel:
         bucket = self._levels[level][2][start]
         width, _, slots = self._levels[level - 1]
         entry = bucket._prev
-        while isinstance(entry, TimerNode) and budget:
+        starts = self._starts
+        while entry is not bucket and budget:
             previous = entry._prev
-            unlink(entry)
-            tick = entry.deadline_tick
-            self._bucket_at(slots, tick - tick % width).prepend(entry)
+            tick = entry.deadline_tick  # type: ignore[attr-defined]  # whatever is not the bucket is an entry
+            place = tick - tick % width
+            target = slots.get(place)
+            if target is None:
+                target = slots[place] = Bucket()
+                heappush(starts, place)
+            first = target._next
+            entry._next = first
+            entry._prev = target
+            first._prev = target._next = entry
             entry = previous
             budget -= 1
+        bucket._prev = entry
+        entry._next = bucket
         if bucket.empty:
             del self._levels[level][2][start]
             bucket.drop()

@@ -1,8 +1,11 @@
 """Checks of arguments that several classes share: one wording each."""
 
-__all__ = ["check_callback", "check_exception", "check_max_pending"]
+from typing import Final
 
-_CO_COROUTINE = 0x80  # inspect.CO_COROUTINE, without the import
+__all__ = ["CO_COROUTINE", "check_callback", "check_exception", "check_max_pending"]
+
+CO_COROUTINE: Final = 0x80
+"""The flag of an async function's code: `inspect.CO_COROUTINE`, without the import."""
 
 
 def check_max_pending(max_pending: int | None) -> None:
@@ -30,7 +33,7 @@ def check_callback(name: str, callback: object) -> None:
     if code is None:
         if not callable(callback):
             raise TypeError(f"{name} must be callable, got {callback!r}")
-    elif code.co_flags & _CO_COROUTINE:
+    elif code.co_flags & CO_COROUTINE:
         raise TypeError(f"{name} must be a plain function, not async, got {callback!r}; let it start a task")
 
 

@@ -3,11 +3,13 @@
 import asyncio
 from asyncio import _get_running_loop
 from collections.abc import Callable
+from contextvars import copy_context
 from math import inf
 from threading import get_ident
+from types import FunctionType
 from typing import Final, cast
 
-from purgatory_async._checks import check_max_pending
+from purgatory_async._checks import CO_COROUTINE, check_callback, check_max_pending
 from purgatory_async._dispatch import dispatcher_of
 from purgatory_async._driver import NEVER, Driver, Timed
 from purgatory_async._errors import PurgatoryClosed, PurgatoryFull
@@ -26,6 +28,7 @@ from purgatory_async.timing._entry import TimerNode
 
 __all__ = ["Timer"]
 
+_new_handle: Final = TimerHandle.__new__
 _NO_DELAY: Final = float("nan")  # an object that no caller has
 
 
@@ -104,7 +107,16 @@ class Timer(Driver):
             PurgatoryClosed: The timer is closed.
             PurgatoryError: No event loop is running and the clock needs one, or another than the timer's is.
         """
-        handle = TimerHandle(self, callback, args)
+        # `TimerHandle(self, callback, args)`, written out: a class that runs an __init__ in Python is a fifth of
+        # the whole call (python -m bench.core --only timer).
+        if type(callback) is not FunctionType or callback.__code__.co_flags & CO_COROUTINE:
+            check_callback("callback", callback)
+        handle = _new_handle(TimerHandle)
+        handle._home = self
+        handle._callback = callback
+        handle._args = args
+        handle._context = copy_context() or None
+        handle._next = None  # type: ignore[assignment]  # in no bucket
         if get_ident() != self._runner._thread_id:
             handle._when = self._begin(handle, self._admit("delay", delay))
         elif delay is self._last_delay:

@@ -5,7 +5,7 @@ from contextlib import suppress
 
 import pytest
 
-from purgatory_async.testing import cancel_sweep
+from purgatory_async.testing import cancel_sweep, settle
 
 
 class Registry:
@@ -212,7 +212,7 @@ async def test_a_sweep_that_is_cancelled_itself_stops() -> None:
         await asyncio.Event().wait()
 
     sweep = asyncio.create_task(cancel_sweep(endless))
-    await asyncio.sleep(0.001)
+    await settle()
     sweep.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sweep

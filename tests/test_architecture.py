@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from fnmatch import fnmatchcase
+from functools import cache
 
 import pytest
 
@@ -269,9 +270,15 @@ PLANTED = (
 )
 
 
+@cache
+def standing(rule: Callable[[Sources], list[str]]) -> frozenset[str]:
+    """What the rule says of the package as it is."""
+    return frozenset(rule(SOURCES))
+
+
 @pytest.mark.parametrize(("rule", "module", "text"), PLANTED)
 def test_the_rule_sees_a_planted_fault(rule: Callable[[Sources], list[str]], module: str, text: str) -> None:
-    found = set(rule(with_fault(SOURCES, module, text))) - set(rule(SOURCES))
+    found = set(rule(with_fault(SOURCES, module, text))) - standing(rule)
     assert found, f"{rule.__name__} does not see {text!r} in {module}"
 
 
@@ -286,4 +293,4 @@ def test_the_rule_sees_a_planted_fault(rule: Callable[[Sources], list[str]], mod
 )
 def test_the_rules_allow_what_they_should(module: str, text: str) -> None:
     planted = with_fault(SOURCES, module, text)
-    assert [complaint for rule in RULES for complaint in set(rule(planted)) - set(rule(SOURCES))] == []
+    assert [complaint for rule in RULES for complaint in set(rule(planted)) - standing(rule)] == []

@@ -339,16 +339,45 @@ async def test_cancelled_before_its_first_step_nothing_was_registered() -> None:
 
 
 @pytest.mark.asyncio
+@pytest.mark.parametrize("subject", [wait_for_keys, wait_until_a_condition_holds], ids=["keyed", "until"])
+@pytest.mark.parametrize("event", ENDS)
+async def test_a_wait_whose_task_was_just_cancelled_is_no_longer_counted(
+    subject: Subject, event: str
+) -> None:
+    scene = Scene(event)
+    task = asyncio.create_task(scene.play(subject))
+    await settle()
+    task.cancel()
+    # Its task does not know yet, and it is still listed; but nobody is there to take what comes.
+    if event == "complete":
+        assert scene.purgatory.complete_for_key("window", "parcel") == 0
+    elif event == "fail":
+        assert scene.purgatory.fail_for_key("window", PlannedError()) == 0
+    elif event == "expire":
+        scene.clock.advance(1)
+    else:
+        scene.purgatory.close()
+    assert not list(scene.purgatory.operations("window"))
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    scene.purgatory.close()
+    assert_clean(scene.purgatory)
+
+
+@pytest.mark.asyncio
 async def test_what_was_brought_for_a_cancelled_wait_goes_to_the_next() -> None:
+    tokens: list[str] = []
     async with Purgatory(timer=Timer(clock=ManualClock())) as purgatory:
-        first = asyncio.create_task(purgatory.wait("door", timeout=1))
+        first, second = [
+            asyncio.create_task(purgatory.wait("token", until=lambda: tokens and tokens.pop()))
+            for _ in range(2)
+        ]
         await settle()
         first.cancel()
-        # Its task does not know yet, and it is still listed; but nobody is there to take it.
-        assert purgatory.complete_for_key("door", "parcel") == 0
-        second = asyncio.create_task(purgatory.wait("door", timeout=1))
+        tokens.append("the only token")
+        # Both are asked in order of arrival, but the first would take it for nobody.
+        assert purgatory.check_and_complete("token") == 1
+        assert await second == "the only token"
         await settle()
-        assert purgatory.complete_for_key("door", "parcel") == 1
-        assert await second == "parcel"
         assert first.cancelled()
         assert_clean(purgatory)

@@ -254,11 +254,14 @@ async def test_an_expired_wait_leaves_no_cycle_through_its_exception() -> None:
             del task
 
 
-def test_the_purgatory_itself_is_freed_when_it_is_dropped() -> None:
+def test_purgatory_timer_and_clock_are_freed_when_they_are_dropped() -> None:
     yard = Yard()
     yard.watch_many()
     yard.purgatory.close()
     freed = weakref.ref(yard.purgatory), weakref.ref(yard.purgatory.timer), weakref.ref(yard.clock)
-    with collector_off():
+    gc.disable()
+    try:
         del yard
         assert [reference() for reference in freed] == [None, None, None]
+    finally:
+        gc.enable()

@@ -179,7 +179,7 @@ class RealSide(Side):
         super().__init__()
         kind, size = QUEUES[queue]
         self.clock = ManualClock()
-        self.queue, self.tick = queue, tick
+        self.tick = tick
         self.timer = Timer(clock=self.clock, queue=kind(size), tick=tick)
         self.max_pending = max_pending
         self.open()

@@ -22,7 +22,7 @@ ages = st.integers(0, 5)  # which operation, counted from the latest
 
 
 def commands_of_hooks(plans):
-    """What a hook may do: signal, end, submit, close, raise."""
+    """What a hook may do: signal, end, submit, advance the clock, close, raise."""
     return st.one_of(
         st.tuples(st.just("complete"), keys, results),
         st.tuples(st.sampled_from(("check", "fail", "cancel")), keys),
@@ -30,6 +30,7 @@ def commands_of_hooks(plans):
         st.tuples(st.sampled_from(("force_fail", "force_cancel", "submit_again")), ages),
         st.tuples(st.just("flip"), gates),
         st.tuples(st.just("throw"), st.sampled_from(tuple(RAISED))),
+        st.tuples(st.just("advance"), st.sampled_from(ADVANCES)),
         st.tuples(st.just("submit"), plans),
         st.just(("close",)),
     )

@@ -2,11 +2,8 @@
 
 import sys
 from contextlib import contextmanager
-from math import inf
 
 from tests.properties.script import RealSide, ReferenceSide
-
-HASHED_REACH = 200  # ticks
 
 
 class Twins:
@@ -24,7 +21,6 @@ class Twins:
 
     def perform(self, command):
         """Perform a command on both sides, and compare everything that can be seen from outside."""
-        command = self.within_reach(command)
         with reports_go_to(self.real):
             for side in (self.real, self.reference):
                 side.log.clear()
@@ -38,20 +34,6 @@ class Twins:
         self.real.purgatory.close()
         self.real.timer.check_invariants()
         assert self.real.counts() == (0, 0, 0, 0), f"left behind: {self.real.counts()}"
-
-    def within_reach(self, command):
-        """Cut a move in time short where it would take too long.
-
-        A hashed wheel is visited once a turn, also when all deadlines are far away, and these are small.
-        """
-        if not command[0].startswith("advance") or self.real.queue.startswith("timing"):
-            return command
-        reach_ns = HASHED_REACH * self.reference.purgatory.tick_ns
-        deadlines, now_ns = self.reference.purgatory.deadlines, self.reference.time_ns()
-        if command == ("advance_to_next",) and (not deadlines or deadlines[0][0] - now_ns <= reach_ns):
-            return command
-        seconds = command[1] if command[0] == "advance" else inf
-        return ("advance", min(seconds, reach_ns / 1e9))
 
     def differences(self):
         """What the purgatory did or is, and what it should have done or be."""

@@ -42,6 +42,7 @@ BY_A_HOOK = {
     "force_fail": 1,
     "force_cancel": 2,
     "throw": 1,
+    "advance": 1,
     "close": 0.1,
 }
 # What each verb is drawn from. An age is an operation, counted from the latest.

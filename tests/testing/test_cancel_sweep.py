@@ -45,7 +45,7 @@ async def test_a_scenario_that_is_never_suspended_has_no_points() -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_scenario_is_cancelled_at_every_point_twice_and_once_before_its_first_step() -> None:
+async def test_the_scenario_is_cancelled_at_every_point_while_it_waits_and_as_that_ends() -> None:
     seen: list[str] = []
 
     async def scenario() -> None:
@@ -62,7 +62,7 @@ async def test_the_scenario_is_cancelled_at_every_point_twice_and_once_before_it
             seen.append(here)
 
     assert await cancel_sweep(scenario) == 2
-    # One run without a cancellation; the one that was cancelled before its first step never began.
+    # One run without a cancellation, two for each point.
     assert sorted(seen) == ["at the end", *["in the first wait"] * 2, *["in the second wait"] * 2]
 
 

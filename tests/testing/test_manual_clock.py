@@ -150,6 +150,13 @@ def test_advance_to_next_does_not_stop_where_something_was_cancelled(delay: floa
     assert recorder.clock.advance_to_next() is None
 
 
+def test_advance_to_next_does_not_move_towards_what_was_cancelled() -> None:
+    recorder = Recorder()
+    recorder.clock.call_at_ns(1_000_000_000, print).cancel()
+    assert recorder.clock.advance_to_next() is None
+    assert recorder.clock.time() == 0.0
+
+
 def test_advance_to_next_returns_the_tick_on_which_a_deadline_between_ticks_fires() -> None:
     recorder = Recorder()
     recorder.call_later(0.0015, "a")
@@ -176,6 +183,18 @@ def test_a_callback_may_advance_the_clock_and_all_that_is_due_has_fired_when_tha
     assert recorder.clock.time() == 11.0
     recorder.clock.advance(1)
     assert recorder.fired[-1] == ("after it", 12.0)
+
+
+def test_what_is_due_where_a_nested_advance_led_has_fired_when_the_outer_returns() -> None:
+    recorder = Recorder()
+
+    def advance_on() -> None:
+        recorder.clock.advance(10)
+        recorder.call_later(0, "due now")
+
+    recorder.timer.call_later(1, advance_on)
+    recorder.clock.advance(1)
+    assert recorder.fired == [("due now", 11.0)]
 
 
 def test_timers_that_share_a_clock_fire_in_one_order() -> None:

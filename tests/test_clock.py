@@ -19,13 +19,24 @@ HUNDRED_YEARS = 3_155_760_000
 
 def expiry_time(timeout: float, *, tick: float = 0.001, start: float = 0.0) -> Fraction:
     """When a timer's callback comes, in exact seconds after it was asked for; one step of the clock at a time."""
-    clock = ManualClock(start)
-    timer, came = Timer(tick=tick, clock=clock), []
+    fresh, in_use, repeated = (
+        _expiry_ns(timeout, tick, start, before) for before in ([], [1.0], [timeout] * 3)
+    )
+    assert fresh == in_use == repeated
+    return Fraction(fresh, 10**9)
+
+
+def _expiry_ns(timeout: float, tick: float, start: float, before: list[float]) -> int:
+    """The same, in nanoseconds, on a timer that has started such delays before."""
+    clock, came = ManualClock(start), []
+    timer = Timer(tick=tick, clock=clock)
+    for delay in before:
+        timer.call_later(delay, int).cancel()
     before_ns = clock.time_ns()
     timer.call_later(timeout, lambda: came.append(clock.time_ns()))
     while not came:
         assert clock.advance_to_next() is not None
-    return Fraction(came[0] - before_ns, 10**9)
+    return came[0] - before_ns
 
 
 # The table.

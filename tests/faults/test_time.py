@@ -107,6 +107,23 @@ async def test_c3_when_a_broken_clock_goes_back_nothing_is_early_and_nothing_is_
     timer.check_invariants()
 
 
+@on_every_loop
+async def test_c3_when_the_clock_goes_back_under_a_callback_what_that_one_starts_is_not_lost() -> None:
+    clock, record = SteppedClock(), []
+    timer = Timer(clock=clock)
+
+    def start_another_in_the_past() -> None:
+        clock.move(-1)
+        for delay in (0.25, 0.5, 5):
+            timer.call_later(delay, record.append, delay)
+
+    timer.call_later(10, start_another_in_the_past)
+    await clock.run(10)
+    assert timer.pending + len(record) == 3
+    await clock.run(20)
+    assert (record, timer.pending) == ([0.25, 0.5, 5], 0)
+
+
 @pytest.mark.parametrize(
     ("counts_suspension", "outcome"),
     [

@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from purgatory_async import TimerHandle
 from purgatory_async.testing import settle
 from tests.timer.worlds import World
 
@@ -35,6 +36,28 @@ async def test_call_at_takes_a_time_of_the_timer_itself(world: World) -> None:
     assert handle.when == 15.0
     await world.run(5)
     assert calls == [15.0]
+
+
+@pytest.mark.parametrize("delay", [0.0007, 0.07, 1.001, 70.0], ids=str)
+async def test_one_delay_started_again_and_again_ends_each_time_on_its_own_tick(
+    world: World, delay: float
+) -> None:
+    timer, lateness = world.timer(), []
+
+    def note(handle_of: list[TimerHandle]) -> None:
+        lateness.append(timer.time() - handle_of[0].when)
+
+    whens = []
+    for step in range(300):
+        handle_of: list[TimerHandle] = []
+        handle_of.append(timer.call_later(delay, note, handle_of))
+        whens.append(handle_of[0].when)
+        await world.run(step * 0.00003)
+    await world.run(delay + 1)
+    assert len(lateness) == 300
+    assert min(lateness) > -1e-9
+    assert max(lateness) < 0.001
+    assert whens == sorted(whens)
 
 
 @pytest.mark.parametrize("tick", [0.001, 0.02, 1.0, 60.0], ids=lambda tick: f"tick {tick} s")

@@ -70,6 +70,16 @@ async def test_a_closed_timer_takes_nothing_new_and_names_what_it_refused(world:
     assert timer.pending == 0
 
 
+async def test_a_closed_timer_refuses_the_delay_it_was_given_all_the_time(world: World) -> None:
+    timer, delay = world.timer(), 5.0
+    for _ in range(3):
+        timer.call_later(delay, int)
+    timer.close()
+    with pytest.raises(PurgatoryClosed, match=r"closed.*5\.0"):
+        timer.call_later(delay, int)
+    assert timer.pending == 0
+
+
 async def test_the_handles_of_a_closed_timer_are_dead(world: World) -> None:
     timer = world.timer()
     (handle,) = (timer.call_later(5, int),)

@@ -29,6 +29,9 @@ BAD_DELAYS = [
     pytest.param([1], TypeError, "list", id="a list"),
 ]
 
+# One object: a delay that a timer remembers from the call before is checked no less.
+FIFTY = 50.0
+
 Starter = Callable[[Timer, Any], TimerHandle]
 
 
@@ -174,7 +177,7 @@ def test_a_timer_belongs_to_the_loop_of_its_first_use(
 ) -> None:
     with loops(make_loop, make_loop) as (first, second):
         timer = make_timer()
-        handle = first.run_until_complete(calling(lambda: timer.call_later(50.0, int)))
+        handles = first.run_until_complete(calling(lambda: [timer.call_later(FIFTY, int) for _ in range(3)]))
         if first_closed:
             first.close()
         uses: list[Coroutine[Any, Any, object]] = [
@@ -183,13 +186,13 @@ def test_a_timer_belongs_to_the_loop_of_its_first_use(
                 for delay in (0, 5.0, 60.0, math.inf)
             ),
             calling(lambda: timer.call_at(timer.time() + 60.0, int)),
-            calling(lambda: handle.reschedule(60.0)),
+            calling(lambda: handles[0].reschedule(60.0)),
             timer.sleep(60.0),
         ]
         for use in uses:
             with pytest.raises(PurgatoryError, match="belongs to"):
                 second.run_until_complete(use)
-        assert (timer.pending, handle.cancelled) == (1, False)
+        assert (timer.pending, handles[0].cancelled) == (3, False)
         timer.close()
 
 
@@ -205,16 +208,16 @@ def test_without_a_running_loop_a_timer_refuses_and_nothing_is_registered(
 
 
 @LOOPS
-@pytest.mark.parametrize("delay", [0, 0.001, 5.0, 60.0, math.inf], ids=str)
+@pytest.mark.parametrize("delay", [0, 0.001, 5.0, FIFTY, 60.0, math.inf], ids=str)
 def test_a_timer_in_use_refuses_too_once_no_loop_is_running(
     delay: float, make_loop: Callable[[], asyncio.AbstractEventLoop]
 ) -> None:
     with loops(make_loop) as (loop,):
         timer = Timer()
-        loop.run_until_complete(calling(lambda: timer.call_later(50.0, int)))
+        loop.run_until_complete(calling(lambda: [timer.call_later(FIFTY, int) for _ in range(3)]))
         with pytest.raises(PurgatoryError, match="needs a running event loop"):
             timer.call_later(delay, int)
-        assert timer.pending == 1
+        assert timer.pending == 3
         timer.close()
 
 
@@ -225,11 +228,12 @@ def test_a_refusal_for_want_of_a_loop_does_not_decide_on_a_clock() -> None:
             start(timer, 1.0)
     with loops(VirtualTimeLoop) as (loop,):
 
-        async def nap() -> float:
-            await timer.sleep(3_600)
-            return loop.time()
+        async def a_day_later() -> tuple[float, float]:
+            timer.call_later(1.0, int)
+            await asyncio.sleep(86_400)
+            return timer.time(), loop.time()
 
-        assert loop.run_until_complete(nap()) == 3_600
+        assert loop.run_until_complete(a_day_later()) == (86_400.0, 86_400.0)
 
 
 def test_on_a_manual_clock_no_loop_is_needed() -> None:

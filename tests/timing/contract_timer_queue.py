@@ -129,6 +129,7 @@ class TimerQueueContract:
         scheduled(queue, reversed(near))
         met = []
         while (tick := queue.next_tick) is not None:
+            assert tick > queue.now_tick
             due = queue.advance(tick)
             assert ticks_of(due) in ([], [tick])
             met += ticks_of(due)

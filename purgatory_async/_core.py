@@ -247,7 +247,7 @@ class PurgatoryCore(WatchTable):
         keys = operation._keys
         if type(keys) is not KeySet and self._watchers[keys] is operation:
             # The sole watcher of its only key: `_remove`, written out, a fifth of the whole otherwise
-            # (python -m bench.core --only operations).
+            # (python -m bench.core --only task).
             del self._watchers[keys]
             operation._keys = None
             older = operation._older

@@ -1,7 +1,7 @@
 """Watch lists: which operations wait on which key.
 
 Most keys have one watcher, so a sole watcher is stored bare and a dict is made only for the second: 29 bytes a key
-instead of 253, and three times as fast with five keys (python -m bench.core --only operations). A dict, not a
+instead of 253, and three times as fast with five keys (python -m bench.core --only task). A dict, not a
 set, because it keeps the order of arrival; a key whose last watcher leaves is gone.
 
 Nothing is counted on the way in or out of a sole watch. With ``n`` operations, each watching ``k`` keys, each key

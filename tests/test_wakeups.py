@@ -203,12 +203,3 @@ async def test_a_few_waiters_do_not_wait_for_a_slice():
         purgatory.complete_for_key("k")
         await asyncio.gather(*tasks)
         assert len(passes.done) - before <= 3
-
-
-async def test_settle_waits_for_the_slices_too():
-    async with Purgatory() as purgatory:
-        tasks = [asyncio.create_task(purgatory.wait("k")) for _ in range(2_000)]
-        await settle()
-        purgatory.complete_for_key("k")
-        await settle()
-        assert all(task.done() for task in tasks)

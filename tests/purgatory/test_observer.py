@@ -180,7 +180,14 @@ def test_what_was_refused_is_not_told(observed, diary):
     assert diary.events == []
 
 
-def test_an_end_is_told_before_the_hooks_run(manual_clock):
+@pytest.mark.parametrize(
+    ("end", "signal"),
+    [
+        pytest.param(lambda p, op: p.complete_for_key("k"), ["KeySignalled"], id="through its key"),
+        pytest.param(lambda p, op: op.force_complete(), [], id="by itself"),
+    ],
+)
+def test_an_end_is_told_before_the_hooks_run(end, signal, manual_clock):
     log: list[str] = []
 
     class Logging:
@@ -188,9 +195,10 @@ def test_an_end_is_told_before_the_hooks_run(manual_clock):
             log.append(type(event).__name__)
 
     purgatory = Purgatory(timer=Timer(clock=manual_clock), observer=Logging())
-    purgatory.try_complete_else_watch(Recorded(log), ["k"])
-    purgatory.complete_for_key("k")
-    assert log == ["op checked", "OperationSubmitted", "OperationEnded", "op completed", "KeySignalled"]
+    operation = Recorded(log)
+    purgatory.try_complete_else_watch(operation, ["k"])
+    end(purgatory, operation)
+    assert log == ["op checked", "OperationSubmitted", "OperationEnded", "op completed", *signal]
 
 
 def test_events_are_frozen_values(observed, diary):

@@ -9,6 +9,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, Purgatory, PurgatoryError, Timer
 from purgatory_async.testing import assert_clean
+from tests.purgatory.recording import Recorded
 
 WATCH = pytest.param(lambda p: p.try_complete_else_watch(DelayedOperation(), ["k"]), id="watching")
 VERBS = [
@@ -25,6 +26,10 @@ def watch(purgatory):
     operation = DelayedOperation()
     purgatory.try_complete_else_watch(operation, ["k"])
     return operation
+
+
+def fails() -> bool:
+    raise KeyError("the condition")
 
 
 @pytest.fixture
@@ -119,13 +124,16 @@ def test_waiting_from_another_loop_is_refused_and_changes_nothing(use, home, hom
         pytest.param(lambda p: p.try_complete_else_watch(DelayedOperation(), []), id="no keys"),
         pytest.param(lambda p: p.try_complete_else_watch(DelayedOperation(), "k"), id="a bare str"),
         pytest.param(lambda p: p.try_complete_else_watch("no operation", ["k"]), id="no operation"),
+        pytest.param(
+            lambda p: p.try_complete_else_watch(Recorded([], holds=fails), ["k"]), id="its check raises"
+        ),
     ],
 )
 def test_a_watch_that_was_refused_makes_no_loop_the_owner(use):
     purgatory = Purgatory()
 
     async def refused() -> None:
-        with pytest.raises((TypeError, ValueError)):
+        with pytest.raises((KeyError, TypeError, ValueError)):
             use(purgatory)
 
     async def taken() -> None:

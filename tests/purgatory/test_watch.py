@@ -1,5 +1,7 @@
 """`try_complete_else_watch`: one check, then watching, and the order of everything that can be wrong."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from purgatory_async import (
@@ -140,6 +142,25 @@ def test_what_is_no_operation_is_refused(thing, purgatory):
     with pytest.raises(TypeError, match="DelayedOperation"):
         purgatory.try_complete_else_watch(thing, ["k"])
     assert counts(purgatory) == (0, 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "hashable", [pytest.param(True, id="hashable"), pytest.param(False, id="unhashable")]
+)
+def test_an_operation_that_may_equal_another_is_refused_beside_others_and_told_why(hashable, purgatory):
+    @dataclass(unsafe_hash=hashable)
+    class Valued(DelayedOperation[None]):
+        number: int
+
+        def __post_init__(self) -> None:
+            super().__init__(5)
+
+    first = DelayedOperation()
+    purgatory.try_complete_else_watch(first, ["k"])
+    with pytest.raises(TypeError, match=r"Valued.*eq=False"):
+        purgatory.try_complete_else_watch(Valued(1), ["a", "k"])
+    assert counts(purgatory) == (1, 1, 1, 0)
+    first.cancel()
 
 
 def test_a_pending_operation_is_refused_and_goes_on_as_it_was(purgatory, manual_clock):
@@ -331,3 +352,14 @@ def test_after_a_check_that_raised_the_verbs_work_again(purgatory):
     with pytest.raises(KeyError):
         purgatory.try_complete_else_watch(Recorded([], holds=fails), ["k"])
     assert purgatory.check_and_complete("k") == 0
+
+
+def test_closed_inside_a_first_check_it_keeps_nothing_pending(purgatory):
+    class Closing(DelayedOperation[None]):
+        def try_complete(self) -> bool:
+            purgatory.close()
+            return False
+
+    with pytest.raises(PurgatoryError):
+        purgatory.try_complete_else_watch(Closing(), ["k"])
+    assert counts(purgatory) == (0, 0, 0, 0)

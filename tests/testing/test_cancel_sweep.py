@@ -26,11 +26,19 @@ class Registry:
         assert self.inside == 0, f"{self.inside} registrations are left"
 
 
+async def pause() -> None:
+    """Wait for a future that comes two passes later: late enough to be cancelled before."""
+    loop = asyncio.get_running_loop()
+    future = loop.create_future()
+    loop.call_soon(loop.call_soon, lambda: future.done() or future.set_result(None))
+    await future
+
+
 @pytest.mark.asyncio
 async def test_it_returns_the_number_of_points_at_which_the_scenario_is_suspended() -> None:
     async def suspended_three_times() -> None:
         await asyncio.sleep(0)
-        await asyncio.sleep(0.001)
+        await pause()
         await asyncio.get_running_loop().create_task(asyncio.sleep(0))
 
     assert await cancel_sweep(suspended_three_times) == 3
@@ -51,26 +59,28 @@ async def test_the_scenario_is_cancelled_at_every_point_while_it_waits_and_as_th
     async def scenario() -> None:
         here = "at the start"
         try:
-            future = asyncio.get_running_loop().create_future()
-            asyncio.get_running_loop().call_later(0.001, future.set_result, None)
             here = "in the first wait"
-            await future
+            await pause()
             here = "in the second wait"
-            await asyncio.sleep(0.001)
+            await pause()
             here = "at the end"
         finally:
             seen.append(here)
 
     assert await cancel_sweep(scenario) == 2
     # One run without a cancellation, two for each point.
-    assert sorted(seen) == ["at the end", *["in the first wait"] * 2, *["in the second wait"] * 2]
+    expected = ["at the end", *["in the first wait"] * 2, *["in the second wait"] * 2]
+    if asyncio.get_running_loop().get_task_factory() is not None:
+        # An eager task has begun before anybody can cancel it.
+        expected.append("in the first wait")
+    assert sorted(seen) == sorted(expected)
 
 
 @pytest.mark.asyncio
 async def test_points_that_only_a_cancellation_leads_to_are_swept_too() -> None:
     async def slow_to_leave() -> None:
         try:
-            await asyncio.sleep(0.001)
+            await pause()
         finally:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
@@ -134,7 +144,7 @@ async def test_it_finds_a_swallowed_cancellation() -> None:
             await asyncio.sleep(0)
             await asyncio.sleep(0)
 
-    with pytest.raises(AssertionError, match="swallowed its cancellation at point 1"):
+    with pytest.raises(AssertionError, match="swallowed its cancellation (at point 1|before its first step)"):
         await cancel_sweep(swallows)
 
 

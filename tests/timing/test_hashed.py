@@ -71,3 +71,12 @@ def test_its_repr_says_how_much_it_holds() -> None:
     wheel = HashedWheel(8, start_tick=3)
     scheduled(wheel, [5, 90])
     assert repr(wheel) == "<HashedWheel wheel_size=8 now_tick=3 entries=2>"
+
+
+def test_entries_set_aside_are_not_jumped_over() -> None:
+    wheel = HashedWheel(2)
+    wheel.advance(2)  # a whole turn with nothing due: from now on the hand would jump
+    aside, later = scheduled(wheel, [101, 103])
+    assert wheel.advance(3, limit=1) == []  # half way through the bucket that they share
+    assert hand_out(wheel, 102, limit=1) == [aside]
+    assert hand_out(wheel, 103, limit=1) == [later]

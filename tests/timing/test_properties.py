@@ -123,5 +123,5 @@ def test_a_wheel_and_the_sorted_list_do_not_disagree_in_long_runs_either(
     make_queue: Callable[..., TimerQueue],
 ) -> None:
     run_state_machine_as_test(
-        lambda: AgainstTheSortedList(make_queue), settings=settings(max_examples=150, stateful_step_count=150)
+        lambda: AgainstTheSortedList(make_queue), settings=settings(max_examples=60, stateful_step_count=120)
     )

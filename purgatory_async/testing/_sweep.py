@@ -113,9 +113,8 @@ class _Watched:
 
 async def _run(scenario: Scenario, probe: _Probe, *, may_swallow: bool) -> int:
     """One run; returns the number of points it came to."""
-    task = asyncio.get_running_loop().create_task(
-        _watched(scenario, probe), name=f"cancel_sweep: cancelled {probe!r}"
-    )
+    # Not through the loop's task factory: an eager one would make the first step before it can be cancelled.
+    task = asyncio.Task(_watched(scenario, probe), name=f"cancel_sweep: cancelled {probe!r}")
     if probe._at < 0:
         probe.cancel(task)
     outcome = (await asyncio.gather(task, return_exceptions=True))[0]

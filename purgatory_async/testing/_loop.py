@@ -63,7 +63,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """Call ``callback()`` at a virtual time; see `Clock.call_at_ns`."""
         return self.call_at(when_ns / 1e9, self._arrive, when_ns, callback, context=contextvars.Context())
 
-    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ARG002, ASYNC109 - asyncio's
+    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ARG002 - asyncio's
         """Wait for the executor's threads, really: asyncio's limit of 300 s would be over at once."""
         await super().shutdown_default_executor()
 

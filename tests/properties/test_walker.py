@@ -1,7 +1,5 @@
 """A purgatory and its reference, driven by chance for many steps, tell the same story."""
 
-from random import SystemRandom
-
 import pytest
 
 from tests.properties.twins import Twins
@@ -11,13 +9,13 @@ FAST_STEPS, SLOW_STEPS = 50_000, 1_000_000
 
 
 def test_fifty_thousand_random_steps_do_as_the_reference() -> None:
-    # The same every time, so that a red run on one machine is red on the next; the slow walk draws its seed.
+    # The same every time, so that what is red on one machine is red on the next; others: walker.py's command.
     assert walk(seed=1, steps=FAST_STEPS) >= FAST_STEPS
 
 
 @pytest.mark.slow
 def test_a_million_random_steps_do_as_the_reference() -> None:
-    assert walk(seed=SystemRandom().getrandbits(32), steps=SLOW_STEPS) >= SLOW_STEPS
+    assert walk(seed=2, steps=SLOW_STEPS) >= SLOW_STEPS
 
 
 def test_a_divergence_prints_the_line_that_shows_it_again(monkeypatch: pytest.MonkeyPatch) -> None:

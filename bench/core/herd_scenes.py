@@ -87,7 +87,7 @@ async def operations_at_one_instant(count: int, watch: StallWatch) -> None:
 async def waits_at_one_instant(count: int, watch: StallWatch) -> None:
     """Every task in a `wait` that runs into one common deadline."""
     async with Purgatory() as purgatory:
-        when = purgatory.timer.time() + seconds_to_enter(count)
+        when = purgatory.timer.time() + seconds_to_enter(count, microseconds=50)
 
         async def wait_for(key: int) -> None:
             try:  # noqa: SIM105 - suppress() would be half of what is watched
@@ -130,9 +130,9 @@ async def call_at_one_instant(
     await watch_later_passes(watch)
 
 
-def seconds_to_enter(count: int) -> float:
-    """Time enough to enter all, on a machine several times slower than it should be."""
-    return 0.1 + count * 20e-6
+def seconds_to_enter(count: int, *, microseconds: float = 20) -> float:
+    """Time enough to enter all at that many microseconds each, several times what it should take."""
+    return 0.1 + count * microseconds * 1e-6
 
 
 async def sleep_until_just_before(when: float, clock: Callable[[], float]) -> None:

@@ -8,7 +8,7 @@ from bench.measure.collector import Collector
 from bench.measure.line import Line
 from bench.measure.sampling import Sample, take_turns
 from bench.measure.section import Section, Settings
-from bench.measure.stall import StallWatch
+from bench.measure.stall import StallWatch, worst
 
 __all__ = ["SECTION"]
 
@@ -42,8 +42,6 @@ def _lines_for(
     taken = take_turns(loop, collector, samples, settings.heavy_rounds, warm_up=False)
     *ours, reference = scenes
     for name in ours:
-        cpu = median(watch.longest_cpu_ms for watch in watches[name])
-        passes = median(watch.passes for watch in watches[name])
         yield Line(
             name=f"longest pass, {name} / {reference}",
             loop=loop,
@@ -54,7 +52,7 @@ def _lines_for(
             # The promise is about the library's passes, not the collector's.
             target=target if collector is Collector.OFF else None,
             absolute=True,
-            note=(f"{min(taken[name]):.2f}-{max(taken[name]):.2f}, processor {cpu:.2f}, {passes:.0f} passes"),
+            note=f"{min(taken[name]):.2f}-{max(taken[name]):.2f}; {worst(watches[name])}",
         )
 
 
@@ -64,8 +62,8 @@ SECTION = Section(
     timed=(
         "Wall time of the longest pass of the loop, seen by a task that only yields: after the call that "
         "ends all waiters has returned, or from just before the common deadline, until the last has been "
-        "served. Median of the rounds (range, the longest by processor time, and the number of passes, in "
-        "brackets)."
+        "served; a pass that the system interrupted stands with its processor time. Median of the rounds; "
+        "in brackets their range, and the longest wall time of any pass with its interruptions."
     ),
     lines=lines,
 )

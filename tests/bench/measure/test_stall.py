@@ -1,18 +1,19 @@
-"""The watch on the loop keeps the longest pass."""
+"""The watch on the loop keeps the longest pass, and is not taken in by a machine that is shared."""
 
 import asyncio
 
 import pytest
 
 from bench.measure import stall
-from bench.measure.stall import StallWatch
+from bench.measure.stall import StallWatch, involuntary_switches
 
 
-class Clock:
-    """Two clocks that only go when told."""
+class Machine:
+    """Two clocks that only go when told, and a count of interruptions."""
 
     wall_ns = 0
     cpu_ns = 0
+    switches = 0
 
     def perf_counter_ns(self):
         return self.wall_ns
@@ -20,30 +21,56 @@ class Clock:
     def process_time_ns(self):
         return self.cpu_ns
 
+    def work(self, wall_ms, cpu_ms, *, interruptions=0):
+        self.wall_ns += wall_ms * 1_000_000
+        self.cpu_ns += cpu_ms * 1_000_000
+        self.switches += interruptions
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    machine = Machine()
+    monkeypatch.setattr(stall, "time", machine)
+    monkeypatch.setattr(stall, "involuntary_switches", lambda: machine.switches)
+    return machine
+
 
 @pytest.mark.asyncio
-async def test_the_longest_pass_is_kept_in_wall_and_processor_time(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(stall, "time", clock)
+async def test_the_longest_pass_is_kept_in_wall_time(machine):
     watch = StallWatch()
-
-    def block(wall_ms, cpu_ms):
-        clock.wall_ns += wall_ms * 1_000_000
-        clock.cpu_ns += cpu_ms * 1_000_000
-
-    loop = asyncio.get_running_loop()
     for wall_ms, cpu_ms in ((1, 1), (7, 2), (3, 3)):
-        loop.call_soon(block, wall_ms, cpu_ms)
+        asyncio.get_running_loop().call_soon(machine.work, wall_ms, cpu_ms)
         await watch.watch_pass()
-    assert (watch.longest_ms, watch.longest_cpu_ms, watch.passes) == (7.0, 3.0, 3)
+    assert (watch.longest_ms, watch.longest_wall_ms, watch.passes, watch.interrupted) == (7.0, 7.0, 3, 0)
 
 
 @pytest.mark.asyncio
-async def test_what_the_watcher_itself_does_between_passes_is_not_counted(monkeypatch):
-    clock = Clock()
-    monkeypatch.setattr(stall, "time", clock)
+async def test_a_pass_in_which_the_processor_was_taken_away_stands_with_its_processor_time(machine):
+    watch = StallWatch()
+    loop = asyncio.get_running_loop()
+    for wall_ms, interruptions in ((2, 0), (12, 1)):
+        loop.call_soon(lambda wall=wall_ms, n=interruptions: machine.work(wall, 1, interruptions=n))
+        await watch.watch_pass()
+    assert (watch.longest_ms, watch.longest_wall_ms, watch.passes, watch.interrupted) == (2.0, 12.0, 2, 1)
+
+
+@pytest.mark.asyncio
+async def test_an_interruption_does_not_hide_a_pass_that_computes_for_long(machine):
+    watch = StallWatch()
+    asyncio.get_running_loop().call_soon(lambda: machine.work(30, 20, interruptions=2))
+    await watch.watch_pass()
+    assert watch.longest_ms == 20.0
+
+
+@pytest.mark.asyncio
+async def test_what_the_watcher_itself_does_between_passes_is_not_counted(machine):
     watch = StallWatch()
     await watch.watch_pass()
-    clock.wall_ns += 50_000_000
+    machine.work(50, 50)
     await watch.watch_pass()
     assert watch.longest_ms == 0.0
+
+
+def test_the_system_counts_involuntary_switches_upwards():
+    before = involuntary_switches()
+    assert 0 <= before <= involuntary_switches()

@@ -25,8 +25,9 @@ M = TypeVar("M")
 
 _JSON_TYPE: Final = re.compile(r'\s*application/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
 _NO_WEIGHT: Final = re.compile(r";\s*q\s*=\s*0(?:\.0{0,3})?\s*(?:;|\Z)", re.IGNORECASE)
-# msgspec ends its messages with the place: "Expected `str`, got `int` - at `$.keys[0]`".
+# msgspec ends its messages with the place, and names a member it misses or does not know: "Expected `str`, got `int` - at `$.keys[0]`".
 _PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_MEMBER: Final = re.compile(r"(?:unknown|missing required) field `(.*)`$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
 
 
@@ -182,7 +183,10 @@ def _pointed(text: str) -> tuple[str, str]:
     """Turn msgspec's ``$.keys[0]`` into a JSON Pointer, and leave its explanation."""
     match = _PLACE.fullmatch(text)
     detail, place = (text, "") if match is None else (match[1], match[2])
-    steps = (step[1] if step[1] is not None else step[2] for step in _STEP.finditer(place))
+    steps = [step[1] if step[1] is not None else step[2] for step in _STEP.finditer(place)]
+    member = _MEMBER.search(detail)
+    if member is not None:
+        steps.append(member[1])
     return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps), detail
 
 

@@ -25,7 +25,8 @@ M = TypeVar("M")
 
 _JSON_TYPE: Final = re.compile(r'\s*application/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
 _NO_WEIGHT: Final = re.compile(r";\s*q\s*=\s*0(?:\.0{0,3})?\s*(?:;|\Z)", re.IGNORECASE)
-# msgspec ends its messages with the place, and names a member it misses or does not know: "Expected `str`, got `int` - at `$.keys[0]`".
+# msgspec ends its messages with the place: "Expected `str`, got `int` - at `$.keys[0]`"; a member that it misses
+# or does not know is named before.
 _PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _MEMBER: Final = re.compile(r"(?:unknown|missing required) field `(.*)`$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")

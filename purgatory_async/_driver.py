@@ -157,9 +157,10 @@ class Driver:
         time_ns = self._time_ns
         now_ns = time_ns()
         deadline_ns = now_ns + delay_ns
-        entry.deadline_tick = tick = -(
+        tick = -(
             (self._origin_ns - deadline_ns) // self._tick_ns
-        )  # TickScale.deadline_tick
+        )  # TickScale.deadline_tick, without the call
+        entry.deadline_tick = tick
         if tick < self._armed_tick:
             self._start_earliest(entry, now_ns)
         elif not self._schedule(entry):
@@ -173,10 +174,9 @@ class Driver:
         late = cast("list[Timed]", self._queue.advance(self._scale.elapsed_ticks(now_ns), SLICE))
         for overdue in late:
             overdue._prev = _SOON
-        self._soon.extend(late)
-        if late or not self._schedule(entry):
+            self._soon.append(overdue)
             self._pass_soon()
-        if entry._next is None:
+        if not self._schedule(entry):
             self._start_now(entry)
         self._arm()
 

@@ -140,7 +140,9 @@ class Timer(Driver):
         delay_ns = delay_until_ns(when, self.time_ns())
         self._enter("when", when)
         self._begin(handle, delay_ns)
-        handle._when = float(max(when, -MAX_TIMEOUT))
+        handle._when = (
+            when if type(when) is float else float(max(when, -MAX_TIMEOUT))
+        )  # an int may be too large
         return handle
 
     async def sleep(self, delay: float) -> None:

@@ -35,6 +35,17 @@ LAYERS = {
 LIBRARY = ("foundation", "timing", "core", "shell", "package", "patterns")
 EVERYWHERE = tuple(LAYERS)
 
+SERVICE_NEEDS = (
+    "click",
+    "httptools",
+    "msgspec",
+    "prometheus_client",
+    "rich",
+    "starlette",
+    "uvicorn",
+    "uvloop",
+)
+
 # Modules from outside, the layers in which they are forbidden, our modules that may all the same, and why.
 FORBIDDEN = (
     (("asyncio",), ("timing", "core"), (), "what an operation means does not depend on the event loop"),
@@ -50,7 +61,7 @@ FORBIDDEN = (
     (("anyio", "structlog"), ("timing", "core"), (), "the core needs nothing but the standard library"),
     (("pytest",), EVERYWHERE, ("testing.plugin",), "only pytest loads what needs pytest"),
     (
-        ("click", "httptools", "msgspec", "prometheus_client", "rich", "starlette", "uvicorn", "uvloop"),
+        SERVICE_NEEDS,
         EVERYWHERE,
         ("cli", "cli.*", "metrics", "service", "service.*"),
         "the library works without the service's dependencies",
@@ -70,21 +81,12 @@ LAZY = ("anyio", "structlog")
 BANNED_IN_LIBRARY = ("Condition", "timeout", "timeout_at", "wait", "wait_for")
 
 # What ``import purgatory_async`` must not bring in.
-HEAVY = (
-    *(
-        "anyio",
-        "structlog",
-        "uvloop",
-        "starlette",
-        "uvicorn",
-        "msgspec",
-        "prometheus_client",
-        "click",
-        "rich",
-    ),
-    *("pytest", "logging.handlers", "logging.config", "multiprocessing", "importlib.metadata", "http.client"),
-    *("purgatory_async.testing", "purgatory_async.service", "purgatory_async.metrics", "purgatory_async.cli"),
-)
+HEAVY = {
+    *LAZY,
+    *SERVICE_NEEDS,
+    *("http.client", "importlib.metadata", "logging.config", "logging.handlers", "multiprocessing", "pytest"),
+    *(f"{PACKAGE}.{module}" for module in ("cli", "metrics", "service", "testing")),
+}
 
 SOURCES = read_package()
 

@@ -16,7 +16,8 @@ async def settle() -> None:
     """Let the loop run until no task is ready and the library has no slice queued.
 
     Raises:
-        RuntimeError: It did not become quiet within 10 000 passes: something keeps waking itself.
+        RuntimeError: It did not become quiet within 10 000 passes: something keeps waking itself, or another task
+            settles at the same time, and each takes the other for busy.
     """
     loop = asyncio.get_running_loop()
     dispatcher = dispatcher_of(loop)

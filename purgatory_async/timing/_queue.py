@@ -10,7 +10,9 @@ __all__ = ["TimerQueue"]
 class TimerQueue(Protocol):
     """Deadlines in integer ticks, ordered; it has no clock and calls nobody.
 
-    Time is what `advance` was last told. An entry is in at most one queue at a time.
+    Time is what `advance` was last told. An entry is in at most one queue at a time. A queue of your own links
+    its entries, or at least sets their ``_next`` while it holds them, and leaves ``_next`` and ``_prev`` None when
+    they are out: that is how `TimerEntry.scheduled` and the timer know.
     """
 
     now_tick: int

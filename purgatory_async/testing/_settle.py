@@ -28,7 +28,8 @@ async def settle() -> None:
         if quiet == _QUIET_PASSES:
             return
     raise RuntimeError(
-        f"the loop did not settle in {_MOST_PASSES} passes; still ready: {_ready_tasks(loop)!r}"
+        f"the loop did not settle in {_MOST_PASSES} passes; still ready: {_ready_tasks(loop)!r} "
+        "(two tasks that settle at once take each other for busy)"
     )
 
 

@@ -79,7 +79,6 @@ class Driver:
         "_hurry",
         "_loop",
         "_never",
-        "_origin_ns",
         "_plain",
         "_queue",
         "_runner",
@@ -157,10 +156,7 @@ class Driver:
         time_ns = self._time_ns
         now_ns = time_ns()
         deadline_ns = now_ns + delay_ns
-        tick = -(
-            (self._origin_ns - deadline_ns) // self._tick_ns
-        )  # TickScale.deadline_tick, without the call
-        entry.deadline_tick = tick
+        entry.deadline_tick = tick = self._scale.deadline_tick(deadline_ns)
         if tick < self._armed_tick:
             self._start_earliest(entry, now_ns)
         elif not self._schedule(entry):
@@ -170,12 +166,10 @@ class Driver:
     def _start_earliest(self, entry: TimerNode, now_ns: int) -> None:
         """Schedule an entry that is due before the wakeup there is, and arm an earlier one."""
         # A queue that stood still while idle is brought to the present first, or it would place the entry as
-        # coarsely as if it were that much further away. That takes something out only if the loop is late.
-        late = cast("list[Timed]", self._queue.advance(self._scale.elapsed_ticks(now_ns), SLICE))
-        for overdue in late:
-            overdue._prev = _SOON
-            self._soon.append(overdue)
-            self._pass_soon()
+        # coarsely as if it were that much further away. Nothing comes out: the wakeup there is, is still to come,
+        # and no deadline is before it.
+        late = self._queue.advance(self._scale.elapsed_ticks(now_ns), SLICE)
+        assert not late, f"{late[0]!r} was due before the wakeup at tick {self._armed_tick}"
         if not self._schedule(entry):
             self._start_now(entry)
         self._arm()
@@ -219,7 +213,6 @@ class Driver:
         self._exact = not getattr(clock, "needs_loop", True)
         self._plain = not (self._counted or self._exact)
         self._scale = TickScale(self._tick_ns, clock.time_ns(), self._queue.now_tick)
-        self._origin_ns = self._scale.origin_ns
 
     def _arm(self) -> None:
         """See that the one wakeup there is, if any, is for the next thing to do."""

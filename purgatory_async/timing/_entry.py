@@ -82,13 +82,6 @@ class Bucket(Link):
         entry._prev = last
         last._next = self._prev = entry
 
-    def prepend(self, entry: TimerNode) -> None:
-        """Link an entry that is in no bucket at the front. O(1)."""
-        first = self._next
-        entry._next = first
-        entry._prev = self
-        first._prev = self._next = entry
-
     def take(self, due: list[TimerNode], budget: int) -> int:
         """Move entries from the front to the end of ``due``, all of them or as many as the budget allows.
 

@@ -88,9 +88,9 @@ class TimingWheel:
             raise already_scheduled(entry)
         tick = entry.deadline_tick
         delta = tick - self.now_tick
-        # From here on this is `_bucket_at(slots, start).append(entry)` for the level that reaches so far. It is
-        # written out, the two finest levels first, because the calls and a loop over the levels would add
-        # half as much again (python -m bench.core --only wheel).
+        # From here on: `Bucket.append` to the bucket of the finest level that reaches so far. It is written out,
+        # the two finest levels first, because the calls and a loop over the levels would add half as much again
+        # (python -m bench.core --only wheel).
         if delta < self._wheel_size:
             if delta <= 0:
                 return False
@@ -196,7 +196,7 @@ class TimingWheel:
         From the back, each to the front of its new bucket: so those that came first stay first, also before
         entries that were put there directly, and a budget that ends in the middle changes no order. One level
         at a time for the same reason: if the present moved on while a part was held back, that part must
-        still meet on its way down those who went ahead.
+        still meet on its way down those who went ahead. Written out as `schedule` is.
         """
         bucket = self._levels[level][2][start]
         width, _, slots = self._levels[level - 1]
@@ -222,14 +222,6 @@ class TimingWheel:
             del self._levels[level][2][start]
             bucket.drop()
         return budget
-
-    def _bucket_at(self, slots: _Slots, start: int) -> Bucket:
-        """The bucket of a level that starts at ``start``, made if need be."""
-        bucket = slots.get(start)
-        if bucket is None:
-            bucket = slots[start] = Bucket()
-            heappush(self._starts, start)
-        return bucket
 
     def _holds(self, start: int) -> bool:
         """Whether a bucket at ``start``, the head of the heap, has something in it; empty ones are dropped."""

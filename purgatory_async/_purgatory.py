@@ -148,7 +148,12 @@ class Purgatory(PurgatoryCore):
         if len(keys) != 1:
             keys = distinct_keys(keys)
         operation: KeyedWait[Any] = KeyedWait(timeout)
-        hash(keys[0])
+        try:
+            hash(keys[0])
+        except TypeError as error:
+            raise TypeError(
+                f"{error}: a watch key is hashable, {keys[0]!r} is not; give keys one by one"
+            ) from None
         if self._refusal is not None:
             raise self._refuse()
         if get_ident() != self._runner._thread_id:
@@ -311,11 +316,17 @@ class Purgatory(PurgatoryCore):
                 f"{self!r} was used from thread {get_ident()}, but its loop belongs to thread {self._thread}; "
                 "use portal()"
             )
-        if watching and not self.timer._exact:
+        if watching:
+            self._require_loop(None)
+
+    def _require_loop(self, running: asyncio.AbstractEventLoop | None) -> None:
+        """Refuse to do without a loop, unless the timer can."""
+        if running is None and not self.timer._exact:
             raise PurgatoryError(f"{self!r} needs a running event loop; call it from a coroutine or callback")
 
     def _bind(self, running: asyncio.AbstractEventLoop | None) -> None:
         """Become the purgatory of this loop, or of none if the timer needs none."""
+        self._require_loop(running)
         self.timer._adopt(running)
         if running is not None:
             self._wake = dispatcher_of(running).wake

@@ -28,7 +28,7 @@ LAYERS = {
     "patterns": ("patterns", "patterns.*"),
     "adapters": (
         *("metrics", "journal", "journal.*", "pipeline", "pipeline.*"),
-        *("service", "service.*", "testing", "testing.*"),
+        *("service", "service.*", "testing", "testing.*", "web", "web.*"),
     ),
     "entry": ("__main__", "cli", "cli.*"),
 }
@@ -85,7 +85,7 @@ HEAVY = {
     *LAZY,
     *SERVICE_NEEDS,
     *("http.client", "importlib.metadata", "logging.config", "logging.handlers", "multiprocessing", "pytest"),
-    *(f"{PACKAGE}.{module}" for module in ("cli", "metrics", "service", "testing")),
+    *(f"{PACKAGE}.{module}" for module in ("cli", "metrics", "service", "testing", "web")),
 }
 
 SOURCES = read_package()

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from purgatory_async.service import problems
-from purgatory_async.service.durations import GRAMMAR, parse_duration
 from purgatory_async.service.messages import MAX_COUNT, CountNeed, WireNeed
+from purgatory_async.web.durations import GRAMMAR, parse_duration
 
 KNOWN_ONLY: Final = "one of the parameters that this path takes"
 NEED_GRAMMAR: Final = "any, all, amount:N or voters:N, N from 1 to 2^53-1"

@@ -18,7 +18,6 @@ from purgatory_async import Purgatory, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
-from purgatory_async.service.durations import checked_timeout
 from purgatory_async.service.holds import Holds
 from purgatory_async.service.keys import checked_id, distinct_keys
 from purgatory_async.service.messages import Attached, Signalled, Submit, WireNeed, kept
@@ -27,7 +26,8 @@ from purgatory_async.service.operations import Operation, SignalledOperation
 from purgatory_async.service.registry import Registry
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.signals import Board
-from purgatory_async.service.waiting import shortened
+from purgatory_async.web.durations import checked_timeout
+from purgatory_async.web.waiting import shortened
 
 ID_BYTES: Final = 16
 RETRY_SPREAD: Final = 10  # seconds over which refused clients come back

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
-from purgatory_async.service.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
+from purgatory_async.web.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
 
 ENVIRONMENT_PREFIX: Final = "PURGATORY_"
 MAX_PENDING: Final = 10_000_000

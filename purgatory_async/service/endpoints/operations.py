@@ -15,7 +15,7 @@ from purgatory_async.service.operations import Operation, SignalledOperation
 from purgatory_async.service.query import percent_decoded
 from purgatory_async.service.request import MAX_HEADER, Request, decoded
 from purgatory_async.service.service import Service
-from purgatory_async.service.waiting import Wait
+from purgatory_async.web.waiting import Wait
 
 SUBMIT: Final = msgspec.json.Decoder(Submit)
 COMPLETE: Final = msgspec.json.Decoder(Complete)

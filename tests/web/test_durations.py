@@ -3,7 +3,7 @@
 import pytest
 
 from purgatory_async import clock
-from purgatory_async.service.durations import MAX_TIMEOUT, checked_timeout, duration_text, parse_duration
+from purgatory_async.web.durations import MAX_TIMEOUT, checked_timeout, duration_text, parse_duration
 
 
 @pytest.mark.parametrize(

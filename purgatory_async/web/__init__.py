@@ -1,0 +1,1 @@
+"""A long poll in somebody else's application."""

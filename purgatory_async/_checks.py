@@ -2,25 +2,25 @@
 
 from typing import Final
 
-__all__ = ["CO_COROUTINE", "check_callback", "check_exception", "check_max_pending"]
+__all__ = ["CO_COROUTINE", "check_callback", "check_exception", "check_limit"]
 
 CO_COROUTINE: Final = 0x80
 """The flag of an async function's code: `inspect.CO_COROUTINE`, without the import."""
 
 
-def check_max_pending(max_pending: int | None) -> None:
+def check_limit(name: str, limit: int | None) -> None:
     """Refuse a limit that is none.
 
     Raises:
         TypeError: It is neither ``None`` nor an integer.
         ValueError: It is below 1.
     """
-    if max_pending is None:
+    if limit is None:
         return
-    if isinstance(max_pending, bool) or not isinstance(max_pending, int):
-        raise TypeError(f"max_pending must be None or an integer, got {type(max_pending).__name__}")
-    if max_pending < 1:
-        raise ValueError(f"max_pending must be at least 1, or None for no limit, got {max_pending}")
+    if isinstance(limit, bool) or not isinstance(limit, int):
+        raise TypeError(f"{name} must be None or an integer, got {type(limit).__name__}")
+    if limit < 1:
+        raise ValueError(f"{name} must be at least 1, or None for no limit, got {limit}")
 
 
 def check_callback(name: str, callback: object) -> None:

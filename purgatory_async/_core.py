@@ -10,14 +10,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from operator import methodcaller
 from typing import Any, Final, cast
 
-from purgatory_async._checks import check_exception
+from purgatory_async._checks import check_exception, check_limit
 from purgatory_async._errors import PurgatoryClosed, PurgatoryError, PurgatoryFull
 from purgatory_async._hooks import HookQueue, hooks_of_thread
 from purgatory_async._narrator import Narrator  # noqa: TC001 - one kind of import, seen by the architecture test
 from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter, not_an_operation
 from purgatory_async._owner import CHECKING, Runner
 from purgatory_async._report import report
-from purgatory_async._watchers import KeySet, Watcher, WatchTable, distinct_keys
+from purgatory_async._watchers import KeySet, Watcher, WatchTable, distinct_keys, in_turn
 
 __all__ = ["PurgatoryCore"]
 
@@ -151,27 +151,35 @@ class PurgatoryCore(WatchTable):
         end: object = operation._state
         return end is _COMPLETED
 
-    def check_and_complete(self, key: Hashable) -> int:
+    def check_and_complete(self, key: Hashable, *, limit: int | None = None) -> int:
         """Ask every operation that watches ``key`` whether it is time now, oldest first.
 
         Those that are watched by hooks meanwhile are not part of this walk. An operation whose `try_complete`
         raises ends as failed; the others are checked all the same.
+
+        Args:
+            key: The key.
+            limit: Stop when so many have completed; None to ask them all. With 1, one thing goes to one taker.
 
         Returns:
             How many completed in their check; 0 for an unknown key.
 
         Raises:
             PurgatoryError: Called from inside a `try_complete` of this purgatory, or from another loop.
+            TypeError, ValueError: ``limit`` is not None or an integer of at least 1.
 
-        O(operations on the key).
+        O(operations on the key), with a limit those asked.
         """
+        if limit is not None:
+            check_limit("limit", limit)
         ident = self._ident
         if ident() != self._runner._thread_id:
             self._arrive(watching=False)
         found = self._watchers.get(key)
         completed = 0
         if found is not None:
-            completed = self._walk(list(found) if type(found) is dict else (found,))  # type: ignore[arg-type]
+            asked = (found,) if type(found) is not dict else list(found) if limit is None else in_turn(found)
+            completed = self._walk(asked, limit)  # type: ignore[arg-type]  # a watcher is an operation
         if self._narrator is not None:
             self._narrator.signalled(key, completed)
         return completed
@@ -275,7 +283,7 @@ class PurgatoryCore(WatchTable):
 
     # The walks. While one is on, hooks are held.
 
-    def _walk(self, operations: Iterable[DelayedOperation[Any]]) -> int:
+    def _walk(self, operations: Iterable[DelayedOperation[Any]], limit: int | None = None) -> int:
         """Check operations; returns how many completed in their check."""
         completed = 0
         hooks = self._hooks
@@ -297,6 +305,8 @@ class PurgatoryCore(WatchTable):
                 state: object = operation._state
                 if state is not self and state is _COMPLETED:
                     completed += 1
+                    if completed == limit:
+                        break
         finally:
             self._runner = runner
             hooks.held = held

@@ -202,6 +202,18 @@ class DelayedOperation(Watcher, Generic[T]):
         keys = self._keys
         return tuple(keys) if type(keys) is KeySet else (keys,)
 
+    @property
+    def abandoned(self) -> bool:
+        """Whether every task that awaited it has been cancelled, but has not run since to say so.
+
+        For an operation that takes something for its waiter: to take it now would be to take it for nobody. Ask
+        in `try_complete`, or before `force_complete`. False while nobody awaits it, and once it has ended.
+        """
+        waiters = self._waiters
+        if type(waiters) is dict:
+            return all(waiter.cancelled() for waiter in waiters)
+        return waiters is not None and waiters.cancelled()  # type: ignore[union-attr]  # not a dict: a sole waiter
+
     def __await__(self) -> Generator[Any, None, Outcome]:
         """Wait until it has ended. Any number of tasks may; cancelling one only ends that task's waiting.
 

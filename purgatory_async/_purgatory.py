@@ -13,7 +13,7 @@ from threading import get_ident
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar, overload
 
-from purgatory_async._checks import check_callback, check_max_pending
+from purgatory_async._checks import check_callback, check_limit
 from purgatory_async._core import PurgatoryCore
 from purgatory_async._dispatch import dispatcher_of
 from purgatory_async._errors import PurgatoryError
@@ -89,7 +89,7 @@ class Purgatory(PurgatoryCore):
         observer: Observer | None = None,
     ) -> None:
         super().__init__(name, max_pending)
-        check_max_pending(max_pending)
+        check_limit("max_pending", max_pending)
         if timer is not None and not isinstance(timer, Timer):
             raise TypeError(f"timer must be a Timer, got {timer!r}")
         self._owns_timer = timer is None

@@ -9,7 +9,7 @@ from threading import get_ident
 from types import FunctionType
 from typing import Final, cast
 
-from purgatory_async._checks import CO_COROUTINE, check_callback, check_max_pending
+from purgatory_async._checks import CO_COROUTINE, check_callback, check_limit
 from purgatory_async._dispatch import dispatcher_of
 from purgatory_async._driver import NEVER, Driver, Timed
 from purgatory_async._errors import PurgatoryClosed, PurgatoryFull
@@ -68,7 +68,7 @@ class Timer(Driver):
         max_pending: int | None = None,
     ) -> None:
         tick_ns = check_tick(tick)
-        check_max_pending(max_pending)
+        check_limit("max_pending", max_pending)
         if queue is not None and len(queue):
             raise ValueError(f"queue must be empty, got {queue!r}")
         queue = TimingWheel() if queue is None else queue

@@ -1,6 +1,5 @@
 """The operations behind `Purgatory.wait`: one waiter each, no hooks."""
 
-from asyncio import Future
 from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
@@ -36,17 +35,13 @@ class KeyedWait(DelayedOperation[T]):
 
     def fail(self, exception: BaseException) -> bool:
         """End it as failed, unless its task was cancelled a moment ago."""
-        return not self._abandoned() and super().fail(exception)
+        return not self._given_up() and super().fail(exception)
 
     def _expire(self) -> bool:
-        return not self._abandoned() and super()._expire()
+        return not self._given_up() and super()._expire()
 
-    def _abandoned(self) -> bool:
-        waiter = cast("Future[None] | None", self._waiters)
-        if waiter is None or not waiter.cancelled():
-            return False
-        self.cancel()
-        return True
+    def _given_up(self) -> bool:
+        return self.abandoned and self.cancel()
 
     def answer(self, keys: tuple[object, ...]) -> T:
         """What the ended wait returns to its task.
@@ -85,7 +80,7 @@ class ConditionWait(KeyedWait[T]):
 
     def try_complete(self) -> bool:
         """Ask the condition; a truthy answer is the result."""
-        if self._abandoned():
+        if self._given_up():
             return False  # whatever the condition would take, it would take for nobody
         value = self._until()
         return bool(value) and self.force_complete(value)

@@ -14,10 +14,11 @@ would take 42 bytes.
 """
 
 from collections.abc import Hashable, Iterable, Iterator
+from itertools import islice
 
 from purgatory_async.timing._entry import TimerNode
 
-__all__ = ["KeySet", "WatchTable", "Watcher", "distinct_keys"]
+__all__ = ["KeySet", "WatchTable", "Watcher", "distinct_keys", "in_turn"]
 
 
 class KeySet(tuple[Hashable, ...]):
@@ -160,6 +161,23 @@ class WatchTable:
         assert pairs == self.watched, f"{pairs} pairs are listed, {self.watched} counted"
         assert len(arrived) == self.pending, f"{len(arrived)} operations are listed, {self.pending} counted"
         assert len(set(map(id, arrived))) == len(arrived), "an operation is listed twice"
+
+
+def in_turn(watchers: dict[Watcher, None]) -> Iterator[Watcher]:
+    """A key's watchers, oldest first, as they are asked for; those already given may leave, nobody may come.
+
+    A snapshot would cost as much as all of them, for a caller who mostly needs the first. O(watchers taken).
+    """
+    taken: list[Watcher] = []
+    size = 1
+    while True:
+        staying = sum(watcher in watchers for watcher in taken)
+        further = list(islice(watchers, staying, staying + size))
+        if not further:
+            return
+        yield from further
+        taken += further
+        size *= 2
 
 
 def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:

@@ -1,0 +1,171 @@
+"""A hand-off: each item goes to exactly one taker, and none is lost on the way.
+
+An item lies in its queue until a taker's condition, asked in the purgatory's check, picks it up; a taker that was
+cancelled a moment before is not asked. One that is cancelled after, in the very loop pass in which it got its
+item, never sees it: then it puts the item back where it was, in front, and the next taker is asked. That window
+is where `asyncio.Queue` under `wait_for`, or a future under `asyncio.timeout`, loses items
+(python -m bench.patterns --only hand-off).
+"""
+
+from collections.abc import Hashable
+from heapq import heappop, heappush
+from itertools import count
+from operator import itemgetter
+from typing import Generic, TypeVar
+
+from purgatory_async import OperationCancelled, Purgatory, PurgatoryClosed, PurgatoryError, PurgatoryFull
+from purgatory_async.patterns._arguments import check_integer
+
+__all__ = ["HandOff"]
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+class HandOff(Generic[K, T]):
+    """Queues by key, whose items go each to one taker: the oldest taker first, the oldest item first.
+
+    Args:
+        purgatory: Keeps the takers; the queues' keys are its watch keys. Best one of its own.
+        max_items: How many items may be kept while there is no taker, over all keys; None for any number.
+
+    Raises:
+        TypeError, ValueError: An argument is not what it should be, or out of its bounds.
+
+    >>> import asyncio
+    >>> async def main():
+    ...     async with Purgatory("jobs") as purgatory:
+    ...         jobs = HandOff(purgatory)
+    ...         jobs.put("resize", "cat.png")
+    ...         print(await jobs.take("resize", "rotate", timeout=5))
+    >>> asyncio.run(main())
+    ('resize', 'cat.png')
+    """
+
+    __slots__ = ("_items", "_kept", "_max_items", "_numbers", "_purgatory")
+
+    def __init__(self, purgatory: Purgatory, *, max_items: int | None = None) -> None:
+        if not isinstance(purgatory, Purgatory):
+            raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
+        if max_items is not None:
+            check_integer("max_items", max_items, least=1)
+        self._purgatory = purgatory
+        self._max_items = max_items
+        self._items: dict[K, list[tuple[int, T]]] = {}  # heaps: what comes back has the smallest number again
+        self._kept = 0
+        self._numbers = count()
+
+    def __repr__(self) -> str:
+        return f"<HandOff in {self._purgatory.name!r} items={self._kept} max_items={self._max_items}>"
+
+    def __len__(self) -> int:
+        """How many items are kept for takers to come. O(1)."""
+        return self._kept
+
+    def put(self, key: K, item: T) -> bool:
+        """Give an item to the oldest taker of ``key``, or keep it for the next.
+
+        Args:
+            key: The queue.
+            item: Anything.
+
+        Returns:
+            Whether a taker has it already.
+
+        Raises:
+            PurgatoryFull: Nobody waits for it, and ``max_items`` are kept; it is not.
+            PurgatoryClosed: The purgatory is closed; nobody will ever take it.
+            TypeError: ``key`` is not hashable.
+
+        O(log n) with n items kept for the key.
+        """
+        if self._purgatory.closed:
+            raise PurgatoryClosed(
+                f"{self._purgatory!r} takes no item for {key!r}: nobody can take it any more"
+            )
+        self._keep(key, next(self._numbers), item)
+        try:
+            if self._purgatory.check_and_complete(key, limit=1):
+                return True
+        except PurgatoryError:  # not from here: nobody was asked
+            self._withdraw_newest(key)
+            raise
+        if self._max_items is not None and self._kept > self._max_items:
+            self._withdraw_newest(key)
+            raise PurgatoryFull(
+                f"nobody waits for an item of {key!r}, and as many are kept as max_items allows: {self._max_items}"
+            )
+        return False
+
+    async def take(self, *keys: K, timeout: float | None = None) -> tuple[K, T]:
+        """Wait for an item.
+
+        Args:
+            *keys: The queues to take from; if several have items, the first of them.
+            timeout: Seconds, as for any operation.
+
+        Returns:
+            The key and the item, which nobody else gets.
+
+        Raises:
+            OperationExpired: No item came in time.
+            OperationCancelled: The wait was ended for one of its keys from outside, with no item.
+            PurgatoryClosed, PurgatoryFull, PurgatoryError, ValueError, TypeError: As `Purgatory.wait`.
+
+        When the taking task is cancelled before it has returned from here, the item that it may have been given
+        is back in its place, and goes to the next taker. O(keys + log n).
+        """
+        picked: tuple[K, int, T] | None = None
+
+        def pick() -> bool:
+            """Is there an item? Then it is this taker's."""
+            nonlocal picked
+            picked = self._pick(keys)
+            return picked is not None
+
+        try:
+            await self._purgatory.wait(*keys, until=pick, timeout=timeout)
+        except BaseException:
+            if picked is not None:
+                self._keep(*picked)
+                self._purgatory.check_and_complete(picked[0], limit=1)
+            raise
+        if picked is None:
+            raise OperationCancelled(f"the taking of {', '.join(map(repr, keys))} was ended without an item")
+        key, _, item = picked
+        return key, item
+
+    def clear(self) -> list[tuple[K, T]]:
+        """Take out all that is kept, as at shutdown, so that nothing is lost unseen.
+
+        Returns:
+            (key, item) pairs in the order in which they were put. O(n log n).
+        """
+        kept = [(number, key, item) for key, items in self._items.items() for number, item in items]
+        kept.sort(key=itemgetter(0))
+        self._items.clear()
+        self._kept = 0
+        return [(key, item) for _, key, item in kept]
+
+    def _keep(self, key: K, number: int, item: T) -> None:
+        """Put an item in its place."""
+        heappush(self._items.setdefault(key, []), (number, item))
+        self._kept += 1
+
+    def _pick(self, keys: tuple[K, ...]) -> tuple[K, int, T] | None:
+        for key in keys:
+            items = self._items.get(key)
+            if items is not None:
+                number, item = heappop(items)
+                if not items:
+                    del self._items[key]
+                self._kept -= 1
+                return key, number, item
+        return None
+
+    def _withdraw_newest(self, key: K) -> None:
+        """Take back what was kept last: nothing in the heap is newer, so it is still where it was appended."""
+        self._items[key].pop()
+        if not self._items[key]:
+            del self._items[key]
+        self._kept -= 1

@@ -1,0 +1,150 @@
+"""A heartbeat: a quiet link is asked whether it lives, and one that does not answer is given up.
+
+Dubbo's heartbeat and reconnect tasks do this from one wheel for all connections. Two of their lessons are kept: a
+busy link is not pinged, and time is monotonic. One is new: silence is counted in checks, not in clock time. A loop
+that was blocked for a minute finds, when it wakes, timers that are due and sockets that it has not read yet; by the
+clock every peer would be dead, though their answers lie in the buffers.
+"""
+
+from collections.abc import Callable
+from math import ceil
+from types import TracebackType
+from typing import Final, Self
+
+from purgatory_async import Timer
+from purgatory_async.patterns._arguments import check_function, check_number
+from purgatory_async.patterns._job import Job
+from purgatory_async.patterns.periodic import Periodic
+
+__all__ = ["Heartbeat"]
+
+_CHECKS: Final = 3  # an interval
+_SHORTEST: Final = 3e-6  # so that a check comes every microsecond, the shortest tick
+
+
+class Heartbeat:
+    """Pings a link that is idle, and says when it is dead. It begins when it is made.
+
+    Three times an interval it looks whether something was read or written since the last look. A link on which
+    nothing was read, or nothing written, for an interval is pinged, once an interval. One on which nothing
+    was read for ``idle_timeout`` is dead; that is found at most a third of an interval late, and never early.
+    As an asynchronous context manager it ends itself.
+
+    Args:
+        timer: For the checks; one for all links.
+        interval: Seconds, at least 3 microseconds.
+        idle_timeout: Seconds, at least twice the interval; three times if not given.
+        send: Sends a ping; plain or async. Not called again while a former call goes on. What it raises is
+            reported to the loop's exception handler.
+        on_dead: Called once, when the link is dead and the heartbeat has ended; plain or async.
+
+    Raises:
+        TypeError: An argument is not what it should be.
+        ValueError: ``interval`` or ``idle_timeout`` is out of bounds.
+        PurgatoryClosed, PurgatoryFull, PurgatoryError: As `Timer.call_later`.
+
+    >>> from purgatory_async.testing import ManualClock
+    >>> clock = ManualClock()
+    >>> def say(what):
+    ...     return lambda: print(f"{clock.time():g} s: {what}")
+    >>> link = Heartbeat(Timer(clock=clock), interval=60, send=say("ping"), on_dead=say("dead"))
+    >>> clock.advance(70)
+    60 s: ping
+    >>> link.saw_read()
+    >>> clock.advance(600)
+    120 s: ping
+    180 s: ping
+    240 s: ping
+    260 s: dead
+    """
+
+    __slots__ = (
+        "_checks",
+        "_dead_after",
+        "_dying",
+        "_ping",
+        "_read",
+        "_since_ping",
+        "_unread",
+        "_unwritten",
+        "_written",
+        "alive",
+    )
+
+    alive: bool
+    """False once the link was found dead."""
+
+    def __init__(
+        self,
+        timer: Timer,
+        *,
+        interval: float = 60.0,
+        idle_timeout: float | None = None,
+        send: Callable[[], object],
+        on_dead: Callable[[], object],
+    ) -> None:
+        check_number("interval", interval, least=_SHORTEST)
+        if idle_timeout is None:
+            idle_timeout = 3 * interval
+        check_number("idle_timeout, with this interval,", idle_timeout, least=2 * interval)
+        check_function("send", send)
+        check_function("on_dead", on_dead)
+        self.alive = True
+        self._ping = Job(self, send)
+        self._dying = Job(self, on_dead)
+        self._dead_after = ceil(round(_CHECKS * idle_timeout / interval, 6))
+        self._read = self._written = False
+        # In checks: how long nothing was read, nothing written, nothing pinged.
+        self._unread = self._unwritten = 0
+        self._since_ping = _CHECKS
+        self._checks = Periodic(timer, interval / _CHECKS, self._check, mode="fixed_rate")
+
+    def __repr__(self) -> str:
+        state = "dead" if not self.alive else "closed" if self._checks.closed else "alive"
+        return f"<Heartbeat {state} unread={self._unread} unwritten={self._unwritten} of {self._dead_after} checks>"
+
+    def saw_read(self) -> None:
+        """Something was read from the link. One attribute store."""
+        self._read = True
+
+    def saw_write(self) -> None:
+        """Something was written to the link. One attribute store."""
+        self._written = True
+
+    def close(self) -> None:
+        """End it, as when the link is closed; a ping that is being sent goes on to its end."""
+        self._checks.close()
+
+    async def aclose(self) -> None:
+        """End it, cancel the ping that is being sent, and wait until that has ended."""
+        self.close()
+        await self._ping.stop()
+        await self._dying.stop()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _check(self) -> None:
+        self._unread = 0 if self._read else self._unread + 1
+        self._unwritten = 0 if self._written else self._unwritten + 1
+        self._since_ping += 1
+        self._read = self._written = False
+        if self._unread >= self._dead_after:
+            self.alive = False
+            self.close()
+            self._dying.run()
+        elif self._quiet and self._since_ping >= _CHECKS and not self._ping.running:
+            self._since_ping = self._unwritten = 0  # a ping is a write
+            self._ping.run()
+
+    @property
+    def _quiet(self) -> bool:
+        return self._unread >= _CHECKS or self._unwritten >= _CHECKS

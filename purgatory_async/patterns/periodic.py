@@ -1,0 +1,170 @@
+"""Periodic work, by resubmission: the next run is asked for when one has ended, so that runs never pile up.
+
+Two questions have to be answered by whoever runs something periodically. From when does a period count: from the
+end of the work (``fixed_delay``), or from the beginning, whatever the work takes (``fixed_rate``)? And with a fixed
+rate, what becomes of periods that passed while the work ran or the loop was blocked? The words ``skip``, ``burst`` and
+``delay`` for the second are tokio's (`MissedTickBehavior`).
+"""
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Literal, Self, get_args
+
+from purgatory_async import PurgatoryClosed, Timer, TimerHandle
+from purgatory_async.patterns._arguments import check_function, check_number
+from purgatory_async.patterns._job import Job
+
+__all__ = ["Missed", "Mode", "Periodic"]
+
+Mode = Literal["fixed_delay", "fixed_rate"]
+Missed = Literal["skip", "burst", "delay"]
+
+_NS: Final = 1e9
+
+
+class Periodic:
+    """Runs a function every period, first after one period; it begins when it is made.
+
+    It holds at most one entry of the timer: while it waits, none while the work runs. As an asynchronous context
+    manager it ends itself.
+
+    Args:
+        timer: Whose callback starts each run.
+        period: Seconds, at least a microsecond.
+        work: A plain or async function without arguments. What it raises is reported to the loop's exception
+            handler, and the next period comes all the same.
+        mode: ``"fixed_delay"``: a period passes between the end of a run and the beginning of the next.
+            ``"fixed_rate"``: runs are due at whole periods from the beginning, without drift.
+        missed: With a fixed rate, what becomes of the runs that fell due while another one went on or the loop was
+            blocked. ``"skip"``: they are left out, and counted in `skipped`. ``"burst"``: they come at once, one
+            after the other. ``"delay"``: the next comes a period from now, and so on from there.
+
+    Raises:
+        TypeError: An argument is not what it should be.
+        ValueError: ``period``, ``mode`` or ``missed`` is out of bounds.
+        PurgatoryClosed, PurgatoryFull, PurgatoryError: As `Timer.call_later`.
+
+    >>> from purgatory_async.testing import ManualClock
+    >>> clock = ManualClock()
+    >>> beat = Periodic(Timer(clock=clock), 20, lambda: print(f"at {clock.time():g} s"))
+    >>> clock.advance(50)
+    at 20 s
+    at 40 s
+    >>> beat.close()
+    """
+
+    __slots__ = (
+        "_closed",
+        "_first",
+        "_handle",
+        "_job",
+        "_missed",
+        "_mode",
+        "_period",
+        "_timer",
+        "_turn",
+        "runs",
+        "skipped",
+    )
+
+    runs: int
+    """How many runs have begun."""
+    skipped: int
+    """How many were left out because they fell due during another or while the loop was blocked."""
+
+    def __init__(
+        self,
+        timer: Timer,
+        period: float,
+        work: Callable[[], object],
+        *,
+        mode: Mode = "fixed_delay",
+        missed: Missed = "skip",
+    ) -> None:
+        if not isinstance(timer, Timer):
+            raise TypeError(f"timer must be a Timer, got {timer!r}")
+        check_number("period", period, least=1e-6)
+        check_function("work", work)
+        _check_word("mode", mode, get_args(Mode))
+        _check_word("missed", missed, get_args(Missed))
+        self._timer = timer
+        self._period = period
+        self._mode = mode
+        self._missed = missed
+        self._job = Job(self, work, self._rest)
+        self._closed = False
+        self.runs = 0
+        self.skipped = 0
+        self._handle: TimerHandle = timer.call_later(period, self._run)
+        self._first = self._handle.when
+        self._turn = 0  # runs are due at _first + _turn * period: a product does not drift as a sum does
+
+    def __repr__(self) -> str:
+        state = (
+            "closed" if self._closed else "running" if self._job.running else f"next at {self._handle.when} s"
+        )
+        return f"<Periodic {self._mode} every {self._period} s, {state}, runs={self.runs}>"
+
+    @property
+    def closed(self) -> bool:
+        """Whether there will be no further run."""
+        return self._closed
+
+    def close(self) -> None:
+        """Begin no further run; one that is going on goes on to its end. Also from inside the work."""
+        self._closed = True
+        self._handle.cancel()
+
+    async def aclose(self) -> None:
+        """Begin no further run, cancel the one that is going on, and wait until it has ended."""
+        self.close()
+        await self._job.stop()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.aclose()
+
+    def _run(self) -> None:
+        self.runs += 1
+        self._job.run()
+
+    def _rest(self) -> None:
+        """A run has ended: ask for the next."""
+        if self._closed:
+            return
+        try:
+            if self._mode == "fixed_delay":
+                self._handle = self._timer.call_later(self._period, self._run)
+            else:
+                self._handle = self._timer.call_at(self._next_due(), self._run)
+        except PurgatoryClosed:
+            self._closed = True  # with its timer
+
+    def _next_due(self) -> float:
+        self._turn += 1
+        now = self._timer.time()
+        behind_ns = round((now - self._due()) * _NS)
+        if behind_ns <= 0 or self._missed == "burst":
+            return self._due()
+        if self._missed == "delay":
+            self._first, self._turn = now + self._period, 0
+            return self._first
+        left_out = -(-behind_ns // round(self._period * _NS))  # the first that is not past, so rounded up
+        self.skipped += left_out
+        self._turn += left_out
+        return self._due()
+
+    def _due(self) -> float:
+        return self._first + self._turn * self._period
+
+
+def _check_word(name: str, word: str, words: tuple[str, ...]) -> None:
+    if word not in words:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, words))}, got {word!r}")

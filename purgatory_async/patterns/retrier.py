@@ -1,0 +1,268 @@
+"""Retries by key: what failed is tried again later, as often as allowed, and only what is wanted last.
+
+Dubbo's failback registry does this with registrations: a call that failed is kept and repeated every five seconds,
+and a later, opposite call for the same URL takes its place. Its periods come out up to twice as long, because each
+is rounded up to a tick as long as the period and the next counts from there. Here each attempt is due a delay
+after the former one was due, plus the time that this one took, whatever the tick.
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
+from math import inf
+from typing import Generic, TypeVar
+
+from purgatory_async import PurgatoryClosed, PurgatoryError, PurgatoryFull, Timer, TimerHandle
+from purgatory_async.patterns._arguments import LONGEST, check_function, check_integer, check_number
+
+__all__ = ["Attempt", "Retrier"]
+
+K = TypeVar("K", bound=Hashable)
+
+Attempt = Callable[[], Awaitable[object]]
+
+
+class _Intent:
+    """What is to be done for a key, and how far it has got.
+
+    Args:
+        attempt: Does it.
+        delay: Seconds before the next attempt, before jitter.
+    """
+
+    __slots__ = ("attempt", "delay", "due", "failures", "handle", "overdue")
+
+    handle: TimerHandle
+
+    def __init__(self, attempt: Attempt, delay: float) -> None:
+        self.attempt = attempt
+        self.delay = delay
+        self.due = 0.0
+        self.failures = 0
+        self.overdue = False  # it waits for an attempt of the intent before it to end
+
+
+class Retrier(Generic[K]):
+    """Attempts, again and again until one succeeds, what was submitted for a key.
+
+    The first attempt comes a delay after `submit`: what is submitted is what has just failed. Attempts for one
+    key never overlap.
+
+    Args:
+        timer: For the delays.
+        delay: Seconds before each attempt, at least a microsecond.
+        attempts: How many, at least 1, before it is given up; None for as many as it takes.
+        backoff: What the delay is multiplied with after each failure, at least 1.
+        jitter: Each delay is longer by a random share of it, up to this one, 0 to 1.
+        max_delay: The longest delay in seconds, before jitter; at least ``delay``.
+        max_pending: For how many keys there may be something to do.
+        on_give_up: Called with key and exception when the last attempt has failed; a plain function. Without it
+            the loop's exception handler is told.
+        random: Returns numbers from 0 to 1, for the jitter.
+
+    Raises:
+        TypeError, ValueError: An argument is not what it should be, or out of its bounds.
+
+    >>> from purgatory_async.testing import ManualClock, settle
+    >>> async def main():
+    ...     clock = ManualClock()
+    ...     registry = Retrier(Timer(clock=clock), delay=5.0, attempts=3)
+    ...     registry.on_give_up = lambda key, error: print(f"{key}: {error}")
+    ...     async def register():
+    ...         print(f"{clock.time():g} s: trying")
+    ...         raise ConnectionError("the registry is away")
+    ...     registry.submit("provider-1", register)
+    ...     while registry.pending:
+    ...         clock.advance_to_next()
+    ...         await settle()
+    >>> asyncio.run(main())
+    5 s: trying
+    10 s: trying
+    15 s: trying
+    provider-1: the registry is away
+    """
+
+    __slots__ = (
+        "_attempts",
+        "_backoff",
+        "_closed",
+        "_delay",
+        "_intents",
+        "_jitter",
+        "_max_delay",
+        "_max_pending",
+        "_random",
+        "_running",
+        "_timer",
+        "on_give_up",
+    )
+
+    def __init__(
+        self,
+        timer: Timer,
+        *,
+        delay: float = 5.0,
+        attempts: int | None = 3,
+        backoff: float = 1.0,
+        jitter: float = 0.0,
+        max_delay: float | None = None,
+        max_pending: int = 100,
+        on_give_up: Callable[[K, BaseException], object] | None = None,
+        random: Callable[[], float] = random.random,
+    ) -> None:
+        if not isinstance(timer, Timer):
+            raise TypeError(f"timer must be a Timer, got {timer!r}")
+        check_number("delay", delay, least=1e-6)
+        if attempts is not None:
+            check_integer("attempts", attempts, least=1)
+        check_number("backoff", backoff, least=1.0, most=1e9)
+        check_number("jitter", jitter, least=0.0, most=1.0)
+        if max_delay is not None:
+            check_number("max_delay", max_delay, least=delay)
+        check_integer("max_pending", max_pending, least=1)
+        if on_give_up is not None:
+            check_function("on_give_up", on_give_up)
+        check_function("random", random)
+        self._timer = timer
+        self._delay = delay
+        self._attempts = inf if attempts is None else attempts
+        self._backoff = backoff
+        self._jitter = jitter
+        self._max_delay = LONGEST / 2 if max_delay is None else max_delay  # jitter may double it
+        self._max_pending = max_pending
+        self._random = random
+        self.on_give_up = on_give_up
+        self._closed = False
+        self._intents: dict[K, _Intent] = {}
+        self._running: dict[K, tuple[_Intent, asyncio.Task[None]]] = {}
+
+    def __repr__(self) -> str:
+        return f"<Retrier every {self._delay} s pending={self.pending} running={len(self._running)}>"
+
+    @property
+    def pending(self) -> int:
+        """For how many keys there is something to do or being done. O(1)."""
+        return len(self._intents)
+
+    def submit(self, key: K, attempt: Attempt) -> None:
+        """Let something be attempted for a key, from a delay from now on, until it succeeds.
+
+        It takes the place of what was submitted for the key before, with all its attempts still to come. If an
+        attempt for the key is going on, it is left to end first.
+
+        Args:
+            key: Any hashable.
+            attempt: An async function without arguments; it fails by raising.
+
+        Raises:
+            PurgatoryFull: ``max_pending`` other keys have something to do; nothing was submitted.
+            PurgatoryClosed: It was closed, or its timer was.
+            TypeError: ``attempt`` cannot be called, or ``key`` is not hashable.
+            PurgatoryError: As `Timer.call_later`.
+        """
+        check_function("attempt", attempt)
+        former = self._intents.get(key)
+        if self._closed:
+            raise PurgatoryClosed(f"{self!r} is closed and takes no attempt for {key!r}")
+        if former is None and len(self._intents) >= self._max_pending:
+            raise PurgatoryFull(f"{len(self._intents)} keys are pending, max_pending is {self._max_pending}")
+        intent = _Intent(attempt, min(self._delay, self._max_delay))
+        intent.due = self._timer.time()
+        self._schedule(key, intent)
+        if former is not None:
+            former.handle.cancel()
+        self._intents[key] = intent
+
+    def cancel(self, key: K) -> bool:
+        """Drop what was submitted for a key; an attempt at it that is going on is cancelled.
+
+        Returns:
+            Whether there was something.
+        """
+        intent = self._intents.pop(key, None)
+        if intent is None:
+            return False
+        intent.handle.cancel()
+        running, task = self._running.get(key, (None, None))
+        if running is intent and task is not None and task is not asyncio.current_task():
+            task.cancel()
+        return True
+
+    async def aclose(self) -> dict[K, Attempt]:
+        """Take nothing new, cancel the attempts that are going on, and wait until they have ended.
+
+        Returns:
+            What was left undone, by key. Empty when called again.
+        """
+        self._closed = True
+        for intent in self._intents.values():
+            intent.handle.cancel()
+        current = asyncio.current_task()
+        tasks = [task for _, task in self._running.values() if task is not current]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        undone = {key: intent.attempt for key, intent in self._intents.items()}
+        self._intents.clear()
+        return undone
+
+    def _schedule(self, key: K, intent: _Intent) -> None:
+        """Ask for the next attempt, a delay from when the former was due."""
+        due = intent.due + intent.delay * (1 + self._jitter * self._random())
+        intent.handle = self._timer.call_at(due, self._begin, key, intent)
+        intent.due = due
+
+    def _begin(self, key: K, intent: _Intent) -> None:
+        if key in self._running:
+            intent.overdue = True
+            return
+        task = asyncio.get_running_loop().create_task(_run(intent.attempt))
+        self._running[key] = (intent, task)
+        # Its end is a callback: a task that is cancelled before its first step runs no `finally` of its own.
+        task.add_done_callback(partial(self._ended, key, intent, self._timer.time()))
+
+    def _ended(self, key: K, intent: _Intent, started: float, task: asyncio.Task[None]) -> None:
+        del self._running[key]
+        failure = asyncio.CancelledError("cancelled") if task.cancelled() else task.exception()
+        latest = self._intents.get(key)
+        if latest is intent:
+            intent.due += self._timer.time() - started
+            self._judge(key, intent, failure)
+        elif latest is not None and latest.overdue and not self._closed:
+            self._begin(key, latest)
+
+    def _judge(self, key: K, intent: _Intent, failure: BaseException | None) -> None:
+        """An attempt at what is still wanted has ended: is it done, tried again, or given up?"""
+        if failure is None:
+            del self._intents[key]
+            return
+        intent.failures += 1
+        if intent.failures < self._attempts:
+            intent.delay = min(intent.delay * self._backoff, self._max_delay)
+            if self._closed:
+                return
+            try:
+                self._schedule(key, intent)
+            except PurgatoryClosed:
+                return  # with its timer; what is left undone, aclose returns
+            except PurgatoryError as refusal:
+                failure = refusal
+            else:
+                return
+        del self._intents[key]
+        self._give_up(key, failure)
+
+    def _give_up(self, key: K, failure: BaseException) -> None:
+        report = asyncio.get_running_loop().call_exception_handler
+        if self.on_give_up is None:
+            report({"message": f"{self!r} gave up on {key!r}", "exception": failure})
+            return
+        try:
+            self.on_give_up(key, failure)
+        except Exception as exception:  # noqa: BLE001 - reported, and the other keys go on
+            report({"message": f"on_give_up of {self!r} raised for {key!r}", "exception": exception})
+
+
+async def _run(attempt: Attempt) -> None:
+    await attempt()

@@ -74,6 +74,9 @@ EXCEPTIONS = {
     "threading.local": ("_hooks",),
     "threading.get_ident": ("_purgatory", "_runner", "_timer"),
 }
+# What stands on the public names only, as a user's code does, and the modules that have them.
+ON_PUBLIC_NAMES = ("patterns", "patterns.*", "web", "web.*")
+PUBLIC_MODULES = ("", "clock", "events", "timing")
 # The library imports these, if at all, in the function that needs them: they cost more than all of the rest.
 LAZY = ("anyio", "structlog")
 
@@ -190,6 +193,26 @@ def banned_calls(sources: Sources) -> list[str]:
     return complaints
 
 
+def private_names(sources: Sources) -> list[str]:
+    """Modules behind the public ones, and attributes with an underscore that are not the object's own."""
+    complaints = []
+    for source in (source for source in sources.values() if matches(source.name, ON_PUBLIC_NAMES)):
+        complaints += [
+            f"{source.dotted}:{line}: imports {sources[target].dotted}, which is not public"
+            for target, line in internal_imports(sources)[source.name].items()
+            if target not in PUBLIC_MODULES and not matches(target, ON_PUBLIC_NAMES)
+        ]
+        complaints += [
+            f"{source.dotted}:{node.lineno}: uses {ast.unparse(node)}"
+            for node in source.nodes()
+            if isinstance(node, ast.Attribute)
+            and node.attr.startswith("_")
+            and not node.attr.startswith("__")
+            and ast.unparse(node.value) not in {"self", "cls"}
+        ]
+    return complaints
+
+
 RULES = (
     modules_without_a_layer,
     imports_that_run_up,
@@ -197,6 +220,7 @@ RULES = (
     forbidden_imports,
     eager_imports,
     banned_calls,
+    private_names,
 )
 
 
@@ -208,7 +232,7 @@ def test_the_package_keeps_the_rule(rule: Callable[[Sources], list[str]]) -> Non
 
 def test_what_the_literals_name_is_there() -> None:
     # Above the library a layer may list what is still to come.
-    listed = {name for layer in LIBRARY for name in LAYERS[layer] if not name.startswith("patterns")}
+    listed = {name for layer in LIBRARY for name in LAYERS[layer] if not name.endswith("*")}
     assert listed <= set(SOURCES)
     for target, modules in EXCEPTIONS.items():
         assert set(modules) == {name for name in modules if target in dict(SOURCES[name].imports())}
@@ -269,6 +293,10 @@ PLANTED = (
     pytest.param(
         banned_calls, "_dispatch", "import asyncio\nasyncio.tasks.wait([])", id="wait through a submodule"
     ),
+    pytest.param(
+        private_names, "patterns.quorum", f"from {PACKAGE}._wait import KeyedWait", id="a pattern on our wait"
+    ),
+    pytest.param(private_names, "patterns.hand_off", "purgatory._watchers", id="a pattern in our lists"),
 )
 
 
@@ -291,6 +319,7 @@ def test_the_rule_sees_a_planted_fault(rule: Callable[[Sources], list[str]], mod
         pytest.param("_portal", "import threading, concurrent.futures", id="threads in the portal"),
         pytest.param("testing.plugin", "import pytest", id="pytest in the plugin"),
         pytest.param("_timer", "event.wait()\nfuture.timeout", id="a method that shares a banned name"),
+        pytest.param("patterns.quorum", "self._own\nself.__slots__", id="a pattern's own"),
     ],
 )
 def test_the_rules_allow_what_they_should(module: str, text: str) -> None:

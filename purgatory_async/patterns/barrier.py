@@ -96,7 +96,7 @@ class Barrier(Generic[M]):
         *,
         expect: int | Iterable[M],
         timeout: float | None,
-        initial_delay: float = 0.0,
+        initial_delay: float = 0,
     ) -> None:
         if not isinstance(purgatory, Purgatory):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")

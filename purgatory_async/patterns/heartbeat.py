@@ -8,7 +8,6 @@ clock every peer would be dead, though their answers lie in the buffers.
 
 from collections.abc import Callable
 from math import ceil
-from types import TracebackType
 from typing import Final, Self
 
 from purgatory_async import Timer
@@ -124,12 +123,7 @@ class Heartbeat:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
     def _check(self) -> None:

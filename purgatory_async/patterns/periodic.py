@@ -7,7 +7,6 @@ rate, what becomes of periods that passed while the work ran or the loop was blo
 """
 
 from collections.abc import Callable
-from types import TracebackType
 from typing import Final, Literal, Self, get_args
 
 from purgatory_async import PurgatoryClosed, Timer, TimerHandle
@@ -123,12 +122,7 @@ class Periodic:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
     def _run(self) -> None:

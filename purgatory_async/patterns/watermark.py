@@ -10,7 +10,6 @@ until the watermark passes it or such integers outnumber the others.
 """
 
 from heapq import heapify, heappop, heappush
-from types import TracebackType
 from typing import Final, Self
 
 from purgatory_async import OperationExpired, Purgatory, Timer
@@ -152,12 +151,7 @@ class Watermark:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         self.close()
 
     def _sweep(self) -> None:

@@ -226,6 +226,8 @@ class Retrier(Generic[K]):
         del self._running[key]
         failure = asyncio.CancelledError("cancelled") if task.cancelled() else task.exception()
         latest = self._intents.get(key)
+        if self._closed and task.cancelled():
+            return  # by aclose, which returns it as undone
         if latest is intent:
             intent.due += self._timer.time() - started
             self._judge(key, intent, failure)

@@ -66,6 +66,7 @@ FORBIDDEN = (
         ("cli", "cli.*", "metrics", "service", "service.*"),
         "the library works without the service's dependencies",
     ),
+    (("aiohttp", "fastapi"), EVERYWHERE, (), "a framework calls us; whoever needs one has it"),
     (("pandas", "pyspark"), EVERYWHERE, ("pipeline", "pipeline.*"), "nothing but the pipeline needs Spark"),
 )
 # Two names that make no thread and no lock: what runs outside any loop is queued per thread, and each verb asks
@@ -283,6 +284,18 @@ PLANTED = (
     pytest.param(forbidden_imports, "_hooks", "from threading import Lock", id="a lock in the core"),
     pytest.param(forbidden_imports, "_purgatory", "import uvloop", id="the library needs uvloop"),
     pytest.param(forbidden_imports, "testing", "import pytest", id="a test double needs pytest"),
+    pytest.param(
+        forbidden_imports,
+        "web._starlette",
+        "def late():\n    from starlette.responses import Response",
+        id="a poll imports its framework when it is called",
+    ),
+    pytest.param(
+        forbidden_imports,
+        "web._aiohttp",
+        "if TYPE_CHECKING:\n    from aiohttp import web",
+        id="a poll imports its framework for its types",
+    ),
     pytest.param(
         eager_imports, "_timer", "try:\n    import structlog\nexcept ImportError: pass", id="eager structlog"
     ),

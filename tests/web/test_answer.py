@@ -1,0 +1,85 @@
+"""What each end of a wait looks like on the wire."""
+
+import pytest
+
+from purgatory_async.web import _answer
+
+
+@pytest.mark.parametrize(
+    ("value", "body"),
+    [
+        pytest.param(None, b"null", id="nothing"),
+        pytest.param({"status": "green"}, b'{"status":"green"}', id="an object"),
+        pytest.param(("jobs", 7), b'["jobs",7]', id="a pair"),
+        pytest.param("Grüße", '"Grüße"'.encode(), id="text"),
+    ],
+)
+def test_a_value_is_a_200_in_json(value, body):
+    answer = _answer.with_value(value)
+    assert (answer.status, answer.media_type, answer.body) == (200, "application/json", body)
+
+
+CIRCLE: list[object] = []
+CIRCLE.append(CIRCLE)
+DEEP: list[object] = []
+for _ in range(100_000):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        pytest.param({1, 2}, r"\{1, 2\}", id="a set"),
+        pytest.param(float("nan"), "nan", id="not a number"),
+        pytest.param(CIRCLE, r"\[\[", id="a circle"),
+        pytest.param("\ud800", "ud800", id="a lone surrogate"),
+        pytest.param({(1, 2): 3}, "1, 2", id="a key"),
+    ],
+)
+def test_a_value_that_json_cannot_carry_is_a_type_error_that_shows_it_and_says_what_to_do(value, shown):
+    with pytest.raises(
+        TypeError, match=f"JSON, which cannot carry .*{shown}.*have the wait return what json"
+    ):
+        _answer.with_value(value)
+
+
+def test_what_is_nested_too_deep_is_a_type_error_too():
+    with pytest.raises(TypeError, match="have the wait return what json"):
+        _answer.with_value(DEEP)
+
+
+def test_a_huge_value_is_shown_in_part():
+    with pytest.raises(TypeError) as refusal:
+        _answer.with_value(["x" * 10_000, {1}])
+    assert len(str(refusal.value)) < 500
+
+
+ENDS = [
+    pytest.param(_answer.with_value(1), 200, id="a value"),
+    pytest.param(_answer.empty(), 204, id="empty"),
+    pytest.param(_answer.malformed("x"), 400, id="malformed"),
+    pytest.param(_answer.full(0), 503, id="full"),
+    pytest.param(_answer.closing(0), 503, id="closing"),
+    pytest.param(_answer.unread(), 499, id="unread"),
+]
+
+
+@pytest.mark.parametrize(("answer", "status"), ENDS)
+def test_no_answer_is_kept_by_anybody_and_each_depends_on_the_preference(answer, status):
+    assert answer.status == status
+    assert {("Cache-Control", "no-store"), ("Vary", "Prefer")} <= set(answer.headers)
+    assert (answer.media_type is None) == (answer.body == b"")
+
+
+@pytest.mark.parametrize(
+    ("fraction", "seconds"),
+    [(0.0, "1"), (0.0999, "1"), (0.1, "2"), (0.5, "6"), (0.9999, "10"), (1.0, "10")],
+)
+@pytest.mark.parametrize("refused", [_answer.full, _answer.closing])
+def test_who_is_sent_away_comes_back_after_1_to_10_whole_seconds(refused, fraction, seconds):
+    assert dict(refused(fraction).headers)["Retry-After"] == seconds
+
+
+@pytest.mark.parametrize(("answer", "status"), ENDS)
+def test_only_a_server_that_closes_closes_the_connection(answer, status):
+    assert answer.closes == (answer == _answer.closing(0))

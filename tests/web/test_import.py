@@ -1,0 +1,35 @@
+"""Importing it brings in no framework, and does not need one."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent.parent
+
+FRAMEWORKS = ("aiohttp", "fastapi", "starlette", "uvicorn", "uvloop", "httptools", "msgspec")
+
+# Every import of a framework fails, as if none were installed.
+SCRIPT = f"""
+import sys
+for name in {FRAMEWORKS!r}:
+    sys.modules[name] = None
+import purgatory_async.web as web
+print(*sorted(web.__all__))
+"""
+
+
+def test_it_needs_no_framework():
+    run = subprocess.run(
+        [sys.executable, "-c", SCRIPT], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    assert run.stdout.split() == ["aiohttp_poll", "asgi_poll", "starlette_poll"], run.stderr
+
+
+def test_it_brings_in_no_framework():
+    script = "import sys, purgatory_async.web; print(*{name.partition('.')[0] for name in sys.modules})"
+    run = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, check=False, capture_output=True, text=True
+    )
+    loaded = set(run.stdout.split())
+    assert "purgatory_async" in loaded, run.stderr
+    assert loaded.isdisjoint(FRAMEWORKS)

@@ -1,0 +1,211 @@
+"""A client that leaves, and a task that is cancelled from outside: nothing stays behind, nothing is lost."""
+
+import asyncio
+from collections import deque
+from functools import partial
+
+import anyio
+import pytest
+
+from purgatory_async import Purgatory, Timer
+from purgatory_async.patterns import HandOff
+from purgatory_async.testing import ManualClock, assert_clean, cancel_sweep, settle
+from tests.web.exchange import Exchange
+from tests.web.turns import after_passes, passes
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("nothing_stays_behind")]
+
+
+async def held(*wait, **request):
+    exchange = Exchange(*wait, **request).start()
+    await settle()
+    assert not exchange.answered
+    return exchange
+
+
+async def test_a_client_that_leaves_takes_its_wait_with_it(purgatory):
+    exchange = await held(purgatory.wait, "k")
+    exchange.hang_up()
+    await settle()
+    assert_clean(purgatory)
+    assert (exchange.status, exchange.body) == (499, b"")
+
+
+async def test_the_wait_is_withdrawn_in_the_turn_in_which_the_server_tells(purgatory):
+    exchange = await held(purgatory.wait, "k")
+    exchange.hang_up()
+    await asyncio.sleep(0)  # the listener hears it in this turn, before us
+    assert purgatory.complete_for_key("k") == 0
+    assert not exchange.answered
+
+
+async def test_a_client_that_left_before_it_was_held_is_held_no_longer_than_it_takes_to_ask(purgatory):
+    exchange = Exchange(purgatory.wait, "k")
+    exchange.hang_up()
+    exchange.start()
+    await settle()
+    assert_clean(purgatory)
+    assert exchange.status == 499
+
+
+async def test_a_server_that_says_it_with_an_os_error_is_understood(purgatory):
+    exchange = await held(purgatory.wait, "k")
+    exchange.inbox.put_nowait(ConnectionResetError("gone"))
+    await settle()
+    assert_clean(purgatory)
+    assert exchange.status == 499
+
+
+async def test_another_fault_of_the_server_goes_to_the_framework(purgatory):
+    exchange = await held(purgatory.wait, "k")
+    exchange.inbox.put_nowait(LookupError("a fault of the server"))
+    with pytest.raises(LookupError, match="a fault of the server"):
+        await exchange.task
+    assert_clean(purgatory)
+
+
+async def test_the_task_of_a_client_that_left_is_as_it_was(purgatory):
+    exchange = Exchange(purgatory.wait, "k")
+
+    async def handler():
+        await exchange.running
+        assert asyncio.current_task().cancelling() == 0
+        await asyncio.sleep(0)
+        return "went on"
+
+    task = asyncio.create_task(handler())
+    await settle()
+    exchange.hang_up()
+    assert await task == "went on"
+    assert exchange.status == 499
+
+
+async def test_one_client_that_leaves_disturbs_no_other(purgatory):
+    exchanges = [await held(purgatory.wait, "k") for _ in range(5)]
+    exchanges[2].hang_up()
+    await settle()
+    assert purgatory.complete_for_key("k", "green") == 4
+    await settle()
+    assert [exchange.status for exchange in exchanges] == [200, 200, 499, 200, 200]
+
+
+# A client that leaves as its answer comes.
+
+OFFSETS = range(6)
+
+
+@pytest.mark.parametrize("left", OFFSETS)
+@pytest.mark.parametrize("came", OFFSETS)
+@pytest.mark.parametrize("first", ["came", "left"])
+async def test_an_item_goes_to_a_client_or_stays_whenever_the_client_leaves(purgatory, came, left, first):
+    jobs = HandOff(purgatory)
+    exchange = await held(jobs.take, "resize")
+    happenings = [(came, partial(jobs.put, "resize", "cat.png")), (left, exchange.hang_up)]
+    for offset, call in happenings if first == "came" else reversed(happenings):
+        after_passes(offset, call)
+    await passes(len(OFFSETS))
+    await settle()
+    if exchange.status == 200:
+        assert (exchange.json, len(jobs)) == (["resize", "cat.png"], 0)
+        assert came <= left
+    else:
+        assert (exchange.status, jobs.clear()) == (499, [("resize", "cat.png")])
+        assert left <= came
+    assert_clean(purgatory)
+
+
+# Cancellations that are not ours.
+
+
+async def by_task_cancel(coroutine):
+    task = asyncio.create_task(coroutine)
+    await settle()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+
+async def by_asyncio_timeout(coroutine):
+    with pytest.raises(TimeoutError):  # noqa: PT012 - the timeout is what raises
+        async with asyncio.timeout(None) as limit:
+            asyncio.get_running_loop().call_soon(limit.reschedule, 0)
+            await coroutine
+
+
+async def by_task_group(coroutine):
+    async def fail():
+        await settle()
+        raise LookupError
+
+    with pytest.raises(ExceptionGroup) as caught:  # noqa: PT012 - the group is what raises
+        async with asyncio.TaskGroup() as group:
+            group.create_task(coroutine)
+            group.create_task(fail())
+    assert [type(failure) for failure in caught.value.exceptions] == [LookupError]
+
+
+async def by_anyio_cancel_scope(coroutine):
+    with anyio.CancelScope() as scope:
+        asyncio.get_running_loop().call_soon(scope.cancel)
+        await coroutine
+    assert scope.cancelled_caught
+
+
+WAYS = (by_task_cancel, by_asyncio_timeout, by_task_group, by_anyio_cancel_scope)
+
+
+@pytest.mark.parametrize("cancel", WAYS, ids=lambda way: way.__name__)
+async def test_a_cancellation_from_outside_goes_through_and_withdraws_the_wait(purgatory, cancel):
+    exchange = Exchange(purgatory.wait, "k")
+    await cancel(exchange.running)
+    assert exchange.sent == []
+    assert_clean(purgatory)
+    await settle()
+    assert exchange.inbox._getters == deque()
+
+
+class Scene:
+    """A poll, and something that happens a few turns of the loop after it began."""
+
+    def __init__(self, event):
+        self.clock = ManualClock()
+        self.purgatory = Purgatory(timer=Timer(clock=self.clock))
+        self.jobs = HandOff(self.purgatory)
+        wait = self.jobs.take if event == "put" else self.purgatory.wait
+        self.exchange = Exchange(wait, "k", query="wait=5")
+        after_passes(2, getattr(self, event))
+
+    def complete(self):
+        self.purgatory.complete_for_key("k", "green")
+
+    def expire(self):
+        self.clock.advance(5)
+
+    def close(self):
+        self.purgatory.close()
+
+    def leave(self):
+        self.exchange.hang_up()
+
+    def put(self):
+        self.jobs.put("k", "item")
+
+
+@pytest.mark.parametrize("event", ["complete", "expire", "close", "leave", "put"])
+async def test_cancelled_anywhere_it_leaves_nothing_and_loses_nothing(event):
+    scenes = []
+
+    async def scenario():
+        scenes.append(Scene(event))
+        try:
+            await scenes[-1].exchange.running
+        finally:
+            assert_clean(scenes[-1].purgatory)
+
+    assert await cancel_sweep(scenario) == 1
+    await passes(len(OFFSETS))
+    assert len(scenes) == 3
+    for scene in scenes:
+        delivered = int(scene.exchange.answered and scene.exchange.status == 200)
+        assert event != "put" or delivered + len(scene.jobs) == 1
+        scene.purgatory.close()

@@ -1,0 +1,299 @@
+"""One poll in virtual time: how long it is held, and what each end of the wait is answered."""
+
+import asyncio
+from functools import partial
+
+import pytest
+
+from purgatory_async import DelayedOperation, Purgatory
+from purgatory_async.testing import settle
+from purgatory_async.web import aiohttp_poll, asgi_poll, starlette_poll
+from tests.web.exchange import Exchange
+
+pytestmark = pytest.mark.asyncio
+
+
+async def held(*wait, **request):
+    exchange = Exchange(*wait, **request).start()
+    await settle()
+    assert not exchange.answered, f"answered {exchange.sent}"
+    return exchange
+
+
+async def answered(*wait, **request):
+    exchange = Exchange(*wait, **request).start()
+    await settle()
+    exchange.task.result()
+    return exchange
+
+
+async def test_the_value_that_comes_is_the_answer(purgatory):
+    exchange = await held(purgatory.wait, "build:7")
+    purgatory.complete_for_key("build:7", {"status": "green"})
+    await settle()
+    assert (exchange.status, exchange.json) == (200, {"status": "green"})
+    assert exchange.headers["content-length"] == str(len(exchange.body))
+
+
+async def test_a_value_that_is_there_is_answered_at_once(purgatory):
+    exchange = await answered(partial(purgatory.wait, "build:7", until=lambda: "green"))
+    assert (exchange.status, exchange.json) == (200, "green")
+
+
+async def test_no_value_in_time_is_an_empty_204(purgatory, manual_clock):
+    exchange = await held(purgatory.wait, "build:7", query="wait=5")
+    manual_clock.advance(4.999)
+    await settle()
+    assert not exchange.answered
+    manual_clock.advance(0.001)
+    await settle()
+    assert (exchange.status, exchange.body) == (204, b"")
+    assert not {"content-length", "content-type"} & exchange.headers.keys()
+
+
+async def test_a_wait_that_is_ended_for_its_key_is_an_empty_204(purgatory):
+    exchange = await held(purgatory.wait, "build:7")
+    purgatory.cancel_for_key("build:7")
+    await settle()
+    assert exchange.status == 204
+
+
+class Noted:
+    """A wait that notes for how long it was asked to wait."""
+
+    def __init__(self):
+        self.timeouts = []
+
+    async def wait(self, *, timeout):
+        self.timeouts.append(timeout)
+
+
+@pytest.mark.parametrize(
+    ("query", "prefer", "seconds", "applied"),
+    [
+        pytest.param("", None, 55.0, None, id="who asks for nothing gets the most"),
+        pytest.param("wait=5", None, 5.0, None, id="the query's"),
+        pytest.param("a=b&wait=250ms", None, 0.25, None, id="the query's, among others"),
+        pytest.param("", "wait=7", 7.0, "wait=7", id="the preference's"),
+        pytest.param("wait=5", "wait=7", 5.0, "wait=5", id="the query wins"),
+        pytest.param("wait=0", "wait=7", 0.0, "wait=0", id="a query of zero wins"),
+        pytest.param("wait=2m", None, 55.0, None, id="cut"),
+        pytest.param("", "wait=100", 55.0, "wait=55", id="cut, and said so"),
+        pytest.param("", "wait=soon", 55.0, None, id="a malformed preference is as none"),
+        pytest.param("", "respond-async", 55.0, None, id="another preference"),
+    ],
+)
+async def test_it_waits_as_long_as_the_client_asks_and_no_longer_than_allowed(
+    query, prefer, seconds, applied
+):
+    noted = Noted()
+    headers = [("prefer", prefer)] if prefer else []
+    exchange = await answered(noted.wait, query=query, headers=headers)
+    assert noted.timeouts == [seconds]
+    assert exchange.headers.get("preference-applied") == applied
+
+
+async def test_preferences_may_come_in_several_headers_of_any_case():
+    noted = Noted()
+    exchange = await answered(noted.wait, headers=[("Prefer", "respond-async"), ("PREFER", "wait=3")])
+    assert noted.timeouts == [3.0]
+    assert exchange.headers["preference-applied"] == "wait=3"
+
+
+async def test_an_empty_answer_says_too_which_preference_was_used(purgatory, manual_clock):
+    exchange = await held(purgatory.wait, "k", headers=[("prefer", "wait=3")])
+    manual_clock.advance(3)
+    await settle()
+    assert (exchange.status, exchange.headers["preference-applied"]) == (204, "wait=3")
+
+
+async def test_the_most_that_is_granted_can_be_set():
+    noted = Noted()
+    await answered(noted.wait, query="wait=20", max_wait=8)
+    await answered(noted.wait, max_wait=8)
+    assert noted.timeouts == [8, 8]
+
+
+@pytest.mark.parametrize(
+    ("fraction", "seconds"), [(0.0, 32.0), (0.5, 31.0), (1.0, 30.0)], ids=["none", "half", "all"]
+)
+async def test_a_random_part_of_up_to_a_sixteenth_is_taken_off(fraction, seconds):
+    noted = Noted()
+    await answered(noted.wait, query="wait=32", jitter=1 / 16, draw=lambda: fraction)
+    assert noted.timeouts == [seconds]
+
+
+async def test_without_further_ado_waits_differ_and_are_never_longer():
+    noted = Noted()
+    for _ in range(50):
+        exchange = Exchange(noted.wait, query="wait=32")
+        exchange.running.close()
+        scope = {"type": "http", "query_string": b"wait=32", "headers": []}
+        await asgi_poll(scope, exchange.receive, exchange.send, noted.wait)
+    assert len(set(noted.timeouts)) > 10
+    assert all(30 <= timeout <= 32 for timeout in noted.timeouts)
+
+
+async def test_a_malformed_wait_is_a_400_in_one_sentence_and_nothing_is_waited_for():
+    noted = Noted()
+    exchange = await answered(noted.wait, query="wait=1h", headers=[("prefer", "wait=3")])
+    assert exchange.status == 400
+    assert exchange.headers["content-type"] == "text/plain; charset=utf-8"
+    assert exchange.body == (
+        b"wait must follow [0-9]{1,9}(ms|s|m)?, as in 30s, 250ms or 2m (bare digits are seconds), got '1h'\n"
+    )
+    assert noted.timeouts == []
+
+
+async def test_a_full_purgatory_is_a_503_that_says_when_to_come_again():
+    async with Purgatory(max_pending=1) as purgatory:
+        first = await held(purgatory.wait, "k")
+        second = await answered(purgatory.wait, "k", draw=lambda: 0.35)
+        assert (second.status, second.headers["retry-after"], second.body) == (503, "4", b"")
+        assert "connection" not in second.headers
+        purgatory.complete_for_key("k")
+        await settle()
+        assert first.status == 200
+
+
+async def test_closing_the_purgatory_lets_its_polls_go_with_503(purgatory):
+    exchange = await held(purgatory.wait, "k", draw=lambda: 0.99)
+    purgatory.close()
+    await settle()
+    assert exchange.status == 503
+    assert (exchange.headers["retry-after"], exchange.headers["connection"]) == ("10", "close")
+
+
+async def test_a_purgatory_that_drains_takes_no_polls():
+    async with Purgatory() as purgatory:
+        purgatory.try_complete_else_watch(operation := DelayedOperation(), ("k",))
+        assert not await purgatory.drain(timeout=0)
+        exchange = await answered(purgatory.wait, "k")
+        assert (exchange.status, exchange.headers["connection"]) == (503, "close")
+        operation.cancel()
+
+
+async def test_what_else_the_wait_raises_is_the_frameworks(purgatory):
+    exchange = await held(purgatory.wait, "k")
+    purgatory.fail_for_key("k", PermissionError("not yours"))
+    with pytest.raises(PermissionError, match="not yours"):
+        await exchange.task
+    assert exchange.sent == []
+
+
+async def test_a_timeout_that_is_not_ours_is_the_frameworks():
+    async def impatient(*, timeout):
+        raise TimeoutError("the database did not answer")
+
+    with pytest.raises(TimeoutError, match="database"):
+        await Exchange(impatient).running
+
+
+async def test_a_value_that_json_cannot_carry_is_the_frameworks_too(purgatory):
+    exchange = await held(purgatory.wait, "k")
+    purgatory.complete_for_key("k", {1})
+    with pytest.raises(TypeError, match=r"JSON, which cannot carry \{1\}"):
+        await exchange.task
+    assert exchange.sent == []
+
+
+async def test_a_wait_that_is_no_async_function_is_refused_by_name(purgatory):
+    def stop(*, timeout):
+        return 3
+
+    with pytest.raises(TypeError, match=r"wait must be an async function, but .*stop.* returned 3"):
+        await Exchange(stop).running
+    await settle()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize(
+    ("terms", "complaint"),
+    [
+        ({"max_wait": -1}, r"max_wait must be from 0 to 3155760000 seconds, got -1"),
+        ({"max_wait": float("nan")}, r"max_wait must be from 0 .* got nan"),
+        ({"max_wait": float("inf")}, r"max_wait must be from 0 .* got inf"),
+        ({"jitter": 1.5}, r"jitter must be from 0 to 1, a share of the wait, got 1.5"),
+        ({"jitter": -0.1}, r"jitter must be from 0 to 1, a share of the wait, got -0.1"),
+    ],
+)
+async def test_bad_terms_are_refused_by_value_and_bound(terms, complaint):
+    noted = Noted()
+    with pytest.raises(ValueError, match=complaint):
+        await Exchange(noted.wait, **terms).running
+    assert noted.timeouts == []
+
+
+async def test_another_scope_than_one_of_http_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"asgi_poll answers scopes of type 'http', got 'websocket'"):
+        await asgi_poll({"type": "websocket"}, None, None, Noted().wait)
+
+
+async def test_the_wait_begins_before_anything_else_can_run(purgatory):
+    done = {}
+    order = []
+
+    async def handler():
+        if "k" not in done:
+            asyncio.get_running_loop().call_soon(order.append, purgatory.pending)
+            await Exchange(purgatory.wait, "k").running
+
+    async def elsewhere():
+        done["k"] = "green"
+        order.append(purgatory.complete_for_key("k", "green"))
+
+    one, other = asyncio.create_task(handler()), asyncio.create_task(elsewhere())
+    await settle()
+    assert one.done()
+    assert other.done()
+    assert order[0] == 1  # the signal that came straight after the look found the wait
+
+
+async def test_a_client_that_is_still_sending_its_body_is_held_and_its_body_not_kept(purgatory):
+    exchange = Exchange(purgatory.wait, "k")
+    exchange.inbox.get_nowait()
+    exchange.start()
+    for _ in range(10):
+        exchange.inbox.put_nowait({"type": "http.request", "body": b"x" * 1000, "more_body": True})
+    await settle()
+    assert exchange.inbox.empty()
+    assert not exchange.answered
+    purgatory.complete_for_key("k")
+    await settle()
+    assert exchange.status == 200
+
+
+async def test_a_stand_in_that_never_disconnects_is_not_asked_for_ever(purgatory):
+    asked = []
+
+    async def receive():
+        asked.append(1)
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    exchange = Exchange(purgatory.wait, "k")
+    exchange.receive = receive
+    exchange.running.close()
+    scope = {"type": "http", "query_string": b"", "headers": []}
+    task = asyncio.create_task(asgi_poll(scope, receive, exchange.send, purgatory.wait, "k"))
+    await settle()
+    assert len(asked) == 2
+    purgatory.complete_for_key("k")
+    await task
+    assert exchange.status == 200
+
+
+async def test_a_client_that_leaves_while_it_is_answered_is_no_fault():
+    exchange = Exchange(Noted().wait)
+
+    async def send(message):
+        raise OSError("broken pipe")
+
+    scope = {"type": "http", "query_string": b"", "headers": []}
+    exchange.running.close()
+    await asgi_poll(scope, exchange.receive, send, Noted().wait)
+
+
+@pytest.mark.parametrize("poll", [aiohttp_poll, asgi_poll, starlette_poll])
+async def test_every_way_in_takes_the_same_terms(poll):
+    assert poll.__kwdefaults__.keys() == {"max_wait", "jitter", "draw"}
+    assert (poll.__kwdefaults__["max_wait"], poll.__kwdefaults__["jitter"]) == (55.0, 1 / 16)

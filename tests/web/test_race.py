@@ -1,0 +1,186 @@
+"""A wait that is ended in a given turn of the loop: what it waited for is had by somebody, exactly once."""
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import anyio
+import pytest
+
+from purgatory_async.patterns import HandOff
+from purgatory_async.testing import assert_clean, settle
+from purgatory_async.web._race import ClientLeft, Race, ServerStops
+from tests.web.turns import after_passes
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("nothing_stays_behind")]
+
+
+async def race(wait: Callable[..., Awaitable[object]], *args: object) -> tuple[Race, asyncio.Task[object]]:
+    """A wait under way that can be ended in a given pass of the loop, without a server in between."""
+    begun: list[Race] = []
+
+    async def run() -> object:
+        begun.append(Race())
+        return await begun[0].run(wait, args, timeout=5)
+
+    task = asyncio.create_task(run())
+    await settle()
+    return begun[0], task
+
+
+async def test_an_item_that_came_a_moment_before_its_taker_left_goes_back_in_front(purgatory):
+    jobs = HandOff(purgatory)
+    taking, task = await race(jobs.take, "resize")
+    assert jobs.put("resize", "first")
+    jobs.put("resize", "second")
+    taking.leave()
+    with pytest.raises(ClientLeft):
+        await task
+    assert jobs.clear() == [("resize", "first"), ("resize", "second")]
+
+
+async def test_an_item_that_comes_a_moment_after_its_taker_left_is_kept(purgatory):
+    jobs = HandOff(purgatory)
+    taking, task = await race(jobs.take, "resize")
+    taking.leave()
+    assert not jobs.put("resize", "cat.png")
+    with pytest.raises(ClientLeft):
+        await task
+    assert jobs.clear() == [("resize", "cat.png")]
+
+
+async def test_a_condition_is_not_asked_for_a_client_that_left_a_moment_before(purgatory):
+    items = deque()
+    taking, task = await race(partial(purgatory.wait, until=lambda: items and items.popleft()), "k")
+    taking.leave()
+    items.append("cat.png")
+    assert purgatory.check_and_complete("k") == 0
+    with pytest.raises(ClientLeft):
+        await task
+    assert items == deque(["cat.png"])
+
+
+async def test_what_a_condition_took_a_moment_before_its_client_left_only_a_hand_off_would_put_back(
+    purgatory,
+):
+    items = deque(["cat.png"])
+    gate = []
+    taking, task = await race(partial(purgatory.wait, until=lambda: gate and items.popleft()), "k")
+    gate.append("open")
+    assert purgatory.check_and_complete("k") == 1
+    taking.leave()
+    with pytest.raises(ClientLeft):
+        await task
+    assert items == deque()
+
+
+async def test_a_server_that_stops_lets_an_answer_go_out_that_is_on_its_way(purgatory):
+    waiting, task = await race(purgatory.wait, "k")
+    purgatory.complete_for_key("k", "green")
+    waiting.stop()
+    assert await task == "green"
+
+
+async def test_a_server_that_stops_takes_no_answer_after(purgatory):
+    waiting, task = await race(purgatory.wait, "k")
+    waiting.stop()
+    assert purgatory.complete_for_key("k", "green") == 0
+    with pytest.raises(ServerStops):
+        await task
+
+
+@pytest.mark.parametrize("first", ["leave", "stop"])
+async def test_a_client_may_leave_as_the_server_stops(purgatory, first):
+    waiting, task = await race(purgatory.wait, "k")
+    for end in (waiting.leave, waiting.stop) if first == "leave" else (waiting.stop, waiting.leave):
+        end()
+    with pytest.raises((ClientLeft, ServerStops)):
+        await task
+    assert task.cancelling() == 0
+
+
+async def test_a_wait_that_keeps_its_value_when_it_is_cancelled_may_have_it(purgatory):
+    async def stubborn(*, timeout):
+        try:
+            return await purgatory.wait("k", timeout=timeout)
+        except asyncio.CancelledError:
+            return "what there was"
+
+    waiting, task = await race(stubborn)
+    waiting.leave()
+    assert await task == "what there was"
+    assert task.cancelling() == 0
+
+
+async def test_a_wait_that_fails_when_it_is_cancelled_fails(purgatory):
+    async def brittle(*, timeout):
+        try:
+            await purgatory.wait("k", timeout=timeout)
+        finally:
+            raise LookupError("while cleaning up")
+
+    waiting, task = await race(brittle)
+    waiting.leave()
+    with pytest.raises(LookupError):
+        await task
+    assert task.cancelling() == 0
+
+
+async def test_after_its_end_nothing_ends_it_again(purgatory):
+    waiting, task = await race(purgatory.wait, "k")
+    purgatory.complete_for_key("k")
+    await task
+    waiting.leave()
+    waiting.stop()
+    waiting.fail(LookupError("late"))
+    await settle()
+    assert task.cancelling() == 0
+
+
+async def test_a_race_that_ended_before_it_began_calls_nobody():
+    called = []
+    early = Race()
+    early.leave()
+    with pytest.raises(ClientLeft):
+        await early.run(called.append, (), timeout=5)
+    assert called == []
+
+
+@pytest.mark.parametrize("first", ["client", "outside"])
+async def test_a_cancellation_in_the_turn_in_which_the_client_leaves_is_not_taken_for_ours(purgatory, first):
+    waiting, task = await race(purgatory.wait, "k")
+    for end in (waiting.leave, task.cancel) if first == "client" else (task.cancel, waiting.leave):
+        end()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert_clean(purgatory)
+
+
+@pytest.mark.parametrize("first", ["client", "outside"])
+async def test_a_timeout_in_the_turn_in_which_the_client_leaves_is_a_timeout(purgatory, first):
+    waiting = Race()
+    with pytest.raises(TimeoutError):  # noqa: PT012 - the timeout is what raises
+        async with asyncio.timeout(None) as limit:
+            # A timeout that is rescheduled to the past fires a turn later.
+            ends = [(2, waiting.leave), (1, partial(limit.reschedule, 0))]
+            for offset, call in ends if first == "client" else reversed(ends):
+                after_passes(offset, call)
+            await waiting.run(purgatory.wait, ("k",), timeout=5)
+    assert asyncio.current_task().cancelling() == 0
+
+
+@pytest.mark.parametrize("first", ["inside", "outside"])
+async def test_a_scope_around_it_that_is_cancelled_as_the_server_stops_is_heard(purgatory, first):
+    with anyio.CancelScope() as scope:
+        waiting = Race()
+        loop = asyncio.get_running_loop()
+        ends = [waiting.stop, scope.cancel]
+        for end in ends if first == "inside" else reversed(ends):
+            loop.call_soon(end)
+        with pytest.raises((ServerStops, asyncio.CancelledError)):
+            await waiting.run(purgatory.wait, ("k",), timeout=5)
+        await asyncio.sleep(0)
+        pytest.fail("the scope's cancellation was lost")
+    assert scope.cancelled_caught
+    assert asyncio.current_task().cancelling() == 0

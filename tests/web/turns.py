@@ -1,0 +1,18 @@
+"""Things that happen a given number of turns of the loop from now."""
+
+import asyncio
+
+
+def after_passes(passes, call):
+    """Call, so many passes of the loop from now."""
+    loop = asyncio.get_running_loop()
+    if passes:
+        loop.call_soon(after_passes, passes - 1, call)
+    else:
+        call()
+
+
+async def passes(number):
+    """Let the loop make so many passes: `settle` does not see what only calls back without a task."""
+    for _ in range(number):
+        await asyncio.sleep(0)

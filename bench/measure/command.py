@@ -1,0 +1,99 @@
+"""A benchmark as a command: its options, and its sections one after another."""
+
+import argparse
+import dataclasses
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Generic
+
+from bench.measure.loops import LOOPS
+from bench.measure.machine import describe_machine
+from bench.measure.report import as_json, header, introduction, summary
+from bench.measure.section import Row, S, Section
+
+__all__ = ["Benchmark"]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Benchmark(Generic[S]):
+    """What is measured by one command.
+
+    Args:
+        module: Its name after ``python -m``.
+        purpose: For ``--help``.
+        title: First line of what it prints.
+        sections: By name, in the order in which they are run and printed.
+        full: How much is measured.
+        quick: The same with ``--quick``.
+        numbers: Says in words how much that is.
+    """
+
+    module: str
+    purpose: str
+    title: str
+    sections: Mapping[str, Section[S]]
+    full: S
+    quick: S
+    numbers: Callable[[S], str]
+
+    def run(self, arguments: Sequence[str] | None = None) -> int:
+        """Run the sections asked for; 0 whatever they find, because figures are shown here and not judged."""
+        options = self._parser().parse_args(arguments)
+        settings = self._settings(options)
+        machine = describe_machine()
+        sections = [self.sections[name] for name in options.only or self.sections]
+        print(header(self.title, machine, settings, self.numbers(settings), quick=options.quick))
+        started = time.monotonic()
+        results = {section.name: _rows(section, settings) for section in sections}
+        print(summary(results, time.monotonic() - started, quick=options.quick))
+        if options.json is not None:
+            options.json.write_text(as_json(machine, settings, results), encoding="utf-8")
+        return 0
+
+    def _parser(self) -> argparse.ArgumentParser:
+        parser = argparse.ArgumentParser(prog=f"python -m {self.module}", description=self.purpose)
+        parser.add_argument(
+            "--quick", action="store_true", help="small numbers: shows that it runs, not how fast"
+        )
+        parser.add_argument(
+            "--only", action="append", choices=list(self.sections), metavar="SECTION", help="repeatable"
+        )
+        parser.add_argument("--loops", type=_loops, default=LOOPS, help=f"of {','.join(LOOPS)}; default: all")
+        parser.add_argument("--repeats", type=_positive, help="samples of each subject")
+        parser.add_argument("--seed", type=int, default=self.full.seed, help="of shuffles and drawn timeouts")
+        parser.add_argument("--json", type=Path, metavar="FILE", help="write the lines there too")
+        return parser
+
+    def _settings(self, options: argparse.Namespace) -> S:
+        size = self.quick if options.quick else self.full
+        settings = dataclasses.replace(size, loops=options.loops, seed=options.seed)
+        if options.repeats is None:
+            return settings
+        return dataclasses.replace(settings, rounds=options.repeats, heavy_rounds=options.repeats)
+
+
+def _loops(text: str) -> tuple[str, ...]:
+    loops = tuple(text.split(","))
+    unknown = [loop for loop in loops if loop not in LOOPS]
+    if unknown:
+        raise argparse.ArgumentTypeError(
+            f"{', '.join(unknown)!r} is not among the loops here, {', '.join(LOOPS)}"
+        )
+    return loops
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
+    return int(text)
+
+
+def _rows(section: Section[S], settings: S) -> list[Row]:
+    """Run a section, printing each row when it is known."""
+    print(introduction(section), flush=True)
+    rows = []
+    for row in section.lines(settings):
+        print(row, flush=True)
+        rows.append(row)
+    return rows

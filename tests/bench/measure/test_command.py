@@ -1,0 +1,141 @@
+"""A benchmark as a command: what it is told, what it prints, what it writes."""
+
+import dataclasses
+import json
+
+import pytest
+
+from bench.measure.command import Benchmark
+from bench.measure.line import Line
+from bench.measure.section import Conditions, Section
+
+
+def line(name, target=None):
+    return Line(name=name, loop="asyncio", collector="gc on", unit="ns", ours=2.0, target=target)
+
+
+def section(name, *lines, **changes):
+    return Section(
+        name=name, title=f"all about {name}", timed="all of it", lines=lambda _: iter(lines), **changes
+    )
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Size(Conditions):
+    size: int
+
+
+def benchmark(*sections, **changes):
+    full = Size(rounds=9, heavy_rounds=3, loops=("asyncio",), seed=1, size=1_000)
+    facts = {
+        "module": "bench.some",
+        "purpose": "Measure some.",
+        "title": "some figures",
+        "sections": {each.name: each for each in sections},
+        "full": full,
+        "quick": dataclasses.replace(full, size=10),
+        "numbers": lambda settings: f"{settings.size:,} at once",
+    }
+    return Benchmark(**{**facts, **changes})
+
+
+SPEED = section("speed", line("fast", target=3), line("slow", target=1), line("so so"))
+MEMORY = section("memory", line("small"), heading="how much of it")
+
+
+def test_every_section_is_printed_under_its_heading_and_the_summary_names_what_was_missed(capsys):
+    assert benchmark(SPEED, MEMORY).run([]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("some figures\n")
+    assert "\n== speed: all about speed\n   timed: all of it\n" in printed
+    assert "\nhow much of it\nsmall " in printed
+    summary = printed.rpartition("\n\n")[2].splitlines()
+    assert summary[0].startswith("1 of 2 targets met, 1 missed, in ")
+    assert [missed.split()[:2] for missed in summary[1:]] == [["speed", "slow"]]
+
+
+def test_a_row_is_printed_before_the_next_is_measured(capsys):
+    seen = []
+
+    def lines(_):
+        yield line("first")
+        seen.append(capsys.readouterr().out)
+        yield line("second")
+
+    benchmark(dataclasses.replace(SPEED, lines=lines)).run([])
+    assert "first" in seen[0]
+
+
+def test_only_the_sections_asked_for_are_run_in_the_order_asked_for(capsys):
+    other = section("other", line("unwanted"))
+    benchmark(SPEED, other, MEMORY).run(["--only", "memory", "--only", "speed"])
+    printed = capsys.readouterr().out
+    assert "unwanted" not in printed
+    assert printed.index("== memory") < printed.index("== speed")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], {"size": 1_000, "rounds": 9, "heavy_rounds": 3, "seed": 1}),
+        (["--quick"], {"size": 10, "rounds": 9}),
+        (["--repeats", "4"], {"size": 1_000, "rounds": 4, "heavy_rounds": 4}),
+        (["--seed", "7", "--loops", "asyncio"], {"seed": 7, "loops": ("asyncio",)}),
+    ],
+    ids=["full", "quick", "repeats", "seed-and-loops"],
+)
+def test_the_sections_are_told_what_the_options_say(arguments, expected, capsys):
+    told = []
+
+    def lines(settings):
+        told.append(dataclasses.asdict(settings))
+        return iter(())
+
+    benchmark(dataclasses.replace(SPEED, lines=lines)).run(arguments)
+    assert {name: told[0][name] for name in expected} == expected
+    assert ("numbers too small" in capsys.readouterr().out) is ("--quick" in arguments)
+
+
+def test_the_header_says_how_much_is_measured(capsys):
+    benchmark(SPEED).run(["--seed", "7"])
+    assert "numbers   1,000 at once; seed 7\n" in capsys.readouterr().out
+
+
+def test_json_has_the_machine_the_settings_and_every_row_with_section_and_verdict(tmp_path, capsys):
+    written = tmp_path / "figures.json"
+    benchmark(SPEED, MEMORY).run(["--json", str(written)])
+    document = json.loads(written.read_text(encoding="utf-8"))
+    assert "python" in document["machine"]
+    assert document["settings"]["size"] == 1_000
+    assert [(row["section"], row["name"], row["verdict"]) for row in document["lines"]] == [
+        ("speed", "fast", "met"),
+        ("speed", "slow", "MISSED"),
+        ("speed", "so so", "shown"),
+        ("memory", "small", "shown"),
+    ]
+    assert "fast" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--only", "size"], "'size'"),
+        (["--loops", "asyncio,trio"], "'trio'"),
+        (["--repeats", "0"], "'0'"),
+        (["--repeats", "many"], "'many'"),
+    ],
+    ids=["section", "loop", "no-repeats", "no-number"],
+)
+def test_a_bad_option_is_refused_by_its_value(arguments, complaint, capsys):
+    with pytest.raises(SystemExit) as refused:
+        benchmark(SPEED).run(arguments)
+    assert refused.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+def test_help_names_the_command_and_its_purpose(capsys):
+    with pytest.raises(SystemExit):
+        benchmark(SPEED).run(["--help"])
+    printed = capsys.readouterr().out
+    assert "python -m bench.some" in printed
+    assert "Measure some." in printed

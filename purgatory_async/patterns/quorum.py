@@ -54,7 +54,7 @@ class Quorum(DelayedOperation[frozenset[V]]):
 
     def __init__(self, need: int, *, of: Iterable[V] | None = None, timeout: float | None = None) -> None:
         super().__init__(timeout)
-        if isinstance(of, str | bytes):
+        if of is not None and (isinstance(of, str | bytes) or not isinstance(of, Iterable)):
             raise TypeError(f"of must be an iterable of voters, got {of!r}; did you mean [{of!r}]?")
         self.of = None if of is None else frozenset(of)
         check_integer("need", need, least=1, most=None if self.of is None else len(self.of))
@@ -74,6 +74,7 @@ class Quorum(DelayedOperation[frozenset[V]]):
             ValueError: The voter is not among ``of``.
             TypeError: The voter is not hashable.
         """
+        hash(voter)  # refused also where nobody would look it up
         if self.of is not None and voter not in self.of:
             raise ValueError(f"{voter!r} has no vote here; those who have are {_listed(self.of)}")
         if self.outcome is not None or voter in self._votes:

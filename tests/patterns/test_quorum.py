@@ -1,0 +1,410 @@
+"""The quorum: enough distinct voters have spoken, or the time is up and it is seen who has."""
+
+import asyncio
+from math import nan
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryFull, Timer
+from purgatory_async.patterns import Quorum
+from purgatory_async.testing import ManualClock, assert_clean, cancel_sweep, settle
+from tests.patterns.guests import Guest, after_passes, each_way
+from tests.purgatory.recording import Recorded
+
+BROKERS = ("leader", "first", "second")
+
+
+def watched(purgatory, quorum, keys=("orders-0",)) -> Quorum[str]:
+    assert purgatory.try_complete_else_watch(quorum, keys) is False
+    return quorum
+
+
+async def awaiting(operation) -> Outcome:
+    return await operation
+
+
+# Voting.
+
+
+def test_it_completes_with_the_vote_that_is_enough_and_its_result_is_who_voted(purgatory):
+    quorum = watched(purgatory, Quorum(2, of=BROKERS))
+    assert quorum.vote("second") is True
+    assert quorum.outcome is None
+    assert quorum.vote("leader") is True
+    assert quorum.outcome is Outcome.COMPLETED
+    assert quorum.result == {"leader", "second"}
+    assert type(quorum.result) is frozenset
+
+
+def test_each_voter_counts_once_however_often_it_votes(purgatory):
+    quorum = watched(purgatory, Quorum(2, of=BROKERS))
+    assert [quorum.vote("leader") for _ in range(3)] == [True, False, False]
+    assert quorum.outcome is None
+    assert quorum.votes == {"leader"}
+    quorum.cancel()
+
+
+def test_voters_that_are_equal_are_one_voter(purgatory):
+    quorum = watched(purgatory, Quorum(2))
+    assert [quorum.vote(voter) for voter in (1, 1.0, True)] == [True, False, False]
+    quorum.cancel()
+
+
+def test_a_quorum_of_one_completes_with_the_first_vote(purgatory):
+    quorum = watched(purgatory, Quorum(1))
+    assert quorum.vote("anybody")
+    assert quorum.result == {"anybody"}
+
+
+def test_all_may_be_needed(purgatory):
+    quorum = watched(purgatory, Quorum(3, of=BROKERS))
+    assert [quorum.vote(broker) for broker in BROKERS] == [True] * 3
+    assert quorum.result == set(BROKERS)
+    assert quorum.missing == frozenset()
+
+
+def test_votes_and_missing_tell_who_has_voted_and_who_has_not(purgatory):
+    quorum = watched(purgatory, Quorum(2, of=BROKERS))
+    assert (quorum.votes, quorum.missing) == (frozenset(), set(BROKERS))
+    quorum.vote("first")
+    before = quorum.votes
+    assert (before, quorum.missing) == ({"first"}, {"leader", "second"})
+    quorum.vote("second")
+    assert (quorum.votes, quorum.missing) == ({"first", "second"}, {"leader"})
+    assert before == {"first"}, "what was read before does not change"
+
+
+def test_without_a_list_of_voters_anybody_may_vote_and_nobody_is_missing(purgatory):
+    quorum = watched(purgatory, Quorum(2))
+    assert quorum.of is None
+    assert quorum.missing is None
+    assert quorum.vote("anybody")
+    assert quorum.missing is None
+    assert quorum.vote(("a", "tuple"))
+    assert quorum.result == {"anybody", ("a", "tuple")}
+
+
+def test_the_voters_may_come_from_any_iterable_and_count_once(purgatory):
+    quorum = Quorum(2, of=(broker for broker in [*BROKERS, *BROKERS]))
+    assert quorum.of == set(BROKERS)
+    assert quorum.need == 2
+    with pytest.raises(ValueError, match="need must be at most 1, got 2"):
+        Quorum(2, of=["leader", "leader"])
+
+
+def test_a_vote_of_an_unknown_voter_is_refused_with_its_name_and_who_may_vote(purgatory):
+    quorum = watched(purgatory, Quorum(2, of=BROKERS))
+    quorum.vote("leader")
+    with pytest.raises(ValueError, match=r"'stranger'.*'first', 'leader', 'second'"):
+        quorum.vote("stranger")
+    assert quorum.votes == {"leader"}
+    assert quorum.outcome is None
+    quorum.vote("first")
+    with pytest.raises(ValueError, match="stranger"):
+        quorum.vote("stranger")  # also after the end
+
+
+def test_among_very_many_voters_the_refusal_stays_short():
+    with pytest.raises(ValueError, match="stranger") as refusal:
+        Quorum(1, of=range(10_000)).vote("stranger")
+    assert len(str(refusal.value)) < 300
+
+
+@pytest.mark.parametrize("of", [pytest.param(None, id="anybody"), pytest.param(BROKERS, id="of three")])
+def test_a_voter_that_cannot_be_hashed_is_refused(of, purgatory):
+    quorum = watched(purgatory, Quorum(2, of=of))
+    with pytest.raises(TypeError, match="unhashable"):
+        quorum.vote(["leader"])
+    assert quorum.votes == frozenset()
+    quorum.cancel()
+    with pytest.raises(TypeError, match="unhashable"):
+        quorum.vote(["leader"])  # also after the end
+
+
+@given(
+    votes=st.lists(st.sampled_from("abcde"), max_size=12),
+    need=st.integers(1, 5),
+    before=st.integers(0, 12),
+)
+def test_whatever_the_order_and_wherever_it_is_watched_the_first_enough_distinct_voters_are_its_result(
+    votes, need, before
+):
+    purgatory = Purgatory(timer=Timer(clock=ManualClock()))
+    quorum: Quorum[str] = Quorum(need, of=list("abcde"))
+    counted = list(dict.fromkeys(votes[:before]))  # all of them: it cannot end before it is watched
+    assert [quorum.vote(voter) for voter in votes[:before]].count(True) == len(counted)
+    assert purgatory.try_complete_else_watch(quorum, ["k"]) is (len(counted) >= need)
+    for voter in votes[before:]:
+        new = voter not in counted and len(counted) < need
+        assert quorum.vote(voter) is new
+        counted += [voter] * new
+    assert quorum.votes == set(counted)
+    assert quorum.missing == set("abcde") - set(counted)
+    complete = len(counted) >= need
+    assert (quorum.outcome, quorum.result) == (
+        (Outcome.COMPLETED, set(counted)) if complete else (None, None)
+    )
+    quorum.cancel()
+    assert_clean(purgatory)
+
+
+# Before it is watched, and after it has ended.
+
+
+def test_votes_from_before_it_is_watched_count(purgatory):
+    quorum: Quorum[str] = Quorum(2, of=BROKERS)
+    assert quorum.vote("leader") is True
+    assert quorum.vote("leader") is False
+    watched(purgatory, quorum)
+    assert quorum.vote("first") is True
+    assert quorum.result == {"leader", "first"}
+
+
+def test_with_enough_votes_from_before_it_completes_when_it_is_watched(purgatory):
+    quorum: Quorum[str] = Quorum(2, of=BROKERS)
+    for broker in BROKERS:
+        assert quorum.vote(broker)
+    assert quorum.outcome is None
+    assert purgatory.try_complete_else_watch(quorum, ["orders-0"]) is True
+    assert quorum.result == set(BROKERS)
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        pytest.param(lambda p, quorum, clock: quorum.vote("second"), Outcome.COMPLETED, id="completed"),
+        pytest.param(lambda p, quorum, clock: clock.advance(30), Outcome.EXPIRED, id="expired"),
+        pytest.param(lambda p, quorum, clock: quorum.cancel(), Outcome.CANCELLED, id="cancelled"),
+        pytest.param(lambda p, quorum, clock: quorum.fail(KeyError("k")), Outcome.FAILED, id="failed"),
+        pytest.param(lambda p, quorum, clock: p.close(), Outcome.CLOSED, id="closed"),
+    ],
+)
+def test_after_the_end_a_vote_does_not_count_whatever_the_end_was(end, outcome, purgatory, manual_clock):
+    quorum = watched(purgatory, Quorum(2, of=BROKERS, timeout=30))
+    quorum.vote("leader")
+    end(purgatory, quorum, manual_clock)
+    assert quorum.outcome is outcome
+    votes, result = quorum.votes, quorum.result
+    assert quorum.vote("first") is False
+    assert (quorum.votes, quorum.result) == (votes, result)
+
+
+# The time.
+
+
+@pytest.mark.parametrize("voters", [(), ("leader",), ("leader", "first")])
+def test_when_the_time_is_up_its_result_is_who_has_voted(voters, purgatory, manual_clock):
+    quorum = watched(purgatory, Quorum(3, of=BROKERS, timeout=30))
+    for voter in voters:
+        quorum.vote(voter)
+    manual_clock.advance(29.999)
+    assert quorum.outcome is None
+    manual_clock.advance(0.001)
+    assert quorum.outcome is Outcome.EXPIRED
+    assert quorum.result == set(voters)
+    assert quorum.missing == set(BROKERS) - set(voters)
+
+
+def test_its_time_starts_when_it_is_watched_not_with_the_first_vote(purgatory, manual_clock):
+    quorum: Quorum[str] = Quorum(2, timeout=30)
+    quorum.vote("leader")
+    manual_clock.advance(100)
+    watched(purgatory, quorum)
+    manual_clock.advance(29.999)
+    assert quorum.outcome is None
+    manual_clock.advance(0.001)
+    assert quorum.outcome is Outcome.EXPIRED
+
+
+def test_a_vote_just_before_the_deadline_completes_it_and_one_just_after_is_too_late(purgatory, manual_clock):
+    in_time, too_late = [watched(purgatory, Quorum(1, timeout=30)) for _ in range(2)]
+    manual_clock.advance(29.999)
+    assert in_time.vote("leader")
+    manual_clock.advance(0.001)
+    assert too_late.vote("leader") is False
+    assert (in_time.outcome, too_late.outcome) == (Outcome.COMPLETED, Outcome.EXPIRED)
+    assert (in_time.result, too_late.result) == ({"leader"}, frozenset())
+
+
+def test_a_vote_in_a_hook_of_what_expires_in_the_same_moment_is_too_late_if_it_expired_first(
+    purgatory, manual_clock
+):
+    # Hooks run between two expiries of one pass, in order of deadline.
+    first = watched(purgatory, Quorum(1, timeout=1))
+    votes: list[bool] = []
+    voter = Recorded([], timeout=1, then=lambda: votes.extend([first.vote("hook"), last.vote("hook")]))
+    purgatory.try_complete_else_watch(voter, ["voter"])
+    last = watched(purgatory, Quorum(1, timeout=1))
+    manual_clock.advance(1)
+    assert votes == [False, True]
+    assert (first.outcome, first.result) == (Outcome.EXPIRED, frozenset())
+    assert (last.outcome, last.result) == (Outcome.COMPLETED, {"hook"})
+
+
+# As an operation among others.
+
+
+def test_it_is_an_operation_as_any_other_and_watches_any_keys(purgatory):
+    quorum = watched(purgatory, Quorum(2, of=BROKERS), ["orders-0", "orders-1"])
+    other = DelayedOperation()
+    purgatory.try_complete_else_watch(other, ["orders-0"])
+    assert isinstance(quorum, DelayedOperation)
+    quorum.vote("leader")
+    assert purgatory.check_and_complete("orders-0") == 0
+    quorum.vote("first")
+    assert list(purgatory.operations()) == [other]
+    assert purgatory.keys == 1
+    other.cancel()
+
+
+def test_completed_for_its_key_its_result_is_who_has_voted_all_the_same(purgatory):
+    quorum = watched(purgatory, Quorum(3, of=BROKERS))
+    quorum.vote("first")
+    assert purgatory.complete_for_key("orders-0", "somebody else's result") == 1
+    assert quorum.outcome is Outcome.COMPLETED
+    assert quorum.result == {"first"}
+
+
+def test_a_full_purgatory_refuses_it_and_the_votes_are_kept(manual_clock):
+    purgatory = Purgatory(timer=Timer(clock=manual_clock), max_pending=1)
+    first = watched(purgatory, Quorum(1))
+    second: Quorum[str] = Quorum(2, timeout=5)
+    second.vote("leader")
+    with pytest.raises(PurgatoryFull):
+        purgatory.try_complete_else_watch(second, ["orders-0"])
+    assert (second.outcome, second.votes, purgatory.timer.pending) == (None, {"leader"}, 0)
+    first.vote("leader")
+    watched(purgatory, second)
+    second.vote("first")
+    assert second.result == {"leader", "first"}
+    assert_clean(purgatory)
+
+
+def test_of_two_quorums_a_hook_of_one_may_vote_in_the_other(purgatory):
+    outer = watched(purgatory, Quorum(1))
+
+    class Inner(Quorum[str]):
+        def on_complete(self) -> None:
+            super().on_complete()
+            outer.vote(f"inner with {len(self.result)}")
+
+    inner = Inner(2)
+    watched(purgatory, inner)
+    inner.vote("a")
+    inner.vote("b")
+    assert outer.result == {"inner with 2"}
+
+
+# Bad arguments.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        pytest.param({"need": 0}, ValueError, "need must be at least 1, got 0", id="nobody needed"),
+        pytest.param({"need": -1}, ValueError, "need must be at least 1, got -1", id="less than nobody"),
+        pytest.param(
+            {"need": 4, "of": BROKERS}, ValueError, "need must be at most 3, got 4", id="more than there are"
+        ),
+        pytest.param({"need": 1, "of": []}, ValueError, "need must be at most 0, got 1", id="of nobody"),
+        pytest.param({"need": True}, TypeError, "need must be an integer, got bool", id="bool"),
+        pytest.param({"need": 2.0}, TypeError, "need must be an integer, got float", id="float"),
+        pytest.param({"need": "2"}, TypeError, "need must be an integer, got str", id="str"),
+        pytest.param({"need": None}, TypeError, "need must be an integer, got NoneType", id="None"),
+        pytest.param(
+            {"need": 2, "of": "abc"}, TypeError, r"of must be an iterable.*'abc'.*\['abc'\]", id="of a string"
+        ),
+        pytest.param({"need": 2, "of": b"abc"}, TypeError, "of must be an iterable.*abc", id="of bytes"),
+        pytest.param({"need": 2, "of": 3}, TypeError, "of must be an iterable.*3", id="of a number"),
+        pytest.param({"need": 1, "of": [[]]}, TypeError, "unhashable", id="of what cannot be hashed"),
+        pytest.param({"need": 1, "timeout": nan}, ValueError, "timeout.*nan", id="timeout nan"),
+        pytest.param({"need": 1, "timeout": 1e12}, ValueError, "timeout.*100 years", id="timeout too long"),
+        pytest.param({"need": 1, "timeout": "5"}, TypeError, "timeout.*str", id="timeout str"),
+        pytest.param({"need": 1, "timeout": True}, TypeError, "timeout.*bool", id="timeout bool"),
+    ],
+)
+def test_a_bad_argument_is_refused_with_its_value_and_the_bound(arguments, error, message):
+    with pytest.raises(error, match=message):
+        Quorum(**arguments)
+
+
+# Awaiting it.
+
+
+@pytest.mark.asyncio
+async def test_all_that_await_it_learn_of_its_end(purgatory):
+    quorum = watched(purgatory, Quorum(2))
+    guests = [Guest(awaiting(quorum)) for _ in range(3)]
+    await settle()
+    quorum.vote("a")
+    await settle()
+    assert not any(guest.task.done() for guest in guests)
+    quorum.vote("b")
+    assert [await guest.end() for guest in guests] == [Outcome.COMPLETED] * 3
+
+
+@pytest.mark.asyncio
+@each_way
+async def test_cancelled_just_before_the_last_vote_only_that_task_learns_nothing(guest, purgatory):
+    quorum = watched(purgatory, Quorum(1, timeout=5))
+    cancelled, other = guest(awaiting(quorum)), Guest(awaiting(quorum))
+    await settle()
+    cancelled.cancel_before(lambda: quorum.vote("leader"))
+    assert await cancelled.end() == "cancelled"
+    assert await other.end() is Outcome.COMPLETED
+    assert quorum.result == {"leader"}
+
+
+@pytest.mark.asyncio
+@each_way
+async def test_cancelled_just_after_the_last_vote_only_that_task_learns_nothing(guest, purgatory):
+    quorum = watched(purgatory, Quorum(1, timeout=5))
+    cancelled, other = guest(awaiting(quorum)), Guest(awaiting(quorum))
+    await settle()
+    cancelled.cancel_after(lambda: quorum.vote("leader"))
+    assert await cancelled.end() == ("cancelled" if guest.reached_late else Outcome.COMPLETED)
+    assert await other.end() is Outcome.COMPLETED
+    assert quorum.result == {"leader"}
+
+
+@pytest.mark.asyncio
+@each_way
+async def test_a_quorum_whose_only_task_was_cancelled_is_still_counted(guest, purgatory):
+    quorum = watched(purgatory, Quorum(1))
+    cancelled = guest(awaiting(quorum))
+    await settle()
+    cancelled.cancel_before(lambda: quorum.vote("leader"))
+    assert await cancelled.end() == "cancelled"
+    assert (quorum.outcome, quorum.result) == (Outcome.COMPLETED, {"leader"})
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("event", ["the last vote", "the deadline"])
+@pytest.mark.parametrize("passes", [1, 2, 3, 8])
+async def test_cancelled_at_any_point_it_disturbs_neither_the_quorum_nor_who_else_awaits_it(event, passes):
+    runs: list[tuple[Purgatory, Quorum[str], asyncio.Task[Outcome]]] = []
+
+    async def scenario() -> None:
+        clock = ManualClock()
+        purgatory = Purgatory(timer=Timer(clock=clock))
+        quorum = watched(purgatory, Quorum(2, of=BROKERS, timeout=5))
+        quorum.vote("leader")
+        runs.append((purgatory, quorum, asyncio.create_task(awaiting(quorum))))
+        after_passes(passes, lambda: quorum.vote("first") if event == "the last vote" else clock.advance(5))
+        await quorum
+
+    points = await cancel_sweep(scenario)
+    assert points >= 1
+    await settle()
+    assert len(runs) == 1 + 2 * points  # the one cancelled before its first step has none
+    expected = (
+        (Outcome.COMPLETED, {"leader", "first"})
+        if event == "the last vote"
+        else (Outcome.EXPIRED, {"leader"})
+    )
+    for purgatory, quorum, other in runs:
+        assert (quorum.outcome, quorum.result) == expected
+        assert await other is expected[0]
+        assert_clean(purgatory)

@@ -83,13 +83,16 @@ class HandOff(Generic[K, T]):
             raise PurgatoryClosed(
                 f"{self._purgatory!r} takes no item for {key!r}: nobody can take it any more"
             )
-        self._keep(key, next(self._numbers), item)
+        number = next(self._numbers)
+        self._keep(key, number, item)
         try:
-            if self._purgatory.check_and_complete(key, limit=1):
-                return True
+            self._offer(key)
         except PurgatoryError:  # not from here: nobody was asked
             self._withdraw_newest(key)
             raise
+        kept = self._items.get(key)
+        if kept is None or kept[0][0] > number:  # they are taken in order: it is gone
+            return True
         if self._max_items is not None and self._kept > self._max_items:
             self._withdraw_newest(key)
             raise PurgatoryFull(
@@ -128,7 +131,7 @@ class HandOff(Generic[K, T]):
         except BaseException:
             if picked is not None:
                 self._keep(*picked)
-                self._purgatory.check_and_complete(picked[0], limit=1)
+                self._offer(picked[0])
             raise
         if picked is None:
             raise OperationCancelled(f"the taking of {', '.join(map(repr, keys))} was ended without an item")
@@ -151,6 +154,11 @@ class HandOff(Generic[K, T]):
         """Put an item in its place."""
         heappush(self._items.setdefault(key, []), (number, item))
         self._kept += 1
+
+    def _offer(self, key: K) -> None:
+        """Ask the takers of a key, oldest first, until one has the item."""
+        if self._purgatory.check_and_complete(key, limit=1) and key in self._items:
+            self._purgatory.check_and_complete(key)  # what that completed was no taker, so ask everybody
 
     def _pick(self, keys: tuple[K, ...]) -> tuple[K, int, T] | None:
         for key in keys:

@@ -211,7 +211,7 @@ class DelayedOperation(Watcher, Generic[T]):
         """
         waiters = self._waiters
         if type(waiters) is dict:
-            return all(waiter.cancelled() for waiter in waiters)
+            return bool(waiters) and all(waiter.cancelled() for waiter in waiters)
         return waiters is not None and waiters.cancelled()  # type: ignore[union-attr]  # not a dict: a sole waiter
 
     def __await__(self) -> Generator[Any, None, Outcome]:

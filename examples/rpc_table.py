@@ -1,0 +1,127 @@
+"""Remote calls over one TCP connection: the table of the calls on their way, by request id.
+
+Replies come in any order, too late, as errors, or not at all because the connection is lost; after none of these is
+there anything to clean up. The wire is JSON, a message a line. It does not reconnect (retry_and_heartbeat.py does),
+does not limit the calls on their way (give the purgatory a ``max_pending``), and believes what its peer sends.
+"""
+
+import asyncio
+import json
+from itertools import count
+from typing import Any
+
+from purgatory_async import OperationExpired, Purgatory
+from purgatory_async.patterns import Correlator
+
+
+class RemoteError(Exception):
+    """What the server says went wrong there."""
+
+
+class Client:
+    """Calls methods of a server."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.calls = Purgatory("calls")
+        self.replies: Correlator[Any] = Correlator(self.calls)
+        self.writer = writer
+        self.ids = count(1)
+        self.listener = asyncio.create_task(self.listen(reader))
+
+    async def call(self, method: str, *arguments: int, timeout: float = 5, number: int | None = None) -> Any:
+        """Call a method and wait for its result."""
+        if self.listener.done():
+            raise ConnectionError(f"{method} was not called: there is no connection any more")
+        number = next(self.ids) if number is None else number
+        reply = self.replies.expect(number, timeout)  # before the request is sent, so no reply is too early
+        try:
+            await send(self.writer, id=number, method=method, arguments=arguments)
+        except BaseException:
+            reply.cancel()
+            raise
+        return await reply
+
+    async def listen(self, reader: asyncio.StreamReader) -> None:
+        """Bring each reply to the call that expects it, until the connection ends."""
+        try:
+            async for line in reader:
+                message = json.loads(line)
+                if "error" in message:
+                    self.replies.reject(message["id"], RemoteError(message["error"]))
+                else:
+                    self.replies.resolve(message["id"], message["result"])
+        finally:
+            failed = self.replies.fail_all(ConnectionError("the connection was lost"))
+            print(f"the connection has ended; calls that were on their way: {failed}")
+
+    async def close(self) -> None:
+        """Close the connection; what is on its way fails."""
+        self.writer.close()
+        await self.listener
+        self.calls.close()
+
+
+async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Add and divide at once; what is laborious, when told to finish; and hang up when told to."""
+    unfinished: list[int] = []
+    async for line in reader:
+        request = json.loads(line)
+        match request["method"], request["arguments"]:
+            case "add", numbers:
+                await send(writer, id=request["id"], result=sum(numbers))
+            case "divide", [dividend, 0]:
+                await send(writer, id=request["id"], error=f"{dividend} cannot be divided by 0")
+            case "laborious", _:
+                unfinished.append(request["id"])
+            case "finish", _:
+                for number in (*unfinished, request["id"]):
+                    await send(writer, id=number, result="finished")
+                unfinished.clear()
+            case "hang up", _:
+                break
+    writer.close()
+
+
+async def send(writer: asyncio.StreamWriter, **message: Any) -> None:
+    writer.write(json.dumps(message).encode() + b"\n")
+    await writer.drain()
+
+
+async def show(client: Client) -> None:
+    async def tell(what: str, *arguments: int, **options: Any) -> None:
+        try:
+            print(f"{what}: {await client.call(what, *arguments, **options)}")
+        except (RemoteError, OperationExpired, ConnectionError, ValueError) as error:
+            print(f"{what}: {type(error).__name__}: {error}")
+
+    async with asyncio.TaskGroup() as calls:
+        first = calls.create_task(tell("laborious"))
+        await tell("add", 2, 3)
+        print(f"the reply to the second call is here, the first one's {'too' if first.done() else 'not'}")
+        await client.call("finish")
+
+    await tell("laborious", timeout=0.05)
+    await client.call("finish")
+    print(f"replies that came too late: {client.replies.late}")
+
+    await tell("divide", 1, 0)
+
+    async with asyncio.TaskGroup() as calls:
+        calls.create_task(tell("laborious", number=100))
+        await asyncio.sleep(0)
+        await tell("add", 1, 1, number=100)
+        calls.create_task(tell("hang up"))
+    await tell("add", 1, 1)
+
+
+async def main() -> None:
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    async with server:
+        client = Client(*await asyncio.open_connection(*server.sockets[0].getsockname()))
+        await show(client)
+        await client.close()
+    print(f"left behind: {client.calls.pending} calls")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

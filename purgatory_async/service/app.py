@@ -4,7 +4,7 @@ It stands alone under any ASGI server, and mounts inside somebody else's applica
 """
 
 import datetime as dt
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -13,27 +13,14 @@ from starlette.types import Receive, Scope, Send
 from purgatory_async import Timer
 from purgatory_async.service import problems
 from purgatory_async.service.answer import PROBLEM_JSON, Answer
-from purgatory_async.service.endpoints import health, keys, operations, wait
+from purgatory_async.service.endpoint import Endpoint, Reply
 from purgatory_async.service.holds import ClientGone
 from purgatory_async.service.logs import Log, stderr_log
 from purgatory_async.service.request import Request
+from purgatory_async.service.routes import ROUTES
 from purgatory_async.service.routing import Routes, raw_path
 from purgatory_async.service.service import Service, utc_now
 from purgatory_async.service.settings import Settings
-
-Endpoint = Callable[[Service, Request], Awaitable[Answer]]
-
-ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
-    "/v1/operations": {"GET": operations.list_pending, "POST": operations.submit},
-    "/v1/operations/{id}": {"GET": operations.status, "DELETE": operations.cancel},
-    "/v1/operations/{id}/complete": {"POST": operations.complete},
-    "/v1/keys/{key}": {"GET": keys.read},
-    "/v1/keys/{key}/signal": {"POST": keys.signal},
-    "/v1/wait": {"GET": wait.wait_once},
-    "/healthz": {"GET": health.alive, "HEAD": health.alive},
-    "/readyz": {"GET": health.ready, "HEAD": health.ready},
-    "/metrics": {"GET": health.metrics},
-}
 
 
 class Application:
@@ -65,6 +52,7 @@ class Application:
             await self._serve(scope, receive, send)
 
     async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reply: Reply
         try:
             reply = await self._answer(scope, receive)
         except ClientGone:
@@ -79,7 +67,7 @@ class Application:
         except OSError:
             return  # ASGI's way to say that the client left meanwhile
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Answer:
+    async def _answer(self, scope: Scope, receive: Receive) -> Reply:
         path = raw_path(scope)
         route = self._routes.match(path)
         if route is None:
@@ -88,7 +76,7 @@ class Application:
         endpoint = endpoints.get(scope["method"])
         if endpoint is None:
             raise problems.method_not_allowed(scope["method"], tuple(endpoints))
-        return await endpoint(self.service, Request(scope, receive, parameters))
+        return await endpoint.serve(self.service, Request(scope, receive, parameters))
 
     def _refusal(self, problem: problems.Problem) -> Answer:
         headers = problem.headers

@@ -139,6 +139,32 @@ class WaitView(Struct):
     signals: tuple[SignalView, ...]
 
 
+class ItemBody(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/queues/{queue}/items``."""
+
+    item: Raw
+
+
+class Delivered(Struct):
+    """The answer of ``POST /v1/queues/{queue}/items``: whether a taker has the item already."""
+
+    delivered: bool
+
+
+class TakeBody(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/queues/{queue}/take``."""
+
+    lease: float | str | UnsetType = UNSET
+
+
+class Leased(Struct):
+    """The answer of ``POST /v1/queues/{queue}/take``; ``expires_in`` is in seconds."""
+
+    lease: str
+    item: Raw
+    expires_in: float
+
+
 class Health(Struct):
     """The answer of ``/healthz`` and ``/readyz``; it says nothing that a stranger could use."""
 

@@ -98,8 +98,15 @@ class Settings:
     max_pending: int = _setting(
         100_000, _integer(1, MAX_PENDING), "How many operations and one-shot waits may be pending."
     )
+    max_items: int = _setting(
+        100_000, _integer(1, MAX_PENDING), "How many items queues may keep, all together."
+    )
     retention: float = _setting("60s", _duration, "How long ended operations and idle keys are kept.")
     drain_delay: float = _setting("0s", _duration, "Time between the signal to stop and the drain.")
+    header_timeout: float = _setting(
+        "10s", _some_duration, "Time for a request's head, from the connection or the answer before it."
+    )
+    body_timeout: float = _setting("30s", _some_duration, "Time for a request's body.")
     insecure: bool = _setting(False, _switch, "Listen on an address that others can reach, unprotected.")
 
     def __post_init__(self) -> None:

@@ -6,7 +6,7 @@ keeps a `ThresholdPurgatory` for this, next to the keyed one, and for the same r
 
 Each value is a watch key of a purgatory of the watermark's own, and a heap of integers puts the keys in order, as
 it orders the buckets of the timing wheel. A value whose waiters have all left stays in the heap as one integer
-until the watermark passes it or such integers outnumber the others.
+until the watermark passes it or such integers outnumber those who wait.
 """
 
 from heapq import heapify, heappop, heappush
@@ -42,7 +42,7 @@ class Watermark:
     45
     """
 
-    __slots__ = ("_in_heap", "_purgatory", "_values", "value")
+    __slots__ = ("_failures", "_in_heap", "_purgatory", "_values", "value")
 
     value: int
     """Where it stands."""
@@ -53,6 +53,7 @@ class Watermark:
         self._purgatory = Purgatory("watermark", timer=timer)
         self._values: list[int] = []  # a heap; each value once
         self._in_heap: set[int] = set()
+        self._failures = 0  # how often everybody has failed
 
     def __repr__(self) -> str:
         return f"<Watermark at {self.value} waiting={self.waiting}>"
@@ -85,15 +86,19 @@ class Watermark:
         if value <= self.value:
             return self.value
         if value not in self._in_heap:
-            self._sweep()
             heappush(self._values, value)
             self._in_heap.add(value)
+        failures = self._failures
         try:
             reached: int = await self._purgatory.wait(value, timeout=timeout)
         except OperationExpired:
+            if failures != self._failures:  # it may be what `fail_all` was given
+                raise
             raise OperationExpired(
                 f"the watermark did not reach {value} within {timeout} s; it stands at {self.value}"
             ) from None
+        finally:
+            self._sweep()
         return reached
 
     def advance(self, value: int) -> int:
@@ -134,6 +139,7 @@ class Watermark:
             TypeError: It is not an exception instance.
         """
         check_exception(exception)
+        self._failures += 1
         released = 0
         while self._values:
             released += self._purgatory.fail_for_key(self._values[0], exception)
@@ -155,8 +161,8 @@ class Watermark:
         self.close()
 
     def _sweep(self) -> None:
-        """Drop the values that nobody waits for any more, once they outnumber the others. O(1) amortised."""
-        if len(self._values) > 2 * self._purgatory.keys + _FEW:
+        """Drop the values that nobody waits for any more, once they outnumber those who wait. O(1) amortised."""
+        if len(self._values) > 2 * self._purgatory.pending + _FEW:
             self._in_heap = {operation.keys[0] for operation in self._purgatory.operations()}
             self._values = list(self._in_heap)
             heapify(self._values)

@@ -118,9 +118,8 @@ async def main() -> None:
             reports.close()
             await link.until(lambda: link.peer == "nobody")
     undone = await link.retrier.aclose()
-    print(f"left undone: {', '.join(undone)}")
     link.changes.close()
-    print(f"left behind: {timer.pending} in the timer")
+    print(f"left undone: {', '.join(undone)}; left behind in the timer: {timer.pending}")
     timer.close()
 
 

@@ -1,0 +1,53 @@
+"""Programs that a reader would start, started as a reader would: the README's blocks, the examples."""
+
+import ast
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.source_tree import ROOT
+
+# Nothing that a reader starts may take longer than this.
+PATIENCE_S = 60
+
+
+def skip_without_its_imports(code: str) -> None:
+    """Skip where something that the code imports is not installed (the library needs little)."""
+    for node in ast.walk(ast.parse(code)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for name in (name.partition(".")[0] for name in names):
+            if find_spec(name) is None:
+                pytest.skip(f"{name} is not installed")
+
+
+def run(*arguments: str | Path, folder: Path) -> str:
+    """Run Python with these arguments, where a warning is an error; returns what it printed.
+
+    Raises:
+        AssertionError: It did not exit with 0, or something went wrong where Python cannot raise.
+    """
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONWARNINGS": "error"}
+    # Where the package is installed, pytest finds the plugin by itself.
+    if not entry_points(group="pytest11", name="purgatory_async"):
+        environment["PYTEST_PLUGINS"] = "purgatory_async.testing.plugin"
+    finished = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        env=environment,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert finished.returncode == 0, finished.stdout
+    for sign in ("Traceback", "Exception ignored", "never retrieved"):
+        assert sign not in finished.stdout, finished.stdout
+    return finished.stdout

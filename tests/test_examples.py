@@ -1,0 +1,116 @@
+"""Every example runs as it stands there, and what it prints is true."""
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import pytest
+
+from tests.programs import run, skip_without_its_imports
+from tests.source_tree import ROOT
+
+EXAMPLES = [pytest.param(path, id=path.name) for path in sorted((ROOT / "examples").glob("*.py"))]
+
+# Lines that must come in this order, with any others between; an asterisk stands for anything.
+FACTS: dict[str, tuple[str, ...]] = {
+    "await_in_an_app.py": (
+        "waiting: 4",
+        "payment 1: confirmed",
+        "payment 2: the card was refused",
+        "payment 3: the bank did not answer",
+        "payment 4: the customer walked away",
+        "left behind: 0 operations, 0 keys",
+    ),
+    "kafka_like_log.py": (
+        "  0.02 s  produce apple: completed, acked by follower-1 follower-2 leader",
+        "  0.04 s  11 bytes are committed, the fetch of 12 still waits",
+        "  0.06 s  fetch of 12 bytes: apple banana cherry",
+        "  0.56 s  fetch of 99 bytes: apple banana cherry, because max wait is over",
+        " 30.56 s  produce damson: expired, acked by follower-1 leader, not by follower-2",
+        " 30.56 s  of 4 records in the log a consumer reads apple banana cherry",
+        " 30.58 s  follower-2 is back, and a consumer reads apple banana cherry damson",
+        " 30.58 s  generation 1: ann bob cleo; complete: True; all agree",
+        " 33.58 s  generation 2: bob cleo; complete: False; all agree",
+        " 33.58 s  left behind: 0 operations, 0 at the watermarks",
+    ),
+    "rpc_table.py": (
+        "add: 5",
+        "the reply to the second call is here, the first one's not",
+        "laborious: finished",
+        "laborious: OperationExpired: the reply to * did not come within 0.05 s",
+        "replies that came too late: 1",
+        "divide: RemoteError: 1 cannot be divided by 0",
+        "add: ValueError: a reply to 100 is expected already*",
+        "the connection has ended; calls that were on their way: 2",
+        "laborious: ConnectionError: the connection was lost",
+        "hang up: ConnectionError: the connection was lost",
+        "add: ConnectionError: add was not called*",
+        "left behind: 0 calls",
+    ),
+    "job_queue.py": (
+        " 0.0 s  no room for mail news yet",
+        " 1.0 s  the artist begins thumbnail cat",
+        " 1.0 s  the clerk begins mail bill",
+        " 2.0 s  the artist begins thumbnail dog",
+        " 2.0 s  the clerk begins mail news",
+        " 3.0 s  the artist begins video trip",
+        " 5.0 s  * the artist's wait: completed, and cancelled in the same moment",
+        " 5.0 s  the artist is cancelled",
+        " 5.0 s  a colleague begins thumbnail owl",
+        " 7.0 s  no room for mail offer-6 yet",
+        " 7.0 s  the clerk begins mail offer-1",
+        " 7.5 s  not begun: mail offer-2, mail offer-3, mail offer-4, mail offer-5",
+        " 7.5 s  handed in too late: (('mail', 'offer-6'), ('mail', 'offer-7'))",
+        " 8.0 s  the clerk goes home",
+        " 8.0 s  left behind: 0 jobs, 0 workers",
+    ),
+    "retry_and_heartbeat.py": (
+        "connected to primary",
+        "report: connected to primary",
+        "ping primary",
+        "primary answers",
+        "ping primary",
+        "primary answers",
+        "ping primary",
+        "ping primary",
+        "primary is dead*",
+        "the registry: connect to standby instead",
+        "standby refuses the connection",
+        "connected to standby",
+        "report: connected to standby",
+        "standby answers",
+        "standby has hung up*",
+        "left undone: link; left behind in the timer: 0",
+    ),
+    "test_with_virtual_time.py": (
+        "*::test_an_hour_passes_in_a_millisecond PASSED*",
+        "*::test_a_quorum_that_times_out_knows_who_is_missing PASSED*",
+        "*::test_a_day_of_periodic_work PASSED*",
+        "*::test_no_customer_is_lost_wherever_the_clerk_is_cancelled PASSED*",
+        "*= 7 passed in *",
+    ),
+}
+
+
+def not_printed(facts: tuple[str, ...], output: str) -> list[str]:
+    """The facts that are no lines of the output, each looked for after the one before."""
+    lines = iter(output.splitlines())
+    return [fact for fact in facts if not any(fnmatchcase(line, fact) for line in lines)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_runs_to_its_end_and_prints_what_is_true(example: Path, tmp_path: Path) -> None:
+    skip_without_its_imports(example.read_text(encoding="utf-8"))
+    output = run(example, folder=tmp_path)
+    assert not not_printed(FACTS.get(example.name, ()), output), output
+
+
+def test_facts_are_those_of_examples_that_are_there() -> None:
+    assert set(FACTS) <= {path.name for path in (ROOT / "examples").glob("*.py")}
+
+
+def test_a_fact_counts_only_as_a_whole_line_and_in_its_place() -> None:
+    output = "first\nleft behind: 10 calls\nlast\n"
+    assert not_printed(("first", "left behind: * calls", "last"), output) == []
+    assert not_printed(("behind: 10 calls",), output) == ["behind: 10 calls"]
+    assert not_printed(("last", "first"), output) == ["first"]

@@ -123,5 +123,13 @@ def test_a_year_of_an_application_that_sleeps_in_its_own_way() -> None:
 
 
 if __name__ == "__main__":
-    command = [sys.executable, "-m", "pytest", "--verbose", "--no-header", "-p", "no:cacheprovider", __file__]
-    sys.exit(subprocess.run(command, check=False).returncode)  # noqa: S603 - this very file
+    # With these two plugins, whatever else is installed.
+    plugins = [
+        "--disable-plugin-autoload",
+        "-p",
+        "pytest_asyncio.plugin",
+        "-p",
+        "purgatory_async.testing.plugin",
+    ]
+    command = [sys.executable, "-m", "pytest", "--verbose", "--no-header", "-p", "no:cacheprovider", *plugins]
+    sys.exit(subprocess.run([*command, __file__], check=False).returncode)  # noqa: S603 - this very file

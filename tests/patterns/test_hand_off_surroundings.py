@@ -7,7 +7,6 @@ import pytest
 
 from purgatory_async import (
     DelayedOperation,
-    OperationCancelled,
     PurgatoryClosed,
     PurgatoryError,
     PurgatoryFull,
@@ -37,7 +36,7 @@ async def test_a_taker_for_whom_nothing_came_in_time_expires_and_takes_nothing_l
     manual_clock.advance(max(0, timeout))
     assert jobs.put("a", "too late") is False
     await settle()
-    assert taker.got == "expired"
+    assert taker.got == "OperationExpired"
     assert jobs.clear() == [("a", "too late")]
 
 
@@ -56,9 +55,8 @@ async def test_once_closed_nothing_is_put_and_nothing_taken_but_what_is_kept_can
         jobs.put("k", "refused")
     with pytest.raises(PurgatoryClosed):
         await jobs.take("k")
-    for taker in several:
-        with pytest.raises(PurgatoryClosed):
-            await taker.task
+    await settle()
+    assert [taker.got for taker in several] == ["PurgatoryClosed"] * 2
     assert len(jobs) == 1
     assert jobs.clear() == [("k", "kept")]
 
@@ -136,6 +134,18 @@ async def test_others_whose_condition_holds_do_not_count_as_takers(purgatory):
     assert jobs.clear() == [("k", "kept")]
 
 
+async def test_an_item_asks_nobody_behind_the_taker_that_gets_it(jobs, purgatory):
+    log = []
+    for name in ("in front", "behind"):
+        purgatory.try_complete_else_watch(Recorded(log, name), ["k"])
+        if name == "in front":
+            await takers(jobs, 1, "k")
+    log.clear()
+    jobs.put("k", "item")
+    assert log == ["in front checked"]
+    purgatory.cancel_for_key("k")
+
+
 async def test_others_that_come_back_whenever_the_key_is_checked_do_not_hold_an_item_up(jobs, purgatory):
     def watch():
         seen = iter([False])  # not when it is watched, but whenever it is checked
@@ -156,10 +166,10 @@ async def test_others_that_come_back_whenever_the_key_is_checked_do_not_hold_an_
 @pytest.mark.parametrize(
     ("end", "raised"),
     [
-        (lambda purgatory: purgatory.cancel_for_key("k"), OperationCancelled),
-        (lambda purgatory: purgatory.complete_for_key("k"), OperationCancelled),
-        (lambda purgatory: purgatory.complete_for_key("k", ("k", "no item")), OperationCancelled),
-        (lambda purgatory: purgatory.fail_for_key("k", ConnectionError()), ConnectionError),
+        (lambda purgatory: purgatory.cancel_for_key("k"), "OperationCancelled"),
+        (lambda purgatory: purgatory.complete_for_key("k"), "OperationCancelled"),
+        (lambda purgatory: purgatory.complete_for_key("k", ("k", "no item")), "OperationCancelled"),
+        (lambda purgatory: purgatory.fail_for_key("k", ConnectionError()), "ConnectionError"),
     ],
     ids=["cancelled", "completed", "completed with a result", "failed"],
 )
@@ -169,11 +179,9 @@ async def test_takers_ended_from_outside_have_no_item_and_take_none_along(jobs, 
     jobs.put("k", "given before")
     end(purgatory)
     assert jobs.put("l", "after") is False
-    for taker in waiting:
-        with pytest.raises(raised):
-            await taker.task
     await settle()
     assert given.got == ("k", "given before")
+    assert [taker.got for taker in waiting] == [raised] * 2
     assert jobs.clear() == [("m", "of another key"), ("l", "after")]
 
 

@@ -1,0 +1,177 @@
+"""A hundred thousand takers cancelled beside their items, and takers cancelled everywhere: the books balance."""
+
+import asyncio
+from collections import Counter
+from itertools import product
+from random import Random
+
+import pytest
+
+from purgatory_async import OperationExpired, Purgatory, Timer
+from purgatory_async.patterns import HandOff
+from purgatory_async.testing import ManualClock, assert_clean, cancel_sweep, settle
+from tests.patterns.takers import WAYS, Taker, after, let_pass
+from tests.purgatory.recording import errors_of_loop
+
+pytestmark = pytest.mark.asyncio
+
+OFFSETS = range(4)  # passes of the loop between the put and the cancellation
+# Which of the two comes first, and which of the two was asked for first: in one pass that one goes first.
+ORDERS = tuple(product(["put", "cancel"], repeat=2))
+LONGEST_LEAD = max(way.lead for way in WAYS)
+ROUNDS_OF_A_BATCH = tuple(product(OFFSETS, ORDERS, WAYS, ["followed", "alone"]))
+
+
+class Round:
+    """One item, and one taker that is cancelled; another one may wait behind it."""
+
+    def __init__(self, jobs, key, plan):
+        self.offset, (self.first, self.asked_first), way, followed = plan
+        self.jobs, self.key = jobs, key
+        self.taker = Taker(jobs, key, way=way)
+        self.follower = Taker(jobs, key) if followed == "followed" else None
+        self.had_taker = None
+
+    def begin(self):
+        """Ask for both, some passes from now."""
+        later = LONGEST_LEAD + self.offset
+        put_in, cancel_in = (LONGEST_LEAD, later) if self.first == "put" else (later, LONGEST_LEAD)
+        steps = [(put_in, self.put), (cancel_in - self.taker.lead, self.taker.cancel)]
+        for passes, step in steps if self.asked_first == "put" else reversed(steps):
+            after(passes, step)
+
+    def put(self):
+        self.had_taker = self.jobs.put(self.key, self)
+
+    def end(self, kept):
+        """See that the item is in one place; tell how it went for the taker."""
+        places = [taker.got for taker in (self.taker, self.follower) if taker and type(taker.got) is tuple]
+        places += [kept[self.key]] if self.key in kept else []
+        assert places == [(self.key, self)], f"{self.__dict__}: the item is in {places}"
+        if type(self.taker.got) is tuple:
+            return "returned"
+        if self.follower:
+            return "cancelled"
+        return "given, then cancelled" if self.had_taker else "cancelled before"
+
+
+async def run_batch(jobs, purgatory, shuffle, keys):
+    """Run one round of each kind, all at once; returns them, and what is kept of their items."""
+    rounds = [Round(jobs, number % keys, plan) for number, plan in enumerate(ROUNDS_OF_A_BATCH)]
+    await let_pass(3)
+    shuffle(rounds)
+    for each in rounds:
+        each.begin()
+    await let_pass(LONGEST_LEAD + max(OFFSETS) + 3)
+    for key in range(keys):
+        purgatory.cancel_for_key(key)
+    await let_pass(2)
+    assert purgatory.pending == 0
+    return rounds, jobs.clear()
+
+
+@pytest.mark.parametrize("number", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
+async def test_whenever_a_taker_is_cancelled_its_item_is_neither_lost_nor_doubled(
+    purgatory, number, record_property
+):
+    told = errors_of_loop()
+    jobs = HandOff(purgatory)
+    shuffle = Random(number).shuffle
+    ends = Counter()
+    while ends.total() < number:
+        rounds, kept = await run_batch(jobs, purgatory, shuffle, len(ROUNDS_OF_A_BATCH))
+        kept_for = {key: (key, item) for key, item in kept}
+        assert len(kept_for) == len(kept)
+        ends += Counter(each.end(kept_for) for each in rounds)
+    for end, times in ends.items():
+        record_property(end, times)
+    # The race was one: a fair share of each way to go, and above all of the one in which items get lost.
+    assert ends["returned"] > number / 10
+    assert ends["cancelled before"] > number / 10
+    assert ends["given, then cancelled"] > number / 20
+    assert told == []
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize("keys", [1, 3])
+async def test_in_a_crowd_on_few_keys_no_item_is_lost_or_doubled(purgatory, keys):
+    jobs = HandOff(purgatory)
+    shuffle = Random(keys).shuffle
+    for _ in range(10):
+        rounds, kept = await run_batch(jobs, purgatory, shuffle, keys)
+        everybody = [taker for each in rounds for taker in (each.taker, each.follower) if taker]
+        assert all(taker.got for taker in everybody)
+        taken = [taker.got for taker in everybody if type(taker.got) is tuple]
+        assert len(taken) > len(rounds) / 4
+        assert Counter(taken + kept) == Counter((each.key, each) for each in rounds)
+
+
+# Cancelled at every point where it can be.
+
+
+class Scene:
+    """A coroutine that takes, a bystander, and so many items that come some passes from now; then time is up."""
+
+    def __init__(self, passes, bystander):
+        self.clock = ManualClock()
+        self.purgatory = Purgatory(timer=Timer(clock=self.clock))
+        self.jobs = HandOff(self.purgatory)
+        self.put = []
+        self.taken = []
+        self.bystander = Taker(self.jobs, "a", "b") if bystander == "in front" else None
+        after(passes, self.put_next, 0)
+        asyncio.get_running_loop().call_soon(self.let_bystander_in, bystander)
+
+    def let_bystander_in(self, bystander):
+        if bystander == "behind":
+            self.bystander = Taker(self.jobs, "a", "b")
+
+    def put_next(self, number):
+        pair = ("ab"[number % 2], number)
+        self.put.append(pair)
+        self.jobs.put(*pair)
+        if number < 5:
+            after(number % 3, self.put_next, number + 1)
+
+    async def take(self):
+        """Take what comes, and wait until time is up; nobody but this one waits at the window, or for a time."""
+        take = self.jobs.take
+        try:
+            self.taken.append(await take("a", "window", timeout=1))
+            self.taken.append(await take("window", "b", "a"))
+            self.taken.append(await take("window", "c", "b", timeout=1))
+            after(2, self.clock.advance, 2)
+            with pytest.raises(OperationExpired):
+                await take("window", timeout=1)
+        finally:
+            assert list(self.purgatory.operations("window")) == [], "its other key still has a watcher"
+            assert self.purgatory.timer.pending == 0, "its deadline is still pending"
+
+    async def end(self):
+        await let_pass(20)
+        self.jobs.put("a", "the last")  # for a bystander who waits still
+        self.put.append(("a", "the last"))
+        await settle()
+        got = [self.bystander.got] if self.bystander else []
+        kept = self.jobs.clear()
+        assert sorted(self.taken + got + kept, key=self.put.index) == self.put
+        assert kept == sorted(kept, key=self.put.index)
+        assert_clean(self.purgatory)
+
+
+@pytest.mark.parametrize("passes", range(6))
+@pytest.mark.parametrize("bystander", ["in front", "behind", "nobody"])
+async def test_cancelled_anywhere_a_taker_leaks_swallows_loses_and_doubles_nothing(passes, bystander):
+    async def scenario():
+        scenes.append(Scene(passes, bystander))
+        await scenes[-1].take()
+
+    told = errors_of_loop()
+    scenes = []
+    points = await cancel_sweep(scenario)
+    assert points >= 2
+    assert len(scenes) == 1 + 2 * points
+    for scene in scenes:
+        await scene.end()
+    assert told == []
+    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -42,7 +42,7 @@ class HandOff(Generic[K, T]):
     ('resize', 'cat.png')
     """
 
-    __slots__ = ("_items", "_kept", "_max_items", "_numbers", "_purgatory")
+    __slots__ = ("_items", "_kept", "_max_items", "_numbers", "_numbers_before", "_purgatory")
 
     def __init__(self, purgatory: Purgatory, *, max_items: int | None = None) -> None:
         if not isinstance(purgatory, Purgatory):
@@ -54,6 +54,7 @@ class HandOff(Generic[K, T]):
         self._items: dict[K, list[tuple[int, T]]] = {}  # heaps: what comes back has the smallest number again
         self._kept = 0
         self._numbers = count()
+        self._numbers_before = count(-1, -1)
 
     def __repr__(self) -> str:
         return f"<HandOff in {self._purgatory.name!r} items={self._kept} max_items={self._max_items}>"
@@ -99,6 +100,28 @@ class HandOff(Generic[K, T]):
                 f"nobody waits for an item of {key!r}, and as many are kept as max_items allows: {self._max_items}"
             )
         return False
+
+    def put_back(self, key: K, item: T) -> bool:
+        """Put an item in front of all others of its queue, as when its taker could not do what it was for.
+
+        It goes to the oldest taker, if there is one. It is never refused: it had its place before. O(log n).
+
+        Args:
+            key: The queue.
+            item: What `take` gave.
+
+        Returns:
+            Whether a taker has it already.
+
+        Raises:
+            PurgatoryError: Called from inside a `try_complete` of the purgatory, or from another loop; the item is
+                kept all the same.
+        """
+        number = next(self._numbers_before)
+        self._keep(key, number, item)
+        self._offer(key)
+        kept = self._items.get(key)
+        return kept is None or kept[0][0] != number
 
     async def take(self, *keys: K, timeout: float | None = None) -> tuple[K, T]:
         """Wait for an item.

@@ -40,16 +40,21 @@ class CountNeed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=T
 WireNeed = Literal["any", "all"] | CountNeed
 
 
-def kept(attached: Attached) -> Attached:
-    """Copy what a client attached out of the body that it stood in.
+def compact(text: Raw) -> Raw:
+    """Copy JSON out of the body that it stood in, on one line.
 
     Args:
-        attached: A part of a body that was checked to be strict JSON.
+        text: A part of a body that was checked to be strict JSON.
 
     Returns:
-        The same value as text on one line; `UNSET` if it was absent.
+        The same value.
     """
-    return UNSET if attached is UNSET else Raw(msgspec.json.format(bytes(attached), indent=-1))
+    return Raw(msgspec.json.format(bytes(text), indent=-1))
+
+
+def kept(attached: Attached) -> Attached:
+    """`compact` what a client attached; `UNSET` if it attached nothing."""
+    return UNSET if attached is UNSET else compact(attached)
 
 
 class Submit(Struct, forbid_unknown_fields=True):

@@ -179,6 +179,16 @@ def already_ended(operation: OperationView) -> Problem:
     )
 
 
+def unknown_lease(lease_id: str) -> Problem:
+    """No lease of that id was given out, or it ended so long ago that even this is forgotten."""
+    return Problem(Kind.UNKNOWN_LEASE, f"no lease has the id {shown(lease_id)}")
+
+
+def lease_expired(lease_id: str) -> Problem:
+    """The lease has ended: acknowledged, returned, or out of time, and then its item is somebody else's."""
+    return Problem(Kind.LEASE_EXPIRED, f"the lease {shown(lease_id)} has ended; take the next item")
+
+
 def not_found(path: str) -> Problem:
     """Nothing is served there."""
     return Problem(Kind.NOT_FOUND, f"nothing is served at {shown(path)}")

@@ -85,13 +85,16 @@ class Request:
         """
         return decided_wait(query.wait(), self.header("prefer"), max_wait)
 
-    def key(self) -> str:
+    def key(self, name: str = "key") -> str:
         """Return the key in the path.
+
+        Args:
+            name: Of the path's parameter; a queue's name follows the rules of a key.
 
         Raises:
             Problem: ``bad-key``.
         """
-        raw = self.parameters["key"]
+        raw = self.parameters[name]
         try:
             key = percent_decoded(raw)
         except ValueError:

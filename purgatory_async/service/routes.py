@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from purgatory_async.service.endpoint import Endpoint, Permission
-from purgatory_async.service.endpoints import health, keys, operations, wait
+from purgatory_async.service.endpoints import health, keys, operations, queues, wait
 
 __all__ = ["ROUTES"]
 
@@ -26,6 +26,10 @@ ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     "/v1/keys/{key}": {"GET": Endpoint(keys.read, _READ)},
     "/v1/keys/{key}/signal": {"POST": Endpoint(keys.signal, _SIGNAL)},
     "/v1/wait": {"GET": Endpoint(wait.wait_once, _WAIT)},
+    "/v1/queues/{queue}/items": {"POST": Endpoint(queues.put, _SIGNAL)},
+    "/v1/queues/{queue}/take": {"POST": Endpoint(queues.take, _WAIT)},
+    "/v1/leases/{id}/ack": {"POST": Endpoint(queues.acknowledge, _WAIT)},
+    "/v1/leases/{id}/return": {"POST": Endpoint(queues.give_back, _WAIT)},
     "/healthz": {"GET": Endpoint(health.alive, None), "HEAD": Endpoint(health.alive, None)},
     "/readyz": {"GET": Endpoint(health.ready, None), "HEAD": Endpoint(health.ready, None)},
     "/metrics": {"GET": Endpoint(health.metrics, _READ)},

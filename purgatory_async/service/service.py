@@ -23,6 +23,7 @@ from purgatory_async.service.keys import checked_id, distinct_keys
 from purgatory_async.service.messages import Attached, Signalled, Submit, WireNeed, kept
 from purgatory_async.service.needs import need_for
 from purgatory_async.service.operations import Operation, SignalledOperation
+from purgatory_async.service.queues import Queues
 from purgatory_async.service.registry import Registry
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.signals import Board
@@ -67,6 +68,12 @@ class Service:
             timer=self.timer,
             max_pending=settings.max_pending,
             observer=Observers(self.metrics, self.registry, self.holds),
+        )
+        self.queues: Final = Queues(
+            self.timer,
+            max_items=settings.max_items,
+            max_takers=settings.max_pending,
+            retention=settings.retention,
         )
         self.metrics.gauge(self.purgatory)
         self.draining = False
@@ -199,10 +206,11 @@ class Service:
             How many requests were held.
         """
         self.draining = True
-        return self.holds.close()
+        return self.holds.close() + self.queues.drain()
 
     def close(self) -> None:
         """End everything that is pending as closed. Idempotent."""
         self.drain()
+        self.queues.close()
         self.purgatory.close()
         self.timer.close()

@@ -57,11 +57,11 @@ async def poll_scope(
     """Hold a request of an ASGI application; see `poll`."""
     preferences = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"prefer"]
     asked = Asked(scope["query_string"].decode("latin-1"), ", ".join(preferences) or None)
-    return await poll(asked, terms, lambda race: _listening(receive, race), wait, args)
+    return await poll(asked, terms, lambda race: listening(receive, race), wait, args)
 
 
 @contextmanager
-def _listening(receive: Receive, race: Race) -> Iterator[None]:
+def listening(receive: Receive, race: Race) -> Iterator[None]:
     listener = asyncio.get_running_loop().create_task(_listen(receive, race), name="long poll: listener")
     try:
         yield

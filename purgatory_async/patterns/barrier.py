@@ -155,11 +155,16 @@ class Barrier(Generic[M]):
 
     def _welcome(self, member: M, arrival: _Arrival) -> None:
         former = self._arrivals.get(member)
-        self._arrivals[member] = arrival
-        if former is not None:
+        if former is not None and former.waits:
+            self._arrivals[member] = arrival
             former.replaced = True
             former.cancel()
         else:
+            if not any(other.waits for other in self._arrivals.values()):
+                self._arrivals.clear()  # who was here has left, though their tasks do not know
+                self._close_window()
+            self._arrivals.pop(member, None)  # so has its former self: it comes last
+            self._arrivals[member] = arrival
             self._keep_window_open()
         if self._all_here():
             self._release()
@@ -185,10 +190,12 @@ class Barrier(Generic[M]):
             self._window = None
 
     def _all_here(self) -> bool:
-        expected = self._expected
+        expected, arrivals = self._expected, self._arrivals
         if isinstance(expected, int):
-            return len(self._arrivals) >= expected and len(self.present) >= expected
-        return len(self._arrivals) >= len(expected) and expected.issubset(self.present)
+            return len(arrivals) >= expected and len(self.present) >= expected
+        return len(arrivals) >= len(expected) and all(
+            member in arrivals and arrivals[member].waits for member in expected
+        )
 
     def _release(self) -> None:
         """Let everybody who is here go on as one generation."""

@@ -1,0 +1,275 @@
+"""A barrier in its purgatory: closed, draining, full, shared, its key ended from outside; and what it refuses."""
+
+from math import inf, nan
+
+import pytest
+
+from purgatory_async import (
+    DelayedOperation,
+    OperationCancelled,
+    Outcome,
+    Purgatory,
+    PurgatoryClosed,
+    PurgatoryFull,
+    Timer,
+)
+from purgatory_async.patterns import Barrier, Generation
+from purgatory_async.testing import ManualClock, assert_clean, settle
+from tests.patterns.test_barrier import arriving, ends, have_gone_on, leaving, passing
+
+pytestmark = pytest.mark.asyncio
+
+
+# The end of the purgatory.
+
+
+async def test_a_purgatory_closed_under_it_ends_every_wait_and_the_window(purgatory):
+    group = Barrier(purgatory, "group", expect=3, timeout=30, initial_delay=5)
+    guests = await arriving(group, "a", "b")
+    assert len(purgatory.close()) == 2
+    assert [type(end) for end in await ends(guests)] == [PurgatoryClosed] * 2
+    assert group.present == ()
+    assert (purgatory.timer.pending, purgatory.timer.next_deadline) == (0, None)
+    with pytest.raises(PurgatoryClosed):
+        await group.arrive("a")
+    assert purgatory.timer.pending == 0
+
+
+async def test_a_purgatory_that_makes_its_own_timer_closes_it_under_the_window():
+    async with Purgatory() as purgatory:
+        guests = await arriving(Barrier(purgatory, "group", expect=3, timeout=30), "a", "b")
+    assert [type(end) for end in await ends(guests)] == [PurgatoryClosed] * 2
+    assert_clean(purgatory)
+
+
+async def test_while_the_purgatory_drains_nobody_new_comes_and_those_who_are_there_go_on(
+    purgatory, manual_clock
+):
+    group = Barrier(purgatory, "group", expect=3, timeout=30)
+    guests = await arriving(group, "a", "b")
+    assert await purgatory.drain(timeout=0) is False
+    for member in ("a", "c"):
+        with pytest.raises(PurgatoryClosed, match="draining"):
+            await group.arrive(member)
+    assert group.present == ("a", "b"), "who comes in vain replaces nobody"
+    await passing(manual_clock, 30)
+    assert await ends(guests) == [Generation(1, ("a", "b"), complete=False)] * 2
+
+
+# A full one.
+
+
+async def test_a_full_purgatory_lets_nobody_arrive_and_opens_no_window(manual_clock):
+    purgatory = Purgatory(timer=Timer(clock=manual_clock), max_pending=1)
+    other = DelayedOperation()
+    purgatory.try_complete_else_watch(other, ["other"])
+    group = Barrier(purgatory, "group", expect=2, timeout=30)
+    with pytest.raises(PurgatoryFull, match="1"):
+        await group.arrive("a")
+    assert (group.present, purgatory.timer.pending) == ((), 0)
+    other.cancel()
+    assert_clean(purgatory)
+
+
+async def test_in_a_full_purgatory_those_who_are_there_wait_on(manual_clock):
+    purgatory = Purgatory(timer=Timer(clock=manual_clock), max_pending=2)
+    group = Barrier(purgatory, "group", expect=3, timeout=30, initial_delay=20)
+    guests = await arriving(group, "a", "b")
+    await passing(manual_clock, 10)
+    for member in ("c", "a"):
+        with pytest.raises(PurgatoryFull):
+            await group.arrive(member)
+    assert group.present == ("a", "b")
+    await passing(manual_clock, 9.999)
+    assert have_gone_on(guests) == [False, False]
+    await passing(manual_clock, 0.001)  # who comes in vain does not keep the window open
+    assert await ends(guests) == [Generation(1, ("a", "b"), complete=False)] * 2
+    assert_clean(purgatory)
+
+
+async def test_with_a_full_timer_there_is_no_window_and_nobody_arrives(manual_clock):
+    timer = Timer(clock=manual_clock, max_pending=1)
+    bell = timer.call_later(10, print)
+    purgatory = Purgatory(timer=timer)
+    group = Barrier(purgatory, "group", expect=2, timeout=30)
+    with pytest.raises(PurgatoryFull):
+        await group.arrive("a")
+    assert (group.present, purgatory.pending) == ((), 0)
+    bell.cancel()
+    guests = await arriving(group, "a", "b")
+    assert await ends(guests) == [Generation(1, ("a", "b"), complete=True)] * 2
+    assert_clean(purgatory)
+
+
+async def test_with_a_closed_timer_nobody_arrives(manual_clock):
+    timer = Timer(clock=manual_clock)
+    purgatory = Purgatory(timer=timer)
+    group = Barrier(purgatory, "group", expect=2, timeout=30)
+    timer.close()
+    with pytest.raises(PurgatoryClosed):
+        await group.arrive("a")
+    assert (group.present, purgatory.pending) == ((), 0)
+    assert_clean(purgatory)
+
+
+# Others in it.
+
+
+async def test_two_barriers_on_one_purgatory_do_not_know_of_each_other(purgatory, manual_clock):
+    one = Barrier(purgatory, "one", expect=2, timeout=30)
+    other = Barrier(purgatory, "other", expect=2, timeout=10)
+    guests = await arriving(one, "a")
+    others = await arriving(other, "a")
+    await passing(manual_clock, 10)
+    assert await ends(others) == [Generation(1, ("a",), complete=False)]
+    assert have_gone_on(guests) == [False]
+    guests += await arriving(one, "b")
+    assert await ends(guests) == [Generation(1, ("a", "b"), complete=True)] * 2
+
+
+async def test_two_barriers_on_one_key_do_not_know_of_each_other_either(purgatory):
+    one, other = [Barrier(purgatory, "key", expect=2, timeout=30) for _ in range(2)]
+    guests, others = await arriving(one, "a"), await arriving(other, "b")
+    assert (one.present, other.present) == (("a",), ("b",))
+    assert have_gone_on(guests + others) == [False, False]
+    guests += await arriving(one, "b")
+    assert await ends(guests) == [Generation(1, ("a", "b"), complete=True)] * 2
+    assert other.present == ("b",)
+    await leaving(*others)
+
+
+async def test_other_operations_on_its_key_are_not_its_members(purgatory, manual_clock):
+    other: DelayedOperation[str] = DelayedOperation()
+    purgatory.try_complete_else_watch(other, ["group"])
+    guests = await arriving(Barrier(purgatory, "group", expect=2, timeout=30), "a", "b")
+    assert await ends(guests) == [Generation(1, ("a", "b"), complete=True)] * 2
+    assert other.outcome is None
+    other.cancel()
+
+
+async def test_a_check_of_its_key_does_nothing(purgatory, manual_clock):
+    guests = await arriving(Barrier(purgatory, "group", expect=2, timeout=30), "a")
+    assert purgatory.check_and_complete("group") == 0
+    assert have_gone_on(guests) == [False]
+    await leaving(*guests)
+
+
+# Its key ended from outside.
+
+
+async def test_cancel_for_key_sends_everybody_away_and_the_window_with_them(purgatory, manual_clock):
+    group = Barrier(purgatory, "group", expect=3, timeout=30)
+    guests = await arriving(group, "a", "b")
+    await passing(manual_clock, 20)
+    assert len(purgatory.cancel_for_key("group")) == 2
+    assert group.present == ()
+    assert [type(end) for end in await ends(guests)] == [OperationCancelled] * 2
+    assert purgatory.timer.pending == 0
+    (later,) = await arriving(group, "a")
+    await passing(manual_clock, 29.999)
+    assert have_gone_on([later]) == [False]
+    await passing(manual_clock, 0.001)
+    assert await later.end() == Generation(1, ("a",), complete=False)
+
+
+async def test_fail_for_key_gives_everybody_the_exception(purgatory):
+    group = Barrier(purgatory, "group", expect=3, timeout=30)
+    guests = await arriving(group, "a", "b")
+    failure = KeyError("coordinator lost")
+    assert purgatory.fail_for_key("group", failure) == 2
+    assert [end is failure for end in await ends(guests)] == [True] * 2
+    assert (group.present, purgatory.timer.pending) == ((), 0)
+
+
+async def test_one_member_may_be_sent_away(purgatory):
+    group = Barrier(purgatory, "group", expect=3, timeout=30)
+    first, second = await arriving(group, "a", "b")
+    next(purgatory.operations("group")).cancel()
+    sent_away = await first.end()
+    assert isinstance(sent_away, OperationCancelled)
+    assert "again" not in str(sent_away)
+    assert group.present == ("b",)
+    third = await arriving(group, "c", "d")
+    assert await ends([second, *third]) == [Generation(1, ("b", "c", "d"), complete=True)] * 3
+
+
+async def test_its_waits_are_operations_that_complete_with_the_generation(purgatory):
+    group = Barrier(purgatory, "group", expect=2, timeout=30)
+    (first,) = await arriving(group, "a")
+    (operation,) = purgatory.operations("group")
+    generation = await group.arrive("b")
+    assert (operation.outcome, operation.result) == (Outcome.COMPLETED, generation)
+    await first.end()
+
+
+# Bad arguments.
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        pytest.param(
+            {"purgatory": "p"}, TypeError, "purgatory must be a Purgatory, got 'p'", id="no purgatory"
+        ),
+        pytest.param({"key": []}, TypeError, "unhashable", id="a key that cannot be hashed"),
+        pytest.param({"expect": 0}, ValueError, "expect must be at least 1, got 0", id="nobody"),
+        pytest.param({"expect": -2}, ValueError, "expect must be at least 1, got -2", id="less than nobody"),
+        pytest.param({"expect": []}, ValueError, "expect must be at least 1, got 0", id="none of them"),
+        pytest.param({"expect": True}, TypeError, "expect.*bool", id="expect bool"),
+        pytest.param({"expect": 2.0}, TypeError, "expect.*float", id="expect float"),
+        pytest.param({"expect": None}, TypeError, "expect.*NoneType", id="expect None"),
+        pytest.param({"expect": "ab"}, TypeError, r"expect must be.*'ab'.*\['ab'\]", id="expect a string"),
+        pytest.param({"expect": b"ab"}, TypeError, "expect must be.*ab", id="expect bytes"),
+        pytest.param({"expect": [[]]}, TypeError, "unhashable", id="expect what cannot be hashed"),
+        pytest.param({"timeout": nan}, ValueError, "timeout.*nan", id="timeout nan"),
+        pytest.param({"timeout": -inf}, ValueError, "timeout.*-inf", id="timeout minus inf"),
+        pytest.param({"timeout": 1e12}, ValueError, "timeout.*100 years", id="timeout too long"),
+        pytest.param({"timeout": "30"}, TypeError, "timeout.*str", id="timeout str"),
+        pytest.param({"timeout": True}, TypeError, "timeout.*bool", id="timeout bool"),
+        pytest.param({"initial_delay": -0.5}, ValueError, "initial_delay.*from 0.*-0.5", id="delay negative"),
+        pytest.param({"initial_delay": nan}, ValueError, "initial_delay.*nan", id="delay nan"),
+        pytest.param({"initial_delay": inf}, ValueError, "initial_delay.*3155760000.*inf", id="delay inf"),
+        pytest.param(
+            {"initial_delay": 1e12}, ValueError, "initial_delay.*3155760000.*1000000000000", id="too long"
+        ),
+        pytest.param({"initial_delay": "1"}, TypeError, "initial_delay.*str", id="delay str"),
+        pytest.param({"initial_delay": None}, TypeError, "initial_delay.*NoneType", id="delay None"),
+        pytest.param({"initial_delay": True}, TypeError, "initial_delay.*bool", id="delay bool"),
+    ],
+)
+async def test_a_bad_argument_is_refused_with_its_value_and_the_bound(arguments, error, message, purgatory):
+    good = {"purgatory": purgatory, "key": "group", "expect": 2, "timeout": 30}
+    given = {**good, **arguments}
+    with pytest.raises(error, match=message):
+        Barrier(given.pop("purgatory"), given.pop("key"), **given)
+    assert_clean(purgatory)
+
+
+async def test_expect_and_timeout_must_be_given(purgatory):
+    for missing in ({"expect": 2}, {"timeout": 30}):
+        with pytest.raises(TypeError, match="missing"):
+            Barrier(purgatory, "group", **missing)
+
+
+async def test_a_member_that_cannot_be_hashed_is_refused_and_registers_nothing(purgatory):
+    group = Barrier(purgatory, "group", expect=2, timeout=30)
+    with pytest.raises(TypeError, match="unhashable"):
+        await group.arrive(["a"])
+    assert group.present == ()
+    assert_clean(purgatory)
+    assert (purgatory.pending, purgatory.timer.pending) == (0, 0)
+    guests = await arriving(group, "a")
+    with pytest.raises(TypeError, match="unhashable"):
+        await group.arrive(["b"])
+    assert group.present == ("a",)
+    await leaving(*guests)
+
+
+async def test_used_on_a_clock_of_its_own_it_needs_no_real_time():
+    clock = ManualClock()
+    purgatory = Purgatory(timer=Timer(clock=clock))
+    guests = await arriving(Barrier(purgatory, "group", expect=2, timeout=86_400), "a")
+    clock.advance(86_400)
+    await settle()
+    assert await ends(guests) == [Generation(1, ("a",), complete=False)]
+    assert_clean(purgatory)

@@ -16,6 +16,7 @@ from purgatory_async.testing import ManualClock, assert_clean, settle
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 JSON = ("content-type", "application/json")
+HOST = ("host", "localhost")
 
 
 class Exchange:
@@ -81,9 +82,14 @@ class Client:
         self.service = self.app.service
 
     def start(self, method, target, body=None, headers=()):
-        """Send a request and go on. A body is bytes, a list of pieces, or what becomes JSON."""
+        """Send a request and go on. A body is bytes, a list of pieces, or what becomes JSON.
+
+        Headers without a ``Host`` get one.
+        """
         if isinstance(body, dict):
             body, headers = json.dumps(body).encode(), (JSON, *headers)
+        if not any(name == "host" for name, _ in headers):
+            headers = (HOST, *headers)
         pieces = body if isinstance(body, list) else [body or b""]
         path, _, query = target.partition("?")
         scope = {

@@ -11,6 +11,8 @@ from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio
 
+HOST = (b"host", b"localhost")
+
 
 async def converse(app, scope, *messages):
     inbox, sent = list(messages), []
@@ -52,7 +54,7 @@ async def test_it_mounts_inside_another_application():
         "raw_path": b"/held/v1/keys/a%2Fb",
         "root_path": "",
         "query_string": b"",
-        "headers": [],
+        "headers": [HOST],
     }
     sent = await converse(outer, scope, {"type": "http.request", "body": b""})
     assert sent[0]["status"] == 200
@@ -61,7 +63,13 @@ async def test_it_mounts_inside_another_application():
 
 
 async def test_a_server_without_raw_paths_is_served_as_far_as_that_goes(client):
-    scope = {"type": "http", "method": "GET", "path": "/v1/keys/\u00e9", "query_string": b"", "headers": []}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/v1/keys/\u00e9",
+        "query_string": b"",
+        "headers": [HOST],
+    }
     sent = await converse(client.app, scope)
     assert json.loads(sent[1]["body"])["key"] == "\u00e9"
 
@@ -81,7 +89,7 @@ async def test_a_client_that_is_gone_when_the_answer_is_sent_does_no_harm(client
     async def send(message):
         raise OSError("gone")
 
-    scope = {"type": "http", "method": "GET", "path": "/healthz", "query_string": b"", "headers": []}
+    scope = {"type": "http", "method": "GET", "path": "/healthz", "query_string": b"", "headers": [HOST]}
     await client.app(scope, None, send)
 
 

@@ -44,7 +44,7 @@ class Served:
     def open(self, path):
         """Send a GET on a connection of its own and do not wait for the answer."""
         connection = socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE)
-        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        connection.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         return connection
 
     def sample(self, name):
@@ -155,7 +155,7 @@ def test_while_the_drain_is_delayed_it_serves_but_is_not_ready(serve):
 def test_a_drain_takes_no_new_connections_and_a_second_signal_does_not_wait_for_a_slow_client(serve):
     served = serve()
     with closing(socket.create_connection(("127.0.0.1", served.port))) as slow:
-        slow.sendall(b"POST /v1/operations HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{")
+        slow.sendall(b"POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
         served.request("GET", "/healthz")
         served.process.send_signal(signal.SIGTERM)
         while json.loads(served.process.stderr.readline())["message"] != "draining":
@@ -171,7 +171,7 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_sent(serve):
     served = serve()
     with closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as connection:
         connection.sendall(
-            b"POST /v1/keys/a/signal HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            b"POST /v1/keys/a/signal HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
             b"Content-Length: 1048577\r\nExpect: 100-continue\r\n\r\n"
         )
         head, body = read_answer(connection)

@@ -61,8 +61,10 @@ class Heartbeat:
         "_checks",
         "_dead_after",
         "_dying",
+        "_on_dead",
         "_ping",
         "_read",
+        "_send",
         "_since_ping",
         "_unread",
         "_unwritten",
@@ -89,8 +91,10 @@ class Heartbeat:
         check_function("send", send)
         check_function("on_dead", on_dead)
         self.alive = True
-        self._ping = Job(self, send)
-        self._dying = Job(self, on_dead)
+        self._send = send
+        self._on_dead = on_dead
+        self._ping = Job()
+        self._dying = Job()
         self._dead_after = ceil(round(_CHECKS * idle_timeout / interval, 6))
         self._read = self._written = False
         # In checks: how long nothing was read, nothing written, nothing pinged.
@@ -134,10 +138,10 @@ class Heartbeat:
         if self._unread >= self._dead_after:
             self.alive = False
             self.close()
-            self._dying.run()
+            self._dying.run(self._on_dead, self)
         elif self._quiet and self._since_ping >= _CHECKS and not self._ping.running:
             self._since_ping = self._unwritten = 0  # a ping is a write
-            self._ping.run()
+            self._ping.run(self._send, self)
 
     @property
     def _quiet(self) -> bool:

@@ -7,9 +7,10 @@ rate, what becomes of periods that passed while the work ran or the loop was blo
 """
 
 from collections.abc import Callable
+from math import ceil, inf
 from typing import Final, Literal, Self, get_args
 
-from purgatory_async import PurgatoryClosed, Timer, TimerHandle
+from purgatory_async import Timer
 from purgatory_async.patterns._arguments import check_function, check_number
 from purgatory_async.patterns._job import Job
 
@@ -18,13 +19,14 @@ __all__ = ["Missed", "Mode", "Periodic"]
 Mode = Literal["fixed_delay", "fixed_rate"]
 Missed = Literal["skip", "burst", "delay"]
 
-_NS: Final = 1e9
+_HALF_NS: Final = 0.5e-9  # clocks count nanoseconds; a sum of floats that is off by less is not late
 
 
 class Periodic:
     """Runs a function every period, first after one period; it begins when it is made.
 
-    It holds at most one entry of the timer: while it waits, none while the work runs. As an asynchronous context
+    It holds one entry of the timer until it is closed, also while the work runs: a timer that fills up meanwhile
+    does not end it. Each run begins in a copy of the context in which it was made. As an asynchronous context
     manager it ends itself.
 
     Args:
@@ -53,7 +55,6 @@ class Periodic:
     """
 
     __slots__ = (
-        "_closed",
         "_first",
         "_handle",
         "_job",
@@ -90,28 +91,26 @@ class Periodic:
         self._period = period
         self._mode = mode
         self._missed = missed
-        self._job = Job(self, work, self._rest)
-        self._closed = False
+        self._job = Job()
         self.runs = 0
         self.skipped = 0
-        self._handle: TimerHandle = timer.call_later(period, self._run)
+        self._handle = timer.call_later(period, self._run, work)
         self._first = self._handle.when
         self._turn = 0  # runs are due at _first + _turn * period: a product does not drift as a sum does
 
     def __repr__(self) -> str:
         state = (
-            "closed" if self._closed else "running" if self._job.running else f"next at {self._handle.when} s"
+            "closed" if self.closed else "running" if self._job.running else f"next at {self._handle.when} s"
         )
         return f"<Periodic {self._mode} every {self._period} s, {state}, runs={self.runs}>"
 
     @property
     def closed(self) -> bool:
         """Whether there will be no further run."""
-        return self._closed
+        return self._handle.cancelled or self._handle.fired
 
     def close(self) -> None:
         """Begin no further run; one that is going on goes on to its end. Also from inside the work."""
-        self._closed = True
         self._handle.cancel()
 
     async def aclose(self) -> None:
@@ -125,35 +124,31 @@ class Periodic:
     async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
-    def _run(self) -> None:
+    def _run(self, work: Callable[[], object]) -> None:
+        # Its place in the timer while the work runs, with the context of the first; and work is referred to from
+        # there alone, so that nothing is kept once the handle is cancelled, by whomever.
+        self._handle = self._timer.call_later(inf, self._run, work)
         self.runs += 1
-        self._job.run()
+        self._job.run(work, self, self._rest)
 
     def _rest(self) -> None:
-        """A run has ended: ask for the next."""
-        if self._closed:
-            return
-        try:
-            if self._mode == "fixed_delay":
-                self._handle = self._timer.call_later(self._period, self._run)
-            else:
-                self._handle = self._timer.call_at(self._next_due(), self._run)
-        except PurgatoryClosed:
-            self._closed = True  # with its timer
+        """A run has ended: let the next come in time."""
+        if not self.closed:
+            self._handle.reschedule(self._pause())
 
-    def _next_due(self) -> float:
+    def _pause(self) -> float:
+        if self._mode == "fixed_delay":
+            return self._period
         self._turn += 1
         now = self._timer.time()
-        behind_ns = round((now - self._due()) * _NS)
-        if behind_ns <= 0 or self._missed == "burst":
-            return self._due()
-        if self._missed == "delay":
+        behind = now - self._due() - _HALF_NS
+        if behind > 0 and self._missed == "delay":
             self._first, self._turn = now + self._period, 0
-            return self._first
-        left_out = -(-behind_ns // round(self._period * _NS))  # the first that is not past, so rounded up
-        self.skipped += left_out
-        self._turn += left_out
-        return self._due()
+        elif behind > 0 and self._missed == "skip":
+            left_out = ceil(behind / self._period)
+            self.skipped += left_out
+            self._turn += left_out
+        return round(self._due() - now, 9)
 
     def _due(self) -> float:
         return self._first + self._turn * self._period

@@ -1,0 +1,343 @@
+"""How `Periodic` ends, wherever it is closed from; and what it sees, keeps and shows."""
+
+import asyncio
+import contextvars
+import weakref
+from collections.abc import Callable
+
+import pytest
+
+from purgatory_async import Purgatory
+from purgatory_async.patterns import Periodic
+from purgatory_async.patterns.periodic import Mode
+from purgatory_async.testing import settle
+from tests.patterns.diary import WORLD_NAMES, WORLDS, Diary, by_reference_counts_alone
+from tests.timer.worlds import SteppedWorld, World, reports
+
+each_world = pytest.mark.parametrize("world_class", WORLDS, ids=WORLD_NAMES)
+each_mode = pytest.mark.parametrize("mode", ["fixed_delay", "fixed_rate"])
+
+who = contextvars.ContextVar("who", default="nobody")
+
+
+class Watched(Periodic):
+    """One whose end can be seen."""
+
+
+class WatchedError(Exception):
+    """One whose end can be seen."""
+
+
+# Closing.
+
+
+@each_world
+@pytest.mark.asyncio
+async def test_closed_before_its_first_run_it_never_runs(world_class: type[World]) -> None:
+    world = world_class()
+    diary = Diary(timer := world.timer())
+    beat = Periodic(timer, 1, diary.plain)
+    assert not beat.closed
+    beat.close()
+    beat.close()
+    await beat.aclose()
+    assert (beat.closed, timer.pending, timer.next_deadline) == (True, 0, None)
+    await world.run(5)
+    assert diary.begun == []
+
+
+@each_world
+@each_mode
+@pytest.mark.asyncio
+async def test_closed_from_inside_plain_work_it_does_not_run_again(
+    world_class: type[World], mode: Mode
+) -> None:
+    world = world_class()
+    timer = world.timer()
+
+    def work() -> None:
+        beat.close()
+
+    beat = Periodic(timer, 1, work, mode=mode)
+    await world.run(5)
+    assert (beat.runs, beat.closed, timer.pending) == (1, True, 0)
+
+
+@pytest.mark.parametrize("steps", [0, 1], ids=["before it is suspended", "after it was suspended"])
+@pytest.mark.asyncio
+async def test_closed_from_inside_async_work_it_lets_the_work_end(steps: int) -> None:
+    world, ended = SteppedWorld(), []
+    timer = world.timer()
+
+    async def work() -> None:
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        beat.close()
+        await asyncio.sleep(0)
+        ended.append(timer.time())
+
+    beat = Periodic(timer, 1, work)
+    await world.run(5)
+    assert (ended, beat.runs, beat.closed, timer.pending) == ([1], 1, True, 0)
+
+
+@pytest.mark.parametrize("steps", [0, 1], ids=["before it is suspended", "after it was suspended"])
+@pytest.mark.asyncio
+async def test_aclosed_from_inside_the_work_it_neither_cancels_nor_waits_for_itself(steps: int) -> None:
+    world, ended = SteppedWorld(), []
+    timer = world.timer()
+
+    async def work() -> None:
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        await beat.aclose()
+        await asyncio.sleep(0)
+        ended.append(timer.time())
+
+    beat = Periodic(timer, 1, work)
+    await world.run(5)
+    assert (ended, beat.runs, beat.closed, timer.pending) == ([1], 1, True, 0)
+
+
+@each_mode
+@pytest.mark.asyncio
+async def test_closed_while_async_work_is_suspended_it_lets_the_work_end(mode: Mode) -> None:
+    world = SteppedWorld()
+    diary = Diary(timer := world.timer(), takes=(3,))
+    beat = Periodic(timer, 1, diary.awaited, mode=mode)
+    await world.run(2)
+    beat.close()
+    assert (beat.closed, diary.ended) == (True, [])
+    await world.run(5)
+    assert (diary.ended, diary.cancelled, beat.runs, beat.skipped) == ([4], 0, 1, 0)
+    assert timer.pending == 0
+
+
+@pytest.mark.asyncio
+async def test_aclose_cancels_the_work_and_waits_until_it_has_ended() -> None:
+    world, steps = SteppedWorld(), []
+    timer = world.timer()
+
+    async def work() -> None:
+        try:
+            await timer.sleep(100)
+        finally:
+            for step in range(5):
+                await asyncio.sleep(0)
+                steps.append(step)
+
+    beat = Periodic(timer, 1, work)
+    await world.run(2)
+    await beat.aclose()
+    assert (steps, beat.closed, timer.pending) == ([0, 1, 2, 3, 4], True, 0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    await beat.aclose()
+
+
+@pytest.mark.asyncio
+async def test_aclose_after_close_still_ends_the_work() -> None:
+    world = SteppedWorld()
+    diary = Diary(timer := world.timer(), takes=(100,))
+    beat = Periodic(timer, 1, diary.awaited)
+    await world.run(2)
+    beat.close()
+    await asyncio.gather(beat.aclose(), beat.aclose())
+    assert (diary.cancelled, diary.ended) == (1, [2])
+
+
+@pytest.mark.asyncio
+async def test_aclose_waits_for_work_that_does_not_let_itself_be_cancelled() -> None:
+    world, reported = SteppedWorld(), reports()
+    timer, release = world.timer(), asyncio.Event()
+
+    async def work() -> None:
+        try:
+            await timer.sleep(100)
+        except asyncio.CancelledError:
+            await release.wait()
+            raise ValueError("broken at the end") from None
+
+    beat = Periodic(timer, 1, work)
+    await world.run(1)
+    closing = asyncio.create_task(beat.aclose())
+    await settle()
+    assert not closing.done()
+    release.set()
+    await closing
+    await settle()
+    assert [str(context["exception"]) for context in reported] == ["broken at the end"]
+
+
+@pytest.mark.asyncio
+async def test_as_a_context_manager_it_ends_with_the_block_also_when_that_fails() -> None:
+    world = SteppedWorld()
+    diary = Diary(timer := world.timer(), takes=(0, 100))
+    with pytest.raises(LookupError):  # noqa: PT012 - the block is what is tested
+        async with Periodic(timer, 1, diary.awaited) as beat:
+            await world.run(3)
+            raise LookupError
+    assert (diary.begun, diary.cancelled, beat.closed) == ([1, 2], 1, True)
+    assert timer.pending == 0
+
+
+# Its timer closes.
+
+
+@each_world
+@pytest.mark.asyncio
+async def test_it_is_closed_with_its_timer_while_it_waits(world_class: type[World]) -> None:
+    world = world_class()
+    diary = Diary(timer := world.timer())
+    beat = Periodic(timer, 1, diary.plain)
+    await world.run(1)
+    assert len(timer.close()) == 1
+    assert beat.closed
+    assert "closed" in repr(beat)
+    await beat.aclose()
+    await world.run(5)
+    assert diary.begun == [1]
+
+
+@each_mode
+@pytest.mark.asyncio
+async def test_it_is_closed_with_its_timer_while_the_work_runs(mode: Mode) -> None:
+    world, reported = SteppedWorld(), reports()
+    timer, release = world.timer(), asyncio.Event()
+    beat = Periodic(timer, 1, release.wait, mode=mode)
+    await world.run(3)
+    timer.close()
+    assert beat.closed
+    release.set()
+    await world.run(5)
+    assert (beat.runs, beat.skipped, reported) == (1, 0, [])
+
+
+@each_world
+@pytest.mark.asyncio
+async def test_it_is_closed_with_its_timer_from_inside_the_work(world_class: type[World]) -> None:
+    world, reported = world_class(), reports()
+    timer = world.timer()
+    beat = Periodic(timer, 1, timer.close)
+    await world.run(5)
+    assert (beat.runs, beat.closed, reported) == (1, True, [])
+
+
+@pytest.mark.asyncio
+async def test_where_a_drain_has_taken_more_than_there_is_the_end_is_reported_and_can_be_seen() -> None:
+    world, reported = SteppedWorld(), reports()
+    timer = world.timer(max_pending=1)
+    purgatory = Purgatory(timer=timer)
+    waiting = asyncio.create_task(purgatory.wait("key"))
+    beat = Periodic(timer, 1, print)
+    await settle()
+    draining = asyncio.create_task(purgatory.drain(timeout=5))
+    await world.run(3)
+    assert beat.closed
+    assert [context["exception"].args for context in reported] == [
+        ("the timer is full: 1 are pending, max_pending is 1",)
+    ]
+    purgatory.complete_for_key("key")
+    assert await draining
+    await waiting
+
+
+# What it sees, keeps and shows.
+
+
+@each_mode
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
+@pytest.mark.asyncio
+async def test_every_run_begins_in_the_context_it_was_made_in(mode: Mode, *, is_async: bool) -> None:
+    world, seen = SteppedWorld(), []
+
+    def plain() -> None:
+        seen.append(who.get())
+        who.set("the run before")
+
+    async def awaited() -> None:
+        plain()
+
+    who.set("its maker")
+    beat = Periodic(world.timer(), 1, awaited if is_async else plain, mode=mode)
+    who.set("somebody else")
+    await world.run(3)
+    assert seen == ["its maker"] * 3
+    assert who.get() == "somebody else"
+    beat.close()
+
+
+@pytest.mark.parametrize("how", ["closed", "its timer closed", "closed from inside", "aclosed"])
+@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
+@pytest.mark.asyncio
+async def test_closed_it_is_freed_with_its_work_at_once(how: str, *, is_async: bool) -> None:
+    world = SteppedWorld()
+    timer = world.timer()
+    inside: list[Callable[[], object]] = []
+
+    async def run() -> tuple["weakref.ref[object]", "weakref.ref[object]"]:
+        diary = Diary(timer)
+
+        def plain() -> None:
+            diary.plain()
+            for close in inside:
+                close()
+
+        async def awaited() -> None:
+            await asyncio.sleep(0)
+            plain()
+
+        beat = Watched(timer, 1, awaited if is_async else plain)
+        await world.run(3)
+        if how == "closed":
+            beat.close()
+        elif how == "aclosed":
+            await beat.aclose()
+        elif how == "its timer closed":
+            timer.close()
+        else:
+            inside.append(beat.close)
+            await world.run(1)
+            inside.clear()
+        assert len(diary.begun) >= 3
+        return weakref.ref(beat), weakref.ref(diary)
+
+    with by_reference_counts_alone():
+        freed = await asyncio.create_task(run())
+        await settle()
+        assert [reference() for reference in freed] == [None, None]
+
+
+@pytest.mark.asyncio
+async def test_an_exception_of_async_work_is_not_kept_until_the_next_run() -> None:
+    world = SteppedWorld()
+    asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+    freed: list[weakref.ref[object]] = []
+
+    async def work() -> None:
+        await asyncio.sleep(
+            0
+        )  # what an eager task raises in its first step, asyncio keeps in a cycle of its own
+        error = WatchedError("broken")
+        freed.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error
+
+    beat = Periodic(world.timer(), 1, work)
+    with by_reference_counts_alone():
+        await world.run(1)
+        assert freed[0]() is None
+    beat.close()
+
+
+@pytest.mark.asyncio
+async def test_its_repr_tells_mode_period_state_and_runs() -> None:
+    world = SteppedWorld()
+    release = asyncio.Event()
+    beat = Periodic(world.timer(), 2.5, release.wait, mode="fixed_rate")
+    assert repr(beat) == "<Periodic fixed_rate every 2.5 s, next at 2.5 s, runs=0>"
+    await world.run(3)
+    assert repr(beat) == "<Periodic fixed_rate every 2.5 s, running, runs=1>"
+    await beat.aclose()
+    assert repr(beat) == "<Periodic fixed_rate every 2.5 s, closed, runs=1>"

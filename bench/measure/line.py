@@ -7,6 +7,8 @@ from bench.measure.sampling import Spread
 
 __all__ = ["Line", "Verdict", "heading"]
 
+SMALL = 0.01
+
 
 class Verdict(StrEnum):
     """How a line stands to its target."""
@@ -64,8 +66,8 @@ class Line:
         reference = "" if self.reference is None else _figure(self.reference, self.unit)
         ratio = ""
         if self.ratio is not None:
-            ratio = f"{self.ratio.median:.3f} [{self.ratio.low:.3f}-{self.ratio.high:.3f}]"
-        columns = f"{self.name:<62} {self.loop:<8} {self.collector:<7}{ours:>12}{reference:>12}  {ratio:<21}"
+            ratio = f"{_ratio(self.ratio.median)} [{_ratio(self.ratio.low)}-{_ratio(self.ratio.high)}]"
+        columns = f"{self.name:<62} {self.loop:<8} {self.collector:<7}{ours:>12}{reference:>12}  {ratio:<25}"
         return f"{columns} {self._bounds():<20} {self.verdict}{f'  ({self.note})' if self.note else ''}"
 
     def _bounds(self) -> str:
@@ -78,9 +80,14 @@ class Line:
 
 def heading() -> str:
     """The names of the columns of a line."""
-    columns = f"{'':<62} {'loop':<8} {'':<7}{'ours':>12}{'reference':>12}  {'ratio [quartiles]':<21}"
+    columns = f"{'':<62} {'loop':<8} {'':<7}{'ours':>12}{'reference':>12}  {'ratio [quartiles]':<25}"
     return f"{columns} {'target, goal':<20} verdict"
 
 
 def _figure(value: float, unit: str) -> str:
     return f"{value:,.0f} {unit}" if unit in {"ns", "bytes", "objects"} else f"{value:,.2f} {unit}"
+
+
+def _ratio(value: float) -> str:
+    # A thousandth is close enough, unless there is little else.
+    return f"{value:.3f}" if value >= SMALL else f"{value:.5f}"

@@ -1,0 +1,256 @@
+"""Hypothesis looks for the shortest story that a barrier and a plain JoinGroup tell differently.
+
+What happens in one pass of the loop is a list of steps, so that arrivals, cancellations and the end of a window
+may meet before any task can know. In the reference whoever is cancelled has left, there and then.
+"""
+
+import asyncio
+from importlib.util import find_spec
+from math import inf
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from purgatory_async import OperationCancelled, Purgatory, PurgatoryClosed, Timer
+from purgatory_async.patterns import Barrier, Generation
+from purgatory_async.testing import ManualClock, assert_clean, settle
+from tests.conftest import new_uvloop
+
+MEMBERS = "abcd"
+
+
+class Visit:
+    """One arrival, in the reference.
+
+    Args:
+        member: Who arrives.
+    """
+
+    def __init__(self, member: str) -> None:
+        self.member = member
+        self.end: object = None  # what its task returns or raises; None while it waits
+
+
+class JoinGroup:
+    """A barrier as its contract says it, without a loop.
+
+    Args:
+        expect: How many, or who.
+        timeout: Seconds.
+        initial_delay: Seconds.
+    """
+
+    def __init__(self, expect: "int | frozenset[str]", timeout: float, initial_delay: float) -> None:
+        self.expect = expect
+        self.timeout = timeout
+        self.initial_delay = initial_delay
+        self.now = 0.0
+        self.number = 0
+        self.closed = False
+        self.here: dict[str, Visit] = {}
+        self.opened = self.closes = 0.0
+
+    def arrive(self, visit: Visit) -> None:
+        if self.closed:
+            visit.end = PurgatoryClosed
+            return
+        if visit.member in self.here:
+            self.here[visit.member].end = OperationCancelled
+        elif not self.here:
+            self.opened = self.now
+            self.closes = self.now + min(self.initial_delay or inf, self.timeout)
+        elif self.initial_delay:
+            self.closes = min(self.now + self.initial_delay, self.opened + self.timeout)
+        self.here[visit.member] = visit
+        if self.complete():
+            self.go_on()
+
+    def complete(self) -> bool:
+        return (
+            len(self.here) >= self.expect if isinstance(self.expect, int) else self.expect <= set(self.here)
+        )
+
+    def go_on(self) -> None:
+        self.number += 1
+        self.end_all(Generation(self.number, tuple(self.here), complete=self.complete()))
+
+    def end_all(self, end: object) -> int:
+        ended = list(self.here.values())
+        for visit in ended:
+            visit.end = end
+        self.here.clear()
+        return len(ended)
+
+    def cancel(self, visit: Visit) -> None:
+        visit.end = "cancelled"
+        if self.here.get(visit.member) is visit:
+            del self.here[visit.member]
+
+    def pass_time(self, seconds: float) -> None:
+        if self.here and self.closes <= self.now + seconds:
+            self.go_on()
+        self.now += seconds
+
+
+arrivals = st.tuples(st.just("arrive"), st.sampled_from(MEMBERS))
+cancels = st.tuples(st.just("cancel"), st.integers(0, 7))
+times = st.tuples(st.just("pass_time"), st.sampled_from((0, 0.5, 1, 2.5)))
+turns = st.just(("turn",))
+sends_away = st.just(("cancel_for_key",))
+expectations = st.one_of(st.integers(1, 4), st.frozensets(st.sampled_from(MEMBERS), min_size=1))
+
+
+class BarrierMachine(RuleBasedStateMachine):
+    """A barrier and its reference, told the same."""
+
+    new_loop = staticmethod(asyncio.SelectorEventLoop)
+
+    @initialize(
+        expect=expectations,
+        timeout=st.sampled_from((None, 0.5, 1, 2, 3)),
+        initial_delay=st.sampled_from((0, 0, 0.5, 1, 2)),
+    )
+    def begin(self, expect, timeout, initial_delay) -> None:
+        self.loop = self.new_loop()
+        self.clock = ManualClock()
+        self.purgatory = Purgatory(timer=Timer(clock=self.clock))
+        self.group: Barrier[str] = Barrier(
+            self.purgatory, "group", expect=expect, timeout=timeout, initial_delay=initial_delay
+        )
+        self.reference = JoinGroup(expect, inf if timeout is None else timeout, initial_delay)
+        self.tasks: dict[asyncio.Task[Generation[str]], Visit] = {}
+        self.starting: list[Visit] = []
+        self.leaving = 0  # cancelled, and their tasks have yet to run: a count may still include them
+        self.generations: dict[int, Generation[str]] = {}
+
+    @rule(steps=st.lists(st.one_of(arrivals, arrivals, cancels, times, turns, sends_away), max_size=8))
+    def one_turn(self, steps) -> None:
+        self.loop.run_until_complete(self.play(steps))
+
+    @rule(members=st.lists(st.sampled_from(MEMBERS), min_size=1, max_size=4, unique=True))
+    def some_arrive_while_all_others_leave(self, members) -> None:
+        leave = [("cancel", 0)] * len(self.reference.here)
+        self.loop.run_until_complete(self.play([*[("arrive", member) for member in members], *leave]))
+
+    @rule(seconds=st.sampled_from((0.5, 1, 2.5)))
+    def time_passes(self, seconds) -> None:
+        self.loop.run_until_complete(self.play([("pass_time", seconds)]))
+
+    async def play(self, steps) -> None:
+        for name, *arguments in steps:
+            step = getattr(self, name)
+            await step() if name == "turn" else step(*arguments)
+            assert self.group.present == tuple(self.reference.here)
+        await self.turn()
+        await settle()
+        self.compare()
+
+    # The steps.
+
+    def arrive(self, member) -> None:
+        visit = Visit(member)
+        self.tasks[asyncio.ensure_future(self.group.arrive(member))] = visit
+        self.starting.append(visit)
+
+    def cancel(self, index) -> None:
+        live = [task for task in self.tasks if not task.done()]
+        if live:
+            task = live[index % len(live)]
+            visit = self.tasks[task]
+            self.leaving += self.reference.here.get(visit.member) is visit
+            self.starting = [other for other in self.starting if other is not visit]
+            task.cancel()
+            self.reference.cancel(visit)
+
+    def pass_time(self, seconds) -> None:
+        self.clock.advance(seconds)
+        self.reference.pass_time(seconds)
+
+    def cancel_for_key(self) -> None:
+        self.ended(self.reference.end_all(OperationCancelled), self.purgatory.cancel_for_key("group"))
+
+    def close(self) -> None:
+        self.ended(self.reference.end_all(PurgatoryClosed), self.purgatory.close())
+        self.reference.closed = True
+
+    def ended(self, waited, told) -> None:
+        assert 0 <= len(told) - waited <= self.leaving
+        self.leaving -= len(told) - waited
+
+    async def turn(self) -> None:
+        """Let every task that can run, run: those that come arrive, those that were cancelled leave."""
+        await asyncio.sleep(0)
+        for visit in self.starting:
+            self.reference.arrive(visit)
+        self.starting.clear()
+        self.leaving = 0
+
+    # What is compared.
+
+    def compare(self) -> None:
+        reference = self.reference
+        assert self.group.present == tuple(reference.here)
+        for task, visit in self.tasks.items():
+            told = told_by(task)
+            assert told == visit.end, f"the arrival of {visit.member!r} told {told!r}"
+            if isinstance(told, Generation):
+                assert told is self.generations.setdefault(told.number, told), (
+                    "two objects for one generation"
+                )
+        self.tasks = {task: visit for task, visit in self.tasks.items() if not task.done()}
+        assert self.purgatory.pending == len(reference.here)
+        # The members have no deadlines of their own: there is the window, while somebody is there.
+        assert self.purgatory.timer.pending == bool(reference.here)
+
+    @invariant()
+    def its_purgatory_is_sound(self) -> None:
+        self.purgatory.check_invariants()
+
+    def teardown(self) -> None:
+        if not hasattr(self, "loop"):
+            return
+        self.loop.run_until_complete(self.play([("close",), ("arrive", "a")]))
+        assert_clean(self.purgatory)
+        self.loop.close()
+
+
+def told_by(task) -> object:
+    """What a task returned or raised, as the reference tells it."""
+    if not task.done():
+        return None
+    if task.cancelled():
+        return "cancelled"
+    exception = task.exception()
+    return task.result() if exception is None else type(exception)
+
+
+class OnUvloop(BarrierMachine):
+    """The same on the other loop."""
+
+    new_loop = staticmethod(new_uvloop)
+
+
+machines = pytest.mark.parametrize(
+    "machine",
+    [
+        pytest.param(BarrierMachine, id="asyncio"),
+        pytest.param(
+            OnUvloop,
+            id="uvloop",
+            marks=pytest.mark.skipif(find_spec("uvloop") is None, reason="uvloop is not installed"),
+        ),
+    ],
+)
+
+
+@machines
+def test_no_short_story_differs_from_the_reference(machine) -> None:
+    run_state_machine_as_test(machine, settings=settings(max_examples=60, stateful_step_count=15))
+
+
+@pytest.mark.slow
+@machines
+def test_no_longer_story_differs_from_the_reference(machine) -> None:
+    run_state_machine_as_test(machine, settings=settings(max_examples=300, stateful_step_count=25))

@@ -2,9 +2,9 @@
 
 An item lies in its queue until a taker's condition, asked in the purgatory's check, picks it up; a taker that was
 cancelled a moment before is not asked. One that is cancelled after, in the very loop pass in which it got its
-item, never sees it: then it puts the item back where it was, in front, and the next taker is asked. That window
-is where `asyncio.Queue` under `wait_for`, or a future under `asyncio.timeout`, loses items
-(python -m bench.patterns --only hand-off).
+item, never sees it: then it puts the item back where it was, in front, and the next taker is asked. In that window a
+future under `asyncio.timeout`, or a `Queue.get` in a task under `asyncio.wait`, loses its item, and Python 3.11's
+`wait_for` swallows the cancellation (python -m bench.patterns --only hand-off).
 """
 
 from collections.abc import Hashable

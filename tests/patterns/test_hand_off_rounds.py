@@ -48,6 +48,7 @@ class Round:
         places = [taker.got for taker in (self.taker, self.follower) if taker and type(taker.got) is tuple]
         places += [kept[self.key]] if self.key in kept else []
         assert places == [(self.key, self)], f"{self.__dict__}: the item is in {places}"
+        assert not (self.follower and self.key in kept), f"{self.__dict__}: kept, while a taker waits"
         if type(self.taker.got) is tuple:
             return "returned"
         if self.follower:
@@ -154,6 +155,7 @@ class Scene:
         await settle()
         got = [self.bystander.got] if self.bystander else []
         kept = self.jobs.clear()
+        assert not kept or None not in got, "kept, while a taker waits"
         assert sorted(self.taken + got + kept, key=self.put.index) == self.put
         assert kept == sorted(kept, key=self.put.index)
         assert_clean(self.purgatory)

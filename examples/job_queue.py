@@ -89,9 +89,7 @@ async def a_day(queue: JobQueue, tasks: asyncio.TaskGroup) -> None:
     await asyncio.sleep(0)
     await queue.submit("thumbnail", "owl")
     artist.cancel()
-    say(
-        f"thumbnail owl is handed in; the artist's wait: {artist_waits.outcome}, and cancelled in the same moment"
-    )
+    say(f"owl is handed in; the artist's wait: {artist_waits.outcome}, and cancelled in the same moment")
     await asyncio.sleep(2 * WORK_S)
 
     say("a rush, and closing time half a second later")

@@ -117,6 +117,21 @@ class Barrier(Generic[M]):
         return f"<Barrier {self._key!r} present={len(self._arrivals)} generation={self._number}>"
 
     @property
+    def expect(self) -> int | frozenset[M]:
+        """How many members make a generation complete, or which; to be set when the group grows or shrinks.
+
+        If those who wait are all that are expected now, they go on at once. Setting it raises TypeError or
+        ValueError as the constructor does, and then nothing has changed.
+        """
+        return self._expected
+
+    @expect.setter
+    def expect(self, expect: int | Iterable[M]) -> None:
+        self._expected = _expectation(expect)
+        if self._arrivals and self._all_here():
+            self._release()
+
+    @property
     def present(self) -> tuple[M, ...]:
         """Who waits at the moment, in the order of arrival."""
         return tuple(member for member, arrival in self._arrivals.items() if arrival.waits)

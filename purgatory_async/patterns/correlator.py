@@ -6,7 +6,7 @@ and nothing that a late reply could find.
 """
 
 from collections.abc import Generator, Hashable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from purgatory_async import DelayedOperation, Purgatory
 from purgatory_async.patterns._answer import answer
@@ -43,7 +43,8 @@ class Reply(Generic[T]):
 
     Awaiting it returns the value given to `Correlator.resolve`, or raises `OperationExpired`, `OperationCancelled`,
     `PurgatoryClosed`, or what was given to `Correlator.reject` or `Correlator.fail_all`. Who is cancelled while
-    awaiting it gives the request up. Awaited again, it answers the same.
+    awaiting it gives the request up. Awaited again, it answers the same. In a ``with`` block it is given up when the
+    block is left before it came, as when sending the request failed.
     """
 
     __slots__ = ("_id", "_request")
@@ -62,6 +63,12 @@ class Reply(Generic[T]):
             self._request.cancel()
             raise
         return answer(self._request, f"the reply to {self._id!r}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.cancel()
 
     def cancel(self) -> bool:
         """Give the request up, as when sending it failed; a reply that comes all the same is late.

@@ -1,0 +1,59 @@
+"""`Barrier.expect` can be set: a group grows and shrinks between generations, and while it gathers."""
+
+import asyncio
+
+import pytest
+
+from purgatory_async import Purgatory, Timer
+from purgatory_async.patterns import Barrier
+from purgatory_async.testing import ManualClock, assert_clean, settle
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture
+def purgatory():
+    with_clock = Purgatory(timer=Timer(clock=ManualClock()))
+    yield with_clock
+    assert_clean(with_clock)
+
+
+async def gather(group, *members):
+    waiting = [asyncio.create_task(group.arrive(member)) for member in members]
+    await settle()
+    return waiting
+
+
+async def test_those_who_wait_go_on_when_nobody_else_is_expected_any_more(purgatory):
+    group = Barrier(purgatory, "group", expect=3, timeout=30)
+    waiting = await gather(group, "a", "b")
+    group.expect = 2
+    assert {(await task).complete for task in waiting} == {True}
+    assert purgatory.timer.pending == 0
+
+
+async def test_they_go_on_waiting_when_more_are_expected(purgatory):
+    group = Barrier(purgatory, "group", expect=2, timeout=30)
+    waiting = await gather(group, "a")
+    group.expect = {"a", "b", "c"}
+    waiting += await gather(group, "b")
+    assert group.present == ("a", "b")
+    assert group.expect == {"a", "b", "c"}
+    waiting += await gather(group, "c")
+    assert {(await task).members for task in waiting} == {("a", "b", "c")}
+
+
+async def test_with_nobody_there_it_opens_no_generation(purgatory):
+    group = Barrier(purgatory, "group", expect=2, timeout=30)
+    group.expect = 1
+    assert (await group.arrive("a")).number == 1
+
+
+@pytest.mark.parametrize(
+    ("bad", "error"), [(0, ValueError), ("ab", TypeError), (True, TypeError), ([], ValueError)]
+)
+async def test_a_bad_expectation_changes_nothing(purgatory, bad, error):
+    group = Barrier(purgatory, "group", expect=2, timeout=30)
+    with pytest.raises(error, match="expect"):
+        group.expect = bad
+    assert group.expect == 2

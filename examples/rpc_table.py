@@ -33,13 +33,10 @@ class Client:
         if self.listener.done():
             raise ConnectionError(f"{method} was not called: there is no connection any more")
         number = next(self.ids) if number is None else number
-        reply = self.replies.expect(number, timeout)  # before the request is sent, so no reply is too early
-        try:
+        # Expected before it is asked for, so no reply is too early; given up if it cannot be asked for.
+        with self.replies.expect(number, timeout) as reply:
             await send(self.writer, id=number, method=method, arguments=arguments)
-        except BaseException:
-            reply.cancel()
-            raise
-        return await reply
+            return await reply
 
     async def listen(self, reader: asyncio.StreamReader) -> None:
         """Bring each reply to the call that expects it, until the connection ends."""

@@ -54,10 +54,17 @@ def setting_options(command: C) -> C:
         explanation = known.metadata["help"]
         if isinstance(known.default, bool):
             option = click.option(flag, is_flag=True, default=None, help=explanation)
+        elif isinstance(known.default, tuple):
+            option = click.option(flag, metavar="VALUE", multiple=True, callback=_if_given, help=explanation)
         else:
-            option = click.option(flag, metavar="VALUE", help=f"{explanation}  [default: {known.default}]")
+            default = "none" if known.default is None else known.default
+            option = click.option(flag, metavar="VALUE", help=f"{explanation}  [default: {default}]")
         command = option(command)
     return command
+
+
+def _if_given(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...] | None:
+    return values or None
 
 
 @click.group(invoke_without_command=True)

@@ -8,7 +8,6 @@ setting, the value, the bound and the source.
 30.0
 """
 
-import ipaddress
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -16,6 +15,7 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final
 
+from purgatory_async.service.hosts import canonical_host, is_loopback
 from purgatory_async.web.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
 
 ENVIRONMENT_PREFIX: Final = "PURGATORY_"
@@ -69,6 +69,26 @@ def _address(value: object) -> str:
     raise ValueError(f"must be a host name or an IP address, got {value!r}")
 
 
+def _path(value: object) -> Path | None:
+    if value is None:
+        return None
+    if isinstance(value, str | Path) and str(value) and "\0" not in str(value):
+        return Path(value)
+    raise ValueError(f"must be the path of a file, got {value!r}")
+
+
+def _hosts(value: object) -> tuple[str, ...]:
+    given = value
+    if isinstance(value, str):
+        given = [part.strip() for part in value.split(",")] if value else []
+    if isinstance(given, list | tuple):
+        hosts = [canonical_host(host) if isinstance(host, str) else None for host in given]
+        known = tuple(host for host in hosts if host is not None)
+        if len(known) == len(hosts):
+            return known
+    raise ValueError(f"must be host names or addresses, without a port, with commas between, got {value!r}")
+
+
 def _switch(value: object) -> bool:
     known = {"true": True, "1": True, "false": False, "0": False}
     if isinstance(value, bool):
@@ -107,6 +127,12 @@ class Settings:
         "10s", _some_duration, "Time for a request's head, from the connection or the answer before it."
     )
     body_timeout: float = _setting("30s", _some_duration, "Time for a request's body.")
+    tokens: Path | None = _setting(  # noqa: RUF009 - what it returns is a field
+        None, _path, "File with a token and its scopes on each line; none: every request is allowed."
+    )
+    allow_host: tuple[str, ...] = _setting(
+        (), _hosts, "Another host name that requests may be sent to; may be given again."
+    )
     insecure: bool = _setting(False, _switch, "Listen on an address that others can reach, unprotected.")
 
     def __post_init__(self) -> None:
@@ -116,18 +142,11 @@ class Settings:
             except ValueError as error:
                 raise SettingsError(f"{known.name}: {error}") from None
             object.__setattr__(self, known.name, value)
-        if not (self.insecure or _is_loopback(self.host)):
+        if not (self.insecure or self.tokens or is_loopback(canonical_host(self.host) or self.host)):
             raise SettingsError(
                 f"host {self.host} can be reached by others and nothing protects the service: "
-                "keep 127.0.0.1, or say insecure"
+                "keep 127.0.0.1, give tokens, or say insecure"
             )
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def resolve(

@@ -12,6 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from purgatory_async import Timer
 from purgatory_async.service import problems
+from purgatory_async.service.access import Access
 from purgatory_async.service.answer import PROBLEM_JSON, Answer
 from purgatory_async.service.endpoint import Endpoint, Reply
 from purgatory_async.service.holds import ClientGone
@@ -29,10 +30,14 @@ class Application:
     Args:
         service: What it serves.
         log: For what the client must not see.
+
+    Raises:
+        SettingsError: The tokens file cannot be used.
     """
 
     def __init__(self, service: Service, log: Log) -> None:
         self.service: Final = service
+        self.access: Final = Access(service.settings)
         self._log = log
         self._routes: Routes[Endpoint] = Routes(ROUTES)
 
@@ -70,6 +75,7 @@ class Application:
     async def _answer(self, scope: Scope, receive: Receive) -> Reply:
         path = raw_path(scope)
         route = self._routes.match(path)
+        self.access.check(scope, {} if route is None else route[0])
         if route is None:
             raise problems.not_found(path.decode("ascii", "backslashreplace"))
         endpoints, parameters = route
@@ -106,14 +112,21 @@ def create_app(
 ) -> Application:
     """Make the service as an ASGI application.
 
+    Mounted inside another application it cannot know what the world calls that one, nor who may reach it: name
+    the hosts in ``allow_host`` (without, only loopback and the address of the connection are answered), and give
+    ``tokens`` where others than this machine may call.
+
     Args:
-        settings: The limits; None for the defaults.
+        settings: The limits, tokens and hosts; None for the defaults.
         timer: For every wait; None makes one on the running loop's clock.
         wall_clock: The time that operations show.
         log: Where faults of the service go; None for standard error.
 
     Returns:
         The application; its ``service`` is what it serves.
+
+    Raises:
+        SettingsError: The tokens file cannot be used.
     """
     service = Service(settings or Settings(), timer=timer, wall_clock=wall_clock)
     return Application(service, log or stderr_log())

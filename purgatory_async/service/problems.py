@@ -41,6 +41,10 @@ class Kind(Enum):
     METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "This path does not take that method")
     UNSUPPORTED_MEDIA_TYPE = ("unsupported-media-type", 415, "The request body must be JSON")
     NOT_ACCEPTABLE = ("not-acceptable", 406, "The answer cannot be what Accept asks for")
+    MALFORMED_REQUEST = ("malformed-request", 400, "The request is not HTTP/1.1 as it should be")
+    TOO_SLOW = ("too-slow", 408, "The request took too long to arrive")
+    TARGET_TOO_LONG = ("target-too-long", 414, "The request line is too long")
+    HEADERS_TOO_LARGE = ("headers-too-large", 431, "The request's header fields are too large")
     INTERNAL = ("internal", 500, "The service made a mistake")
 
     def __init__(self, slug: str, status: int, title: str) -> None:
@@ -189,6 +193,42 @@ def lease_expired(lease_id: str) -> Problem:
     return Problem(Kind.LEASE_EXPIRED, f"the lease {shown(lease_id)} has ended; take the next item")
 
 
+def unauthorized(reason: str) -> Problem:
+    """Nobody may come in without a token; what was sent instead is never repeated."""
+    return Problem(
+        Kind.UNAUTHORIZED,
+        f"{reason}: send Authorization: Bearer and a token of the service's",
+        headers=(("WWW-Authenticate", "Bearer"),),
+    )
+
+
+def forbidden(scope: str) -> Problem:
+    """The token is known and allows other things."""
+    challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
+    return Problem(
+        Kind.FORBIDDEN,
+        f"this takes a token with the scope {scope} or admin, and yours has neither",
+        headers=(("WWW-Authenticate", challenge),),
+    )
+
+
+def cross_origin(header: str, value: str) -> Problem:
+    """A page of somebody else's makes a browser send what its user never asked for."""
+    return Problem(
+        Kind.CROSS_ORIGIN,
+        f"only pages of the service's own host may change anything, {header} was {shown(value)}",
+        headers=(("Vary", "Origin, Sec-Fetch-Site"),),
+    )
+
+
+def misdirected(host: str) -> Problem:
+    """The request is meant for a host that is not the service's, as when a name is bound to our address."""
+    return Problem(
+        Kind.MISDIRECTED,
+        f"Host must be a loopback name, the address listened on, or one of allow_host, got {shown(host)}",
+    )
+
+
 def not_found(path: str) -> Problem:
     """Nothing is served there."""
     return Problem(Kind.NOT_FOUND, f"nothing is served at {shown(path)}")
@@ -210,6 +250,28 @@ def unsupported_media_type(what: str, given: str) -> Problem:
 def not_acceptable(served: str, accept: str) -> Problem:
     """The client refuses every form that the answer could take."""
     return Problem(Kind.NOT_ACCEPTABLE, f"this path answers {served}, Accept was {shown(accept)}")
+
+
+def malformed_request(reason: str) -> Problem:
+    """The head or the framing leaves doubt about what was asked or where it ends; nothing behind it is run."""
+    return Problem(Kind.MALFORMED_REQUEST, f"{reason}; the connection closes, and what follows is not read")
+
+
+def too_slow(part: str, limit: float) -> Problem:
+    """The client took longer to send its request than any may; the connection closes."""
+    return Problem(Kind.TOO_SLOW, f"the {part} of a request must arrive within {limit:g} s")
+
+
+def target_too_long(limit: int) -> Problem:
+    """The first line is longer than any may be."""
+    return Problem(
+        Kind.TARGET_TOO_LONG, f"the request line may have {limit} bytes and is longer", limit=limit
+    )
+
+
+def headers_too_large(what: str, limit: int) -> Problem:
+    """There are more header fields, or more bytes of them, than may be; says which by what was counted."""
+    return Problem(Kind.HEADERS_TOO_LARGE, f"a request may have {limit} {what}", limit=limit)
 
 
 def internal() -> Problem:

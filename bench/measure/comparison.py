@@ -19,19 +19,24 @@ def compare(
     rounds: int,
     target: float | None = None,
     goal: float | None = None,
+    unit: str = "ns",
+    warm_up: bool = True,
+    note: str = "",
 ) -> Line:
-    """Ours over the reference, both in nanoseconds per operation."""
-    taken = take_turns(loop, collector, {"ours": ours, "reference": reference}, rounds)
+    """Ours over the reference, both in nanoseconds per operation, if no other unit is named."""
+    samples = {"ours": ours, "reference": reference}
+    taken = take_turns(loop, collector, samples, rounds, warm_up=warm_up)
     return Line(
         name=name,
         loop=loop,
         collector=collector,
-        unit="ns",
+        unit=unit,
         ours=median(taken["ours"]),
         reference=median(taken["reference"]),
         ratio=ratios(taken["ours"], taken["reference"]),
         target=target,
         goal=goal,
+        note=note,
     )
 
 
@@ -46,9 +51,11 @@ def compare_added(
     rounds: int,
     target: float | None = None,
     goal: float | None = None,
+    warm_up: bool = True,
 ) -> Line:
     """What ours adds to the floor over what the reference adds to it, in nanoseconds per operation."""
-    taken = take_turns(loop, collector, {"floor": floor, "ours": ours, "reference": reference}, rounds)
+    samples = {"floor": floor, "ours": ours, "reference": reference}
+    taken = take_turns(loop, collector, samples, rounds, warm_up=warm_up)
     bare = median(taken["floor"])
     return Line(
         name=name,

@@ -49,3 +49,7 @@ def test_a_line_prints_figures_ratio_spread_target_goal_and_verdict():
 
 def test_an_absolute_target_is_printed_with_its_unit():
     assert "<= 10 ms" in str(line(unit="ms", target=10, absolute=True))
+
+
+def test_a_ratio_of_thousandths_keeps_two_figures():
+    assert "0.00023 [0.00018-0.010]" in str(line(ratio=Spread(0.00018, 0.00023, 0.01)))

@@ -1,0 +1,124 @@
+"""Samples of items that change hands, in nanoseconds of processor time for each put and take.
+
+A way to hand off is a pair of functions, put and take, of one queue; what it needs is made and closed around it.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from bench.measure.sampling import Sample
+from purgatory_async import Purgatory
+from purgatory_async.patterns import HandOff
+
+__all__ = ["Way", "drained", "hand_off", "idle_takers", "lying", "queue", "queue_under_timeout"]
+
+Put = Callable[[object], object]
+Take = Callable[[], Awaitable[object]]
+Way = Callable[[], AbstractAsyncContextManager[tuple[Put, Take]]]
+
+KEY = "jobs"
+TIMEOUT = 60.0
+BURST = 100  # items put in one pass of the loop, if there are takers enough
+
+
+def hand_off(timeout: float | None) -> Way:
+    """`HandOff` on one key."""
+
+    @asynccontextmanager
+    async def way() -> AsyncIterator[tuple[Put, Take]]:
+        async with Purgatory() as purgatory:
+            jobs: HandOff[str, object] = HandOff(purgatory)
+            put, take = jobs.put, jobs.take
+            yield lambda item: put(KEY, item), lambda: take(KEY, timeout=timeout)
+
+    return way
+
+
+@asynccontextmanager
+async def queue() -> AsyncIterator[tuple[Put, Take]]:
+    """`asyncio.Queue`, waiting for ever."""
+    jobs: asyncio.Queue[object] = asyncio.Queue()
+    yield jobs.put_nowait, jobs.get
+
+
+@asynccontextmanager
+async def queue_under_timeout() -> AsyncIterator[tuple[Put, Take]]:
+    """`asyncio.Queue`, each get in a block that is limited."""
+    jobs: asyncio.Queue[object] = asyncio.Queue()
+
+    async def take() -> object:
+        async with asyncio.timeout(TIMEOUT):
+            return await jobs.get()
+
+    yield jobs.put_nowait, take
+
+
+def lying(way: Way, *, items: int, backlog: int) -> Sample:
+    """Put ``backlog`` items, then take them, again and again: nobody ever waits."""
+
+    async def sample() -> float:
+        async with way() as (put, take):
+            turns = max(1, items // backlog)
+            started = time.process_time_ns()
+            for _ in range(turns):
+                for item in range(backlog):
+                    put(item)
+                for _ in range(backlog):
+                    await take()
+            return (time.process_time_ns() - started) / turns / backlog
+
+    return sample
+
+
+def idle_takers(way: Way, *, takers: int, items: int) -> Sample:
+    """Takers that come back for more are always waiting; an item wakes the oldest."""
+    burst = min(takers, BURST)
+
+    async def sample() -> float:
+        taken = 0
+
+        async def work(take: Take) -> None:
+            nonlocal taken
+            while True:
+                await take()
+                taken += 1
+
+        async with way() as (put, take):
+            tasks = [asyncio.ensure_future(work(take)) for _ in range(takers)]
+            await asyncio.sleep(0)
+            started = time.process_time_ns()
+            for number in range(burst, items + burst, burst):
+                for item in range(burst):
+                    put(item)
+                while taken < number:  # noqa: ASYNC110 - the pass is part of handing over
+                    await asyncio.sleep(0)
+            spent = time.process_time_ns() - started
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return spent / taken
+
+    return sample
+
+
+def drained(way: Way, *, takers: int) -> Sample:
+    """An item for each of so many takers, who do not come back: the puts alone, they wake up after."""
+
+    async def sample() -> float:
+        async with way() as (put, take):
+
+            async def once() -> None:
+                await take()
+
+            tasks = [asyncio.ensure_future(once()) for _ in range(takers)]
+            await asyncio.sleep(0)
+            started = time.process_time_ns()
+            for item in range(takers):
+                put(item)
+            spent = time.process_time_ns() - started
+            await asyncio.gather(*tasks)
+        return spent / takers
+
+    return sample

@@ -7,10 +7,10 @@ clock every peer would be dead, though their answers lie in the buffers.
 """
 
 from collections.abc import Callable
-from math import ceil
+from functools import partial
 from typing import Final, Self
 
-from purgatory_async import Timer
+from purgatory_async import Timer, TimerHandle
 from purgatory_async.patterns._arguments import check_function, check_number
 from purgatory_async.patterns._job import Job
 from purgatory_async.patterns.periodic import Periodic
@@ -26,8 +26,9 @@ class Heartbeat:
 
     Three times an interval it looks whether something was read or written since the last look. A link on which
     nothing was read, or nothing written, for an interval is pinged, once an interval. One on which nothing
-    was read for ``idle_timeout`` is dead; that is found at most a third of an interval late, and never early.
-    As an asynchronous context manager it ends itself.
+    was read for ``idle_timeout`` is dead; that is found at most a third of an interval late, and never early. (If
+    that is no whole number of thirds, there is one more look, when it is up.) As an asynchronous context manager
+    it ends itself.
 
     Args:
         timer: For the checks; one for all links.
@@ -59,13 +60,14 @@ class Heartbeat:
 
     __slots__ = (
         "_checks",
-        "_dead_after",
+        "_checks_to_death",
         "_dying",
-        "_on_dead",
+        "_last_look",
         "_ping",
         "_read",
-        "_send",
         "_since_ping",
+        "_third",
+        "_timer",
         "_unread",
         "_unwritten",
         "_written",
@@ -91,20 +93,25 @@ class Heartbeat:
         check_function("send", send)
         check_function("on_dead", on_dead)
         self.alive = True
-        self._send = send
-        self._on_dead = on_dead
+        self._timer = timer
         self._ping = Job()
         self._dying = Job()
-        self._dead_after = ceil(round(_CHECKS * idle_timeout / interval, 6))
+        self._third = interval / _CHECKS
+        self._checks_to_death = round(idle_timeout * _CHECKS / interval, 12)  # without the dust of floats
         self._read = self._written = False
         # In checks: how long nothing was read, nothing written, nothing pinged.
         self._unread = self._unwritten = 0
         self._since_ping = _CHECKS
-        self._checks = Periodic(timer, interval / _CHECKS, self._check, mode="fixed_rate")
+        self._last_look: TimerHandle | None = None
+        # What is missed is put off: after a block, a peer has a whole third to be heard before the next check. And
+        # the functions are referred to from the checks alone, so that nothing is kept when these are closed.
+        check = partial(self._check, send, on_dead)
+        self._checks = Periodic(timer, self._third, check, mode="fixed_rate", missed="delay")
 
     def __repr__(self) -> str:
         state = "dead" if not self.alive else "closed" if self._checks.closed else "alive"
-        return f"<Heartbeat {state} unread={self._unread} unwritten={self._unwritten} of {self._dead_after} checks>"
+        silence = f"unread={self._unread} unwritten={self._unwritten}"
+        return f"<Heartbeat {state} {silence} of {self._checks_to_death:g} checks>"
 
     def saw_read(self) -> None:
         """Something was read from the link. One attribute store."""
@@ -117,6 +124,8 @@ class Heartbeat:
     def close(self) -> None:
         """End it, as when the link is closed; a ping that is being sent goes on to its end."""
         self._checks.close()
+        if self._last_look is not None:
+            self._last_look.cancel()
 
     async def aclose(self) -> None:
         """End it, cancel the ping that is being sent, and wait until that has ended."""
@@ -130,18 +139,29 @@ class Heartbeat:
     async def __aexit__(self, *raised: object) -> None:
         await self.aclose()
 
-    def _check(self) -> None:
+    def _check(self, send: Callable[[], object], on_dead: Callable[[], object]) -> None:
         self._unread = 0 if self._read else self._unread + 1
         self._unwritten = 0 if self._written else self._unwritten + 1
         self._since_ping += 1
         self._read = self._written = False
-        if self._unread >= self._dead_after:
-            self.alive = False
-            self.close()
-            self._dying.run(self._on_dead, self)
-        elif self._quiet and self._since_ping >= _CHECKS and not self._ping.running:
+        left = self._checks_to_death - self._unread
+        if left <= 0:
+            self._die(on_dead)
+            return
+        if left < 1:
+            self._last_look = self._timer.call_later(left * self._third, self._look, on_dead)
+        if self._quiet and self._since_ping >= _CHECKS and not self._ping.running:
             self._since_ping = self._unwritten = 0  # a ping is a write
-            self._ping.run(self._send, self)
+            self._ping.run(send, self)
+
+    def _look(self, on_dead: Callable[[], object]) -> None:
+        if not self._read:
+            self._die(on_dead)
+
+    def _die(self, on_dead: Callable[[], object]) -> None:
+        self.alive = False
+        self.close()
+        self._dying.run(on_dead, self)
 
     @property
     def _quiet(self) -> bool:

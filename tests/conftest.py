@@ -24,6 +24,7 @@ NEEDS_EXTRA = {
     "cli": "click",
     "service": "starlette",
     "test_metrics.py": "prometheus_client",
+    "web/servers": "aiohttp",
 }
 
 

@@ -1,0 +1,74 @@
+"""A server is told to stop while it holds polls: every one is answered, and the process ends."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.web.servers.wire import PATIENCE, Connection
+
+ROOT = Path(__file__).parent.parent.parent.parent
+HELD = 50
+LOOPS = ("asyncio", "uvloop")
+SIGNALS = ("SIGTERM", "SIGINT")
+
+# A poll that is not let go holds its server up for longer than anybody here is patient.
+WAIT = PATIENCE + 20
+
+pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["asyncio"])]
+
+
+@pytest.fixture
+def start():
+    """Start servers; none outlives the test."""
+    with ExitStack() as ends:
+
+        def start(*arguments):
+            server = subprocess.Popen(
+                [sys.executable, "-m", "tests.web.servers.stopped", *arguments],
+                cwd=ROOT,
+                env={**os.environ, "PYTHONWARNINGS": "error"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            ends.enter_context(server)
+            ends.callback(server.kill)
+            return server, int(server.stdout.readline())
+
+        yield start
+
+
+CASES = [
+    *((stack, loop, number) for stack in ("starlette", "aiohttp") for loop in LOOPS for number in SIGNALS),
+    ("middleware", "uvloop", "SIGTERM"),
+    ("fastapi", "asyncio", "SIGTERM"),
+    ("asgi", "uvloop", "SIGINT"),
+]
+
+
+@pytest.mark.parametrize(("stack", "loop", "name"), CASES, ids=["-".join(case) for case in CASES])
+async def test_every_held_poll_is_answered_503_and_the_process_ends(start, stack, loop, name):
+    number = signal.Signals[name]
+    server, port = start(stack, loop, str(HELD))
+    with ExitStack() as ends:
+        connections = [ends.enter_context(Connection(port)) for _ in range(HELD)]
+        for connection in connections:
+            await connection.ask(f"/poll?wait={WAIT}s")
+        assert server.stdout.readline() == "held\n"
+        server.send_signal(number)
+        answers = [await connection.answer() for connection in connections]
+    assert {answer.status for answer in answers} == {503}
+    assert {answer.headers["connection"].lower() for answer in answers} == {"close"}
+    waits = {int(answer.headers["retry-after"]) for answer in answers}
+    assert len(waits) > 3
+    assert waits <= set(range(1, 11))
+    _, errors = server.communicate(timeout=PATIENCE)
+    # At its end uvicorn raises the signal once more; SIGINT is then swallowed by whoever called it.
+    by_signal = stack != "aiohttp" and number == signal.SIGTERM
+    assert server.returncode == (-number if by_signal else 0)
+    assert "Traceback" not in errors

@@ -1,8 +1,11 @@
 """`check_and_complete(key, limit=...)`: the oldest are asked until so many have completed, the others are not."""
 
+from itertools import islice
+
 import pytest
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryError, Timer
+from purgatory_async._watchers import in_turn
 from purgatory_async.events import KeySignalled, OperationEnded
 from tests.purgatory.recording import Recorded, Switch
 
@@ -119,17 +122,20 @@ def test_every_second_of_a_hundred_completes_and_none_is_asked_twice_or_left_out
     purgatory.cancel_for_key("k")
 
 
+@pytest.mark.parametrize("ender", [0, 1, 3, 8])
 @pytest.mark.parametrize(
     "doomed",
     [
         pytest.param([1], id="the next"),
         pytest.param([1, 2, 3], id="the next three"),
         pytest.param([2, 5, 8], id="some further on"),
+        pytest.param([-1, 1, 3], id="one asked before, too"),
         pytest.param(list(range(1, 10)), id="all others"),
     ],
 )
-def test_those_that_the_check_of_another_has_ended_are_skipped(doomed, purgatory, log, switch):
+def test_those_that_the_check_of_another_has_ended_are_skipped(ender, doomed, purgatory, log, switch):
     operations: list[Recorded] = []
+    doomed = [ender + offset for offset in doomed if 0 <= ender + offset < 20]
 
     def end_the_doomed() -> bool:
         if switch():
@@ -137,15 +143,16 @@ def test_those_that_the_check_of_another_has_ended_are_skipped(doomed, purgatory
                 operations[number].cancel()
         return False
 
-    operations += watch(purgatory, log, "0", end_the_doomed)
-    operations += watch(purgatory, log, "123456789", switch)
+    for number in range(20):
+        holds = end_the_doomed if number == ender else switch if number > ender else None
+        operations += watch(purgatory, log, [str(number)], holds)
     switch.on = True
     log.clear()
-    left = [number for number in range(1, 10) if number not in doomed]
-    assert purgatory.check_and_complete("k", limit=20) == len(left)
-    assert asked(log) == [str(number) for number in [0, *left]]
+    left = [number for number in range(20) if number <= ender or number not in doomed]
+    assert purgatory.check_and_complete("k", limit=20) == sum(number > ender for number in left)
+    assert asked(log) == [str(number) for number in left]
     assert [operations[number].outcome for number in doomed] == [Outcome.CANCELLED] * len(doomed)
-    operations[0].cancel()
+    purgatory.cancel_for_key("k")
 
 
 def test_one_that_the_check_of_another_has_completed_counts_neither_to_the_answer_nor_to_the_limit(
@@ -251,6 +258,21 @@ def test_of_the_watchers_of_other_keys_none_is_asked(purgatory, log, switch):
 def test_an_unknown_key_completes_none(purgatory):
     assert purgatory.check_and_complete("nobody", limit=1) == 0
     assert purgatory.keys == 0
+
+
+@pytest.mark.parametrize("taken", [1, 2, 10, 100])
+def test_to_take_the_first_few_looks_at_few(taken):
+    looked: list[object] = []
+
+    class Looked(dict[DelayedOperation[None], None]):
+        def __iter__(self):
+            for watcher in super().__iter__():
+                looked.append(watcher)
+                yield watcher
+
+    watchers = [DelayedOperation() for _ in range(10_000)]
+    assert list(islice(in_turn(Looked.fromkeys(watchers)), taken)) == watchers[:taken]
+    assert len(looked) <= 8 * taken
 
 
 def test_one_thing_goes_to_one_taker_the_oldest(purgatory):

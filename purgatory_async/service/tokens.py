@@ -85,16 +85,19 @@ def read_tokens(path: Path) -> Tokens:
         SettingsError: It cannot be read, is open to others, or has a mistake.
     """
     try:
-        # A pipe without a writer would hold the start for ever; a regular file does not know the flag.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            _check_status(path, os.fstat(descriptor))
+        with open(path, "rb", opener=_opened) as file:  # noqa: PTH123 - Path.open takes no opener
+            _check_status(path, os.fstat(file.fileno()))
             text = file.read(MAX_FILE + 1)
     except OSError as error:
         raise SettingsError(f"tokens: cannot read {path}: {error.strerror}") from None
     if len(text) > MAX_FILE:
         raise SettingsError(f"tokens: {path} has more than {MAX_FILE} bytes, so it is no tokens file")
     return parse_tokens(text, str(path))
+
+
+def _opened(path: str, flags: int) -> int:
+    # A pipe without a writer would hold the start for ever; a regular file does not know the flag.
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _check_status(path: Path, status: os.stat_result) -> None:

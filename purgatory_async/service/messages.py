@@ -1,7 +1,7 @@
 """The bodies and answers of the service, as types: what is read from and written as JSON, and nothing else.
 
 A body is checked here for the types of its members and for members nobody knows. Rules on what the values
-mean (keys, ids, durations) have their own files. Absent is `UNSET`, which is not null: a signal may carry null.
+mean (keys, ids, durations) have their own files, and so have the service's own `figures`. Absent is `UNSET`, which is not null: a signal may carry null.
 
 What clients attach (``data``, ``value``, ``result``) is never looked into: it is kept and shown as the JSON text
 that it was, which takes as much memory as it took bytes and no time to write out again.
@@ -174,6 +174,73 @@ class Health(Struct):
     """The answer of ``/healthz`` and ``/readyz``; it says nothing that a stranger could use."""
 
     status: str
+
+
+class OperationEvent(Struct):
+    """The data of a ``submitted`` or ``ended`` event.
+
+    Attributes:
+        id: Of the operation; null for a one-shot wait, which has none.
+        keys: What it watches.
+        state: ``pending`` when it was submitted, else how it ended.
+        at: When, to the millisecond.
+        elapsed: Seconds from submission to the end; 0 when it was submitted.
+    """
+
+    id: str | None
+    keys: tuple[str, ...]
+    state: State
+    at: dt.datetime
+    elapsed: float
+
+
+class SignalEvent(Struct):
+    """The data of a ``signalled`` event; the ends that the signal brought about come before it.
+
+    Attributes:
+        id: Always null: a signal is no operation's.
+        keys: The key that was signalled, and no other.
+        state: Always null.
+        at: When, to the millisecond.
+        completed: How many operations and one-shot waits it completed.
+    """
+
+    id: None
+    keys: tuple[str, ...]
+    state: None
+    at: dt.datetime
+    completed: int
+
+
+class GapEvent(Struct):
+    """The data of a ``gap`` event: what the reader asked for, or was too slow for, is gone.
+
+    Attributes:
+        after: The event that the reader had last.
+        next: The event that it gets next.
+        missed: How many are lost between the two; null if the number is not of this start of the service, and
+            there is no knowing.
+    """
+
+    after: int
+    next: int
+    missed: int | None
+
+
+class DrainBody(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/admin/drain``: nothing, or ``{}``."""
+
+
+class Draining(Struct):
+    """The answer of ``POST /v1/admin/drain``.
+
+    Attributes:
+        released: How many held requests, takers and readers of events are let go.
+        pending: How many operations are pending, and stay so until a signal, their deadline or the end.
+    """
+
+    released: int
+    pending: int
 
 
 class Fault(Struct):

@@ -1,7 +1,8 @@
 """The bodies and answers of the service, as types: what is read from and written as JSON, and nothing else.
 
 A body is checked here for the types of its members and for members nobody knows. Rules on what the values
-mean (keys, ids, durations) have their own files, and so have the service's own `figures`. Absent is `UNSET`, which is not null: a signal may carry null.
+mean (keys, ids, durations) have their own files, and so have the service's own figures (`figures`). Absent is
+`UNSET`, which is not null: a signal may carry null.
 
 What clients attach (``data``, ``value``, ``result``) is never looked into: it is kept and shown as the JSON text
 that it was, which takes as much memory as it took bytes and no time to write out again.

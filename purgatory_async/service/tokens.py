@@ -85,7 +85,7 @@ def read_tokens(path: Path) -> Tokens:
         SettingsError: It cannot be read, is open to others, or has a mistake.
     """
     try:
-        with open(path, "rb", opener=_opened) as file:  # noqa: PTH123 - Path.open takes no opener
+        with open(path, "rb", opener=_opened) as file:  # Path.open takes no opener
             _check_status(path, os.fstat(file.fileno()))
             text = file.read(MAX_FILE + 1)
     except OSError as error:

@@ -41,6 +41,10 @@ class Exchange:
         return self._inbox.qsize()
 
     @property
+    def started(self):
+        return bool(self._sent)
+
+    @property
     def answered(self):
         return bool(self._sent) and not self._sent[-1].get("more_body", False)
 

@@ -29,13 +29,8 @@ class Answer:
     media_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
 
-    async def send_to(self, send: Send, *, head_only: bool = False) -> None:
-        """Write the answer out.
-
-        Args:
-            send: The request's.
-            head_only: Leave the body out, as for HEAD; the headers are those of the whole answer.
-        """
+    def fields(self) -> list[tuple[bytes, bytes]]:
+        """Return all header fields, as they go out."""
         headers = [
             (name.lower().encode(), value.encode("latin-1")) for name, value in (*_ALWAYS, *self.headers)
         ]
@@ -43,7 +38,16 @@ class Answer:
             headers.append((b"content-type", self.media_type.encode()))
         if self.status not in {204, 304}:
             headers.append((b"content-length", str(len(self.body)).encode()))
-        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        return headers
+
+    async def send_to(self, send: Send, *, head_only: bool = False) -> None:
+        """Write the answer out.
+
+        Args:
+            send: The request's.
+            head_only: Leave the body out, as for HEAD; the headers are those of the whole answer.
+        """
+        await send({"type": "http.response.start", "status": self.status, "headers": self.fields()})
         await send({"type": "http.response.body", "body": b"" if head_only else self.body})
 
 

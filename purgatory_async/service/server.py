@@ -14,18 +14,18 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
 import anyio
-import httptools  # noqa: F401 - uvicorn loads it by name: here a missing one is found before anything starts
 import uvicorn
-import uvloop  # noqa: F401 - so does anyio
+import uvloop  # noqa: F401 - anyio loads it by name: here a missing one is found before anything starts
 from anyio.abc import TaskStatus
 
 from purgatory_async.service.app import Application, create_app
+from purgatory_async.service.connection import connection_class
+from purgatory_async.service.front import Deadlines, Front
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.loop_lag import LoopLag
 from purgatory_async.service.settings import Settings
 
 BACKLOG: Final = 4096  # a herd that comes back after a restart should find room
-KEEP_ALIVE: Final = 75  # seconds; longer than the 60 after which most balancers give an idle connection up
 GRACE: Final = 5  # seconds for answers to leave before their connections are cut
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
@@ -99,9 +99,10 @@ class Server:
         self._log = log
         # What uvicorn and asyncio have to say goes to our log too; none of it is an access log.
         logging.getLogger().handlers = [ForwardingHandler(log)]
+        deadlines = Deadlines(head=settings.header_timeout, body=settings.body_timeout)
         config = uvicorn.Config(
             self.app,
-            http="httptools",
+            http=connection_class(Front(self.app, self.app.service.timer, deadlines, log)),
             ws="none",
             lifespan="off",
             log_config=None,
@@ -109,7 +110,6 @@ class Server:
             server_header=False,
             proxy_headers=False,
             backlog=BACKLOG,
-            timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=GRACE,
         )
         self._uvicorn = _Server(config)

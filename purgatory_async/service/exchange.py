@@ -1,0 +1,240 @@
+"""One request and its answer, between an ASGI application and a connection.
+
+Everything a held request costs is kept for as long as it is held, so an exchange keeps little: the head goes to
+the application and is not kept, and there is no event, queue or task of its own, but one future while somebody
+waits. What the application sends is checked, for an answer that ends elsewhere than it says would be read as two.
+"""
+
+import asyncio
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any, Final, Protocol
+from urllib.parse import unquote
+
+from starlette.types import Message, Scope
+
+from purgatory_async.service.head import Field, Head, are_fields
+
+__all__ = ["Exchange", "Wire", "opening", "scope_of"]
+
+MAX_UNREAD: Final = 65_536  # bytes of a body that wait for the application before reading pauses
+CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
+_STATUS_LINES: Final = {
+    status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
+}
+_ASGI: Final = {"version": "3.0", "spec_version": "2.4"}
+_CLOSE: Final = (b"connection", b"close")
+
+
+class Wire(Protocol):
+    """What an exchange needs of its connection."""
+
+    def write(self, data: bytes) -> None:
+        """Send bytes, unless the connection is closing."""
+
+    async def writable(self) -> None:
+        """Wait until the client has read enough of what was sent before."""
+
+    def pause_reading(self) -> None:
+        """Let the client wait."""
+
+    def resume_reading(self) -> None:
+        """Take more of the body."""
+
+    def date(self) -> list[Field]:
+        """Return the fields that every answer has."""
+
+    def reusable(self) -> bool:
+        """Whether another request can follow, as things stand."""
+
+    def answered(self) -> None:
+        """Go on behind the answer."""
+
+    def finished(self, exchange: "Exchange", task: asyncio.Task[None]) -> None:
+        """See to it that a request is answered, however the application ended."""
+
+
+class Exchange:
+    """One request and its answer.
+
+    Args:
+        wire: The connection.
+        head: The request's.
+
+    Attributes:
+        keep_alive: Whether another request may follow on the connection.
+        gone: Whether there is nobody to answer any longer.
+        begun: Whether some of the answer was written.
+        ended: Whether all of it was.
+    """
+
+    __slots__ = (
+        *("begun", "ended", "gone", "keep_alive"),
+        *("_asked", "_bare", "_chunked", "_due", "_left", "_old", "_opening", "_told", "_unread", "_waiter"),
+        "_wire",
+    )
+
+    def __init__(self, wire: Wire, head: Head) -> None:
+        self.keep_alive = head.keep_alive
+        self.gone = self.begun = self.ended = False
+        self._wire = wire
+        # The request.
+        self._due = head.length != 0  # whether some of the body is still to come
+        self._asked = not head.expects_continue
+        self._unread = b""
+        self._told = False  # whether the application knows that this was all of the body
+        self._waiter: asyncio.Future[None] | None = None
+        # The answer.
+        self._old = head.version == "1.0"
+        self._bare = head.method == "HEAD"  # no body, whatever its fields say
+        self._opening = b""  # sent with the first of the body, as ASGI has it
+        self._chunked = False
+        self._left: int | None = None  # bytes of the body; None if it ends otherwise
+
+    # For the connection.
+
+    def take(self, content: bytes) -> None:
+        """Keep a piece of the body for the application; behind an answer it is dropped."""
+        if not (self.ended or self.gone):
+            self._unread += content
+            if len(self._unread) > MAX_UNREAD:
+                self._wire.pause_reading()
+            self._wake()
+
+    def take_end(self) -> None:
+        """Note that the body is complete."""
+        self._due = False
+        self._wake()
+
+    def lose(self) -> None:
+        """Let the application know that there is nobody to answer."""
+        self.gone = True
+        self._wake()
+
+    def finish(self, task: asyncio.Task[None]) -> None:
+        """Tell the connection that the application is done."""
+        self._wire.finished(self, task)
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    # For the application.
+
+    async def receive(self) -> Message:
+        """Return the next piece of the body, and then that the client left, or was answered."""
+        if not self._asked:
+            self._asked = True
+            if self._due and not self._unread:
+                self._wire.write(CONTINUE)
+        while not (self.gone or self.ended):
+            if self._unread or not (self._due or self._told):
+                content, self._unread = self._unread, b""
+                self._told = not self._due
+                self._wire.resume_reading()
+                return {"type": "http.request", "body": content, "more_body": self._due}
+            self._waiter = asyncio.get_running_loop().create_future()
+            await self._waiter
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        """Send the start of the answer, or a piece of its body.
+
+        Args:
+            message: ASGI's.
+
+        Raises:
+            ConnectionResetError: There is nobody to send it to.
+            RuntimeError: It is not what comes next, or the answer is not what its fields say.
+        """
+        await self._wire.writable()
+        if self.gone:
+            raise ConnectionResetError("the client closed the connection, or was refused")
+        expected = "http.response.body" if self._opening or self.begun else "http.response.start"
+        if self.ended or message["type"] != expected:
+            raise RuntimeError(f"expected {'nothing' if self.ended else expected}, got {message['type']!r}")
+        if message["type"] == "http.response.start":
+            self._open(message["status"], message.get("headers", ()))
+        else:
+            self._write(message.get("body", b""), more=message.get("more_body", False))
+
+    def _open(self, status: int, given: Iterable[Any]) -> None:
+        fields = [(name.lower(), value) for name, value in given]
+        self._bare = self._bare or status in {204, 304}
+        for name, value in fields:
+            if name == b"content-length":
+                self._left = int(value)
+            elif name == _CLOSE[0] and b"close" in value.lower():
+                self.keep_alive = False
+        if self._left is None and not self._bare:
+            # Of an HTTP/1.0 client nobody knows that it can read chunks: there the end is the end.
+            self.keep_alive = self.keep_alive and not self._old
+            self._chunked = not self._old
+            if self._chunked:
+                fields.append((b"transfer-encoding", b"chunked"))
+        # A client that was not asked for the body may send it or not: nobody can know what comes next.
+        self.keep_alive = self.keep_alive and (self._asked or not self._due) and self._wire.reusable()
+        if not self.keep_alive and _CLOSE not in fields:
+            fields.append(_CLOSE)
+        self._opening = opening(status, [*self._wire.date(), *fields])
+
+    def _write(self, body: bytes, *, more: bool) -> None:
+        if self._bare:
+            body = b""
+        elif self._chunked:
+            piece = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            body = piece if more else piece + b"0\r\n\r\n"
+        elif self._left is not None:
+            self._left -= len(body)
+            if self._left < 0 or (self._left and not more):
+                raise RuntimeError(f"the body is {-self._left} bytes longer than its Content-Length")
+        self._wire.write(self._opening + body)
+        self._opening, self.begun = b"", True
+        if not more:
+            self.ended = True
+            self._wake()
+            self._wire.answered()
+
+
+def opening(status: int, fields: list[Field]) -> bytes:
+    """Write the status line and the fields of an answer.
+
+    Args:
+        status: The HTTP status.
+        fields: Names and values.
+
+    Returns:
+        What stands before the body.
+
+    Raises:
+        RuntimeError: A field would be read as something else.
+    """
+    block = b"".join([b"%b: %b\r\n" % field for field in fields])
+    if not are_fields(block, len(fields)):
+        raise RuntimeError(f"a name or a value is not fit for a header: {block!r}")
+    return b"%b%b\r\n" % (_STATUS_LINES[status], block)
+
+
+def scope_of(head: Head, server: tuple[Any, ...]) -> Scope:
+    """Describe a request to an application.
+
+    Args:
+        head: The request's.
+        server: The socket's own address, as the socket gives it.
+
+    Returns:
+        The scope. Without ``client``, which nobody asks for, and ``root_path``: with either the dictionary would
+        be twice as large, for as long as the request is held.
+    """
+    return {
+        "type": "http",
+        "asgi": _ASGI,
+        "http_version": head.version,
+        "method": head.method,
+        "scheme": "http",
+        "path": unquote(head.path.decode()),
+        "raw_path": head.path,
+        "query_string": head.query,
+        "headers": head.fields,
+        "server": server[:2],
+    }

@@ -23,7 +23,7 @@ from purgatory_async.service.connection import connection_class
 from purgatory_async.service.front import Deadlines, Front
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.loop_lag import LoopLag
-from purgatory_async.service.settings import Settings
+from purgatory_async.service.settings import Settings, SettingsError
 
 BACKLOG: Final = 4096  # a herd that comes back after a restart should find room
 GRACE: Final = 5  # seconds for answers to leave before their connections are cut
@@ -150,16 +150,28 @@ class Server:
 
     async def _stop_on_signal(self, *, task_status: TaskStatus[None]) -> None:
         """Stop on the first signal; the second cuts what has not been answered by then."""
-        with anyio.open_signal_receiver(*_SIGNALS) as signals:
+        # Without a tokens file a hang-up keeps its usual meaning: the terminal is gone, and so are we.
+        reloading = (signal.SIGHUP,) if self._settings.tokens else ()
+        with anyio.open_signal_receiver(*_SIGNALS, *reloading) as signals:
             task_status.started()
             async with anyio.create_task_group() as tasks:
                 async for number in signals:
-                    if self.app.service.draining:
+                    if number == signal.SIGHUP:
+                        self._reload_tokens()
+                    elif self.app.service.draining:
                         self._log.warning("stopping at once", signal=number.name)
                         self._uvicorn.should_exit = self._uvicorn.force_exit = True
                     else:
                         self._log.info("stopping", signal=number.name)
                         tasks.start_soon(self.stop)
+
+    def _reload_tokens(self) -> None:
+        try:
+            self.app.access.reload()
+        except SettingsError as error:
+            self._log.error("tokens kept as they were", reason=str(error))
+        else:
+            self._log.info("tokens read again", file=str(self._settings.tokens))
 
 
 def _raise_file_limit() -> None:
@@ -177,16 +189,19 @@ def run_on_uvloop(main: Callable[[], Awaitable[None]]) -> None:
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """Run the service in this process until it is told to stop by SIGTERM or SIGINT.
 
+    SIGHUP reads the tokens file again, if there is one; a bad one changes nothing and is logged.
+
     Args:
         settings: All of them.
         announce: Told the address, once connections are accepted.
 
     Raises:
         StartRefused: The address cannot be had.
+        SettingsError: The tokens file cannot be used.
     """
-    sock = listen(settings)
+    with listen(settings) as sock:
 
-    async def _main() -> None:
-        await Server(settings, sock, stderr_log()).run(announce)
+        async def _main() -> None:
+            await Server(settings, sock, stderr_log()).run(announce)
 
-    run_on_uvloop(_main)
+        run_on_uvloop(_main)

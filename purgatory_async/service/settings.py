@@ -86,7 +86,7 @@ def _hosts(value: object) -> tuple[str, ...]:
         known = tuple(host for host in hosts if host is not None)
         if len(known) == len(hosts):
             return known
-    raise ValueError(f"must be host names or addresses, without a port, with commas between, got {value!r}")
+    raise ValueError(f"must be host names or addresses without a port, got {value!r}")
 
 
 def _switch(value: object) -> bool:

@@ -3,17 +3,20 @@
 Dubbo's failback registry does this with registrations: a call that failed is kept and repeated every five seconds,
 and a later, opposite call for the same URL takes its place. Its periods come out up to twice as long, because each
 is rounded up to a tick as long as the period and the next counts from there. Here each attempt is due a delay
-after the former one was due, plus the time that this one took, whatever the tick.
+after the former one was due, plus the time that this one took, whatever the tick. Only where a whole delay has
+passed by then, because the loop was blocked or a tick is longer, the next counts from the present.
 """
 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Hashable
+from contextvars import Context, copy_context
 from functools import partial
+from inspect import isawaitable
 from math import inf
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
-from purgatory_async import PurgatoryClosed, PurgatoryError, PurgatoryFull, Timer, TimerHandle
+from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer, TimerHandle
 from purgatory_async.patterns._arguments import LONGEST, check_function, check_integer, check_number
 
 __all__ = ["Attempt", "Retrier"]
@@ -21,6 +24,8 @@ __all__ = ["Attempt", "Retrier"]
 K = TypeVar("K", bound=Hashable)
 
 Attempt = Callable[[], Awaitable[object]]
+
+_LONGEST_DELAY: Final = LONGEST / 4  # twice as long with jitter, and still far from what a timer refuses
 
 
 class _Intent:
@@ -31,7 +36,7 @@ class _Intent:
         delay: Seconds before the next attempt, before jitter.
     """
 
-    __slots__ = ("attempt", "delay", "due", "failures", "handle", "overdue")
+    __slots__ = ("attempt", "delay", "due", "failures", "handle", "overdue", "task")
 
     handle: TimerHandle
 
@@ -40,7 +45,10 @@ class _Intent:
         self.delay = delay
         self.due = 0.0
         self.failures = 0
-        self.overdue = False  # it waits for an attempt of the intent before it to end
+        self.overdue: Context | None = (
+            None  # its own, while it waits for an attempt of the intent before it to end
+        )
+        self.task: asyncio.Task[None] | None = None
 
 
 class Retrier(Generic[K]):
@@ -51,14 +59,14 @@ class Retrier(Generic[K]):
 
     Args:
         timer: For the delays.
-        delay: Seconds before each attempt, at least a microsecond.
+        delay: Seconds before each attempt, from a microsecond to 25 years.
         attempts: How many, at least 1, before it is given up; None for as many as it takes.
         backoff: What the delay is multiplied with after each failure, at least 1.
         jitter: Each delay is longer by a random share of it, up to this one, 0 to 1.
-        max_delay: The longest delay in seconds, before jitter; at least ``delay``.
+        max_delay: The longest delay in seconds, before jitter; from ``delay`` to 25 years.
         max_pending: For how many keys there may be something to do.
-        on_give_up: Called with key and exception when the last attempt has failed; a plain function. Without it
-            the loop's exception handler is told.
+        on_give_up: Called with key and exception when the last attempt has failed, or when there is none to be
+            had because the timer is full; a plain function. Without it the loop's exception handler is told.
         random: Returns numbers from 0 to 1, for the jitter.
 
     Raises:
@@ -113,13 +121,13 @@ class Retrier(Generic[K]):
     ) -> None:
         if not isinstance(timer, Timer):
             raise TypeError(f"timer must be a Timer, got {timer!r}")
-        check_number("delay", delay, least=1e-6)
+        check_number("delay", delay, least=1e-6, most=_LONGEST_DELAY)
         if attempts is not None:
             check_integer("attempts", attempts, least=1)
         check_number("backoff", backoff, least=1.0, most=1e9)
         check_number("jitter", jitter, least=0.0, most=1.0)
         if max_delay is not None:
-            check_number("max_delay", max_delay, least=delay)
+            check_number("max_delay", max_delay, least=delay, most=_LONGEST_DELAY)
         check_integer("max_pending", max_pending, least=1)
         if on_give_up is not None:
             check_function("on_give_up", on_give_up)
@@ -129,13 +137,13 @@ class Retrier(Generic[K]):
         self._attempts = inf if attempts is None else attempts
         self._backoff = backoff
         self._jitter = jitter
-        self._max_delay = LONGEST / 2 if max_delay is None else max_delay  # jitter may double it
+        self._max_delay = _LONGEST_DELAY if max_delay is None else max_delay
         self._max_pending = max_pending
         self._random = random
         self.on_give_up = on_give_up
         self._closed = False
         self._intents: dict[K, _Intent] = {}
-        self._running: dict[K, tuple[_Intent, asyncio.Task[None]]] = {}
+        self._running: dict[K, _Intent] = {}
 
     def __repr__(self) -> str:
         return f"<Retrier every {self._delay} s pending={self.pending} running={len(self._running)}>"
@@ -167,7 +175,7 @@ class Retrier(Generic[K]):
             raise PurgatoryClosed(f"{self!r} is closed and takes no attempt for {key!r}")
         if former is None and len(self._intents) >= self._max_pending:
             raise PurgatoryFull(f"{len(self._intents)} keys are pending, max_pending is {self._max_pending}")
-        intent = _Intent(attempt, min(self._delay, self._max_delay))
+        intent = _Intent(attempt, self._delay)
         intent.due = self._timer.time()
         self._schedule(key, intent)
         if former is not None:
@@ -184,9 +192,8 @@ class Retrier(Generic[K]):
         if intent is None:
             return False
         intent.handle.cancel()
-        running, task = self._running.get(key, (None, None))
-        if running is intent and task is not None and task is not asyncio.current_task():
-            task.cancel()
+        if intent.task is not None and intent.task is not asyncio.current_task():
+            intent.task.cancel()
         return True
 
     async def aclose(self) -> dict[K, Attempt]:
@@ -198,8 +205,8 @@ class Retrier(Generic[K]):
         self._closed = True
         for intent in self._intents.values():
             intent.handle.cancel()
-        current = asyncio.current_task()
-        tasks = [task for _, task in self._running.values() if task is not current]
+        own = (None, asyncio.current_task())
+        tasks = [running.task for running in self._running.values() if running.task not in own]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -208,54 +215,66 @@ class Retrier(Generic[K]):
         return undone
 
     def _schedule(self, key: K, intent: _Intent) -> None:
-        """Ask for the next attempt, a delay from when the former was due."""
-        due = intent.due + intent.delay * (1 + self._jitter * self._random())
+        """Ask for the next attempt, a delay from when the former was due, or from now if that has passed."""
+        delay = intent.delay * (1 + self._jitter * self._random())
+        now = self._timer.time()
+        due = intent.due + delay
+        if due <= now:
+            due = now + delay
         intent.handle = self._timer.call_at(due, self._begin, key, intent)
         intent.due = due
 
     def _begin(self, key: K, intent: _Intent) -> None:
         if key in self._running:
-            intent.overdue = True
+            intent.overdue = copy_context()
             return
-        task = asyncio.get_running_loop().create_task(_run(intent.attempt))
-        self._running[key] = (intent, task)
+        intent.overdue = None
+        self._running[key] = intent
+        started = self._timer.time()
+        try:
+            intent.task = asyncio.get_running_loop().create_task(_run(intent.attempt))
+        except BaseException as interrupt:  # in the first step of an eager task
+            self._ended(key, intent, started, interrupt)
+            raise
         # Its end is a callback: a task that is cancelled before its first step runs no `finally` of its own.
-        task.add_done_callback(partial(self._ended, key, intent, self._timer.time()))
+        intent.task.add_done_callback(partial(self._finished, key, intent, started))
 
-    def _ended(self, key: K, intent: _Intent, started: float, task: asyncio.Task[None]) -> None:
-        del self._running[key]
+    def _finished(self, key: K, intent: _Intent, started: float, task: asyncio.Task[None]) -> None:
+        intent.task = None
         failure = asyncio.CancelledError("cancelled") if task.cancelled() else task.exception()
+        self._ended(key, intent, started, failure)
+
+    def _ended(self, key: K, intent: _Intent, started: float, failure: BaseException | None) -> None:
+        del self._running[key]
         latest = self._intents.get(key)
-        if self._closed and task.cancelled():
-            return  # by aclose, which returns it as undone
         if latest is intent:
             intent.due += self._timer.time() - started
             self._judge(key, intent, failure)
-        elif latest is not None and latest.overdue and not self._closed:
-            self._begin(key, latest)
+        elif latest is not None and latest.overdue is not None and not self._closed:
+            latest.overdue.run(self._begin, key, latest)
 
     def _judge(self, key: K, intent: _Intent, failure: BaseException | None) -> None:
         """An attempt at what is still wanted has ended: is it done, tried again, or given up?"""
         if failure is None:
             del self._intents[key]
-            return
-        intent.failures += 1
-        if intent.failures < self._attempts:
+        elif not self._closed:  # then it is left undone, and aclose returns it
+            intent.failures += 1
             intent.delay = min(intent.delay * self._backoff, self._max_delay)
-            if self._closed:
-                return
-            try:
-                self._schedule(key, intent)
-            except PurgatoryClosed:
-                return  # with its timer; what is left undone, aclose returns
-            except PurgatoryError as refusal:
-                failure = refusal
+            if intent.failures < self._attempts:
+                self._try_again(key, intent)
             else:
-                return
-        del self._intents[key]
-        self._give_up(key, failure)
+                self._give_up(key, failure)
+
+    def _try_again(self, key: K, intent: _Intent) -> None:
+        try:
+            self._schedule(key, intent)
+        except PurgatoryClosed:
+            pass  # with its timer; left undone, too
+        except Exception as refusal:  # noqa: BLE001 - the timer is full, or random raised; told as a failure is
+            self._give_up(key, refusal)
 
     def _give_up(self, key: K, failure: BaseException) -> None:
+        del self._intents[key]
         report = asyncio.get_running_loop().call_exception_handler
         if self.on_give_up is None:
             report({"message": f"{self!r} gave up on {key!r}", "exception": failure})
@@ -267,4 +286,7 @@ class Retrier(Generic[K]):
 
 
 async def _run(attempt: Attempt) -> None:
-    await attempt()
+    result: object = attempt()
+    if not isawaitable(result):
+        raise TypeError(f"an attempt must be an async function, but {attempt!r} returned {result!r}")
+    await result

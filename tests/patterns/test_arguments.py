@@ -65,7 +65,8 @@ OUT_OF_BOUNDS: list[tuple[Make, dict[str, Any], list[str]]] = [
     (heartbeat, {"idle_timeout": LONG_INTEGER}, ["idle_timeout", "3155760000", "an integer of 1329 bits"]),
     (retrier, {"delay": 0}, ["delay", "1e-06", "got 0"]),
     (retrier, {"delay": -5}, ["delay", "1e-06", "got -5"]),
-    (retrier, {"delay": math.inf}, ["delay", "got inf"]),
+    (retrier, {"delay": 788_940_001}, ["delay", "788940000", "got 788940001"]),
+    (retrier, {"delay": math.inf}, ["delay", "788940000", "got inf"]),
     (retrier, {"delay": math.nan}, ["delay", "got nan"]),
     (retrier, {"attempts": 0}, ["attempts", "at least 1", "got 0"]),
     (retrier, {"attempts": -LONG_INTEGER}, ["attempts", "at least 1", "an integer of 1329 bits"]),
@@ -75,7 +76,7 @@ OUT_OF_BOUNDS: list[tuple[Make, dict[str, Any], list[str]]] = [
     (retrier, {"jitter": 1.1}, ["jitter", "from 0 to 1", "got 1.1"]),
     (retrier, {"jitter": math.nan}, ["jitter", "from 0 to 1", "got nan"]),
     (retrier, {"delay": 5, "max_delay": 4.9}, ["max_delay", "from 5 ", "got 4.9"]),
-    (retrier, {"max_delay": math.inf}, ["max_delay", "got inf"]),
+    (retrier, {"max_delay": math.inf}, ["max_delay", "788940000", "got inf"]),
     (retrier, {"max_pending": 0}, ["max_pending", "at least 1", "got 0"]),
 ]
 
@@ -177,6 +178,7 @@ def test_what_begins_at_once_needs_a_loop_unless_its_clock_does_not(make: Make) 
         (heartbeat, {"interval": 10, "idle_timeout": LONGEST}),
         (heartbeat, {"interval": LONGEST / 3}),
         (retrier, {"delay": 1e-6, "attempts": 1, "backoff": 1, "jitter": 0, "max_pending": 1}),
+        (retrier, {"delay": LONGEST / 4, "max_delay": LONGEST / 4, "jitter": 1}),
         (retrier, {"delay": 5, "max_delay": 5, "jitter": 1, "backoff": 1e9, "attempts": None}),
     ],
     ids=case_id,

@@ -1,0 +1,226 @@
+"""What closing a `Retrier` leaves undone; and what its attempts see, and it shows."""
+
+import asyncio
+import contextvars
+
+import pytest
+
+from purgatory_async import PurgatoryClosed
+from purgatory_async.testing import settle
+from tests.patterns.calls import Call
+from tests.patterns.desk import Desk
+from tests.timer.worlds import SteppedWorld, reports
+
+who = contextvars.ContextVar("who", default="nobody")
+
+
+@pytest.mark.asyncio
+async def test_closing_returns_what_waits_and_leaves_nothing() -> None:
+    world = SteppedWorld()
+    desk = Desk(world)
+    calls = {key: Call(desk.timer) for key in "abc"}
+    for key, call in calls.items():
+        desk.retrier.submit(key, call.attempt)
+    undone = await desk.retrier.aclose()
+    assert undone == {key: call.attempt for key, call in calls.items()}
+    assert (desk.retrier.pending, desk.timer.pending, desk.timer.next_deadline) == (0, 0, None)
+    await world.run(1000)
+    assert [call.begun for call in calls.values()] == [[], [], []]
+    assert desk.given_up == []
+
+
+@pytest.mark.asyncio
+async def test_closed_again_it_returns_nothing() -> None:
+    desk = Desk(SteppedWorld())
+    desk.call()
+    first, second = await asyncio.gather(desk.retrier.aclose(), desk.retrier.aclose())
+    assert (len(first), len(second), await desk.retrier.aclose()) == (1, 0, {})
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+@pytest.mark.asyncio
+async def test_closing_cancels_an_attempt_waits_until_it_has_ended_and_returns_it(attempts: int) -> None:
+    world, reported, ended = SteppedWorld(), reports(), []
+    desk = Desk(world, attempts=attempts)
+
+    async def attempt() -> None:
+        try:
+            await desk.timer.sleep(100)
+        finally:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            ended.append(desk.timer.time())
+
+    desk.retrier.submit("key", attempt)
+    waiting = Call(desk.timer)
+    await world.run(4)
+    desk.retrier.submit("other", waiting.attempt)
+    await world.run(2)
+    assert await desk.retrier.aclose() == {"key": attempt, "other": waiting.attempt}
+    assert (ended, desk.given_up, reported, desk.timer.pending) == ([6], [], [], 0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+
+
+@pytest.mark.parametrize("attempts", [1, 3])
+@pytest.mark.asyncio
+async def test_an_attempt_that_fails_because_it_is_closed_is_returned_and_not_given_up(attempts: int) -> None:
+    world = SteppedWorld()
+    desk = Desk(world, attempts=attempts)
+
+    async def attempt() -> None:
+        try:
+            await desk.timer.sleep(100)
+        except asyncio.CancelledError:
+            raise ConnectionError("closed") from None
+
+    desk.retrier.submit("key", attempt)
+    await world.run(6)
+    assert await desk.retrier.aclose() == {"key": attempt}
+    assert (desk.given_up, desk.timer.pending) == ([], 0)
+
+
+@pytest.mark.asyncio
+async def test_an_attempt_that_succeeds_although_it_was_cancelled_is_done_and_not_returned() -> None:
+    world = SteppedWorld()
+    desk = Desk(world)
+
+    async def attempt() -> None:
+        try:
+            await desk.timer.sleep(100)
+        except asyncio.CancelledError:
+            await asyncio.sleep(0)
+
+    desk.retrier.submit("key", attempt)
+    await world.run(6)
+    assert await desk.retrier.aclose() == {}
+
+
+@pytest.mark.asyncio
+async def test_of_a_key_that_was_submitted_again_during_an_attempt_the_newer_intent_is_returned() -> None:
+    world = SteppedWorld()
+    desk = Desk(world)
+    former = desk.call(takes=100)
+    await world.run(6)
+    waiting = desk.call()
+    await world.run(6)  # it has fallen due
+    assert await desk.retrier.aclose() == {"key": waiting.attempt}
+    await world.run(1000)
+    assert (former.cancelled, waiting.begun) == (1, [])
+
+
+@pytest.mark.asyncio
+async def test_closed_inside_an_attempt_that_goes_on_and_is_returned_with_the_others() -> None:
+    world, undone, ended = SteppedWorld(), {}, []
+    desk = Desk(world)
+    other = Call(desk.timer, takes=100)
+
+    async def attempt() -> None:
+        undone.update(await desk.retrier.aclose())
+        await asyncio.sleep(0)
+        ended.append(desk.timer.time())
+        raise OSError("broken")
+
+    desk.retrier.submit("other", other.attempt)
+    desk.retrier.submit("key", attempt)
+    await world.run(1000)
+    assert undone == {"key": attempt, "other": other.attempt}
+    assert (ended, desk.given_up, desk.timer.pending, desk.retrier.pending) == ([5], [], 0, 0)
+    assert other.cancelled == len(other.begun)
+
+
+@pytest.mark.asyncio
+async def test_closing_that_was_cancelled_can_be_done_again_and_still_returns_everything() -> None:
+    world = SteppedWorld()
+    desk = Desk(world)
+    release = asyncio.Event()
+
+    async def attempt() -> None:
+        try:
+            await desk.timer.sleep(100)
+        finally:
+            await asyncio.shield(waited := asyncio.ensure_future(release.wait()))
+            await waited
+
+    desk.retrier.submit("key", attempt)
+    waiting = Call(desk.timer)
+    await world.run(4)
+    desk.retrier.submit("other", waiting.attempt)
+    await world.run(2)
+    closing = asyncio.create_task(desk.retrier.aclose())
+    await settle()
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    with pytest.raises(PurgatoryClosed):
+        desk.call()
+    release.set()
+    assert await desk.retrier.aclose() == {"key": attempt, "other": waiting.attempt}
+    await settle()
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert desk.timer.pending == 0
+
+
+@pytest.mark.asyncio
+async def test_with_its_timer_it_stops_and_aclose_returns_what_was_left_undone() -> None:
+    world, reported = SteppedWorld(), reports()
+    desk = Desk(world)
+    waiting, release = desk.call(), asyncio.Event()
+
+    async def attempt() -> None:
+        await release.wait()
+        raise OSError("broken")
+
+    desk.retrier.submit("other", attempt)
+    await world.run(6)
+    assert len(waiting.begun) == 1
+    desk.timer.close()
+    release.set()
+    await world.run(1000)
+    assert (len(waiting.begun), desk.given_up, reported) == (1, [], [])
+    assert desk.retrier.pending == 2
+    assert await desk.retrier.aclose() == {"key": waiting.attempt, "other": attempt}
+
+
+@pytest.mark.asyncio
+async def test_an_attempt_that_closes_the_timer_can_still_succeed() -> None:
+    world = SteppedWorld()
+    desk = Desk(world)
+
+    async def attempt() -> None:
+        desk.timer.close()
+
+    desk.retrier.submit("key", attempt)
+    await world.run(5)
+    assert (desk.retrier.pending, await desk.retrier.aclose()) == (0, {})
+
+
+# What it sees and shows.
+
+
+@pytest.mark.asyncio
+async def test_all_attempts_run_in_the_context_it_was_submitted_in() -> None:
+    world, seen = SteppedWorld(), []
+    desk = Desk(world)
+
+    async def attempt() -> None:
+        seen.append(who.get())
+        who.set("the attempt before")
+        raise OSError("broken")
+
+    who.set("its maker")
+    desk.retrier.submit("key", attempt)
+    who.set("somebody else")
+    await world.run(1000)
+    assert seen == ["its maker"] * 3
+
+
+@pytest.mark.asyncio
+async def test_its_repr_tells_the_delay_and_how_much_there_is_to_do() -> None:
+    world = SteppedWorld()
+    desk = Desk(world)
+    desk.call(takes=2)
+    assert repr(desk.retrier) == "<Retrier every 5.0 s pending=1 running=0>"
+    await world.run(6)
+    assert repr(desk.retrier) == "<Retrier every 5.0 s pending=1 running=1>"
+    await desk.retrier.aclose()
+    assert repr(desk.retrier) == "<Retrier every 5.0 s pending=0 running=0>"

@@ -18,15 +18,17 @@ idle       another request                              closed; nothing was aske
 head       the end of a head, from accept or first byte 408, closed; without a word if nothing came
 body       the end of the body                          408, closed
 answering  the application                              none: a held request has its own
+crowded    the same, and much came behind the request   what came is thrown away
 stalled    that the client reads                        cut
 lingering  the client's end, behind the last answer     closed
 closing    that what was written leaves                 cut, unless the client is reading
 ========== ============================================ =============================================
 
-While a request is answered, what comes behind it is kept and not looked at, so no request runs before its turn,
-and reading never stops: a client that leaves is seen whatever it sent before. What is kept is bounded. Of a client
-that sends more the rest is thrown away and the connection closes behind the present answer, after which a client
-has to expect that nothing else was run (RFC 9112, 9.3.2).
+While a request is answered, what comes behind it is kept and not looked at, so no request runs before its turn.
+What is kept is bounded. Of a client that sends more nothing is read for a moment, in which most requests are
+answered; but behind bytes that are not read nobody can see that it left. So then they are read and thrown away, and
+the connection closes behind the present answer, after which a client has to expect that nothing else was run
+(RFC 9112, 9.3.2).
 """
 
 import asyncio
@@ -47,7 +49,7 @@ from purgatory_async.service.head import END, Field, Head, check_start, read_hea
 
 __all__ = ["Connection", "connection_class"]
 
-MAX_BEHIND: Final = 65_536  # bytes kept behind a request that is being answered
+MAX_BEHIND: Final = 65_536  # bytes kept behind a request that is being answered; and one read more
 MAX_SPARED: Final = 65_536  # bytes of a body that nobody wants but that are read to keep the connection
 MAX_IGNORED: Final = 1 << 22  # bytes read behind the last answer; then it is cut
 
@@ -159,8 +161,8 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take more of the body."""
-        if not self._transport.is_closing():
+        """Take more, unless there is much already."""
+        if not (self._crowded or self._transport.is_closing()):
             self._transport.resume_reading()
 
     def date(self) -> list[Field]:
@@ -251,16 +253,23 @@ class Connection(asyncio.Protocol):
                 self._watch()
 
     def _keep(self, data: bytes) -> None:
-        """Keep what is behind the present request, or from now on nothing of it."""
-        kept = self._input or bytearray()
-        kept += data
-        if len(kept) <= MAX_BEHIND:
-            self._input = kept
-        else:
-            self._input = None
-            self._deaf = True
-            if self._exchange is not None:
-                self._exchange.keep_alive = False
+        """Keep what is behind the present request."""
+        self._input = (self._input or bytearray()) + data
+        if self._crowded:
+            self.pause_reading()
+            self._watch()
+
+    @property
+    def _crowded(self) -> bool:
+        return self._input is not None and len(self._input) > MAX_BEHIND
+
+    def _throw_away(self) -> None:
+        """Read on and keep nothing of it, so that it shows when the client leaves."""
+        self._input = None
+        self._deaf = True
+        if self._exchange is not None:
+            self._exchange.keep_alive = False
+        self.resume_reading()
 
     def _ignore(self, data: bytes) -> None:
         self._ignored += len(data)
@@ -289,6 +298,7 @@ class Connection(asyncio.Protocol):
             return
         self._exchange = None
         behind, self._input = self._input, None
+        self.resume_reading()
         if behind is None:
             self._watch()
         else:
@@ -352,7 +362,9 @@ class Connection(asyncio.Protocol):
             if self._served and self._input is None:
                 return deadlines.idle, Connection._close
             return deadlines.head, Connection._late_head
-        return None if self._body is None else (deadlines.body, Connection._late_body)
+        if self._body is not None:
+            return deadlines.body, Connection._late_body
+        return (deadlines.crowd, Connection._throw_away) if self._crowded else None
 
     def _late_head(self) -> None:
         if self._input is None or not self._input.strip(b"\r\n"):

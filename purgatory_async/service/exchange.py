@@ -23,6 +23,7 @@ _STATUS_LINES: Final = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
 }
 _ASGI: Final = {"version": "3.0", "spec_version": "2.4"}
+_CODING: Final = b"transfer-encoding"  # how an answer is framed is the server's business
 _CLOSE: Final = (b"connection", b"close")
 
 
@@ -159,7 +160,7 @@ class Exchange:
             self._write(message.get("body", b""), more=message.get("more_body", False))
 
     def _open(self, status: int, given: Iterable[Any]) -> None:
-        fields = [(name.lower(), value) for name, value in given]
+        fields = [(name.lower(), value) for name, value in given if name.lower() != _CODING]
         self._bare = self._bare or status in {204, 304}
         for name, value in fields:
             if name == b"content-length":
@@ -171,7 +172,7 @@ class Exchange:
             self.keep_alive = self.keep_alive and not self._old
             self._chunked = not self._old
             if self._chunked:
-                fields.append((b"transfer-encoding", b"chunked"))
+                fields.append((_CODING, b"chunked"))
         # A client that was not asked for the body may send it or not: nobody can know what comes next.
         self.keep_alive = self.keep_alive and (self._asked or not self._due) and self._wire.reusable()
         if not self.keep_alive and _CLOSE not in fields:

@@ -17,6 +17,7 @@ class Deadlines:
     Attributes:
         head: For a head, from accept or its first byte.
         body: For a body, from the end of its head.
+        crowd: For the present answer, while more was sent behind its request than is kept.
         idle: Between two requests.
         stall: For reading something of an answer that does not leave.
         linger: For reading the last answer while its own request is still being sent.
@@ -24,6 +25,7 @@ class Deadlines:
 
     head: float
     body: float
+    crowd: float = 1.0
     idle: float = 75.0  # longer than the 60 after which most balancers give an idle connection up
     stall: float = 30.0
     linger: float = 2.0

@@ -41,7 +41,7 @@ class Kind(Enum):
     METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "This path does not take that method")
     UNSUPPORTED_MEDIA_TYPE = ("unsupported-media-type", 415, "The request body must be JSON")
     NOT_ACCEPTABLE = ("not-acceptable", 406, "The answer cannot be what Accept asks for")
-    MALFORMED_REQUEST = ("malformed-request", 400, "The request is not HTTP/1.1 as it should be")
+    MALFORMED_REQUEST = ("malformed-request", 400, "The request cannot be read as HTTP")
     TOO_SLOW = ("too-slow", 408, "The request took too long to arrive")
     TARGET_TOO_LONG = ("target-too-long", 414, "The request line is too long")
     HEADERS_TOO_LARGE = ("headers-too-large", 431, "The request's header fields are too large")

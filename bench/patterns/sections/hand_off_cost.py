@@ -63,7 +63,7 @@ def _with_crowd(settings: PatternSettings, loop: str, collector: Collector) -> I
     crowd = settings.takers
     subjects = {
         f"put to the oldest of {crowd:,}, take / Queue, no timeout": [
-            idle_takers(way, takers=crowd, items=settings.items) for way in ways
+            idle_takers(way, takers=crowd, items=crowd) for way in ways
         ]
     }
     for share in SHARES:

@@ -36,9 +36,9 @@ def test_quick_exits_0_and_prints_and_writes_every_section(tmp_path):
 
 
 def test_only_runs_the_section_asked_for_on_the_loop_asked_for(capsys):
-    assert main(["--quick", "--repeats", "1", "--only", "hand-off-cost", "--loops", "asyncio"]) == 0
+    assert main(["--quick", "--repeats", "1", "--only", "watermark", "--loops", "asyncio"]) == 0
     printed = capsys.readouterr().out
-    assert "\n== hand-off-cost: " in printed
+    assert "\n== watermark: " in printed
     assert "\n== hand-off: " not in printed
     assert " uvloop " not in printed.partition("\n== ")[2]
 

@@ -1,0 +1,62 @@
+"""Both sides of the comparison let go the same waiters, and a sample is a figure that ends with nobody waiting."""
+
+import asyncio
+
+import pytest
+
+from bench.patterns.watermark_samples import OneKey, advance, begin, begin_on_futures
+from purgatory_async.patterns import Watermark
+
+pytestmark = pytest.mark.asyncio
+
+SIDES = pytest.mark.parametrize("make", [Watermark, OneKey])
+
+
+@SIDES
+async def test_an_advance_lets_go_those_whose_value_it_reaches_and_nobody_else(make):
+    async with make() as mark:
+        tasks = [asyncio.ensure_future(mark.reach(value, 60.0)) for value in (3, 1, 2, 5)]
+        await asyncio.sleep(0)
+        assert [mark.advance(2), mark.advance(4), mark.advance(4), mark.advance(9)] == [2, 1, 0, 1]
+        await asyncio.gather(*tasks)
+
+
+@SIDES
+async def test_a_value_that_has_been_reached_is_not_waited_for(make):
+    async with make() as mark:
+        mark.advance(7)
+        assert await mark.reach(7, 60.0) == 7
+
+
+@SIDES
+@pytest.mark.parametrize("step", [1, 10, 100])
+async def test_a_sample_of_advances_lets_everybody_go(make, step):
+    before = asyncio.all_tasks()
+    assert await advance(make, waiters=100, step=step, times=1, seed=1)() > 0
+    assert asyncio.all_tasks() == before
+
+
+@SIDES
+async def test_a_sample_of_beginnings_lets_everybody_go(make):
+    before = asyncio.all_tasks()
+    assert await begin(make, waiters=100, seed=1)() > 0
+    assert asyncio.all_tasks() == before
+
+
+async def test_the_floor_is_a_figure():
+    assert await begin_on_futures(waiters=100)() > 0
+
+
+class LetsNobodyGo(Watermark):
+    """An advance that does nothing would be fast."""
+
+    def advance(self, value):
+        super().advance(value)
+        return 0
+
+
+async def test_an_advance_that_does_not_do_its_work_is_no_sample():
+    with pytest.raises(AssertionError, match="0 were let go by a step of 10"):
+        await advance(LetsNobodyGo, waiters=100, step=10, times=1, seed=1)()
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    await asyncio.gather(*others, return_exceptions=True)

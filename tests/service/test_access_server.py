@@ -1,0 +1,163 @@
+"""Tokens, hosts and pages as a process of its own sees them: real sockets, real signals, real files."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import ExitStack, closing
+
+import pytest
+
+from tests.service.test_server import PATIENCE, ROOT, Served, read_answer
+
+pytestmark = pytest.mark.slow
+
+READER = "reader-0123456789abcdef"
+ADMIN = "admin-0123456789abcdef"
+OTHER = "other-0123456789abcdef"
+
+
+@pytest.fixture
+def serve():
+    with ExitStack() as stack:
+
+        def start(*flags):
+            served = Served(*flags)
+            stack.callback(served.process.stderr.close)
+            stack.callback(served.process.stdout.close)
+            stack.callback(served.process.wait)
+            stack.callback(served.process.kill)
+            return served
+
+        yield start
+
+
+@pytest.fixture
+def tokens(tmp_path):
+    path = tmp_path / "tokens"
+    path.touch(mode=0o600)
+    path.write_text(f"# who may what\n{READER} read\n{ADMIN} admin\n")
+    return path
+
+
+def bearer(token):
+    return {"Authorization": f"Bearer {token}"}
+
+
+def until_status(served, token, status):
+    """Wait until a token is answered with a status."""
+    give_up = time.monotonic() + PATIENCE
+    while (found := served.request("GET", "/v1/operations", headers=bearer(token))[0].status) != status:
+        assert time.monotonic() < give_up, f"{token} is answered {found}, not {status}"
+        time.sleep(0.02)
+
+
+def test_tokens_are_asked_for_over_real_sockets_and_no_log_has_one(serve, tokens):
+    served = serve("--tokens", str(tokens))
+    attempts = [
+        ("GET", "/healthz", {}, 200),
+        ("GET", "/v1/operations", {}, 401),
+        ("GET", "/v1/operations", bearer(OTHER), 401),
+        ("GET", f"/v1/operations?access_token={ADMIN}", {}, 401),
+        ("GET", "/v1/operations", bearer(READER), 200),
+        ("POST", "/v1/operations", bearer(READER), 403),
+        ("POST", "/v1/operations", bearer(ADMIN), 400),
+        ("GET", "/nowhere", bearer(ADMIN), 404),
+        ("PUT", "/v1/operations", bearer(ADMIN), 405),
+        ("GET", "/v1/operations", bearer(ADMIN) | {"Host": "evil.example"}, 421),
+        ("POST", "/v1/operations", bearer(ADMIN) | {"Origin": "http://evil.example"}, 403),
+        ("POST", "/v1/keys/a/signal", bearer(ADMIN) | {"Origin": f"http://127.0.0.1:{served.port}"}, 200),
+        ("GET", "/v1/operations", bearer(ADMIN) | {"X" * 300: "x" * 20_000}, 431),
+    ]
+    for method, path, headers, status in attempts:
+        reply, body = served.request(method, path, headers=headers)
+        assert (reply.status, method, path) == (status, method, path)
+        assert (reply.getheader("WWW-Authenticate") == "Bearer") is (status == 401)
+        assert b"0123456789abcdef" not in body
+    # A head that cannot be read at all, with a token in it.
+    with closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as connection:
+        connection.sendall(f"GET / HTTP/1.1\r\nAuthorization : Bearer {ADMIN}\r\n\r\n".encode())
+        head, body = read_answer(connection)
+    assert head.startswith("HTTP/1.1 400 ")
+    code, logged = served.stop()
+    assert code == 0
+    assert "0123456789abcdef" not in json.dumps(logged)
+
+
+def test_a_stranger_who_asks_before_sending_a_body_is_refused_without_being_told_to_send_it(serve, tokens):
+    served = serve("--tokens", str(tokens))
+    with closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as connection:
+        connection.sendall(
+            b"POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            b"Content-Type: application/json\r\nContent-Length: 10\r\nExpect: 100-continue\r\n\r\n"
+        )
+        head, _ = read_answer(connection)
+    assert head.startswith("HTTP/1.1 401 ")
+
+
+def test_hang_up_reads_the_tokens_again_and_a_bad_file_changes_nothing(serve, tokens):
+    served = serve("--tokens", str(tokens))
+    until_status(served, READER, 200)
+    tokens.write_text(f"{OTHER} read\n")
+    served.process.send_signal(signal.SIGHUP)
+    until_status(served, OTHER, 200)
+    assert served.request("GET", "/v1/operations", headers=bearer(READER))[0].status == 401
+    tokens.write_text(f"{READER} root\n")
+    served.process.send_signal(signal.SIGHUP)
+    tokens.chmod(0o644)
+    served.process.send_signal(signal.SIGHUP)
+    assert served.request("GET", "/v1/operations", headers=bearer(OTHER))[0].status == 200
+    code, logged = served.stop()
+    assert code == 0
+    assert any(record["message"] == "tokens read again" for record in logged)
+    reasons = [record["reason"] for record in logged if record["message"] == "tokens kept as they were"]
+    assert reasons
+    assert "0123456789abcdef" not in json.dumps(logged)
+
+
+def test_without_tokens_a_hang_up_ends_the_process_as_it_always_did(serve):
+    served = serve()
+    served.process.send_signal(signal.SIGHUP)
+    assert served.process.wait(PATIENCE) == -signal.SIGHUP
+
+
+def own_address():
+    """An address of this machine that is not loopback, None if it has none; nothing is sent."""
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError:
+            return None
+        return probe.getsockname()[0]
+
+
+def test_listening_on_every_address_the_one_of_the_connection_is_a_host_and_no_name_is(serve):
+    served = serve("--host", "0.0.0.0", "--insecure")
+    address = own_address()
+    hosts = {"localhost": 200, f"0.0.0.0:{served.port}": 200, "192.0.2.9": 421, "evil.example": 421}
+    for host, status in hosts.items():
+        assert served.request("GET", "/healthz", headers={"Host": host})[0].status == status
+    if address is None or address.startswith("127."):
+        pytest.skip("this machine has no address but loopback")
+    with closing(socket.create_connection((address, served.port), timeout=PATIENCE)) as connection:
+        connection.sendall(f"GET /healthz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
+        assert read_answer(connection)[0].startswith("HTTP/1.1 200 ")
+
+
+def test_a_tokens_file_that_is_open_to_others_refuses_the_start_with_exit_2_and_one_sentence(tokens):
+    tokens.chmod(0o644)
+    refused = subprocess.run(
+        [sys.executable, "-m", "purgatory_async", "serve", "--port", "0"],
+        cwd=ROOT,
+        env=os.environ | {"PURGATORY_TOKENS": str(tokens)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+    assert (refused.returncode, refused.stdout) == (2, "")
+    [line] = refused.stderr.splitlines()
+    assert line == f"purgatory: tokens: {tokens} is open to other users (mode 0644): chmod 600 it"

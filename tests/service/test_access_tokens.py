@@ -251,6 +251,21 @@ def test_what_is_no_regular_file_is_refused_at_once(tmp_path, make, reason):
         read_tokens(tmp_path / "tokens")
 
 
+def test_a_refusal_leaves_no_file_open(tmp_path):
+    fifo = tmp_path / "fifo"
+    make_fifo(fifo)
+    before = len(list(Path("/dev/fd").iterdir()))
+    for path in (
+        tmp_path,
+        fifo,
+        write(tmp_path / "open", mode=0o644),
+        write(tmp_path / "bad", b"short read"),
+    ):
+        with pytest.raises(SettingsError):
+            read_tokens(path)
+    assert len(list(Path("/dev/fd").iterdir())) == before
+
+
 def test_a_file_without_an_end_is_not_read_to_its_end(tmp_path):
     path = write(tmp_path / "tokens")
     os.truncate(path, MAX_FILE + 1)

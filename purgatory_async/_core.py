@@ -6,7 +6,7 @@ any of the user's hooks runs: a verb walks a snapshot of the key's operations, m
 the hooks go.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable
 from operator import methodcaller
 from typing import Any, Final, cast
 
@@ -237,11 +237,6 @@ class PurgatoryCore(WatchTable):
         """
         return self._end_all(key, methodcaller("cancel"))
 
-    def operations(self, key: Hashable | None = None) -> Iterator[DelayedOperation[Any]]:
-        """The pending operations, or those that watch ``key``, oldest first: a snapshot of this moment. O(n)."""
-        watchers = self._arrived() if key is None else self._watchers_of(key)
-        return iter([cast("DelayedOperation[Any]", watcher) for watcher in watchers])
-
     # The one way to the end.
 
     def _end(self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None) -> bool:
@@ -394,5 +389,5 @@ class PurgatoryCore(WatchTable):
     def check_invariants(self) -> None:
         """Assert that lists, counts and states agree. O(watched), for tests."""
         super().check_invariants()
-        for operation in self.operations():
+        for operation in cast("Iterable[DelayedOperation[Any]]", self._arrived()):
             assert operation._state is self, f"{operation!r} is listed in {self.name!r} but is elsewhere"

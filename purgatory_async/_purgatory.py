@@ -8,10 +8,11 @@ import asyncio
 import os
 import warnings
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
+from itertools import islice
 from threading import get_ident
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, overload
+from typing import Any, Final, Self, TypeVar, cast, overload
 
 from purgatory_async._checks import check_callback, check_limit
 from purgatory_async._core import PurgatoryCore
@@ -192,6 +193,26 @@ class Purgatory(PurgatoryCore):
             self._arrive(watching=True)
         new_future = self._new_future
         return new_future()
+
+    # Reading.
+
+    def operations(
+        self, key: Hashable | None = None, *, limit: int | None = None
+    ) -> Iterator[DelayedOperation[Any]]:
+        """The pending operations, or those that watch ``key``, oldest first: a snapshot of this moment.
+
+        Args:
+            key: None for all.
+            limit: How many at most; None for any number.
+
+        Raises:
+            TypeError, ValueError: ``limit`` is not None or an integer of at least 1.
+
+        O(n); with a limit and no key O(limit).
+        """
+        check_limit("limit", limit)
+        watchers = self._arrived() if key is None else self._watchers_of(key)
+        return iter([cast("DelayedOperation[Any]", watcher) for watcher in islice(watchers, limit)])
 
     # The end.
 

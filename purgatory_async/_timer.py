@@ -181,6 +181,16 @@ class Timer(Driver):
         return running.time_ns() if isinstance(running, Clock) else MonotonicClock.time_ns()
 
     @property
+    def queue(self) -> TimerQueue:
+        """What orders its deadlines; to look at, not to touch."""
+        return self._queue
+
+    @property
+    def tick(self) -> float:
+        """Its resolution in seconds."""
+        return self._tick_ns / 1e9
+
+    @property
     def pending(self) -> int:
         """Callbacks, sleeps and operations' deadlines that wait. O(1) with ``max_pending``, else O(n)."""
         return self._count if self._counted else self._counted_out()

@@ -68,6 +68,31 @@ class WatchTable:
         """Keys with at least one watcher. Exact, O(1)."""
         return len(self._watchers)
 
+    def watchers(self, keys: Iterable[Hashable] | None = None) -> Iterator[tuple[Hashable, int]]:
+        """Count how many operations watch each key, for a caller that lets others run in between.
+
+        Args:
+            keys: Only these; None for all that are watched at the first step.
+
+        Yields:
+            Keys and counts, each exact when it is given. A key that nothing watches is left out. O(1) a step,
+            but the first, which notes all keys.
+
+        >>> from purgatory_async import DelayedOperation, Purgatory, Timer
+        >>> from purgatory_async.testing import ManualClock
+        >>> purgatory = Purgatory(timer=Timer(clock=ManualClock()))
+        >>> for keys in (["order:1"], ["order:2"], ["order:1", "stock"]):
+        ...     _ = purgatory.try_complete_else_watch(DelayedOperation(), keys)
+        >>> dict(purgatory.watchers())
+        {'order:1': 2, 'order:2': 1, 'stock': 1}
+        >>> _ = purgatory.close()
+        """
+        watchers = self._watchers
+        for key in list(watchers) if keys is None else keys:
+            found = watchers.get(key)
+            if found is not None:
+                yield key, len(found) if type(found) is dict else 1
+
     def _watchers_of(self, key: Hashable) -> list[Watcher]:
         """A snapshot of a key's watchers, oldest first. O(watchers of the key)."""
         found = self._watchers.get(key)

@@ -37,7 +37,7 @@ SUBMODULES = {
         *("Barrier", "Correlator", "Generation", "HandOff", "Heartbeat", "Periodic", "Quorum", "Reply"),
         *("Retrier", "Watermark"),
     },
-    "timing": {"HashedWheel", "TimerEntry", "TimerQueue", "TimingWheel"},
+    "timing": {"HashedWheel", "TimerEntry", "TimerQueue", "TimingWheel", "WheelLevel"},
     "testing": {"ManualClock", "VirtualTimeLoop", "assert_clean", "cancel_sweep", "settle"},
 }
 
@@ -58,7 +58,8 @@ SIGNATURES = {
     "Purgatory.fail_for_key": "(key, exception)",
     "Purgatory.cancel_for_key": "(key)",
     "Purgatory.wait": "async (*keys, until=None, timeout=None)",
-    "Purgatory.operations": "(key=None)",
+    "Purgatory.operations": "(key=None, *, limit=None)",
+    "Purgatory.watchers": "(keys=None)",
     "Purgatory.drain": "async (timeout=None)",
     "Purgatory.close": "()",
     "Purgatory.portal": "()",
@@ -108,6 +109,8 @@ SIGNATURES = {
     "patterns.Periodic": "(timer, period, work, *, mode='fixed_delay', missed='skip')",
     "timing.TimerEntry": "(deadline_tick, payload=None)",
     "timing.TimingWheel": "(wheel_size=256, start_tick=0)",
+    "timing.TimingWheel.levels": "()",
+    "timing.TimingWheel.buckets": "()",
     "timing.HashedWheel": "(wheel_size=512, start_tick=0)",
     **{
         f"timing.{queue}.{method}": signature
@@ -134,7 +137,7 @@ SIGNATURES = {
 READABLE = {
     "DelayedOperation": ("outcome", "result", "exception", "timeout", "keys"),
     "Purgatory": ("pending", "watched", "keys", "closed", "name", "timer"),
-    "Timer": ("pending", "next_deadline", "closed"),
+    "Timer": ("pending", "next_deadline", "closed", "queue", "tick"),
     "TimerHandle": ("when", "fired", "cancelled"),
     "patterns.Quorum": ("votes", "missing"),
     "patterns.Watermark": ("waiting", "value"),
@@ -142,7 +145,8 @@ READABLE = {
     "patterns.Generation": ("number", "members", "complete"),
     "timing.TimerEntry": ("deadline_tick", "payload", "scheduled"),
     "timing.TimerQueue": ("next_tick", "now_tick"),
-    "timing.TimingWheel": ("next_tick", "now_tick"),
+    "timing.TimingWheel": ("next_tick", "now_tick", "wheel_size"),
+    "timing.WheelLevel": ("ticks_per_bucket", "buckets"),
     "timing.HashedWheel": ("next_tick", "now_tick"),
 }
 

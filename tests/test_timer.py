@@ -81,6 +81,20 @@ def test_whatever_the_queue_callbacks_come_on_time_and_in_order(
     assert (timer.pending, timer.next_deadline) == (0, None)
 
 
+def test_its_queue_and_its_tick_can_be_looked_at(manual_clock: ManualClock) -> None:
+    queue = TimingWheel(20)
+    timer = Timer(tick=0.005, queue=queue, clock=manual_clock)
+    assert timer.queue is queue
+    assert timer.tick == 0.005
+    timer.call_later(0.05, int)
+    assert queue.levels()[0].buckets == ((10, 1),)
+    for name in ("queue", "tick"):
+        with pytest.raises(AttributeError):
+            setattr(timer, name, None)
+    assert isinstance(Timer().queue, TimingWheel)
+    timer.close()
+
+
 def test_time_is_the_clocks(manual_clock: ManualClock, timer: Timer) -> None:
     manual_clock.advance(1.25)
     assert timer.time() == 1.25

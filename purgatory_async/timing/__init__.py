@@ -10,6 +10,6 @@ True
 from purgatory_async.timing._entry import TimerEntry
 from purgatory_async.timing._hashed import HashedWheel
 from purgatory_async.timing._queue import TimerQueue
-from purgatory_async.timing._wheel import TimingWheel
+from purgatory_async.timing._wheel import TimingWheel, WheelLevel
 
-__all__ = ["HashedWheel", "TimerEntry", "TimerQueue", "TimingWheel"]
+__all__ = ["HashedWheel", "TimerEntry", "TimerQueue", "TimingWheel", "WheelLevel"]

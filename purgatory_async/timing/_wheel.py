@@ -29,15 +29,32 @@ Admitted waste: a bucket emptied by cancelling stays until its range begins or u
 the head of the heap; there are at most ``wheel_size + 1`` of them per level.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import groupby
+from operator import itemgetter
 
 from purgatory_async.timing._entry import Bucket, TimerEntry, TimerNode, entries_of
 from purgatory_async.timing._queue import already_scheduled, check_limit, check_wheel_size
 
-__all__ = ["TimerEntry", "TimingWheel"]
+__all__ = ["TimerEntry", "TimingWheel", "WheelLevel"]
 
 _Slots = dict[int, Bucket]
 _Level = tuple[int, int, _Slots]
+
+
+@dataclass(frozen=True, slots=True)
+class WheelLevel:
+    """One level of a `TimingWheel`, as it stood when it was looked at.
+
+    Attributes:
+        ticks_per_bucket: How wide each of its buckets is.
+        buckets: The first tick and the number of entries of each bucket that has some, in order of time.
+    """
+
+    ticks_per_bucket: int
+    buckets: tuple[tuple[int, int], ...]
 
 
 class TimingWheel:
@@ -81,6 +98,52 @@ class TimingWheel:
     def __len__(self) -> int:
         """How many entries wait. O(n): a counter would be a fifth of the price of add and cancel."""
         return sum(1 for _, _, slots in self._levels for bucket in slots.values() for _ in entries_of(bucket))
+
+    @property
+    def wheel_size(self) -> int:
+        """Buckets per level."""
+        return self._wheel_size
+
+    def levels(self) -> tuple[WheelLevel, ...]:
+        """Show how the entries lie in the buckets, for whoever looks on. O(n).
+
+        Returns:
+            The levels that have entries, the finest first.
+
+        >>> wheel = TimingWheel(wheel_size=256)
+        >>> entries = [TimerEntry(tick) for tick in (30, 30, 300, 511, 70_000)]
+        >>> [wheel.schedule(entry) for entry in entries]
+        [True, True, True, True, True]
+        >>> for level in wheel.levels():
+        ...     print(level)
+        WheelLevel(ticks_per_bucket=1, buckets=((30, 2),))
+        WheelLevel(ticks_per_bucket=256, buckets=((256, 2),))
+        WheelLevel(ticks_per_bucket=65536, buckets=((65536, 1),))
+        """
+        by_level = groupby(self.buckets(), itemgetter(0))
+        return tuple(
+            WheelLevel(width, tuple(sorted((start, count) for _, start, count in buckets)))
+            for width, buckets in by_level
+        )
+
+    def buckets(self) -> Iterator[tuple[int, int, int]]:
+        """Count the entries bucket by bucket, for a caller that lets others run in between.
+
+        Yields:
+            Ticks per bucket, first tick and number of entries of each bucket that has some, the finest level
+            first. Each is counted when it is asked for, in O(its entries): one that has been emptied meanwhile
+            is left out, one that is new is not seen, and what has moved on to a finer level may be missed.
+        """
+        found = [(width, *slot) for width, _, slots in self._levels for slot in slots.items()]
+        for width, start, bucket in found:
+            count = 0
+            link = bucket._next
+            if link is not None:  # else it was dropped
+                while link is not bucket:
+                    count += 1
+                    link = link._next
+            if count:
+                yield width, start, count
 
     def schedule(self, entry: TimerNode) -> bool:
         """Add an entry; False if it is due already. O(1). See `TimerQueue.schedule`."""

@@ -1,6 +1,7 @@
 """`operations`, `pending`, `watched`, `keys`: exact after every step."""
 
 import random
+from collections import Counter
 
 import pytest
 
@@ -79,6 +80,53 @@ def test_operations_are_listed_oldest_first_with_or_without_a_key(purgatory):
     assert list(purgatory.operations("a")) == [second, third]
     assert list(purgatory.operations("b")) == [first, second]
     assert list(purgatory.operations(key="nobody")) == []
+    purgatory.close()
+
+
+@pytest.mark.parametrize("key", [pytest.param(None, id="of all"), pytest.param("k", id="of a key")])
+def test_the_list_can_be_cut_to_the_oldest(key, purgatory):
+    operations = [watch(purgatory, "k") for _ in range(4)]
+    assert list(purgatory.operations(key, limit=2)) == operations[:2]
+    assert list(purgatory.operations(key, limit=9)) == operations
+    for limit, error in ((0, ValueError), (-1, ValueError), (True, TypeError), (1.0, TypeError)):
+        with pytest.raises(error, match=f"limit must be .* got {limit if error is ValueError else ''}"):
+            purgatory.operations(key, limit=limit)
+    purgatory.close()
+
+
+def test_looking_at_the_oldest_looks_at_nobody_else(purgatory):
+    operations = [watch(purgatory, "k") for _ in range(9)]
+    third = operations[2]
+    third._newer, link = None, third._newer  # whoever goes on from here falls
+    assert list(purgatory.operations(limit=2)) == operations[:2]
+    third._newer = link
+    purgatory.close()
+
+
+def test_the_watchers_of_each_key_are_counted_as_random_operations_come_and_go(purgatory):
+    dice = random.Random(8)
+    alive: list[DelayedOperation] = []
+    for _ in range(500):
+        if alive and dice.random() < 0.4:
+            alive.pop(dice.randrange(len(alive))).cancel()
+        else:
+            alive.append(watch(purgatory, *dice.choices(range(9), k=dice.randint(1, 4))))
+        watched = Counter(key for operation in alive for key in operation.keys)
+        assert dict(purgatory.watchers()) == watched
+        assert dict(purgatory.watchers([3, "nobody", 5])) == {
+            key: watched[key] for key in (3, 5) if watched[key]
+        }
+    purgatory.close()
+
+
+def test_counting_the_watchers_bears_with_what_happens_meanwhile(purgatory):
+    _, second, _ = (watch(purgatory, key) for key in "abc")
+    counting = purgatory.watchers()
+    assert next(counting) == ("a", 1)
+    second.cancel()
+    watch(purgatory, "c", "d")
+    assert list(counting) == [("c", 2)]
+    assert dict(purgatory.watchers()) == {"a": 1, "c": 2, "d": 1}
     purgatory.close()
 
 

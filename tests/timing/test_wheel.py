@@ -1,12 +1,15 @@
 """`TimingWheel`: the contract with every size, and what is its own."""
 
+import dataclasses
 import functools
 import math
+import random
 import tracemalloc
+from collections import Counter
 
 import pytest
 
-from purgatory_async.timing import TimingWheel
+from purgatory_async.timing import TimerEntry, TimingWheel, WheelLevel
 from tests.timing.contract_timer_queue import MakeQueue, TimerQueueContract
 from tests.timing.hand_out import hand_out, scheduled
 
@@ -109,3 +112,68 @@ def test_its_repr_says_how_much_it_holds() -> None:
     wheel = TimingWheel(20, start_tick=3)
     scheduled(wheel, [5, 9_000])
     assert repr(wheel) == "<TimingWheel wheel_size=20 now_tick=3 entries=2>"
+
+
+def brute_force(entries: list[TimerEntry], width: int) -> tuple[tuple[int, int], ...]:
+    """The buckets of one level, from the deadlines of what is in it."""
+    return tuple(sorted(Counter(entry.deadline_tick // width * width for entry in entries).items()))
+
+
+def test_the_levels_show_how_many_lie_in_each_bucket() -> None:
+    wheel = TimingWheel(20, start_tick=1_000)
+    near, far, farther = (
+        scheduled(wheel, ticks)
+        for ticks in ([1_001, 1_019, 1_019], [1_020, 1_039, 1_399], [1_400, 8_999, 1_400])
+    )
+    assert wheel.levels() == (
+        WheelLevel(1, brute_force(near, 1)),
+        WheelLevel(20, brute_force(far, 20)),
+        WheelLevel(400, brute_force(farther, 400)),
+    )
+    assert wheel.wheel_size == 20
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"size {size}")
+def test_the_levels_hold_every_entry_once_as_time_goes_by(size: int) -> None:
+    dice = random.Random(size)
+    wheel = TimingWheel(size)
+    for _ in range(60):
+        entries = scheduled(wheel, [wheel.now_tick + dice.randint(1, size**3) for _ in range(20)])
+        for entry in entries[::3]:
+            wheel.cancel(entry)
+        wheel.advance(wheel.now_tick + dice.randint(1, size**2), limit=dice.choice([None, 7]))
+        levels = wheel.levels()
+        assert sum(count for level in levels for _, count in level.buckets) == len(wheel)
+        for level in levels:
+            starts = [start for start, _ in level.buckets]
+            assert starts == sorted(set(starts))
+            assert all(start % level.ticks_per_bucket == 0 for start in starts)
+            assert all(count > 0 for _, count in level.buckets)
+
+
+def test_a_wheel_with_nothing_in_it_has_no_levels_to_show() -> None:
+    wheel = TimingWheel(20)
+    (entry,) = scheduled(wheel, [30])
+    wheel.cancel(entry)
+    assert wheel.levels() == ()
+
+
+def test_counting_the_buckets_bears_with_what_happens_meanwhile() -> None:
+    wheel = TimingWheel(20)
+    _, second, _, far = scheduled(wheel, [3, 4, 5, 30])
+    counting = wheel.buckets()
+    assert next(counting) == (1, 3, 1)
+    wheel.cancel(second)
+    scheduled(wheel, [5, 6])
+    assert next(counting) == (1, 5, 2)
+    wheel.advance(20)
+    assert list(counting) == []  # what is due at 30 has come down to a finer level
+    assert far.scheduled
+    assert wheel.levels() == (WheelLevel(1, ((30, 1),)),)
+
+
+def test_a_level_looked_at_stays_as_it_was() -> None:
+    level = WheelLevel(1, ((3, 1),))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        level.ticks_per_bucket = 2
+    assert hash(level) == hash(WheelLevel(1, ((3, 1),)))

@@ -27,7 +27,7 @@ LAYERS = {
     "package": ("",),
     "patterns": ("patterns", "patterns.*"),
     "adapters": (
-        *("metrics", "journal", "journal.*", "pipeline", "pipeline.*"),
+        *("client", "client.*", "metrics", "journal", "journal.*", "pipeline", "pipeline.*"),
         *("service", "service.*", "testing", "testing.*", "web", "web.*"),
     ),
     "entry": ("__main__", "cli", "cli.*"),
@@ -67,6 +67,7 @@ FORBIDDEN = (
         "the library works without the service's dependencies",
     ),
     (("aiohttp", "fastapi"), EVERYWHERE, (), "a framework calls us; whoever needs one has it"),
+    (("httpx",), EVERYWHERE, ("cli", "cli.*", "client", "client.*"), "only clients are clients"),
     (("pandas", "pyspark"), EVERYWHERE, ("pipeline", "pipeline.*"), "nothing but the pipeline needs Spark"),
 )
 # Two names that make no thread and no lock: what runs outside any loop is queued per thread, and each verb asks
@@ -88,8 +89,9 @@ BANNED_IN_LIBRARY = ("Condition", "timeout", "timeout_at", "wait", "wait_for")
 HEAVY = {
     *LAZY,
     *SERVICE_NEEDS,
+    "httpx",
     *("http.client", "importlib.metadata", "logging.config", "logging.handlers", "multiprocessing", "pytest"),
-    *(f"{PACKAGE}.{module}" for module in ("cli", "metrics", "service", "testing", "web")),
+    *(f"{PACKAGE}.{module}" for module in ("cli", "client", "metrics", "service", "testing", "web")),
 }
 
 SOURCES = read_package()

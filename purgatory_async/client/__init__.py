@@ -1,0 +1,30 @@
+"""Clients of the purgatory service: `Client` for code that blocks, `AsyncClient` for coroutines.
+
+They need the extra ``[client]`` (httpx), and nothing of the service.
+"""
+
+from purgatory_async.client._awaiting import AsyncClient
+from purgatory_async.client._blocking import Client
+from purgatory_async.client._model import (
+    Event,
+    KeyState,
+    Lease,
+    Operation,
+    RequestRefused,
+    ServiceError,
+    ServiceUnreachable,
+)
+from purgatory_async.client._talk import Policy
+
+__all__ = [
+    "AsyncClient",
+    "Client",
+    "Event",
+    "KeyState",
+    "Lease",
+    "Operation",
+    "Policy",
+    "RequestRefused",
+    "ServiceError",
+    "ServiceUnreachable",
+]

@@ -1,0 +1,193 @@
+"""The client for coroutines, on asyncio or trio."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Self, TypeVar
+
+import anyio
+import httpx
+
+from purgatory_async.client._events import EVENTS, EventReader
+from purgatory_async.client._model import Event, KeyState, Lease, Operation, ServiceError
+from purgatory_async.client._talk import Lost, Pause, Policy, Response, Talk
+from purgatory_async.client._transport import as_response, headers_for, lost_by, stream_timeout, timeout_for
+from purgatory_async.client._verbs import UNSET, Verbs
+
+__all__ = ["AsyncClient"]
+
+T = TypeVar("T")
+
+
+class AsyncClient:
+    """Talks to a purgatory service; the same as `Client`, to be awaited.
+
+    Args:
+        address: As for `Client`.
+        token: As for `Client`.
+        policy: As for `Client`.
+        transport: For tests; httpx's own if not given.
+        sleep: What sleeps, in seconds.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        token: str | None = None,
+        policy: Policy | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+        sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
+    ) -> None:
+        self._http = httpx.AsyncClient(base_url=address, headers=headers_for(token), transport=transport)
+        self._verbs = Verbs(policy or Policy())
+        self._sleep = sleep
+
+    def __repr__(self) -> str:
+        return f"<AsyncClient of {self._http.base_url}>"
+
+    async def submit(
+        self,
+        keys: Iterable[str],
+        *,
+        need: object = "any",
+        timeout: float | None = None,
+        operation_id: str | None = None,
+        data: object = UNSET,
+    ) -> Operation:
+        """Submit an operation, exactly once, however often it has to be sent. See `Client.submit`."""
+        return await self._run(
+            self._verbs.submit(keys, need=need, timeout=timeout, operation_id=operation_id, data=data)
+        )
+
+    async def status(self, operation_id: str) -> Operation:
+        """Show an operation as it is. See `Client.status`."""
+        return await self._run(self._verbs.status(operation_id))
+
+    async def follow(self, operation_id: str, *, timeout: float | None = None) -> Operation:
+        """Wait until an operation has ended. See `Client.follow`."""
+        return await self._run(self._verbs.follow(operation_id, timeout))
+
+    async def wait(
+        self, *keys: str, need: object = "any", timeout: float | None = None, data: object = UNSET
+    ) -> Operation:
+        """Submit an operation and wait until it has ended; given up on the way, it is cancelled. See `Client.wait`."""
+        operation = await self.submit(keys, need=need, timeout=timeout, data=data)
+        try:
+            return operation if not operation.pending else await self.follow(operation.id)
+        except BaseException:
+            # Also when this task was cancelled, and also under a scope that goes on cancelling it.
+            with suppress(ServiceError), anyio.move_on_after(self._verbs.policy.slack, shield=True):
+                await self.cancel(operation.id)
+            raise
+
+    async def complete(self, operation_id: str, result: object = UNSET) -> Operation:
+        """End an operation as completed, whatever it still waits for. See `Client.complete`."""
+        return await self._run(self._verbs.complete(operation_id, result))
+
+    async def cancel(self, operation_id: str) -> Operation:
+        """End an operation as cancelled; one that has ended stays as it is.. See `Client.cancel`."""
+        return await self._run(self._verbs.cancel(operation_id))
+
+    async def operations(self, key: str | None = None) -> AsyncIterator[Operation]:
+        """List the pending operations, oldest first, page by page. See `Client.operations`."""
+        cursor = None
+        while True:
+            page, cursor = await self._run(self._verbs.page(key, cursor))
+            for operation in page:
+                yield operation
+            if cursor is None:
+                return
+
+    async def signal(
+        self, key: str, value: object = UNSET, *, amount: int | None = None, voter: str | None = None
+    ) -> int:
+        """Say that something happened on a key. See `Client.signal`."""
+        return await self._run(self._verbs.signal(key, value, amount, voter))
+
+    async def read(self, key: str) -> KeyState:
+        """Read a key's newest signal. See `Client.read`."""
+        return await self._run(self._verbs.read(key))
+
+    async def watch(self, key: str, index: int, *, timeout: float | None = None) -> KeyState | None:
+        """Wait until a key has a signal above an index. See `Client.watch`."""
+        return await self._run(self._verbs.watch(key, index, timeout))
+
+    async def put(self, queue: str, item: object) -> bool:
+        """Put an item into a queue. See `Client.put`."""
+        return await self._run(self._verbs.put(queue, item))
+
+    async def take(
+        self, queue: str, *, lease: float | None = None, timeout: float | None = 0.0
+    ) -> Lease | None:
+        """Take an item on loan. See `Client.take`."""
+        return await self._run(self._verbs.take(queue, lease, timeout))
+
+    async def acknowledge(self, lease: Lease | str) -> None:
+        """Say that a leased item is done with. See `Client.acknowledge`."""
+        await self._run(self._verbs.end_lease(lease if isinstance(lease, str) else lease.id, "ack"))
+
+    async def give_back(self, lease: Lease | str) -> None:
+        """Put a leased item back in front of its queue. See `Client.give_back`."""
+        await self._run(self._verbs.end_lease(lease if isinstance(lease, str) else lease.id, "return"))
+
+    async def events(self, after: int | None = None) -> AsyncIterator[Event]:
+        """Read life-cycle events as they happen, for ever. See `Client.events`."""
+        reader = EventReader(after, self._verbs.policy)
+        while True:
+            try:
+                async with self._http.stream(
+                    "GET", EVENTS, headers=reader.headers, timeout=stream_timeout(self._verbs.policy)
+                ) as response:
+                    reader.begin(response.status_code, b"" if response.is_success else await response.aread())
+                    async for line in response.aiter_lines():
+                        for event in reader.read(line):
+                            yield event
+            except httpx.TransportError as error:
+                reader.lost(str(error) or type(error).__name__)
+            await self._sleep(reader.pause())
+
+    async def drain(self) -> None:
+        """Let the service take nothing new that waits. See `Client.drain`."""
+        await self._run(self._verbs.drain())
+
+    async def stats(self) -> Mapping[str, Any]:
+        """The service's figures, as its ``/v1/admin/stats`` has them. See `Client.stats`."""
+        return await self._run(self._verbs.stats())
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.aclose()
+
+    async def _run(self, talk: Talk[T]) -> T:
+        answer: Response | Lost | None = None
+        try:
+            while True:
+                step = talk.send(answer)
+                if isinstance(step, Pause):
+                    await self._sleep(step.seconds)
+                    answer = None
+                    continue
+                try:
+                    answer = as_response(
+                        await self._http.request(
+                            step.method,
+                            step.path,
+                            params=step.query or None,
+                            json=step.body,
+                            headers=dict(step.headers),
+                            timeout=timeout_for(step, self._verbs.policy),
+                        )
+                    )
+                except httpx.TransportError as error:
+                    answer = lost_by(error)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            talk.close()

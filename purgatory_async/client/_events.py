@@ -1,0 +1,88 @@
+"""Reading ``/v1/events``, a stream of server-sent events, without I/O: lines in, events out."""
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from purgatory_async.client._model import Event, RequestRefused, ServiceUnreachable
+from purgatory_async.client._talk import Policy, path
+
+__all__ = ["EVENTS", "SILENCE", "EventReader"]
+
+EVENTS: Final = path("events")
+SILENCE: Final = 45.0  # seconds; the service says something every fifteen
+
+
+class EventReader:
+    """Where one is in the stream, over all connections.
+
+    Args:
+        after: The number of the last event known; None for those from now on.
+        policy: How often a connection is tried.
+    """
+
+    def __init__(self, after: int | None, policy: Policy) -> None:
+        self.last = after
+        self._policy = policy
+        self._delay = policy.first_delay
+        self._give_up_at = policy.clock() + policy.patience
+        self._fields: dict[str, str] = {}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """Of the request for the stream, from where one is."""
+        return {"Accept": "text/event-stream"} | (
+            {} if self.last is None else {"Last-Event-ID": str(self.last)}
+        )
+
+    def begin(self, status: int, body: bytes) -> None:
+        """A connection was answered.
+
+        Raises:
+            RequestRefused: With a problem that trying again does not solve.
+        """
+        self._fields.clear()
+        if status == 503:  # noqa: PLR2004 - it may be starting, or stopping
+            self.lost("the service takes no readers")
+        elif status >= 400:  # noqa: PLR2004 - HTTP's first error
+            try:
+                document = json.loads(body)
+            except ValueError:
+                document = body.decode("utf-8", "replace")
+            raise RequestRefused.of(status, document)
+
+    def read(self, line: str) -> Iterator[Event]:
+        """Take a line in; an empty one ends an event."""
+        if line.startswith(":"):
+            self._alive()
+        elif line:
+            name, _, value = line.partition(":")
+            self._fields[name] = value.removeprefix(" ")
+        elif self._fields:
+            fields, self._fields = self._fields, {}
+            self._alive()
+            yield self._event(fields)
+
+    def lost(self, reason: str) -> None:
+        """A connection broke.
+
+        Raises:
+            ServiceUnreachable: For too long now.
+        """
+        if self._policy.clock() > self._give_up_at:
+            raise ServiceUnreachable(f"the event stream was not answered: {reason}")
+
+    def pause(self) -> float:
+        """How long to wait before the next connection, in seconds."""
+        delay, self._delay = self._delay, min(self._delay * 2, self._policy.max_delay)
+        return delay * (1 + self._policy.draw()) / 2
+
+    def _alive(self) -> None:
+        self._delay = self._policy.first_delay
+        self._give_up_at = self._policy.clock() + self._policy.patience
+
+    def _event(self, fields: dict[str, str]) -> Event:
+        number = int(fields["id"]) if fields.get("id", "").isdecimal() else None
+        self.last = self.last if number is None else number
+        data: Any = json.loads(fields["data"]) if "data" in fields else None
+        return Event(number, fields.get("event", "message"), data)

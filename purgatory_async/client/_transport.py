@@ -1,0 +1,49 @@
+"""Between conversations and httpx: what both clients do alike."""
+
+import httpx
+
+from purgatory_async.client._events import SILENCE
+from purgatory_async.client._talk import Lost, Policy, Request, Response
+
+__all__ = ["as_response", "headers_for", "lost_by", "stream_timeout", "timeout_for"]
+
+
+def headers_for(token: str | None) -> dict[str, str]:
+    """The headers of every request.
+
+    Raises:
+        TypeError, ValueError: The token cannot stand in a header.
+    """
+    headers = {"Accept": "application/json, application/problem+json"}
+    if token is not None:
+        if not isinstance(token, str):
+            raise TypeError(f"token must be a string or None, got {type(token).__name__}")
+        if not (token.isascii() and token.isprintable() and token.strip() == token != ""):
+            raise ValueError(
+                f"token must be printable ASCII without spaces around it, got {len(token)} characters"
+            )
+        headers["Authorization"] = f"Bearer {token}"
+    return headers
+
+
+def timeout_for(request: Request, policy: Policy) -> httpx.Timeout:
+    """How long each part of a request may take: the answer, as long as it may be held, and some slack."""
+    return httpx.Timeout(policy.slack, read=request.held + policy.slack)
+
+
+def stream_timeout(policy: Policy) -> httpx.Timeout:
+    """How long each part of the event stream may take: it is never silent for long."""
+    return httpx.Timeout(policy.slack, read=SILENCE)
+
+
+def as_response(response: httpx.Response) -> Response:
+    """What conversations know of an answer."""
+    return Response(
+        response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.content
+    )
+
+
+def lost_by(error: httpx.TransportError) -> Lost:
+    """Whether a request that was not answered may have been carried out."""
+    never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+    return Lost(str(error) or type(error).__name__, sent=not never_sent)

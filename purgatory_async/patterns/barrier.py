@@ -127,6 +127,7 @@ class Barrier(Generic[M]):
 
     @expect.setter
     def expect(self, expect: int | Iterable[M]) -> None:
+        """Expect others from now on."""
         self._expected = _expectation(expect)
         if self._arrivals and self._all_here():
             self._release()

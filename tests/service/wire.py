@@ -1,0 +1,218 @@
+"""Connections without sockets: bytes go in, bytes come out, and time is the service's."""
+
+import asyncio
+import json
+from dataclasses import dataclass
+
+from uvicorn.server import ServerState
+
+from purgatory_async.service.connection import connection_class
+from purgatory_async.service.front import Deadlines, Front
+from purgatory_async.service.logs import stderr_log
+from purgatory_async.testing import settle
+
+HEAD_TIME = 10.0
+BODY_TIME = 30.0
+DATE = (b"date", b"Thu, 01 Jan 2026 12:00:00 GMT")
+
+
+class Pipe(asyncio.Transport):
+    """A transport whose other end is the test; what is written leaves at once unless the client does not read."""
+
+    def __init__(self, protocol):
+        super().__init__({"sockname": ("127.0.0.1", 8765)})
+        self.protocol = protocol
+        self.written = bytearray()
+        self.unread = 0  # bytes that cannot leave
+        self.reading = True
+        self.half_closed = self.closing = self.cut = self.lost = False
+
+    def write(self, data):
+        assert (self.closing, self.half_closed) == (False, False), f"wrote {data!r} behind the end"
+        self.written += data
+
+    def write_eof(self):
+        assert not self.closing
+        self.half_closed = True
+
+    def get_write_buffer_size(self):
+        return self.unread
+
+    def is_closing(self):
+        return self.closing
+
+    def pause_reading(self):
+        assert not self.closing
+        self.reading = False
+
+    def resume_reading(self):
+        assert not self.closing
+        self.reading = True
+
+    def close(self):
+        if not self.closing:
+            self.closing = True
+            if not self.unread:
+                asyncio.get_running_loop().call_soon(self.lose)
+
+    def abort(self):
+        self.cut = self.closing = True
+        asyncio.get_running_loop().call_soon(self.lose)
+
+    def lose(self, error=None):
+        self.closing = True
+        if not self.lost:
+            self.lost = True
+            self.protocol.connection_lost(error)
+
+
+@dataclass
+class Reply:
+    """One answer, as a client that reads to the letter finds it."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+    @property
+    def slug(self):
+        assert self.headers["content-type"] == "application/problem+json"
+        assert self.json["status"] == self.status
+        return self.json["type"].removeprefix("urn:purgatory:problem:")
+
+
+def replies(data, *, bare=False):
+    """Split what a server sent into whole answers; anything left over is a fault."""
+    found = []
+    while data:
+        head, end, data = bytes(data).partition(b"\r\n\r\n")
+        assert end, f"half a head: {head!r}"
+        first, *lines = head.decode("latin-1").split("\r\n")
+        version, status, _ = first.split(" ", 2)
+        assert version == "HTTP/1.1"
+        headers = dict(line.split(": ", 1) for line in lines)
+        assert len(headers) == len(lines), f"a field is sent twice: {lines}"
+        if status == "100":
+            body = b""
+        elif headers.get("transfer-encoding") == "chunked":
+            body, data = unchunked(data)
+        elif "content-length" in headers:
+            size = 0 if bare else int(headers["content-length"])
+            body, data = data[:size], data[size:]
+            assert len(body) == size
+        else:
+            body, data = (b"", data) if bare or status in {"204", "304"} else (data, b"")
+        found.append(Reply(int(status), headers, body))
+    return found
+
+
+def unchunked(data):
+    body = b""
+    while True:
+        size, _, data = data.partition(b"\r\n")
+        piece, data = data[: int(size, 16)], data[int(size, 16) :]
+        assert data.startswith(b"\r\n")
+        body, data = body + piece, data[2:]
+        if not piece:
+            return body, data
+
+
+class Link:
+    """A client's end of one connection."""
+
+    def __init__(self, kind, state):
+        self.protocol = kind(config=None, server_state=state, app_state={})
+        self.pipe = Pipe(self.protocol)
+        self.protocol.connection_made(self.pipe)
+
+    async def send(self, *pieces):
+        """Send pieces one by one, as far as the server reads."""
+        for piece in pieces:
+            assert self.pipe.reading, "the server does not read"
+            if not self.pipe.closing:
+                self.protocol.data_received(piece)
+                await settle()
+
+    async def hang_up(self):
+        """Close our end, as the server's transport sees it: `eof_received` that is not kept open."""
+        assert not self.protocol.eof_received()
+        self.pipe.close()
+        await settle()
+
+    async def stop_reading(self, unread=100_000):
+        self.pipe.unread = unread
+        self.protocol.pause_writing()
+
+    async def read_all(self):
+        self.pipe.unread = 0
+        self.protocol.resume_writing()
+        await settle()
+
+    @property
+    def replies(self):
+        return replies(self.pipe.written)
+
+    @property
+    def reply(self):
+        """The only answer so far."""
+        (reply,) = self.replies
+        return reply
+
+    @property
+    def open(self):
+        """Whether the next request would be read."""
+        return not (self.pipe.closing or self.pipe.half_closed)
+
+    @property
+    def refused(self):
+        """The slug of the only answer, behind which the connection ends."""
+        assert not self.open
+        assert self.reply.headers["connection"] == "close"
+        return self.reply.slug
+
+
+class Wired:
+    """A service, or any application, and connections to it."""
+
+    def __init__(self, client, app=None, **deadlines):
+        self.client = client
+        self.service = client.service
+        self.state = ServerState()
+        self.state.default_headers = [DATE]
+        limits = Deadlines(**{"head": HEAD_TIME, "body": BODY_TIME, **deadlines})
+        self.kind = connection_class(
+            Front(app or client.app, client.service.timer, limits, stderr_log(client.log))
+        )
+
+    def link(self):
+        return Link(self.kind, self.state)
+
+    async def after(self, seconds):
+        await self.client.advance(seconds)
+
+    @property
+    def signals(self):
+        """How many signals the service was given: what only a request that was run can change."""
+        return self.service.board.index
+
+    @property
+    def idle(self):
+        """Whether nothing is left of any request or connection."""
+        return not (self.state.connections or self.state.tasks or self.service.holds.held)
+
+
+def request(target="/healthz", method="GET", body=None, **fields):
+    """A request that is as it should be."""
+    lines = [f"{method} {target} HTTP/1.1", "Host: localhost"]
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in fields.items()]
+    if body is not None:
+        lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+    return "\r\n".join([*lines, "", ""]).encode() + (body or b"")
+
+
+SIGNAL = request("/v1/keys/a/signal", "POST", b"{}")
+HELD = request("/v1/wait?key=a&wait=50s")

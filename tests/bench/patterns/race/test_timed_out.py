@@ -61,18 +61,18 @@ async def test_a_round_that_was_interrupted_does_not_count():
     assert contestant.begun >= 2 * (ROUNDS + 1)
 
 
-class AlwaysTooSlow(HandOffWithTimeout):
-    """No taker waits before it is too late."""
+class AlwaysSlow(HandOffWithTimeout):
+    """No taker takes long to begin, but all of them together do."""
 
     async def take(self, key, timeout):
-        time.sleep(timed_out.LEAD)  # noqa: ASYNC251 - as above
+        time.sleep(timed_out.STEP / 4)  # noqa: ASYNC251 - as above
         return await super().take(key, timeout)
 
 
 @pytest.mark.asyncio
 async def test_on_a_machine_that_is_always_too_slow_the_race_gives_up_and_says_why(monkeypatch):
     monkeypatch.setattr(timed_out, "PATIENCE", 1)
-    contestant = AlwaysTooSlow()
+    contestant = AlwaysSlow()
     with pytest.raises(RuntimeError, match="2 times in a row"):
-        await run_rounds(contestant, 1, put_first=True)
+        await run_rounds(contestant, timed_out.BATCH, put_first=True)
     contestant.close()

@@ -130,7 +130,7 @@ class Correlator(Generic[T]):
         """
         if request_id is None:
             raise ValueError("request_id must not be None; give each request an id of its own")
-        if next(self._purgatory.operations(request_id), None) is not None:
+        if any(not each.abandoned for each in self._purgatory.operations(request_id)):
             raise ValueError(
                 f"a reply to {request_id!r} is expected already; give each request an id of its own"
             )

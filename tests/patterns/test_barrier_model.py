@@ -155,7 +155,7 @@ class BarrierMachine(RuleBasedStateMachine):
         self.starting.append(visit)
 
     def cancel(self, index) -> None:
-        live = [task for task in self.tasks if not task.done()]
+        live = [task for task, visit in self.tasks.items() if not task.done() and visit.end != "cancelled"]
         if live:
             task = live[index % len(live)]
             visit = self.tasks[task]

@@ -120,10 +120,13 @@ class WatermarkMachine(RuleBasedStateMachine):
     def one_turn(self, steps) -> None:
         self.loop.run_until_complete(self.play(steps))
 
-    @rule(offsets=st.lists(st.integers(1, 30), min_size=4, max_size=10, unique=True))
-    def many_come_and_are_cancelled(self, offsets) -> None:
+    @rule(
+        offsets=st.lists(st.integers(1, 30), min_size=4, max_size=12, unique=True), staying=st.integers(0, 4)
+    )
+    def many_come_and_most_are_cancelled(self, offsets, staying) -> None:
         come = [("reach", offset, None) for offset in offsets]
-        self.loop.run_until_complete(self.play([*come, ("turn",), *[("cancel", -1)] * len(come)]))
+        leave = [("cancel", -1)] * (len(come) - staying)
+        self.loop.run_until_complete(self.play([*come, ("turn",), *leave]))
 
     @rule(steps=st.lists(st.one_of(reaches, advances, cancels, closes), max_size=4))
     def one_turn_with_its_end(self, steps) -> None:
@@ -156,7 +159,7 @@ class WatermarkMachine(RuleBasedStateMachine):
             assert self.high.advance(value) == self.reference.advance(value)
 
     def cancel(self, index) -> None:
-        live = [task for task in self.tasks if not task.done()]
+        live = [task for task, waiter in self.tasks.items() if not task.done() and waiter.end != "cancelled"]
         if live:
             task = live[index % len(live)]
             waiter = self.tasks[task]

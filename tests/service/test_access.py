@@ -4,7 +4,11 @@ import json
 
 import pytest
 
+from purgatory_async.service.access import Access
 from purgatory_async.service.app import create_app
+from purgatory_async.service.endpoint import Endpoint, Permission
+from purgatory_async.service.endpoints import health
+from purgatory_async.service.problems import Kind, Problem
 from purgatory_async.service.routes import ROUTES
 from purgatory_async.service.settings import Settings, SettingsError
 from purgatory_async.testing import settle
@@ -123,6 +127,17 @@ async def test_without_a_token_only_the_open_paths_answer(guarded, path, method)
 async def test_an_open_path_is_open_to_every_method_and_takes_those_it_serves(guarded, path, method):
     exchange = await ask(guarded, method, path)
     assert exchange.status == (200 if method == "HEAD" else 405)
+
+
+async def test_a_path_of_which_one_method_is_open_keeps_the_others_closed(tokens):
+    access = Access(Settings(tokens=tokens))
+    mixed = {"GET": Endpoint(health.alive, None), "POST": Endpoint(health.alive, Permission.SIGNAL)}
+    scope = {"headers": [(b"host", b"localhost")]}
+    access.check(scope | {"method": "GET"}, mixed)
+    for method in ("POST", "PUT", "HEAD"):
+        with pytest.raises(Problem) as refused:
+            access.check(scope | {"method": method}, mixed)
+        assert refused.value.kind is Kind.UNAUTHORIZED
 
 
 NOT_A_TOKEN = [
@@ -292,6 +307,8 @@ async def test_the_file_is_read_again_when_told_and_a_bad_one_changes_nothing(gu
     with pytest.raises(SettingsError, match="line 1: the token must have"):
         guarded.app.access.reload()
     assert (await ask(guarded, "GET", "/v1/operations", new)).status == 200
+    assert (await ask(guarded, "GET", "/v1/operations", old)).status == 401
+    assert (await ask(guarded, "GET", "/v1/operations")).status == 401
 
 
 async def test_a_request_that_is_held_stays_held_when_its_token_is_taken_back(guarded, tokens):

@@ -10,6 +10,7 @@ from purgatory_async.patterns import HandOff
 from purgatory_async.testing import assert_clean, settle
 from purgatory_async.web._aiohttp import _overhearing
 from purgatory_async.web._race import ClientLeft, Race
+from tests.web.turns import end_of
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("nothing_stays_behind")]
 
@@ -74,7 +75,7 @@ async def test_a_lost_connection_ends_the_wait_and_is_passed_on(purgatory):
     assert purgatory.complete_for_key("k") == 0
     assert wire.behind.told == [broken]
     with pytest.raises(ClientLeft):
-        await task
+        await end_of(task)
     assert wire.protocol is None
     assert_clean(purgatory)
 
@@ -89,14 +90,14 @@ async def test_what_else_happens_on_the_connection_is_passed_on(purgatory):
     assert wire.protocol.eof_received() is True
     assert wire.behind.told == [b"next", "pause", "resume", "eof"]
     purgatory.complete_for_key("k", "green")
-    assert await task == "green"
+    assert await end_of(task) == "green"
 
 
 async def test_when_the_poll_is_over_the_protocol_is_as_it_was(purgatory):
     wire = Wire()
     task = await held(wire, purgatory.wait, "k")
     purgatory.complete_for_key("k")
-    await task
+    await end_of(task)
     assert wire.protocol is wire.behind
 
 
@@ -105,12 +106,12 @@ async def test_two_polls_of_one_request_share_it_and_the_last_takes_it_away(purg
     wire = Wire()
     tasks = [await held(wire, purgatory.wait, key) for key in range(2)]
     purgatory.complete_for_key(first)
-    await tasks[first]
+    await end_of(tasks[first])
     assert wire.protocol is not wire.behind
     wire.protocol.data_received(b"next")
     assert wire.behind.told == [b"next"]
     purgatory.complete_for_key(1 - first)
-    await tasks[1 - first]
+    await end_of(tasks[1 - first])
     assert wire.protocol is wire.behind
 
 
@@ -118,7 +119,9 @@ async def test_two_polls_of_one_request_both_end_when_its_client_leaves(purgator
     wire = Wire()
     tasks = [await held(wire, purgatory.wait, key) for key in range(2)]
     wire.lose()
-    assert [type(end) for end in await asyncio.gather(*tasks, return_exceptions=True)] == [ClientLeft] * 2
+    for task in tasks:
+        with pytest.raises(ClientLeft):
+            await end_of(task)
 
 
 async def test_a_protocol_that_somebody_sets_meanwhile_stays(purgatory):
@@ -126,20 +129,20 @@ async def test_a_protocol_that_somebody_sets_meanwhile_stays(purgatory):
     task = await held(wire, purgatory.wait, "k")
     wire.set_protocol(theirs := Behind())
     purgatory.complete_for_key("k")
-    await task
+    await end_of(task)
     assert wire.protocol is theirs
 
 
 async def test_a_connection_that_is_lost_already_is_not_waited_for(purgatory):
     task = await held(None, purgatory.wait, "k")
     with pytest.raises(ClientLeft):
-        await task
+        await end_of(task)
 
 
 async def test_a_transport_that_is_none_is_held_all_the_same(purgatory):
     task = await held(Mock(asyncio.Transport), purgatory.wait, "k")
     purgatory.complete_for_key("k", "green")
-    assert await task == "green"
+    assert await end_of(task) == "green"
 
 
 @pytest.mark.parametrize("first", ["came", "left"])
@@ -150,5 +153,5 @@ async def test_an_item_that_comes_in_the_turn_in_which_the_client_leaves_stays(p
     for happen in happenings if first == "came" else reversed(happenings):
         happen()
     with pytest.raises(ClientLeft):
-        await task
+        await end_of(task)
     assert jobs.clear() == [("resize", "cat.png")]

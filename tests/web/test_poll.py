@@ -9,6 +9,7 @@ from purgatory_async import DelayedOperation, Purgatory
 from purgatory_async.testing import settle
 from purgatory_async.web import aiohttp_poll, asgi_poll, starlette_poll
 from tests.web.exchange import Exchange
+from tests.web.turns import end_of
 
 pytestmark = pytest.mark.asyncio
 
@@ -177,7 +178,7 @@ async def test_what_else_the_wait_raises_is_the_frameworks(purgatory):
     exchange = await held(purgatory.wait, "k")
     purgatory.fail_for_key("k", PermissionError("not yours"))
     with pytest.raises(PermissionError, match="not yours"):
-        await exchange.task
+        await end_of(exchange.task)
     assert exchange.sent == []
 
 
@@ -193,7 +194,7 @@ async def test_a_value_that_json_cannot_carry_is_the_frameworks_too(purgatory):
     exchange = await held(purgatory.wait, "k")
     purgatory.complete_for_key("k", {1})
     with pytest.raises(TypeError, match=r"JSON, which cannot carry \{1\}"):
-        await exchange.task
+        await end_of(exchange.task)
     assert exchange.sent == []
 
 
@@ -278,7 +279,7 @@ async def test_a_stand_in_that_never_disconnects_is_not_asked_for_ever(purgatory
     await settle()
     assert len(asked) == 2
     purgatory.complete_for_key("k")
-    await task
+    await end_of(task)
     assert exchange.status == 200
 
 

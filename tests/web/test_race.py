@@ -11,7 +11,7 @@ import pytest
 from purgatory_async.patterns import HandOff
 from purgatory_async.testing import assert_clean, settle
 from purgatory_async.web._race import ClientLeft, Race, ServerStops
-from tests.web.turns import after_passes
+from tests.web.turns import after_passes, end_of
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("nothing_stays_behind")]
 
@@ -36,7 +36,7 @@ async def test_an_item_that_came_a_moment_before_its_taker_left_goes_back_in_fro
     jobs.put("resize", "second")
     taking.leave()
     with pytest.raises(ClientLeft):
-        await task
+        await end_of(task)
     assert jobs.clear() == [("resize", "first"), ("resize", "second")]
 
 
@@ -46,7 +46,7 @@ async def test_an_item_that_comes_a_moment_after_its_taker_left_is_kept(purgator
     taking.leave()
     assert not jobs.put("resize", "cat.png")
     with pytest.raises(ClientLeft):
-        await task
+        await end_of(task)
     assert jobs.clear() == [("resize", "cat.png")]
 
 
@@ -57,7 +57,7 @@ async def test_a_condition_is_not_asked_for_a_client_that_left_a_moment_before(p
     items.append("cat.png")
     assert purgatory.check_and_complete("k") == 0
     with pytest.raises(ClientLeft):
-        await task
+        await end_of(task)
     assert items == deque(["cat.png"])
 
 
@@ -71,7 +71,7 @@ async def test_what_a_condition_took_a_moment_before_its_client_left_only_a_hand
     assert purgatory.check_and_complete("k") == 1
     taking.leave()
     with pytest.raises(ClientLeft):
-        await task
+        await end_of(task)
     assert items == deque()
 
 
@@ -79,7 +79,7 @@ async def test_a_server_that_stops_lets_an_answer_go_out_that_is_on_its_way(purg
     waiting, task = await race(purgatory.wait, "k")
     purgatory.complete_for_key("k", "green")
     waiting.stop()
-    assert await task == "green"
+    assert await end_of(task) == "green"
 
 
 async def test_a_server_that_stops_takes_no_answer_after(purgatory):
@@ -87,7 +87,7 @@ async def test_a_server_that_stops_takes_no_answer_after(purgatory):
     waiting.stop()
     assert purgatory.complete_for_key("k", "green") == 0
     with pytest.raises(ServerStops):
-        await task
+        await end_of(task)
 
 
 @pytest.mark.parametrize("first", ["leave", "stop"])
@@ -96,7 +96,7 @@ async def test_a_client_may_leave_as_the_server_stops(purgatory, first):
     for end in (waiting.leave, waiting.stop) if first == "leave" else (waiting.stop, waiting.leave):
         end()
     with pytest.raises((ClientLeft, ServerStops)):
-        await task
+        await end_of(task)
     assert task.cancelling() == 0
 
 
@@ -109,7 +109,7 @@ async def test_a_wait_that_keeps_its_value_when_it_is_cancelled_may_have_it(purg
 
     waiting, task = await race(stubborn)
     waiting.leave()
-    assert await task == "what there was"
+    assert await end_of(task) == "what there was"
     assert task.cancelling() == 0
 
 
@@ -123,14 +123,14 @@ async def test_a_wait_that_fails_when_it_is_cancelled_fails(purgatory):
     waiting, task = await race(brittle)
     waiting.leave()
     with pytest.raises(LookupError):
-        await task
+        await end_of(task)
     assert task.cancelling() == 0
 
 
 async def test_after_its_end_nothing_ends_it_again(purgatory):
     waiting, task = await race(purgatory.wait, "k")
     purgatory.complete_for_key("k")
-    await task
+    await end_of(task)
     waiting.leave()
     waiting.stop()
     waiting.fail(LookupError("late"))
@@ -153,7 +153,7 @@ async def test_a_cancellation_in_the_turn_in_which_the_client_leaves_is_not_take
     for end in (waiting.leave, task.cancel) if first == "client" else (task.cancel, waiting.leave):
         end()
     with pytest.raises(asyncio.CancelledError):
-        await task
+        await end_of(task)
     assert_clean(purgatory)
 
 

@@ -2,6 +2,8 @@
 
 import asyncio
 
+from purgatory_async.testing import settle
+
 
 def after_passes(passes, call):
     """Call, so many passes of the loop from now."""
@@ -16,3 +18,10 @@ async def passes(number):
     """Let the loop make so many passes: `settle` does not see what only calls back without a task."""
     for _ in range(number):
         await asyncio.sleep(0)
+
+
+async def end_of(task):
+    """What a task returns or raises that must end without time passing; a test that is wrong fails, not hangs."""
+    await settle()
+    assert task.done(), f"it still waits: {task!r}"
+    return await task

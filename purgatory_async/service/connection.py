@@ -180,18 +180,27 @@ class Connection(asyncio.Protocol):
             self.resume_reading()
             self._go_on()
 
-    def finished(self, exchange: Exchange, task: asyncio.Task[None]) -> None:
-        """See to it that a request is answered, however the application ended."""
+    def finished(self, task: asyncio.Task[None], error: BaseException | None) -> None:
+        """Log what went wrong."""
         self._state.tasks.discard(task)
-        error = None if task.cancelled() else task.exception()
-        if error is not None and not isinstance(error, ConnectionError):
+        if error is not None:
             self.front.log.error("request failed", exc_info=error)
-        if exchange.ended or exchange.gone:
-            return
-        if task.cancelled() or exchange.begun:
-            self._transport.abort()  # so that the client does not take it for all of the answer
-        else:
-            self._refuse(problems.internal())
+
+    def cut(self) -> None:
+        """Close at once, so that the client does not take what it has for all of the answer."""
+        self._transport.abort()
+
+    def refuse(self, problem: problems.Problem) -> None:
+        """Answer what cannot be read any further or was not answered, and end; no second answer is begun."""
+        exchange = self._exchange
+        if exchange is not None:
+            exchange.lose()
+        if exchange is None or not exchange.begun:
+            answer = Answer(problem.kind.status, msgspec.json.encode(problem.document), PROBLEM_JSON)
+            fields = [*self.date(), *answer.fields(), (b"connection", b"close")]
+            self.write(opening(answer.status, fields) + answer.body)
+        self._deaf = True
+        self._end()
 
     # What comes.
 
@@ -211,7 +220,7 @@ class Connection(asyncio.Protocol):
                 return
             check_start(window, looked)
         except problems.Problem as problem:
-            self._refuse(problem)
+            self.refuse(problem)
             return
         if self._input is None:
             self._input = bytearray(data)
@@ -239,7 +248,7 @@ class Connection(asyncio.Protocol):
         try:
             content, behind = body.take(data)
         except problems.Problem as problem:
-            self._refuse(problem)
+            self.refuse(problem)
             return
         exchange.take(content)
         if body.ended:
@@ -304,18 +313,6 @@ class Connection(asyncio.Protocol):
         else:
             self._take_head(bytes(behind))
 
-    def _refuse(self, problem: problems.Problem) -> None:
-        """Answer what cannot be read any further, unless the answer is under way, and end."""
-        exchange = self._exchange
-        if exchange is not None:
-            exchange.lose()
-        if exchange is None or not exchange.begun:
-            answer = Answer(problem.kind.status, msgspec.json.encode(problem.document), PROBLEM_JSON)
-            fields = [*self.date(), *answer.fields(), (b"connection", b"close")]
-            self.write(opening(answer.status, fields) + answer.body)
-        self._deaf = True
-        self._end()
-
     def _end(self) -> None:
         """Close; where the client is still sending, not before it had a moment to read the answer.
 
@@ -370,10 +367,10 @@ class Connection(asyncio.Protocol):
         if self._input is None or not self._input.strip(b"\r\n"):
             self._close()  # it asked for nothing that could be answered
         else:
-            self._refuse(problems.too_slow("head", self.front.deadlines.head))
+            self.refuse(problems.too_slow("head", self.front.deadlines.head))
 
     def _late_body(self) -> None:
-        self._refuse(problems.too_slow("body", self.front.deadlines.body))
+        self.refuse(problems.too_slow("body", self.front.deadlines.body))
 
     def _stalled(self) -> None:
         if self._transport.get_write_buffer_size() < self._unread:

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 from starlette.types import Message, Scope
 
 from purgatory_async.service.head import Field, Head, are_fields
+from purgatory_async.service.problems import Problem, internal
 
 __all__ = ["Exchange", "Wire", "opening", "scope_of"]
 
@@ -51,8 +52,14 @@ class Wire(Protocol):
     def answered(self) -> None:
         """Go on behind the answer."""
 
-    def finished(self, exchange: "Exchange", task: asyncio.Task[None]) -> None:
-        """See to it that a request is answered, however the application ended."""
+    def finished(self, task: asyncio.Task[None], error: BaseException | None) -> None:
+        """Log what went wrong."""
+
+    def cut(self) -> None:
+        """Close at once, so that the client does not take what it has for all of the answer."""
+
+    def refuse(self, problem: Problem) -> None:
+        """Answer in the application's place."""
 
 
 class Exchange:
@@ -113,8 +120,16 @@ class Exchange:
         self._wake()
 
     def finish(self, task: asyncio.Task[None]) -> None:
-        """Tell the connection that the application is done."""
-        self._wire.finished(self, task)
+        """See to it that the request is answered, or cut, however the application ended."""
+        error = None if task.cancelled() else task.exception()
+        unanswered = not (self.ended or self.gone)
+        if unanswered and not task.cancelled() and error is None:
+            error = RuntimeError("the application returned before all of the answer was sent")
+        self._wire.finished(task, None if isinstance(error, ConnectionError) else error)
+        if unanswered and (task.cancelled() or self.begun):
+            self._wire.cut()
+        elif unanswered:
+            self._wire.refuse(internal())
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
@@ -160,13 +175,16 @@ class Exchange:
             self._write(message.get("body", b""), more=message.get("more_body", False))
 
     def _open(self, status: int, given: Iterable[Any]) -> None:
-        fields = [(name.lower(), value) for name, value in given if name.lower() != _CODING]
+        fields: list[Field] = []
         self._bare = self._bare or status in {204, 304}
-        for name, value in fields:
-            if name == b"content-length":
+        for name, value in given:
+            field = (name.lower(), value)
+            if field[0] == b"content-length":
                 self._left = int(value)
-            elif name == _CLOSE[0] and b"close" in value.lower():
+            if field[0] == b"connection" and b"close" in value.lower():
                 self.keep_alive = False
+            elif field[0] != _CODING:
+                fields.append(field)
         if self._left is None and not self._bare:
             # Of an HTTP/1.0 client nobody knows that it can read chunks: there the end is the end.
             self.keep_alive = self.keep_alive and not self._old
@@ -175,7 +193,7 @@ class Exchange:
                 fields.append((_CODING, b"chunked"))
         # A client that was not asked for the body may send it or not: nobody can know what comes next.
         self.keep_alive = self.keep_alive and (self._asked or not self._due) and self._wire.reusable()
-        if not self.keep_alive and _CLOSE not in fields:
+        if not self.keep_alive:
             fields.append(_CLOSE)
         self._opening = opening(status, [*self._wire.date(), *fields])
 

@@ -8,7 +8,6 @@ from uvicorn.server import ServerState
 
 from purgatory_async.service.connection import connection_class
 from purgatory_async.service.front import Deadlines, Front
-from purgatory_async.service.logs import stderr_log
 from purgatory_async.testing import settle
 
 HEAD_TIME = 10.0
@@ -162,6 +161,10 @@ class Link:
         (reply,) = self.replies
         return reply
 
+    def reply_headers(self, name):
+        """The values of a field in all answers that have it."""
+        return [reply.headers[name] for reply in self.replies if name in reply.headers]
+
     @property
     def open(self):
         """Whether the next request would be read."""
@@ -181,12 +184,14 @@ class Wired:
     def __init__(self, client, app=None, **deadlines):
         self.client = client
         self.service = client.service
+        self.faults = []  # of the application, as they would be logged
         self.state = ServerState()
         self.state.default_headers = [DATE]
         limits = Deadlines(**{"head": HEAD_TIME, "body": BODY_TIME, **deadlines})
-        self.kind = connection_class(
-            Front(app or client.app, client.service.timer, limits, stderr_log(client.log))
-        )
+        self.kind = connection_class(Front(app or client.app, client.service.timer, limits, self))
+
+    def error(self, event, exc_info):
+        self.faults.append(exc_info)
 
     def link(self):
         return Link(self.kind, self.state)
@@ -201,8 +206,8 @@ class Wired:
 
     @property
     def idle(self):
-        """Whether nothing is left of any request or connection."""
-        return not (self.state.connections or self.state.tasks or self.service.holds.held)
+        """Whether nothing is left of any request or connection, and nothing went wrong."""
+        return not (self.faults or self.state.connections or self.state.tasks or self.service.holds.held)
 
 
 def request(target="/healthz", method="GET", body=None, **fields):

@@ -1,0 +1,414 @@
+"""What an application of any kind may do to a connection, and what the client finds then."""
+
+import asyncio
+
+import pytest
+
+from purgatory_async.testing import settle
+from tests.service.wire import SIGNAL, Wired, replies, request
+
+pytestmark = pytest.mark.asyncio
+
+ANSWERED = [
+    {"type": "http.response.start", "status": 200, "headers": [(b"Content-Length", b"2")]},
+    {"type": "http.response.body", "body": b"ok"},
+]
+
+
+def start(status=200, *headers):
+    return {"type": "http.response.start", "status": status, "headers": headers}
+
+
+def piece(body=b"", more_body=False):
+    return {"type": "http.response.body", "body": body, "more_body": more_body}
+
+
+def script(*messages, error=None):
+    """An application that sends this, and then fails or not."""
+
+    async def app(scope, receive, send):
+        for message in messages:
+            await send(message)
+        if error is not None:
+            raise error
+
+    return app
+
+
+@pytest.fixture
+def wire(make_client):
+    """Connects to an application; at the end no task of it is left, and its faults were looked at."""
+    made = []
+
+    def connect(app):
+        made.append(Wired(make_client(), app))
+        return made[-1], made[-1].link()
+
+    yield connect
+    for wired in made:
+        assert not wired.state.tasks
+        assert not wired.faults
+
+
+def fault(wired):
+    """The one fault that would have been logged."""
+    (found,) = wired.faults
+    wired.faults.clear()
+    return found
+
+
+async def test_the_scope_says_what_the_head_said(wire):
+    scopes = []
+
+    async def app(scope, receive, send):
+        scopes.append(scope)
+        await script(*ANSWERED)(scope, receive, send)
+
+    _, link = wire(app)
+    await link.send(request("/a%2Fb%20c?d=%20", "PUT", b"{}", x_custom=" A, b "))
+    assert scopes == [
+        {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
+            "http_version": "1.1",
+            "method": "PUT",
+            "scheme": "http",
+            "path": "/a/b c",
+            "raw_path": b"/a%2Fb%20c",
+            "query_string": b"d=%20",
+            "headers": [
+                (b"host", b"localhost"),
+                (b"x-custom", b"A, b"),
+                (b"content-type", b"application/json"),
+                (b"content-length", b"2"),
+            ],
+            "server": ("127.0.0.1", 8765),
+        }
+    ]
+    await link.hang_up()
+
+
+def receiving(times, received):
+    async def app(scope, receive, send):
+        for _ in range(times):
+            received.append(await receive())
+
+    return app
+
+
+async def test_a_body_is_received_in_pieces_and_then_that_the_client_left(wire):
+    received = []
+    _, link = wire(receiving(4, received))
+    raw = request("/", "POST", b"abcdef")
+    await link.send(raw[:-4], raw[-4:-1], raw[-1:])
+    assert [(message["body"], message["more_body"]) for message in received] == [
+        (b"ab", True),
+        (b"cde", True),
+        (b"f", False),
+    ]
+    await link.hang_up()
+    assert received[3] == {"type": "http.disconnect"}
+
+
+async def test_no_body_is_received_as_an_empty_one_once(wire):
+    received = []
+    _, link = wire(receiving(2, received))
+    await link.send(request())
+    assert received == [{"type": "http.request", "body": b"", "more_body": False}]
+    await link.hang_up()
+    assert received[1] == {"type": "http.disconnect"}
+
+
+async def test_behind_its_answer_an_application_receives_that_it_is_over(wire):
+    received = []
+
+    async def app(scope, receive, send):
+        await script(*ANSWERED)(scope, receive, send)
+        received.append(await receive())
+
+    _, link = wire(app)
+    await link.send(request())
+    assert (received, link.open) == ([{"type": "http.disconnect"}], True)
+    await link.hang_up()
+
+
+async def test_a_body_that_is_not_received_is_not_read_on(wire):
+    ready = asyncio.Event()
+
+    async def app(scope, receive, send):
+        await ready.wait()
+        size = 0
+        while (message := await receive())["more_body"]:
+            size += len(message["body"])
+        await script(start(200), piece(str(size + len(message["body"])).encode()))(scope, receive, send)
+
+    _, link = wire(app)
+    await link.send(request("/", "POST", content_length="300000"))
+    sent = 0
+    while link.pipe.reading:
+        await link.send(b"a" * 10_000)
+        sent += 10_000
+    assert sent == 70_000
+    ready.set()
+    await settle()
+    await link.send(*[b"a" * 10_000] * 23)
+    assert link.reply.body == b"300000"
+    await link.hang_up()
+
+
+async def test_a_body_that_was_not_received_when_it_was_answered_is_read_on(wire):
+    async def app(scope, receive, send):
+        await asyncio.sleep(0)
+        await script(*ANSWERED)(scope, receive, send)
+
+    _, link = wire(app)
+    link.protocol.data_received(request("/", "POST", b"a" * 100_000)[:-100])
+    assert not link.pipe.reading
+    await settle()
+    await link.send(b"a" * 100, request())
+    assert [reply.status for reply in link.replies] == [200, 200]
+    await link.hang_up()
+
+
+async def test_an_answer_whose_length_is_not_known_is_sent_in_chunks(wire):
+    _, link = wire(script(start(), piece(b"abc", True), piece(b"", True), piece(b"x" * 20, True), piece()))
+    await link.send(request(), request())
+    assert [reply.body for reply in link.replies] == [b"abc" + b"x" * 20] * 2
+    assert link.reply_headers("transfer-encoding") == ["chunked"] * 2
+    await link.hang_up()
+
+
+async def test_nothing_is_sent_before_the_first_of_the_body_is(wire):
+    go_on = asyncio.Event()
+
+    async def app(scope, receive, send):
+        await send(start(200, (b"content-length", b"2")))
+        await go_on.wait()
+        await send(piece(b"ok"))
+
+    _, link = wire(app)
+    await link.send(request())
+    assert not link.pipe.written
+    go_on.set()
+    await settle()
+    assert link.reply.body == b"ok"
+    await link.hang_up()
+
+
+async def test_to_a_client_of_http_1_0_an_answer_of_unknown_length_ends_with_the_connection(wire):
+    _, link = wire(script(start(), piece(b"abc", True), piece(b"def")))
+    await link.send(request().replace(b"1.1", b"1.0"))
+    assert (link.reply.body, link.reply.headers["connection"], link.open) == (b"abcdef", "close", False)
+    assert "transfer-encoding" not in link.reply.headers
+
+
+@pytest.mark.parametrize("status", [204, 304])
+async def test_an_answer_that_has_no_body_is_sent_without_one(wire, status):
+    _, link = wire(script(start(status), piece(b"abc")))
+    await link.send(request(), request())
+    assert [(reply.status, reply.body) for reply in link.replies] == [(status, b"")] * 2
+    assert link.reply_headers("transfer-encoding") == []
+    await link.hang_up()
+
+
+async def test_head_gets_the_fields_of_the_whole_answer_and_no_body(wire):
+    _, link = wire(script(*ANSWERED))
+    await link.send(request(method="HEAD"))
+    (reply,) = replies(link.pipe.written, bare=True)
+    assert reply.headers["content-length"] == "2"
+    assert link.pipe.written.endswith(b"\r\n\r\n")
+    await link.hang_up()
+
+
+async def test_how_an_answer_is_framed_is_not_the_applications_to_say(wire):
+    _, link = wire(
+        script(start(200, (b"Transfer-Encoding", b"gzip"), (b"Connection", b"Close")), piece(b"a"))
+    )
+    await link.send(request())
+    assert (link.reply.headers["transfer-encoding"], link.reply.body, link.open) == ("chunked", b"a", False)
+
+
+@pytest.mark.parametrize(
+    "field",
+    [
+        (b"a", b"b\r\nSet-Cookie: c"),
+        (b"a", b"b\nc: d"),
+        (b"a", b"b\0"),
+        (b"a\r\nb", b"c"),
+        (b"a b", b"c"),
+        (b"", b"c"),
+        (b"a", b"b\r\n\r\nHTTP/1.1 200 OK"),
+    ],
+)
+async def test_a_field_that_would_be_read_as_two_is_never_sent(wire, field):
+    wired, link = wire(script(start(200, field), piece(b"a")))
+    await link.send(request())
+    assert (link.reply.status, link.refused) == (500, "internal")
+    assert isinstance(fault(wired), RuntimeError)
+
+
+@pytest.mark.parametrize(
+    "app",
+    [
+        script(error=ValueError("secret")),
+        script(start(), error=ValueError("secret")),
+        script(start(200, (b"content-length", b"2")), piece(b"abc")),
+        script(start(200, (b"content-length", b"2")), piece(b"a")),
+        script(start(), start()),
+        script(piece(b"a")),
+        script({"type": "http.response.debug"}),
+    ],
+    ids=[
+        "fails",
+        "fails behind its start",
+        "longer",
+        "shorter",
+        "starts twice",
+        "does not start",
+        "says what",
+    ],
+)
+async def test_an_application_that_fails_before_it_has_sent_anything_is_answered_for(wire, app):
+    wired, link = wire(app)
+    await link.send(request() + SIGNAL)
+    assert (link.reply.status, link.refused) == (500, "internal")
+    assert b"secret" not in link.pipe.written
+    assert isinstance(fault(wired), ValueError | RuntimeError)
+
+
+async def test_an_application_that_does_not_answer_is_answered_for(wire):
+    wired, link = wire(script())
+    await link.send(request())
+    assert (link.reply.status, link.refused) == (500, "internal")
+    assert isinstance(fault(wired), RuntimeError)
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [start(200, (b"content-length", b"9")), piece(b"abc", True)],
+        [start(200, (b"content-length", b"9")), piece(b"abc", True), piece(b"def")],
+        [start(), piece(b"abc", True)],
+    ],
+    ids=["a length", "too little", "chunks"],
+)
+@pytest.mark.parametrize("error", [None, ValueError("secret")], ids=["returns", "fails"])
+async def test_half_an_answer_is_not_taken_for_a_whole_one(wire, messages, error):
+    wired, link = wire(script(*messages, error=error))
+    await link.send(request())
+    assert link.pipe.cut
+    assert link.pipe.written.startswith(b"HTTP/1.1 200 ")
+    assert isinstance(fault(wired), ValueError | RuntimeError)
+
+
+async def test_a_fault_behind_the_answer_is_logged_and_hurts_nobody(wire):
+    wired, link = wire(script(*ANSWERED, error=ValueError("late")))
+    await link.send(request())
+    assert (link.reply.body, link.open) == (b"ok", True)
+    assert str(fault(wired)) == "late"
+    await link.hang_up()
+
+
+async def test_an_application_that_says_more_than_it_may_is_told(wire):
+    wired, link = wire(script(*ANSWERED, piece(b"more")))
+    await link.send(request(), request())
+    assert [reply.body for reply in link.replies] == [b"ok", b"ok"]
+    assert len(wired.faults) == 2
+    wired.faults.clear()
+    await link.hang_up()
+
+
+async def test_a_request_whose_task_is_cancelled_is_cut(wire):
+    async def app(scope, receive, send):
+        await receive()
+        await receive()
+
+    wired, link = wire(app)
+    await link.send(request())
+    (task,) = wired.state.tasks
+    task.cancel()
+    await settle()
+    assert (link.pipe.cut, link.pipe.written) == (True, b"")
+
+
+async def test_who_sends_to_a_client_that_left_is_told_so(wire):
+    told = []
+
+    async def app(scope, receive, send):
+        await send(start())
+        try:
+            while True:
+                await send(piece(b"tick", True))
+                await receive()
+        except OSError as error:
+            told.append(error)
+            raise
+
+    wired, link = wire(app)
+    await link.send(request())
+    await link.hang_up()
+    assert len(told) == 1
+    assert not wired.faults  # it is nobody's fault
+
+
+async def test_who_sends_more_than_the_client_reads_waits(wire):
+    sent = []
+
+    async def app(scope, receive, send):
+        await send(start())
+        for number in range(5):
+            await send(piece(b"tick", number < 4))
+            sent.append(number)
+
+    _, link = wire(app)
+    await link.stop_reading()
+    await link.send(request())
+    assert sent == []
+    await link.read_all()
+    assert (sent, link.reply.body) == ([0, 1, 2, 3, 4], b"tick" * 5)
+    await link.hang_up()
+
+
+@pytest.mark.parametrize("cut", [False, True], ids=["leaves", "is cut"])
+async def test_who_waits_until_the_client_reads_is_let_go_when_it_does_not(wire, cut):
+    ended = []
+
+    async def app(scope, receive, send):
+        try:
+            await send(start())
+        finally:
+            ended.append(True)
+
+    wired, link = wire(app)
+    await link.stop_reading()
+    await link.send(request())
+    assert ended == []
+    if cut:
+        await wired.after(31)
+        assert link.pipe.cut
+    else:
+        link.pipe.lose()
+    await settle()
+    assert ended == [True]
+
+
+async def test_a_sender_that_is_cancelled_does_not_wake_another(wire):
+    go_on = asyncio.Event()
+
+    async def app(scope, receive, send):
+        await send(start())
+        await go_on.wait()
+        other = asyncio.get_running_loop().create_task(send(piece(b"tick", True)))
+        await asyncio.sleep(0)
+        other.cancel()
+        await send(piece(b"tock"))
+
+    _, link = wire(app)
+    await link.send(request())
+    await link.stop_reading()
+    go_on.set()
+    await settle()
+    assert not link.pipe.written
+    await link.read_all()
+    assert link.reply.body == b"tock"
+    await link.hang_up()

@@ -10,8 +10,11 @@ import click
 
 from purgatory_async.cli.demo import run_demo
 from purgatory_async.cli.detach import detach
+from purgatory_async.cli.remote import REMOTE
+from purgatory_async.cli.top import top_command
+from purgatory_async.client import ServiceError
 from purgatory_async.service.server import StartRefused, listen, serve
-from purgatory_async.service.settings import Settings, SettingsError, read_file, resolve
+from purgatory_async.service.settings import Settings, SettingsError, choose, read_file, resolve
 
 REFUSED: Final = 2
 INTERRUPTED: Final = 130
@@ -27,16 +30,16 @@ def run(arguments: Sequence[str]) -> int:
         arguments: Without the program's name.
 
     Returns:
-        The exit code: 0 done, 2 refused with one sentence on standard error, 130 interrupted.
+        The exit code: 0 done, 2 refused with one sentence on standard error, 130 interrupted; those of ``wait``.
     """
     try:
-        purgatory.main(list(arguments), prog_name="purgatory", standalone_mode=False)
+        code = purgatory.main(list(arguments), prog_name="purgatory", standalone_mode=False)
     except click.Abort:
         return INTERRUPTED
-    except (click.ClickException, SettingsError, StartRefused) as error:
+    except (click.ClickException, ServiceError, SettingsError, StartRefused) as error:
         click.echo(f"purgatory: {_one_sentence(error)}", err=True)
         return REFUSED
-    return 0
+    return code if isinstance(code, int) else 0
 
 
 def _one_sentence(error: Exception) -> str:
@@ -103,6 +106,25 @@ def serve_command(config: Path | None, **flags: object) -> None:
     serve(settings, lambda address: click.echo(f"purgatory serves at {address}"))
 
 
+@purgatory.command("config")
+@click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings, as for serve.")
+@setting_options
+def config_command(config: Path | None, **flags: object) -> None:
+    """Print every setting, its value and where it comes from, as ``serve`` would take them.
+
+    \b
+    Example:
+      PURGATORY_MAX_WAIT=25s purgatory config
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
+    given = {name: value for name, value in flags.items() if value is not None}
+    sources = {"file": {} if config is None else read_file(config), "environment": os.environ, "flags": given}
+    chosen = choose(**sources)  # type: ignore[arg-type]  # three mappings, by name
+    settings = resolve(**sources)  # type: ignore[arg-type]
+    for known in fields(Settings):
+        _, source = chosen.get(known.name, (None, "the default"))
+        click.echo(f"{known.name:<15} {getattr(settings, known.name)!s:<20} {source}")
+
+
 @purgatory.command("demo")
 @click.option("--port", default="0", metavar="VALUE", help="Port to listen on.  [default: 0, a free one]")
 @click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this long.")
@@ -130,3 +152,7 @@ def demo_command(port: str, seconds: float | None, rate: float, detached: bool) 
         detach(["demo", "--port", port, "--rate", f"{rate:g}", "--seconds", f"{seconds:g}"], seconds)
     else:
         run_demo(settings, listen(settings), rate, seconds)
+
+
+for command in (*REMOTE, top_command):
+    purgatory.add_command(command)

@@ -1,7 +1,8 @@
 """What the service tells, as values, and what it refuses, as exceptions. Nothing here does I/O."""
 
+import datetime as dt
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal
 
 __all__ = ["Event", "KeyState", "Lease", "Operation", "RequestRefused", "ServiceError", "ServiceUnreachable"]
@@ -47,7 +48,10 @@ class RequestRefused(ServiceError):  # noqa: N818 - what happened
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation as the service shows it; times are RFC 3339, ``elapsed`` is in seconds."""
+    """An operation as the service shows it; times are RFC 3339, ``elapsed`` is in seconds.
+
+    ``document`` is all that the service sent, members that this version does not know included.
+    """
 
     id: str
     keys: tuple[str, ...]
@@ -60,6 +64,15 @@ class Operation:
     result: Any = None
     data: Any = None
     waiting_for: Mapping[str, Any] | None = None
+    document: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def time_left(self) -> float | None:
+        """Seconds from when it was read until it expires; None without a deadline, and once it has ended."""
+        if self.deadline is None or not self.pending:
+            return None
+        submitted, deadline = (dt.datetime.fromisoformat(text) for text in (self.submitted_at, self.deadline))
+        return max(0.0, (deadline - submitted).total_seconds() - self.elapsed)
 
     @property
     def pending(self) -> bool:
@@ -68,9 +81,10 @@ class Operation:
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> "Operation":
-        """Read the service's document; members that this version does not know are left out."""
-        known = {name: value for name, value in document.items() if name in cls.__slots__}
-        return cls(**{**known, "keys": tuple(known["keys"]), "signals": tuple(known["signals"])})
+        """Read the service's document."""
+        known = {each.name: document[each.name] for each in fields(cls) if each.name in document}
+        known |= {"keys": tuple(known["keys"]), "signals": tuple(known["signals"]), "document": document}
+        return cls(**known)
 
 
 @dataclass(frozen=True, slots=True)

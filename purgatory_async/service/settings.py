@@ -19,6 +19,8 @@ from purgatory_async.service.hosts import canonical_host, is_loopback
 from purgatory_async.web.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
 
 ENVIRONMENT_PREFIX: Final = "PURGATORY_"
+CLIENTS_ENVIRONMENT: Final = frozenset({"PURGATORY_URL", "PURGATORY_TOKEN"})
+"""What the commands that talk to a service read; a service started from the same shell has no use for it."""
 MAX_PENDING: Final = 10_000_000
 
 Reader = Callable[[object], object]
@@ -165,27 +167,39 @@ def resolve(
     Raises:
         SettingsError: A name is unknown or a value not acceptable.
     """
+    chosen = choose(file=file, environment=environment, flags=flags)
+    return Settings(**{name: value for name, (value, _) in chosen.items()})
+
+
+def choose(
+    *, file: Mapping[str, object], environment: Mapping[str, str], flags: Mapping[str, object]
+) -> dict[str, tuple[Any, str]]:
+    """Choose among the sources; arguments and exceptions as for `resolve`.
+
+    Returns:
+        What is not left at its default: by name, the value as it was read and the source that had the last word.
+    """
     layers: dict[str, Mapping[str, object]] = {
         "the configuration file": file,
         "the environment": {
             name.removeprefix(ENVIRONMENT_PREFIX).lower(): value
             for name, value in environment.items()
-            if name.startswith(ENVIRONMENT_PREFIX)
+            if name.startswith(ENVIRONMENT_PREFIX) and name not in CLIENTS_ENVIRONMENT
         },
         "the command line": flags,
     }
     readers = {known.name: known.metadata["read"] for known in fields(Settings)}
-    chosen: dict[str, Any] = {}
+    chosen: dict[str, tuple[Any, str]] = {}
     for source, layer in layers.items():
         for name, value in layer.items():
             if name not in readers:
                 raise SettingsError(f"unknown setting {name!r} in {source}; known are {', '.join(readers)}")
             # Read here too, so that the refusal can say whose value it is.
             try:
-                chosen[name] = readers[name](value)
+                chosen[name] = readers[name](value), source
             except ValueError as error:
                 raise SettingsError(f"{name} in {source}: {error}") from None
-    return Settings(**chosen)
+    return chosen
 
 
 def read_file(path: Path) -> dict[str, object]:

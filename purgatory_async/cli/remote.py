@@ -1,0 +1,217 @@
+"""The commands that talk to a running service: list, explain, signal, wait, cancel, drain.
+
+The address comes from ``--url`` or ``PURGATORY_URL``; a token from ``PURGATORY_TOKEN`` or a file, never from the
+command line, which every process on the machine can read.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from functools import wraps
+from pathlib import Path
+from typing import Final
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from purgatory_async.cli.wording import explain, missing, need_of, printable, seconds
+from purgatory_async.client import Client, Operation, Policy, ServiceUnreachable
+from purgatory_async.client._verbs import UNSET
+from purgatory_async.web.durations import parse_duration
+
+__all__ = ["REMOTE", "with_service"]
+
+DEFAULT_URL: Final = "http://127.0.0.1:8765"
+EXIT_CODES: Final[Mapping[str, int]] = {"completed": 0, "expired": 3, "cancelled": 4}
+FAILED: Final = 1
+PATIENCE: Final = 5.0  # seconds; a person is waiting
+
+
+def with_service(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that say where the service is, and a client of it as first argument."""
+
+    @click.option(
+        "--url", envvar="PURGATORY_URL", default=DEFAULT_URL, show_default=True, help="Where the service is."
+    )
+    @click.option(
+        "--token-file",
+        type=click.Path(path_type=Path),
+        help="File with the token; without it, PURGATORY_TOKEN has it, if one is needed.",
+    )
+    @wraps(command)
+    def connected(*args: object, url: str, token_file: Path | None, **kwargs: object) -> None:
+        """Call the command with a client."""
+        token = os.environ.get("PURGATORY_TOKEN") if token_file is None else _read_token(token_file)
+        if not url.startswith(("http://", "https://")):
+            raise click.ClickException(f"--url must begin with http:// or https://, got {url!r}")
+        try:
+            client = Client(url, token=token, policy=Policy(patience=PATIENCE))
+        except ValueError as error:
+            raise click.ClickException(str(error)) from None
+        with client:
+            try:
+                command(client, *args, **kwargs)
+            except ServiceUnreachable as error:
+                raise click.ClickException(
+                    f"{error}; is there a service at {url}? 'purgatory serve' starts one, --url names another"
+                ) from None
+
+    return connected
+
+
+def _read_token(path: Path) -> str:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
+        raise click.ClickException(f"cannot read the token file {path}: {reason}") from None
+
+
+@click.command("ls")
+@click.option("--key", help="Only operations that watch it.")
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="How many at most.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document a line.")
+@with_service
+def ls_command(client: Client, key: str | None, limit: int, as_json: bool) -> None:
+    """List the pending operations, oldest first.
+
+    \b
+    Example:
+      purgatory ls --key order:42
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
+    table = Table("id", "keys", "waits for", "for", "expires in", box=None, pad_edge=False)
+    shown = 0
+    for operation in client.operations(key):
+        if shown == limit:
+            click.echo(f"(and more: --limit is {limit})", err=True)
+            break
+        shown += 1
+        if as_json:
+            click.echo(_as_json(operation))
+        else:
+            table.add_row(*(Text(cell) for cell in _row(operation)))
+    if not as_json:
+        Console().print(table if shown else Text("nothing is pending"))
+
+
+def _row(operation: Operation) -> tuple[str, ...]:
+    return (
+        printable(operation.id),
+        ", ".join(map(printable, operation.keys)),
+        missing(operation),
+        seconds(operation.elapsed),
+        seconds(operation.time_left),
+    )
+
+
+@click.command("why")
+@click.argument("id")
+@with_service
+def why_command(client: Client, id: str) -> None:  # noqa: A002 - the name in the usage line
+    """Explain what an operation waits for, or how it ended.
+
+    \b
+    Example:
+      purgatory why xhDecpW5UOSequhM_HUNpw
+    """  # noqa: D301 - as above
+    for line in explain(client.status(id)):
+        click.echo(line)
+
+
+@click.command("signal")
+@click.argument("key")
+@click.argument("value", required=False)
+@click.option("--amount", type=click.IntRange(min=1), help="How much it counts.  [default: 1]")
+@click.option("--voter", help="Whose vote it is.")
+@with_service
+def signal_command(
+    client: Client, key: str, value: str | None, amount: int | None, voter: str | None
+) -> None:
+    """Say that something happened on KEY, with a VALUE: JSON, or else text.
+
+    \b
+    Example:
+      purgatory signal build:77 '{"status": "green"}'
+    """  # noqa: D301 - as above
+    completed = client.signal(key, UNSET if value is None else _value(value), amount=amount, voter=voter)
+    click.echo(f"completed {completed} operation{'' if completed == 1 else 's'}")
+
+
+def _value(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _duration(context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
+    try:
+        return None if text is None else parse_duration(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, parameter) from None
+
+
+@click.command("wait")
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@click.option("--need", default="any", show_default=True, help="any, all, amount:N or voters:N.")
+@click.option("--timeout", callback=_duration, help="Until it expires, as 30s or 10m.  [default: never]")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole operation as JSON.")
+@with_service
+def wait_command(
+    client: Client, keys: tuple[str, ...], need: str, timeout: float | None, as_json: bool
+) -> None:
+    """Wait until the keys have been signalled, and print what the last signal carried.
+
+    Exit code 0: completed; 3: expired; 4: cancelled; 1: ended otherwise. Interrupted, it cancels what it waits for.
+
+    \b
+    Example:
+      purgatory wait build:77 --timeout 10m && ./deploy
+    """  # noqa: D301 - as above
+    operation = client.wait(*keys, need=need_of(need), timeout=timeout)
+    if as_json:
+        click.echo(_as_json(operation))
+    elif operation.state == "completed":
+        values = [signal["value"] for signal in operation.signals if "value" in signal]
+        if values:
+            click.echo(values[-1] if isinstance(values[-1], str) else json.dumps(values[-1]))
+    else:
+        click.echo(f"{operation.state} after {seconds(operation.elapsed)}", err=True)
+    click.get_current_context().exit(EXIT_CODES.get(operation.state, FAILED))
+
+
+@click.command("cancel")
+@click.argument("id")
+@with_service
+def cancel_command(client: Client, id: str) -> None:  # noqa: A002 - the name in the usage line
+    """Cancel an operation; one that has ended stays as it is.
+
+    \b
+    Example:
+      purgatory cancel xhDecpW5UOSequhM_HUNpw
+    """  # noqa: D301 - as above
+    click.echo(client.cancel(id).state)
+
+
+@click.command("drain")
+@with_service
+def drain_command(client: Client) -> None:
+    """Let the service take nothing new, and answer every held request.
+
+    Signals, completions, acknowledgements and reads go on; the process does not exit.
+
+    \b
+    Example:
+      purgatory drain
+    """  # noqa: D301 - as above
+    client.drain()
+    click.echo("the service drains")
+
+
+def _as_json(operation: Operation) -> str:
+    return json.dumps(operation.document, ensure_ascii=True)
+
+
+REMOTE: Final = (ls_command, why_command, signal_command, wait_command, cancel_command, drain_command)

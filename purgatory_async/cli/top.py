@@ -1,0 +1,143 @@
+"""``purgatory top``: the service's figures once a second, in place on a terminal."""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+import click
+from rich.console import Console, Group
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from purgatory_async.cli.remote import with_service
+from purgatory_async.cli.wording import printable, seconds
+from purgatory_async.client import Client
+
+__all__ = ["top_command"]
+
+_BARS: Final = " ▁▂▃▄▅▆▇█"
+_WIDTH: Final = 60
+_ROWS: Final = 8
+
+Stats = Mapping[str, Any]
+
+
+@click.command("top")
+@click.option(
+    "--interval",
+    type=click.FloatRange(min=0.1),
+    default=1.0,
+    show_default=True,
+    help="Seconds between two looks.",
+)
+@click.option("--once", is_flag=True, help="Print one picture and end.")
+@with_service
+def top_command(client: Client, interval: float, once: bool) -> None:
+    """Watch a service live: rates, delays, the wheel, the busiest keys and the oldest operations.
+
+    \b
+    Example:
+      purgatory top --url http://127.0.0.1:8765
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
+    console = Console()
+    if once or not console.is_terminal:
+        console.print(picture(client.stats()))
+        return
+    look = Live(picture(client.stats()), console=console, screen=True, auto_refresh=False)
+    with suppress(KeyboardInterrupt), look as live:  # the way to leave it
+        while True:
+            time.sleep(interval)
+            live.update(picture(client.stats()), refresh=True)
+
+
+def picture(stats: Stats) -> Group:
+    """Draw the figures.
+
+    Args:
+        stats: What ``/v1/admin/stats`` answers.
+
+    Returns:
+        Something for a rich console.
+    """
+    counts = stats["counts"]
+    state = "draining" if stats["draining"] else "serving"
+    return Group(
+        Text(f"purgatory {stats['version']}  {state}  up {seconds(stats['uptime'])}", style="bold"),
+        Text(
+            f"pending {counts['pending']:,} of {stats['limits']['pending']:,}   held {counts['held']:,}   "
+            f"takers {counts['takers']:,}   items {counts['items']:,}   leases {counts['leases']:,}"
+        ),
+        Text(f"pending {bars(stats['history']['pending'])}"),
+        _rates(stats),
+        _delays(stats["delays"]),
+        *_wheel(stats["wheel"]),
+        _keys(stats["busiest_keys"]),
+        _oldest(stats["oldest_operations"]),
+    )
+
+
+def bars(numbers: Sequence[float], width: int = _WIDTH) -> str:
+    """Numbers as a row of bars, the highest of full height; any number above 0 shows.
+
+    >>> bars([0, 1, 4, 8])
+    ' ▁▄█'
+    """
+    numbers = numbers[-width:]
+    top = max(numbers, default=0) or 1
+    return "".join(_BARS[-(-int(number * 8) // int(top))] if number else _BARS[0] for number in numbers)
+
+
+def _rates(stats: Stats) -> Table:
+    names = ("submitted", "completed", "expired", "cancelled", "signals")
+    table = Table("", *names, box=None, pad_edge=False)
+    totals = {**stats["counts"], **stats["counts"]["ended"]}
+    table.add_row("per second", *(f"{stats['rates'][name]:,.1f}" for name in names))
+    table.add_row("in all", *(f"{totals[name]:,}" for name in names))
+    return table
+
+
+def _delays(delays: Mapping[str, Any]) -> Table:
+    table = Table("last minute", "p50", "p99", "longest", box=None, pad_edge=False)
+    for name, title in (("wait", "wait"), ("lateness", "late"), ("loop_lag", "loop lag")):
+        delay = delays[name]
+        table.add_row(title, *(_milliseconds(delay[column]) for column in ("p50", "p99", "max")))
+    return table
+
+
+def _milliseconds(value: float | None) -> str:
+    return "-" if value is None else f"{value * 1000:,.2f} ms" if value < 1 else seconds(value)
+
+
+def _wheel(wheel: Mapping[str, Any] | None) -> list[Text]:
+    if wheel is None:
+        return []
+    lines = [Text(f"the wheel: {wheel['entries']:,} deadlines, a tick is {wheel['tick'] * 1000:g} ms")]
+    for level in wheel["levels"]:
+        counts = level["counts"]
+        step = max(1, -(-len(counts) // _WIDTH))
+        summed = [sum(counts[start : start + step]) for start in range(0, len(counts), step)]
+        span = seconds(level["ticks_per_bucket"] * len(counts) * wheel["tick"])
+        lines.append(Text(f"|{bars(summed)}| next {span}"))
+    return lines
+
+
+def _keys(keys: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table("busiest keys", "watchers", box=None, pad_edge=False)
+    for key in keys[:_ROWS]:
+        table.add_row(Text(printable(key["key"])), f"{key['watchers']:,}")
+    return table
+
+
+def _oldest(operations: Sequence[Mapping[str, Any]]) -> Table:
+    table = Table("oldest", "keys", "for", "expires in", box=None, pad_edge=False)
+    for operation in operations[:_ROWS]:
+        keys = ", ".join(map(printable, operation["keys"]))
+        table.add_row(
+            Text(printable(operation["id"] or "(a wait)")),
+            Text(keys),
+            seconds(operation["elapsed"]),
+            seconds(operation["expires_in"]),
+        )
+    return table

@@ -1,0 +1,96 @@
+"""How operations are told to people: pure functions from values to words.
+
+Whatever a client put into a key is shown as printable text, so that no terminal obeys it.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import click
+
+from purgatory_async.client import Operation
+
+__all__ = ["explain", "missing", "need_of", "printable", "seconds"]
+
+_COUNT: Final = re.compile(r"(amount|voters):([0-9]{1,16})")
+_LONGEST: Final = 60  # characters of a key or id that a line shows
+_MINUTE: Final = 60
+_HOUR: Final = 3600
+
+
+def printable(text: str) -> str:
+    r"""Text that does nothing to a terminal: what is not printable is escaped, what is long is cut.
+
+    >>> printable("order:42"), printable("a\x1b[2J")
+    ('order:42', 'a\\x1b[2J')
+    """
+    escaped = "".join(
+        character if character.isprintable() else character.encode("unicode_escape").decode()
+        for character in text
+    )
+    return escaped if len(escaped) <= _LONGEST else escaped[: _LONGEST - 3] + "..."
+
+
+def seconds(duration: float | None) -> str:
+    """A duration for people; ``-`` for none.
+
+    >>> seconds(0.25), seconds(12.3), seconds(90), seconds(7322), seconds(None)
+    ('0.25 s', '12.3 s', '1 m 30 s', '2 h 2 m', '-')
+    """
+    if duration is None:
+        return "-"
+    if duration < _MINUTE:
+        return f"{duration:.2f} s" if duration < 10 else f"{duration:.1f} s"  # noqa: PLR2004 - two digits
+    whole = round(duration)
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} m {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} m"
+
+
+def missing(operation: Operation) -> str:
+    """What an operation waits for, in a few words."""
+    waiting_for = operation.waiting_for or {}
+    if "any" in waiting_for:
+        return "any of its keys"
+    if "all" in waiting_for:
+        return "all of " + ", ".join(map(printable, waiting_for["all"]))
+    if "amount" in waiting_for:
+        return f"an amount of {waiting_for['amount']}"
+    if "voters" in waiting_for:
+        return f"{waiting_for['voters']} more voters"
+    return "-"
+
+
+def explain(operation: Operation) -> Iterator[str]:
+    """Tell all that is known of an operation, a fact a line."""
+    yield f"operation {printable(operation.id)} is {operation.state}"
+    if operation.pending:
+        yield f"  waits for    {missing(operation)}, for {seconds(operation.elapsed)} now"
+        yield f"  expires in   {seconds(operation.time_left)}"
+    else:
+        yield f"  after        {seconds(operation.elapsed)}"
+    yield f"  keys         {', '.join(map(printable, operation.keys))}"
+    yield f"  submitted    {operation.submitted_at}"
+    for signal in operation.signals:
+        voter = f" by {printable(signal['voter'])}" if "voter" in signal else ""
+        yield f"  signal       {signal['index']} on {printable(signal['key'])}{voter}"
+    if not operation.signals:
+        yield "  signals      none since it was submitted"
+
+
+def need_of(text: str) -> object:
+    """Read ``--need``.
+
+    Raises:
+        click.ClickException: It follows no grammar.
+
+    >>> need_of("voters:2")
+    {'voters': 2}
+    """
+    if text in {"any", "all"}:
+        return text
+    match = _COUNT.fullmatch(text)
+    if match is None:
+        raise click.ClickException(f"--need must be any, all, amount:N or voters:N, got {text!r}")
+    return {match[1]: int(match[2])}

@@ -102,6 +102,8 @@ async def test_a_rejection_that_nobody_awaits_is_nobodys_error(calls):
 
 @pytest.mark.parametrize("exception", [LostError, None, "lost"])
 async def test_what_cannot_be_raised_is_refused_and_ends_nothing(calls, purgatory, exception):
+    with pytest.raises(TypeError, match="exception instance"):
+        calls.fail_all(exception)  # nobody would have had it
     reply = calls.expect(7, 5)
     for end in (calls.fail_all, lambda it: calls.reject(7, it), lambda it: calls.reject("unknown", it)):
         with pytest.raises(TypeError, match=f"exception instance, got {re.escape(repr(exception))}"):
@@ -163,6 +165,37 @@ async def test_an_exception_shared_by_many_does_not_grow_with_them(calls):
         depths.add(len(list(walk_tb(lost.__traceback__))))
     assert max(depths) < 10
     assert lost.__context__ is None
+
+
+# In a with block.
+
+
+@pytest.mark.parametrize("raised", [LostError, KeyboardInterrupt, asyncio.CancelledError])
+async def test_in_a_with_block_a_request_is_given_up_when_sending_it_failed(calls, purgatory, raised):
+    with pytest.raises(raised), calls.expect(7, 5) as reply:
+        raise raised
+    assert_clean(purgatory)
+    assert calls.resolve(7, "late") is False
+    with pytest.raises(OperationCancelled):
+        await reply
+
+
+async def test_in_a_with_block_that_is_left_without_the_reply_a_request_is_given_up(calls, purgatory):
+    with calls.expect(7, 5):
+        assert purgatory.pending == 1
+    assert_clean(purgatory)
+    assert calls.resolve(7, "late") is False
+
+
+async def test_in_a_with_block_the_reply_is_had_as_anywhere(calls):
+    with calls.expect(7, 5) as reply:
+        assert calls.resolve(7, "pong") is True
+        assert await reply == "pong"
+    assert await reply == "pong"
+    with calls.expect(7, 5) as reply:
+        calls.resolve(7, "before the end")
+    assert await reply == "before the end"
+    assert calls.late == 0
 
 
 # Time.

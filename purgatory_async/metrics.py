@@ -6,7 +6,7 @@ come from different places: two counters and the purgatory itself.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -74,6 +74,7 @@ class Metrics(Collector):
         self._waits = Histogram(WAIT_BUCKETS)
         self._lateness = Histogram(DELAY_BUCKETS)
         self._purgatory: Purgatory | None = None
+        self._shown: list[tuple[str, str, Callable[[], float]]] = []
         self.registry: Final = CollectorRegistry() if registry is None else registry
         self.registry.register(self)
 
@@ -83,6 +84,16 @@ class Metrics(Collector):
     def gauge(self, purgatory: Purgatory) -> None:
         """Look at this purgatory for what is pending and watched."""
         self._purgatory = purgatory
+
+    def show(self, name: str, documentation: str, read: Callable[[], float]) -> None:
+        """Show another gauge.
+
+        Args:
+            name: Prometheus's.
+            documentation: The same.
+            read: Called at every scrape; returns what the gauge shows then.
+        """
+        self._shown.append((name, documentation, read))
 
     def notify(self, event: Event) -> None:
         """Count an event. O(1)."""
@@ -125,4 +136,5 @@ class Metrics(Collector):
             self._waits.metric("purgatory_wait_seconds", "From submission to the end of an operation."),
             self._lateness.metric("purgatory_lateness_seconds", "From deadline to expiration."),
             self.loop_lag.metric("purgatory_loop_lag_seconds", "How late the event loop ran a probe."),
+            *(GaugeMetricFamily(name, documentation, read()) for name, documentation, read in self._shown),
         ]

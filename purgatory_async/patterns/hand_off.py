@@ -42,7 +42,10 @@ class HandOff(Generic[K, T]):
     ('resize', 'cat.png')
     """
 
-    __slots__ = ("_items", "_kept", "_max_items", "_numbers", "_numbers_before", "_purgatory")
+    __slots__ = ("_items", "_kept", "_max_items", "_numbers", "_numbers_before", "_purgatory", "returned")
+
+    returned: int
+    """How many items came back because their taker was cancelled in the moment it got them."""
 
     def __init__(self, purgatory: Purgatory, *, max_items: int | None = None) -> None:
         if not isinstance(purgatory, Purgatory):
@@ -53,6 +56,7 @@ class HandOff(Generic[K, T]):
         self._max_items = max_items
         self._items: dict[K, list[tuple[int, T]]] = {}  # heaps: what comes back has the smallest number again
         self._kept = 0
+        self.returned = 0
         self._numbers = count()
         self._numbers_before = count(-1, -1)
 
@@ -153,6 +157,7 @@ class HandOff(Generic[K, T]):
             await self._purgatory.wait(*keys, until=pick, timeout=timeout)
         except BaseException:
             if picked is not None:
+                self.returned += 1
                 self._keep(*picked)
                 self._offer(picked[0])
             raise

@@ -1,5 +1,6 @@
 """What goes back to the client: status, headers and a JSON body, in two ASGI messages."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,9 +32,7 @@ class Answer:
 
     def fields(self) -> list[tuple[bytes, bytes]]:
         """Return all header fields, as they go out."""
-        headers = [
-            (name.lower().encode(), value.encode("latin-1")) for name, value in (*_ALWAYS, *self.headers)
-        ]
+        headers = fields_of(self.headers)
         if self.body:
             headers.append((b"content-type", self.media_type.encode()))
         if self.status not in {204, 304}:
@@ -49,6 +48,11 @@ class Answer:
         """
         await send({"type": "http.response.start", "status": self.status, "headers": self.fields()})
         await send({"type": "http.response.body", "body": b"" if head_only else self.body})
+
+
+def fields_of(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+    """Return the header fields of every answer and these, as they go out."""
+    return [(name.lower().encode(), value.encode("latin-1")) for name, value in (*_ALWAYS, *headers)]
 
 
 def answer(status: int, message: object, *headers: tuple[str, str]) -> Answer:

@@ -125,7 +125,7 @@ class Delay(Struct):
 
     Attributes:
         count: How often it happened.
-        p50: Half took no longer. At most 5 % off, as `p99`; below 10 microseconds it reads as 10.
+        p50: Half took no longer. At most 4.5 % off, as `p99`; what is below 10 microseconds may read as 10.
         p99: All but one in a hundred took no longer.
         max: The longest, exactly.
     """

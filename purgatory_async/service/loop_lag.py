@@ -1,11 +1,11 @@
 """How late the event loop runs what is due: the one figure that tells a slow service from a quiet one."""
 
+from collections.abc import Callable
 from typing import Final
 
 from purgatory_async import Timer
-from purgatory_async.metrics import Histogram
 
-PERIOD: Final = 0.5  # seconds between two probes
+PERIOD: Final = 0.1  # seconds between two probes; a shorter stall may fall between them
 
 
 class LoopLag:
@@ -13,17 +13,17 @@ class LoopLag:
 
     Args:
         timer: On the loop to be watched.
-        histogram: Takes what it finds, in seconds.
+        note: Told what it finds, in seconds.
     """
 
-    def __init__(self, timer: Timer, histogram: Histogram) -> None:
+    def __init__(self, timer: Timer, note: Callable[[float], None]) -> None:
         self._timer = timer
-        self._histogram = histogram
+        self._note = note
 
     def start(self) -> None:
         """Probe from now on, until the timer closes."""
         self._timer.call_later(PERIOD, self._probe, self._timer.time() + PERIOD)
 
     def _probe(self, due: float) -> None:
-        self._histogram.observe(self._timer.time() - due)
+        self._note(self._timer.time() - due)
         self.start()

@@ -25,15 +25,24 @@ class SignalledOperation(DelayedOperation[Attached]):
         need: Counts the signals; for this operation only.
         timeout: Seconds until it expires; None for no deadline.
         sequence: Its place in the order of submission, one-shot waits included.
+        submitted: The timer's time, in seconds.
     """
 
-    __slots__ = ("_board", "_heard", "_ledger", "need", "sequence", "watch_keys")
+    __slots__ = ("_board", "_heard", "_ledger", "need", "sequence", "submitted", "watch_keys")
 
     def __init__(
-        self, board: Board, keys: tuple[str, ...], need: Need, timeout: float | None, sequence: int
+        self,
+        board: Board,
+        keys: tuple[str, ...],
+        need: Need,
+        timeout: float | None,
+        sequence: int,
+        *,
+        submitted: float,
     ) -> None:
         super().__init__(timeout)
         self.sequence = sequence
+        self.submitted = submitted
         self._board = board
         self._heard = board.index  # what was signalled before submission does not count
         self._ledger: Ledger | None = None
@@ -68,13 +77,13 @@ class Operation(SignalledOperation):
         need: Counts the signals; for this operation only.
         timeout: Seconds until it expires; None for no deadline.
         sequence: Its place in the order of submission, one-shot waits included.
+        submitted: The timer's time, in seconds.
         operation_id: The name it is known by.
         data: The client's own, shown with the status; `UNSET` for none.
-        submitted: The timer's time, in seconds.
         submitted_at: The wall clock's.
     """
 
-    __slots__ = ("data", "ended", "id", "submitted", "submitted_at")
+    __slots__ = ("data", "ended", "id", "submitted_at")
 
     def __init__(
         self,
@@ -84,15 +93,14 @@ class Operation(SignalledOperation):
         timeout: float | None,
         sequence: int,
         *,
+        submitted: float,
         operation_id: str,
         data: Attached,
-        submitted: float,
         submitted_at: dt.datetime,
     ) -> None:
-        super().__init__(board, keys, need, timeout, sequence)
+        super().__init__(board, keys, need, timeout, sequence, submitted=submitted)
         self.id = operation_id
         self.data = data
-        self.submitted = submitted
         self.submitted_at = submitted_at
         self.ended: float | None = None
 

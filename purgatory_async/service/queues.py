@@ -6,6 +6,7 @@ cancelled, and when its time is up its item is in front of its queue again. So w
 """
 
 import secrets
+from collections.abc import Callable
 from typing import Final, cast, final
 
 from msgspec import Raw
@@ -66,9 +67,18 @@ class Queues:
         max_items: How many items there may be, kept or on loan, all together.
         max_takers: How many may wait for one.
         retention: Seconds for which an ended lease is told from one that never was.
+        on_undelivered: Told when a taker was given an item as its client left, so that it came back.
     """
 
-    def __init__(self, timer: Timer, *, max_items: int, max_takers: int, retention: float) -> None:
+    def __init__(
+        self,
+        timer: Timer,
+        *,
+        max_items: int,
+        max_takers: int,
+        retention: float,
+        on_undelivered: Callable[[], None],
+    ) -> None:
         self._timer: Final = timer
         self._takers: Final = Purgatory("takers", timer=timer, max_pending=max_takers)
         self._hand_off: Final[HandOff[str, Raw]] = HandOff(self._takers)
@@ -78,6 +88,8 @@ class Queues:
         self._max_items = max_items
         self._max_takers = max_takers
         self._retention = retention
+        self._on_undelivered = on_undelivered
+        self._returned = 0  # of what the hand-off counts, how much was told
 
     def __repr__(self) -> str:
         return f"<Queues items={self.items} leases={self.leases} takers={self.takers}>"
@@ -145,6 +157,10 @@ class Queues:
             raise problems.overloaded("requests", self._max_takers) from None
         except PurgatoryClosed:
             raise problems.draining() from None
+        finally:
+            while self._returned < self._hand_off.returned:
+                self._returned += 1
+                self._on_undelivered()
         _, item = cast("tuple[str, Raw]", taken)
         return self._lend(queue, item, lease)
 

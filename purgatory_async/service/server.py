@@ -113,6 +113,7 @@ class Server:
             timeout_graceful_shutdown=GRACE,
         )
         self._uvicorn = _Server(config)
+        self._stopping = False  # not whether it drains, which an administrator may ask for long before
 
     async def run(self, announce: Callable[[str], None]) -> None:
         """Serve until `stop`, SIGTERM or SIGINT, then close the service.
@@ -125,7 +126,7 @@ class Server:
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._stop_on_signal)
             tasks.start_soon(self._announce, announce)
-            LoopLag(service.timer, service.metrics.loop_lag).start()
+            LoopLag(service.timer, service.note_lag).start()
             await self._uvicorn.serve([self._sock])
             tasks.cancel_scope.cancel()
         service.close()
@@ -133,6 +134,7 @@ class Server:
 
     async def stop(self) -> None:
         """Drain: stop accepting, answer every held request, and let `run` return when all is sent."""
+        self._stopping = True
         await self._uvicorn.accepting.wait()
         service = self.app.service
         service.draining = True
@@ -158,10 +160,11 @@ class Server:
                 async for number in signals:
                     if number == signal.SIGHUP:
                         self._reload_tokens()
-                    elif self.app.service.draining:
+                    elif self._stopping:
                         self._log.warning("stopping at once", signal=number.name)
                         self._uvicorn.should_exit = self._uvicorn.force_exit = True
                     else:
+                        self._stopping = True
                         self._log.info("stopping", signal=number.name)
                         tasks.start_soon(self.stop)
 

@@ -18,15 +18,19 @@ from purgatory_async import Purgatory, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
+from purgatory_async.service.feed import Feed
 from purgatory_async.service.holds import Holds
 from purgatory_async.service.keys import checked_id, distinct_keys
-from purgatory_async.service.messages import Attached, Signalled, Submit, WireNeed, kept
+from purgatory_async.service.messages import Attached, Draining, Signalled, Submit, WireNeed, kept
 from purgatory_async.service.needs import need_for
 from purgatory_async.service.operations import Operation, SignalledOperation
 from purgatory_async.service.queues import Queues
+from purgatory_async.service.recent import Recent
 from purgatory_async.service.registry import Registry
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.signals import Board
+from purgatory_async.service.stream import Streams
+from purgatory_async.service.survey import Survey
 from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import shortened
 
@@ -63,21 +67,26 @@ class Service:
         self.board: Final = Board(self.timer, settings.retention)
         self.registry: Final = Registry(self.timer, settings.retention)
         self.holds: Final = Holds(self.timer, settings.max_pending, self._count_undelivered)
+        self.recent: Final = Recent(self.timer)
+        self.feed: Final = Feed(self.timer, wall_clock)
+        self.streams: Final = Streams(self.feed, self.timer, self.board.epoch)
         self.purgatory: Final = Purgatory(
             "operations",
             timer=self.timer,
             max_pending=settings.max_pending,
-            observer=Observers(self.metrics, self.registry, self.holds),
+            observer=Observers(self.metrics, self.registry, self.holds, self.recent, self.feed),
         )
         self.queues: Final = Queues(
             self.timer,
             max_items=settings.max_items,
             max_takers=settings.max_pending,
             retention=settings.retention,
+            on_undelivered=self._count_undelivered,
         )
-        self.metrics.gauge(self.purgatory)
+        self.survey: Final = Survey(self.purgatory, self.timer, self.recent, wall_clock)
+        self.wall_clock: Final = wall_clock
         self.draining = False
-        self._wall_clock = wall_clock
+        self._show_gauges()
         self._draw = draw
         self._sequence = count(1)
         self._turn = count()
@@ -121,7 +130,7 @@ class Service:
             operation_id=operation_id,
             data=kept(order.data),
             submitted=self.timer.time(),
-            submitted_at=self._wall_clock(),
+            submitted_at=self.wall_clock(),
         )
         self._watch(operation)
         self.registry.add(operation, idempotency_key, digest)
@@ -141,7 +150,9 @@ class Service:
         Raises:
             Problem: ``overloaded`` or ``draining``.
         """
-        operation = SignalledOperation(self.board, keys, need_for(need, keys), wait, next(self._sequence))
+        operation = SignalledOperation(
+            self.board, keys, need_for(need, keys), wait, next(self._sequence), submitted=self.timer.time()
+        )
         self._watch(operation)
         return operation
 
@@ -194,8 +205,24 @@ class Service:
         """
         return next(self._turn) % RETRY_SPREAD + 1
 
+    def note_lag(self, seconds: float) -> None:
+        """Count by how much the event loop was late."""
+        self.metrics.loop_lag.observe(seconds)
+        self.recent.note_lag(seconds)
+
     def _count_undelivered(self) -> None:
         self.metrics.undelivered += 1
+
+    def _show_gauges(self) -> None:
+        self.metrics.gauge(self.purgatory)
+        for name, documentation, read in (
+            ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: self.holds.held),
+            ("takers", "Requests held for an item of a queue.", lambda: self.queues.takers),
+            ("items", "Items kept in queues.", lambda: self.queues.items),
+            ("leases", "Items on loan.", lambda: self.queues.leases),
+            ("streams", "Readers of the events.", lambda: len(self.streams.running)),
+        ):
+            self.metrics.show(f"purgatory_{name}", documentation, read)
 
     def drain(self) -> int:
         """Take nothing new that waits, and let every held request go with ``draining``. Idempotent.
@@ -206,7 +233,22 @@ class Service:
             How many requests were held.
         """
         self.draining = True
-        return self.holds.close() + self.queues.drain()
+        return self.holds.close() + self.queues.drain() + self.streams.close()
+
+    def begin_drain(self) -> Draining:
+        """Take nothing new from now on, and `drain` after the drain delay. Idempotent.
+
+        Returns:
+            Who will have to go.
+        """
+        held = self.holds.held + self.queues.takers + len(self.streams.running)
+        if not self.draining:
+            self.draining = True
+            if self.settings.drain_delay:
+                self.timer.call_later(self.settings.drain_delay, self.drain)
+            else:
+                self.drain()
+        return Draining(held, self.purgatory.pending)
 
     def close(self) -> None:
         """End everything that is pending as closed. Idempotent."""

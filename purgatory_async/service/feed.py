@@ -1,0 +1,162 @@
+"""The feed: what happens to operations, numbered, and the latest of it kept for whoever reads.
+
+Most of what happens is never read. So an event is kept as a small tuple, which holds no operation, and becomes text
+when the first reader comes by it; the others get the same text. Nobody is told of an event: readers wait for the
+next number as one waits for a watermark, which costs nothing while there are none.
+"""
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Final, cast
+
+import msgspec
+
+from purgatory_async import Timer
+from purgatory_async.events import Event, KeySignalled, OperationEnded
+from purgatory_async.patterns import Watermark
+from purgatory_async.service.messages import GapEvent, OperationEvent, SignalEvent, State
+from purgatory_async.service.operations import Operation
+
+__all__ = ["Feed"]
+
+KEPT: Final = 10_000
+MAX_KEPT: Final = 16 << 20  # characters of keys: ten thousand events may have 64 long ones each
+CHUNK: Final = 1 << 15  # bytes, and the rest of an event
+NS_PER_SECOND: Final = 1_000_000_000
+
+# The id, the keys, the state (None: a signal), when, and nanoseconds elapsed or how many a signal completed.
+_Note = tuple[str | None, tuple[str, ...], State | None, int, int]
+
+
+class Feed:
+    """The last 10 000 events, fewer if their keys are very long; observes the purgatory of the operations.
+
+    Args:
+        timer: For readers that wait.
+        wall_clock: The time that events show.
+    """
+
+    def __init__(self, timer: Timer, wall_clock: Callable[[], dt.datetime]) -> None:
+        self.closed = False
+        self._timer: Final = timer
+        self._wall_clock: Final = wall_clock
+        self._newest: Final = Watermark(timer=timer)
+        self._oldest = 1
+        # Event n is at n modulo the size.
+        self._ring: list[_Note | bytes | None] = [None] * KEPT
+        self._sizes = [0] * KEPT
+        self._size = 0
+        self._read = (-1, -1, (b"", 0))  # the last reading: after, newest, and what came of it
+
+    def __repr__(self) -> str:
+        return f"<Feed newest={self.newest} oldest={self._oldest} waiting={self._newest.waiting}>"
+
+    @property
+    def newest(self) -> int:
+        """The number of the newest event, and so how many there have been. O(1)."""
+        return self._newest.value
+
+    def notify(self, event: Event) -> None:
+        """Keep an event. O(keys of the operation), and readers that wait."""
+        # Nothing but the service's own operations, on keys that are text, is ever watched there.
+        if isinstance(event, KeySignalled):
+            keys: tuple[str, ...] = (cast("str", event.key),)
+            note: _Note = (None, keys, None, event.at_ns, event.completed)
+        else:
+            keys = cast("tuple[str, ...]", event.keys)
+            operation = event.operation
+            known_as = operation.id if isinstance(operation, Operation) else None
+            if isinstance(event, OperationEnded):
+                note = (known_as, keys, event.outcome, event.at_ns, event.at_ns - event.submitted_ns)
+            else:
+                note = (known_as, keys, "pending", event.at_ns, 0)
+        size = 0
+        for key in keys:
+            size += len(key)
+        self._keep(note, size)
+
+    async def reach(self, number: int, timeout: float) -> None:
+        """Wait until there is an event of that number, or a later one.
+
+        Raises:
+            OperationExpired: There was none within ``timeout`` seconds.
+            PurgatoryClosed: The feed is closed.
+        """
+        await self._newest.reach(number, timeout)
+
+    def read(self, after: int) -> tuple[bytes, int]:
+        """Read on, as server-sent events.
+
+        Args:
+            after: The number of the event read last; 0 for none.
+
+        Returns:
+            At most about 32 KiB of events, a ``gap`` before them where some are lost; and the number of the last
+            of them, ``after`` if there are none. O(events); those that others have read before cost next to
+            nothing.
+        """
+        newest = self.newest
+        if self._read[:2] != (after, newest):  # several readers who wait are at the same place
+            self._read = (after, newest, self._text(after, newest))
+        return self._read[2]
+
+    def close(self) -> None:
+        """Let everybody go who waits for the next event; events are kept and can be read as before. Idempotent."""
+        self.closed = True
+        self._newest.close()
+
+    def _keep(self, note: _Note, size: int) -> None:
+        number = self._newest.value + 1
+        place = number % KEPT
+        self._size += size - self._sizes[place]
+        self._sizes[place] = size
+        self._ring[place] = note
+        if number - self._oldest >= KEPT:
+            self._oldest += 1
+        while self._size > MAX_KEPT:
+            place = self._oldest % KEPT
+            self._size -= self._sizes[place]
+            self._sizes[place] = 0
+            self._ring[place] = None
+            self._oldest += 1
+        self._newest.advance(number)
+
+    def _text(self, after: int, newest: int) -> tuple[bytes, int]:
+        pieces: list[bytes] = []
+        last = after
+        if after > newest or after < self._oldest - 1:
+            # A number beyond the newest is of another start: all there is, is new to that reader.
+            missed = None if after > newest else self._oldest - 1 - after
+            last = self._oldest - 1
+            pieces.append(_sse(last, b"gap", GapEvent(after, self._oldest, missed)))
+        size = 0
+        while last < newest and size < CHUNK:
+            last += 1
+            piece = self._encoded(last)
+            pieces.append(piece)
+            size += len(piece)
+        return b"".join(pieces), last
+
+    def _encoded(self, number: int) -> bytes:
+        place = number % KEPT
+        kept = self._ring[place]
+        if not isinstance(kept, bytes):
+            assert kept is not None, f"event {number} is gone, the oldest is {self._oldest}"
+            kept = self._ring[place] = self._encode(number, kept)
+        return kept
+
+    def _encode(self, number: int, note: _Note) -> bytes:
+        known_as, keys, state, at_ns, further = note
+        ago = dt.timedelta(microseconds=(self._timer.time_ns() - at_ns) // 1000)
+        at = self._wall_clock() - ago
+        at = at.replace(microsecond=at.microsecond // 1000 * 1000)
+        if state is None:
+            return _sse(number, b"signalled", SignalEvent(None, keys, None, at, further))
+        name = b"submitted" if state == "pending" else b"ended"
+        elapsed = round(further / NS_PER_SECOND, 6)
+        return _sse(number, name, OperationEvent(known_as, keys, state, at, elapsed))
+
+
+def _sse(number: int, name: bytes, data: msgspec.Struct) -> bytes:
+    # JSON has no line break outside its strings, and escapes those inside.
+    return b"id: %d\nevent: %b\ndata: %b\n\n" % (number, name, msgspec.json.encode(data))

@@ -1,0 +1,129 @@
+"""What happened in each of the last seconds, and how long it took: an observer that counts, and sums up when asked.
+
+Events are counted in the row of the second that they happened in. So rates are those of whole seconds, the same for
+everybody who asks, however often.
+"""
+
+import datetime as dt
+from collections import deque
+from itertools import accumulate
+from typing import Final
+
+from purgatory_async import Outcome, Timer
+from purgatory_async.events import Event, KeySignalled, OperationSubmitted
+from purgatory_async.service.figures import Delays, History, Rates
+from purgatory_async.service.window import WINDOW, Window
+
+__all__ = ["Recent"]
+
+RATE_SECONDS: Final = 10
+_SECOND_NS: Final = 1_000_000_000
+_COLUMNS: Final = ("submitted", "signals", *(outcome.value for outcome in Outcome))
+_COLUMN_OF: Final = {outcome: _COLUMNS.index(outcome.value) for outcome in Outcome}
+
+_Row = list[int]
+
+
+class Recent:
+    """Counts the events of one purgatory by the second, and their delays; observes it.
+
+    Args:
+        timer: Its clock is that of the events.
+    """
+
+    def __init__(self, timer: Timer) -> None:
+        self._timer: Final = timer
+        self._started_ns: Final = timer.time_ns()
+        self._waits: Final = Window()
+        self._lateness: Final = Window()
+        self._loop_lag: Final = Window()
+        self._second = -1
+        self._row: _Row = []
+        # Only of seconds in which something happened, and of the present one, which is not over.
+        self._rows: deque[tuple[int, _Row]] = deque(maxlen=WINDOW + 1)
+
+    def __repr__(self) -> str:
+        return f"<Recent busy_seconds={len(self._rows)}>"
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since it was made."""
+        return (self._timer.time_ns() - self._started_ns) / _SECOND_NS
+
+    def notify(self, event: Event) -> None:
+        """Count an event. O(1)."""
+        at_ns = event.at_ns
+        second = at_ns // _SECOND_NS
+        if second != self._second:
+            self._second = second
+            self._row = [0] * len(_COLUMNS)
+            self._rows.append((second, self._row))
+        if isinstance(event, OperationSubmitted):
+            self._row[0] += 1
+        elif isinstance(event, KeySignalled):
+            self._row[1] += 1
+        else:
+            outcome = event.outcome
+            self._row[_COLUMN_OF[outcome]] += 1
+            self._waits.observe((at_ns - event.submitted_ns) / _SECOND_NS, at_ns)
+            if outcome is Outcome.EXPIRED and event.deadline_ns is not None:
+                self._lateness.observe((at_ns - event.deadline_ns) / _SECOND_NS, at_ns)
+
+    def note_lag(self, seconds: float) -> None:
+        """Count by how much the event loop was late. O(log buckets)."""
+        self._loop_lag.observe(seconds, self._timer.time_ns())
+
+    def rates(self) -> Rates:
+        """How much happens a second, over the last ten whole ones."""
+        rows = self._whole_seconds()[-RATE_SECONDS:]
+        sums = {name: sum(column) for name, column in _by_name(rows).items()}
+        return Rates(len(rows), **{name: round(total / max(len(rows), 1), 3) for name, total in sums.items()})
+
+    def history(self, pending: int, now: dt.datetime) -> History:
+        """What happened in each of the last whole seconds.
+
+        Args:
+            pending: How many operations are pending now.
+            now: The present on the wall clock.
+
+        Returns:
+            At most 60 of them.
+        """
+        now_ns = self._timer.time_ns()
+        rows = self._whole_seconds()
+        # What is pending now, without what happened since the last whole second, second by second back.
+        under_way = [row for second, row in self._rows if second >= now_ns // _SECOND_NS]
+        grown = [_growth(row) for row in rows[1:]] + [sum(map(_growth, under_way))]
+        ends = list(accumulate(reversed(grown), lambda after, growth: after - growth, initial=pending))[1:]
+        columns = _by_name(rows)
+        until = now - dt.timedelta(microseconds=now_ns % _SECOND_NS // 1000)
+        return History(until, pending=ends[::-1] if rows else [], **columns)
+
+    def delays(self) -> Delays:
+        """How long things took over the last minute."""
+        now_ns = self._timer.time_ns()
+        return Delays(
+            round(min(self.uptime, Window.seconds(now_ns)), 3),
+            wait=self._waits.delay(now_ns),
+            lateness=self._lateness.delay(now_ns),
+            loop_lag=self._loop_lag.delay(now_ns),
+        )
+
+    def _whole_seconds(self) -> list[_Row]:
+        """The rows of the last 60 seconds that are over and that it saw from their beginning, oldest first."""
+        now = self._timer.time_ns() // _SECOND_NS
+        first = max(-(-self._started_ns // _SECOND_NS), now - WINDOW)
+        rows = [[0] * len(_COLUMNS) for _ in range(first, now)]
+        for second, row in self._rows:
+            if first <= second < now:
+                rows[second - first] = row
+        return rows
+
+
+def _growth(row: _Row) -> int:
+    """By how much what is pending grew in that second."""
+    return row[0] - sum(row[2:])
+
+
+def _by_name(rows: list[_Row]) -> dict[str, list[int]]:
+    return {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}

@@ -1,0 +1,160 @@
+"""The survey: what of the figures takes a walk over everything that is pending, made for all who ask at once.
+
+With a hundred thousand operations a walk takes milliseconds, and longer than anybody should wait for an event loop.
+So it is made in passes of some thousand steps, between which everybody else has a turn, at most once a second, and
+whoever asks meanwhile waits for the one that is under way.
+"""
+
+import asyncio
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+from heapq import heappush, heapreplace
+from typing import Final, cast
+
+from purgatory_async import Purgatory, Timer
+from purgatory_async.service.figures import (
+    BusyKey,
+    Delays,
+    History,
+    OldOperation,
+    Rates,
+    WheelStrip,
+    WheelView,
+)
+from purgatory_async.service.operations import Operation, SignalledOperation
+from purgatory_async.service.recent import Recent
+from purgatory_async.timing import TimingWheel
+
+__all__ = ["Findings", "Survey"]
+
+PERIOD: Final = 1.0  # seconds between two surveys
+STEPS: Final = 4096  # keys, or entries of the wheel, in one pass
+MOST_KEYS: Final = 10
+MOST_OPERATIONS: Final = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """What a survey found, in the terms of `figures`; ``taken`` is the timer's time at its end."""
+
+    taken: float
+    rates: Rates
+    history: History
+    delays: Delays
+    busiest_keys: list[BusyKey]
+    oldest_operations: list[OldOperation]
+    wheel: WheelView | None
+
+
+class Survey:
+    """Looks at everything, now and then.
+
+    Args:
+        purgatory: Of the operations.
+        timer: Of the service.
+        recent: What happened lately.
+        wall_clock: The time that is shown.
+    """
+
+    def __init__(
+        self, purgatory: Purgatory, timer: Timer, recent: Recent, wall_clock: Callable[[], dt.datetime]
+    ) -> None:
+        self._purgatory: Final = purgatory
+        self._timer: Final = timer
+        self._recent: Final = recent
+        self._wall_clock: Final = wall_clock
+        self._findings: Findings | None = None
+        self._under_way: asyncio.Task[Findings] | None = None
+
+    def __repr__(self) -> str:
+        age = "none" if self._findings is None else f"{self._timer.time() - self._findings.taken:.3f} s ago"
+        return f"<Survey last={age}>"
+
+    async def findings(self) -> Findings:
+        """Return what the last survey found, of a new one if that was a second ago or more."""
+        findings = self._findings
+        if findings is not None and self._timer.time() - findings.taken < PERIOD:
+            return findings
+        if self._under_way is None or self._under_way.done():
+            self._under_way = asyncio.get_running_loop().create_task(self._make(), name="survey")
+        # Shielded: if the one who asked first is cancelled, the others still have theirs.
+        return await asyncio.shield(self._under_way)
+
+    async def _make(self) -> Findings:
+        wheel = await self._wheel()
+        busiest = await self._busiest_keys()
+        self._findings = Findings(
+            taken=self._timer.time(),
+            rates=self._recent.rates(),
+            history=self._recent.history(self._purgatory.pending, self._wall_clock()),
+            delays=self._recent.delays(),
+            busiest_keys=busiest,
+            oldest_operations=self._oldest_operations(),
+            wheel=wheel,
+        )
+        return self._findings
+
+    async def _wheel(self) -> WheelView | None:
+        wheel = self._timer.queue
+        if not isinstance(wheel, TimingWheel):
+            return None
+        size, now_tick = wheel.wheel_size, wheel.now_tick
+        strips: list[WheelStrip] = []
+        steps = 0
+        for ticks_per_bucket, start, count in wheel.buckets():
+            while not strips or strips[-1].ticks_per_bucket < ticks_per_bucket:
+                strips.append(_empty_strip(size ** len(strips), now_tick, size))
+            strip = strips[-1]
+            # What is overdue is due now; what is new since `now_tick` cannot be beyond the last bucket by much.
+            place = (max(start, strip.first_tick) - strip.first_tick) // ticks_per_bucket
+            strip.counts[min(place, size)] += count
+            steps += count + 1
+            if steps >= STEPS:
+                steps = 0
+                await asyncio.sleep(0)
+        while len(strips) < 2:  # noqa: PLR2004 - the two that a wheel always has
+            strips.append(_empty_strip(size ** len(strips), now_tick, size))
+        entries = sum(sum(strip.counts) for strip in strips)
+        return WheelView(self._timer.tick, now_tick, entries, strips)
+
+    async def _busiest_keys(self) -> list[BusyKey]:
+        # A heap of the best so far; of two keys with as many watchers the one watched earlier stays.
+        best: list[tuple[int, int, str]] = []
+        for step, (key, watchers) in enumerate(self._purgatory.watchers()):
+            if len(best) < MOST_KEYS:
+                heappush(best, (watchers, -step, cast("str", key)))
+            elif watchers > best[0][0]:
+                heapreplace(best, (watchers, -step, cast("str", key)))
+            if step % STEPS == STEPS - 1:
+                await asyncio.sleep(0)
+        names = [name for _, _, name in sorted(best, reverse=True)]
+        counts = cast("dict[str, int]", dict(self._purgatory.watchers(names)))
+        return [BusyKey(name, count) for name, count in sorted(counts.items(), key=_by_count)]
+
+    def _oldest_operations(self) -> list[OldOperation]:
+        now = self._timer.time()
+        # Nothing else is ever watched there.
+        oldest = cast("list[SignalledOperation]", list(self._purgatory.operations(limit=MOST_OPERATIONS)))
+        return [_old_operation(operation, now) for operation in oldest]
+
+
+def _by_count(item: tuple[str, int]) -> int:
+    return -item[1]
+
+
+def _empty_strip(ticks_per_bucket: int, now_tick: int, size: int) -> WheelStrip:
+    # One more than there are buckets on a level: the first has begun, and as much of one more is in reach.
+    return WheelStrip(ticks_per_bucket, now_tick - now_tick % ticks_per_bucket, [0] * (size + 1))
+
+
+def _old_operation(operation: SignalledOperation, now: float) -> OldOperation:
+    elapsed = now - operation.submitted
+    return OldOperation(
+        operation.id if isinstance(operation, Operation) else None,
+        keys=operation.watch_keys,
+        need=operation.need.wire,
+        waiting_for=operation.need.waiting_for(),
+        elapsed=round(elapsed, 6),
+        expires_in=None if operation.timeout is None else round(max(operation.timeout - elapsed, 0.0), 6),
+    )

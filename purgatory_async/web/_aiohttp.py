@@ -94,7 +94,8 @@ def _overhearing(transport: asyncio.Transport | None, race: Race) -> Iterator[No
         yield
     finally:
         tap.races.remove(race)
-        if not tap.races and transport.get_protocol() is tap:
+        # A transport of TLS must not be asked for its protocol any more when its connection is lost.
+        if not (tap.races or tap.lost) and transport.get_protocol() is tap:
             transport.set_protocol(tap.behind)
 
 
@@ -108,12 +109,14 @@ class _Tap(asyncio.Protocol):
     def __init__(self, behind: asyncio.Protocol) -> None:
         self.behind = behind
         self.races: set[Race] = set()
+        self.lost = False
 
     def __repr__(self) -> str:
         return f"<_Tap before {self.behind!r}>"
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell the races, then pass it on."""
+        self.lost = True
         for race in self.races:
             race.leave()
         self.behind.connection_lost(exc)

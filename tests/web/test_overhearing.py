@@ -46,6 +46,8 @@ class Wire(asyncio.Transport):
         self.behind = self.protocol = Behind()
 
     def get_protocol(self):
+        if self.protocol is None:
+            raise AttributeError("a transport of TLS has none to ask")
         return self.protocol
 
     def set_protocol(self, protocol):
@@ -53,7 +55,7 @@ class Wire(asyncio.Transport):
 
     def lose(self, exc=None):
         self.protocol.connection_lost(exc)
-        self.protocol = None  # as asyncio's do
+        self.protocol = None
 
 
 async def held(wire, wait, *args):

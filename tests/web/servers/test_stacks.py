@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import logging
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
@@ -18,6 +19,14 @@ each_stack = pytest.mark.parametrize("stack", STACKS)
 each_framework = pytest.mark.parametrize("stack", ["starlette-httptools", "fastapi", "asgi-h11", "aiohttp"])
 each_aiohttp = pytest.mark.parametrize("stack", ON_AIOHTTP)
 each_way = pytest.mark.parametrize("reset", [False, True], ids=["closes", "resets"])
+
+
+@pytest.fixture(autouse=True)
+def nothing_logged(request, caplog):
+    """A server logs what a handler lets out, and goes on; nobody else would see it."""
+    yield
+    faults = [record for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
+    assert bool(faults) == ("json" in request.node.name), faults
 
 
 @asynccontextmanager

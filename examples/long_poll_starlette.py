@@ -1,0 +1,68 @@
+"""A long poll in a Starlette application: whoever waits for a build hears of it the moment it is done.
+
+The handler is one line, and the same under FastAPI. Three clients: one is answered, one asks for a short wait and gets
+nothing, one hangs up. The client says for how long it would wait; the server cuts that to 55 s.
+"""
+
+import asyncio
+import socket
+
+import httpx
+import uvicorn
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from purgatory_async import Purgatory
+from purgatory_async.web import starlette_poll
+
+builds = Purgatory("builds", max_pending=10_000)
+
+
+async def wait_for_build(request: Request) -> Response:
+    return await starlette_poll(request, builds.wait, request.path_params["build"])
+
+
+async def report_build(request: Request) -> Response:
+    woken = builds.complete_for_key(request.path_params["build"], await request.json())
+    return JSONResponse({"woken": woken})
+
+
+app = Starlette(
+    routes=[
+        Route("/builds/{build}", wait_for_build),
+        Route("/builds/{build}", report_build, methods=["POST"]),
+    ]
+)
+
+
+async def use(client: httpx.AsyncClient) -> None:
+    answered, leaving = (
+        asyncio.create_task(client.get(f"/builds/{build}", params={"wait": "20s"})) for build in (7, 8)
+    )
+    empty = await client.get("/builds/9", params={"wait": "300ms"})
+    print(f"build 9: {empty.status_code}, nothing in 300 ms; still held: {builds.pending}")
+
+    report = await client.post("/builds/7", json={"status": "green"})
+    answer = await answered
+    print(f"build 7: {answer.status_code} {answer.json()}; reported to {report.json()['woken']}")
+
+    leaving.cancel()
+    await asyncio.sleep(0.2)
+    print(f"build 8: the client hung up; left behind: {builds.pending} operations, {builds.keys} keys")
+
+
+async def main() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = "http://{}:{}".format(*listening.getsockname())
+        server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
+        async with asyncio.TaskGroup() as tasks, httpx.AsyncClient(base_url=address) as client:
+            tasks.create_task(server.serve([listening]))
+            await use(client)
+            server.should_exit = True
+    builds.close()
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,79 @@
+"""What people test their handlers with, in place of a server."""
+
+import json
+import sys
+import warnings
+
+import httpx
+import pytest
+from aiohttp.test_utils import make_mocked_request
+from starlette.requests import Request
+
+from purgatory_async import Purgatory
+from purgatory_async.web import aiohttp_poll, starlette_poll
+from tests.web.servers.stacks import fastapi_app, starlette_app
+
+
+class Ready:
+    """Has a value without waiting for it, or none."""
+
+    def __init__(self, value=None):
+        self.value = value
+
+    async def wait(self, key, *, timeout=None):
+        return self.value
+
+
+@pytest.fixture
+def test_client():
+    """Starlette's; newer ones deprecate the httpx that is here."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from starlette.testclient import TestClient  # noqa: PLC0415 - importing it is what warns
+    return TestClient
+
+
+@pytest.mark.parametrize("make_app", [starlette_app, fastapi_app], ids=["starlette", "fastapi"])
+def test_a_poll_is_answered_in_the_test_client(test_client, make_app):
+    with test_client(make_app(Ready({"status": "green"}))) as client:
+        answer = client.get("/poll")
+    assert (answer.status_code, answer.json()) == (200, {"status": "green"})
+
+
+def test_a_poll_ends_empty_in_the_test_client(test_client):
+    with test_client(starlette_app(Purgatory())) as client:
+        assert client.get("/poll?wait=20ms").status_code == 204
+
+
+@pytest.mark.asyncio
+async def test_a_poll_is_answered_over_the_transport_of_httpx():
+    async with Purgatory() as purgatory:
+        transport = httpx.ASGITransport(starlette_app(purgatory, middlewares=1))
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            assert (await client.get("/poll?wait=20ms")).status_code == 204
+
+
+@pytest.mark.asyncio
+async def test_a_mocked_request_of_aiohttp_is_held():
+    answer = await aiohttp_poll(make_mocked_request("GET", "/poll?wait=1"), Ready("green").wait, "k")
+    assert (answer.status, json.loads(answer.body), answer.content_type) == (200, "green", "application/json")
+
+
+@pytest.mark.asyncio
+async def test_a_request_without_a_channel_is_starlettes_fault_to_tell():
+    async with Purgatory() as purgatory:
+        request = Request({"type": "http", "query_string": b"wait=1", "headers": []})
+        with pytest.raises(RuntimeError, match="Receive channel has not been made available"):
+            await starlette_poll(request, purgatory.wait, "k")
+
+
+@pytest.mark.asyncio
+async def test_without_the_class_of_its_response_it_says_what_to_import(monkeypatch):
+    monkeypatch.delitem(sys.modules, "starlette.responses")
+
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    request = Request({"type": "http", "query_string": b"", "headers": []}, receive)
+    with pytest.raises(RuntimeError, match=r"is a starlette\.responses\.Response, and nobody imported that"):
+        await starlette_poll(request, Ready(1).wait, "k")

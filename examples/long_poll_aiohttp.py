@@ -30,19 +30,27 @@ app = web.Application()
 app.add_routes([web.get("/jobs/{queue}", take_job), web.post("/jobs/{queue}", put_job)])
 
 
+async def until_waiting(count: int) -> None:
+    """What a client does is seen by the server a moment later."""
+    for _ in range(1000):
+        if workers.pending == count:
+            return
+        await asyncio.sleep(0.01)
+
+
 async def use(client: ClientSession) -> None:
     async def take(wait: str) -> str:
         async with client.get("/jobs/resize", params={"wait": wait}) as answer:
             return f"{answer.status} {await answer.text()}".strip()
 
     leaving = asyncio.create_task(take("20s"))
-    await asyncio.sleep(0.1)
+    await until_waiting(1)
     working = asyncio.create_task(take("20s"))
-    await asyncio.sleep(0.1)
+    await until_waiting(2)
     print(f"waiting: {workers.pending} workers")
 
     leaving.cancel()
-    await asyncio.sleep(0.2)
+    await until_waiting(1)
     print(f"the first hung up; waiting: {workers.pending}")
 
     async with client.post("/jobs/resize", data="cat.png") as answer:

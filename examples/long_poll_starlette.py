@@ -37,10 +37,19 @@ app = Starlette(
 )
 
 
+async def until_held(polls: int) -> None:
+    """What a client does is seen by the server a moment later."""
+    for _ in range(1000):
+        if builds.pending == polls:
+            return
+        await asyncio.sleep(0.01)
+
+
 async def use(client: httpx.AsyncClient) -> None:
     answered, leaving = (
         asyncio.create_task(client.get(f"/builds/{build}", params={"wait": "20s"})) for build in (7, 8)
     )
+    await until_held(2)
     empty = await client.get("/builds/9", params={"wait": "300ms"})
     print(f"build 9: {empty.status_code}, nothing in 300 ms; still held: {builds.pending}")
 
@@ -49,7 +58,7 @@ async def use(client: httpx.AsyncClient) -> None:
     print(f"build 7: {answer.status_code} {answer.json()}; reported to {report.json()['woken']}")
 
     leaving.cancel()
-    await asyncio.sleep(0.2)
+    await until_held(0)
     print(f"build 8: the client hung up; left behind: {builds.pending} operations, {builds.keys} keys")
 
 

@@ -170,7 +170,7 @@ class HandOff(Generic[K, T]):
         """Take out all that is kept, as at shutdown, so that nothing is lost unseen.
 
         Returns:
-            (key, item) pairs in the order in which they were put. O(n log n).
+            (key, item) pairs in the order in which they were put; what was put back comes before. O(n log n).
         """
         kept = [(number, key, item) for key, items in self._items.items() for number, item in items]
         kept.sort(key=itemgetter(0))

@@ -44,8 +44,9 @@ class Model:
 
     def __init__(self, max_items):
         self.max_items, self.now = max_items, 0.0
-        self.items = {key: [] for key in KEYS}  # numbers, which are the items, too
+        self.items = {key: [] for key in KEYS}  # numbers, which are the items, too: the smallest comes first
         self.waiting, self.ready = [], []
+        self.returned = 0
 
     def put(self, key, number):
         self.items[key].append(number)
@@ -55,6 +56,10 @@ class Model:
             self.items[key].remove(number)
             return "PurgatoryFull"
         return False
+
+    def put_back(self, key, number):
+        self.items[key].insert(0, number)
+        return self.offer(key)
 
     @property
     def kept(self):
@@ -110,6 +115,7 @@ class Model:
         if taker.cancelled:
             taker.got = "CancelledError"
             if taker.given:
+                self.returned += 1
                 key, number = taker.given
                 self.items[key] = sorted([number, *self.items[key]])
                 self.offer(key)
@@ -158,7 +164,7 @@ class HandOffMachine(RuleBasedStateMachine):
         self.jobs = HandOff(self.purgatory, max_items=max_items)
         self.model = Model(max_items)
         self.takers = []  # pairs, the latest last: the real one and the model's
-        self.numbers = count()
+        self.numbers, self.numbers_before = count(), count(-1, -1)
         self.accepted, self.cleared = [], []
 
     @rule(key=keys)
@@ -171,6 +177,12 @@ class HandOffMachine(RuleBasedStateMachine):
         else:
             self.accepted.append((key, number))
         assert answer == self.model.put(key, number)
+
+    @rule(key=keys)
+    def put_back(self, key):
+        number = next(self.numbers_before)
+        self.accepted.append((key, number))
+        assert self.jobs.put_back(key, number) is self.model.put_back(key, number)
 
     @rule(wanted=wishes, timeout=timeouts)
     def take(self, wanted, timeout):
@@ -230,7 +242,7 @@ class HandOffMachine(RuleBasedStateMachine):
     @invariant()
     def everybody_got_what_was_due(self):
         if hasattr(self, "model"):
-            assert len(self.jobs) == self.model.kept
+            assert (len(self.jobs), self.jobs.returned) == (self.model.kept, self.model.returned)
             assert [real.got for real, _ in self.takers] == [model.got for _, model in self.takers]
 
     def teardown(self):

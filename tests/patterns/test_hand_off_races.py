@@ -58,6 +58,7 @@ async def test_cancelled_in_the_pass_in_which_it_got_its_item_it_gives_the_item_
     assert taker.got == (("k", "item") if keeps_it else "CancelledError")
     places = [follower.got for follower in followers] or jobs.clear()
     assert places == ([None] * len(followers) if keeps_it else [("k", "item")])
+    assert jobs.returned == (not keeps_it)
     jobs.put("k", "for a follower")
 
 
@@ -72,6 +73,7 @@ async def test_who_was_cancelled_a_moment_before_is_passed_by(jobs, way, followe
     await let_pass(10)
     assert taker.got == "CancelledError"
     assert ([follower.got for follower in followers] or jobs.clear()) == [("k", "item")]
+    assert jobs.returned == 0
 
 
 @pytest.mark.asyncio
@@ -129,7 +131,7 @@ async def test_an_item_goes_on_until_a_taker_stays(jobs):
         assert taker.got == "CancelledError"
     await settle()
     assert several[-1].got == ("k", "item")
-    assert len(jobs) == 0
+    assert (len(jobs), jobs.returned) == (0, 99)
 
 
 @pytest.mark.asyncio

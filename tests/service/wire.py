@@ -12,7 +12,15 @@ from purgatory_async.testing import settle
 
 HEAD_TIME = 10.0
 BODY_TIME = 30.0
+PATIENCE = 20.0  # seconds of real time, where there is any
 DATE = (b"date", b"Thu, 01 Jan 2026 12:00:00 GMT")
+
+
+async def until(holds):
+    """Wait until something holds."""
+    async with asyncio.timeout(PATIENCE):
+        while not holds():  # noqa: ASYNC110 - it is the other end's state, which says nothing when it changes
+            await asyncio.sleep(0.01)
 
 
 class Pipe(asyncio.Transport):

@@ -70,7 +70,7 @@ async def aiohttp_poll(
     response = sys.modules["aiohttp.web_response"].Response(
         body=answer.body or None,
         status=answer.status,
-        headers=[header for header in answer.headers if header[0] != "Connection"],
+        headers=answer.without_close().headers,
     )
     if answer.media_type is not None:
         response.headers["Content-Type"] = answer.media_type

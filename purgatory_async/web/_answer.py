@@ -1,7 +1,7 @@
 """What goes back: a status, headers and bytes, for any framework to make its own response of. Pure."""
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from reprlib import repr as short_repr
 from typing import Final
 
@@ -12,6 +12,7 @@ RETRY_SPREAD: Final = 10  # seconds over which those who are sent away come back
 
 # An answer is about this moment, and what was asked for may stand in the Prefer header.
 _ALWAYS: Final = (("Cache-Control", "no-store"), ("Vary", "Prefer"))
+_CLOSE: Final = ("Connection", "close")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,11 @@ class Answer:
     @property
     def closes(self) -> bool:
         """Whether the connection should not be used again."""
-        return ("Connection", "close") in self.headers
+        return _CLOSE in self.headers
+
+    def without_close(self) -> "Answer":
+        """The same where connections are not the application's to close: HTTP/2 and 3 have no such header."""
+        return replace(self, headers=tuple(header for header in self.headers if header != _CLOSE))
 
 
 def with_value(value: object, *headers: tuple[str, str]) -> Answer:
@@ -78,7 +83,7 @@ def closing(fraction: float) -> Answer:
     Args:
         fraction: As for `full`.
     """
-    return Answer(503, headers=(*_ALWAYS, _retry_after(fraction), ("Connection", "close")))
+    return Answer(503, headers=(*_ALWAYS, _retry_after(fraction), _CLOSE))
 
 
 def unread() -> Answer:

@@ -57,7 +57,8 @@ async def poll_scope(
     """Hold a request of an ASGI application; see `poll`."""
     preferences = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"prefer"]
     asked = Asked(scope["query_string"].decode("latin-1"), ", ".join(preferences) or None)
-    return await poll(asked, terms, lambda race: listening(receive, race), wait, args)
+    answer = await poll(asked, terms, lambda race: listening(receive, race), wait, args)
+    return answer if scope.get("http_version", "1.1").startswith("1") else answer.without_close()
 
 
 @contextmanager

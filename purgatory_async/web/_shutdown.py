@@ -53,8 +53,9 @@ class Held:
         """
         if self._refused_until and self._time() < self._refused_until:
             raise ServerStops
+        if not self._races:
+            self._hook()
         self._races[race] = None
-        self._hook()
         try:
             yield
         finally:
@@ -80,10 +81,10 @@ class Held:
         return loop.time()
 
     def _hook(self) -> None:
-        """Come first at every signal, also where somebody has put a handler over ours since."""
+        """Come first at every signal that somebody handles."""
         for number in SIGNALS:
             handler = signal.getsignal(number)
-            if handler is self._hooks.get(number, self) or not _is_worth_a_hook(handler):
+            if not _is_worth_a_hook(handler):
                 continue
             hook = _Hook(self, handler)  # type: ignore[arg-type]  # what can be called, no more is asked of it
             try:

@@ -13,15 +13,17 @@ class Exchange:
         wait: What it waits for, and its arguments.
         query: The query string.
         headers: (name, value) pairs.
+        http_version: As ASGI writes it.
         terms: Keyword arguments of the poll; without jitter unless they say otherwise.
     """
 
-    def __init__(self, *wait, query="", headers=(), **terms):
+    def __init__(self, *wait, query="", headers=(), http_version="1.1", **terms):
         self.inbox = asyncio.Queue()
         self.inbox.put_nowait({"type": "http.request", "body": b"", "more_body": False})
         self.sent = []
         scope = {
             "type": "http",
+            "http_version": http_version,
             "query_string": query.encode("latin-1"),
             "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers],
         }

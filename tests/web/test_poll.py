@@ -165,6 +165,15 @@ async def test_closing_the_purgatory_lets_its_polls_go_with_503(purgatory):
     assert (exchange.headers["retry-after"], exchange.headers["connection"]) == ("10", "close")
 
 
+@pytest.mark.parametrize(("version", "closed"), [("1.0", True), ("1.1", True), ("2", False), ("3", False)])
+async def test_only_a_connection_of_http_1_is_closed_by_a_header(purgatory, version, closed):
+    exchange = await held(purgatory.wait, "k", http_version=version)
+    purgatory.close()
+    await settle()
+    assert (exchange.status, "connection" in exchange.headers) == (503, closed)
+    assert "retry-after" in exchange.headers
+
+
 async def test_a_purgatory_that_drains_takes_no_polls():
     async with Purgatory() as purgatory:
         purgatory.try_complete_else_watch(operation := DelayedOperation(), ("k",))

@@ -100,8 +100,7 @@ class Heartbeat:
         self._checks_to_death = round(idle_timeout * _CHECKS / interval, 12)  # without the dust of floats
         self._read = self._written = False
         # In checks: how long nothing was read, nothing written, nothing pinged.
-        self._unread = self._unwritten = 0
-        self._since_ping = _CHECKS
+        self._unread = self._unwritten = self._since_ping = 0
         self._last_look: TimerHandle | None = None
         # What is missed is put off: after a block, a peer has a whole third to be heard before the next check. And
         # the functions are referred to from the checks alone, so that nothing is kept when these are closed.

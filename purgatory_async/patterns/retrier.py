@@ -228,7 +228,6 @@ class Retrier(Generic[K]):
         if key in self._running:
             intent.overdue = copy_context()
             return
-        intent.overdue = None
         self._running[key] = intent
         started = self._timer.time()
         try:

@@ -227,6 +227,22 @@ def test_a_run_that_falls_due_just_as_the_former_ends_is_not_missed(
     beat.close()
 
 
+@pytest.mark.parametrize("period", [0.1, 0.7, 1.1, 3.3], ids=lambda period: f"{period} s")
+def test_a_run_that_falls_due_just_then_is_not_missed_either_where_a_sum_of_floats_says_it_is_past(
+    period: float,
+) -> None:
+    for periods in range(1, 200):
+        clock = ManualClock()
+        timer = Timer(clock=clock)
+        diary = Diary(timer, clock, takes=(periods * period,))
+        beat = Periodic(timer, period, diary.plain, mode="fixed_rate")
+        clock.advance(period)
+        clock.advance(0)
+        assert diary.begun == [period, diary.ended[0]]
+        assert beat.skipped == periods - 1
+        beat.close()
+
+
 @pytest.mark.parametrize(
     ("period", "tick"),
     [(0.1, 0.001), (1 / 3, 0.001), (0.001 / 3, 0.001), (1.0004e-6, 1e-6), (7.0, 1.0), (86_400 / 7, 0.001)],
@@ -320,3 +336,18 @@ async def test_a_timer_that_fills_up_while_the_work_runs_does_not_end_it(mode: M
     beat.close()
     assert timer.pending == 1
     timer.close()
+
+
+@pytest.mark.slow
+@each_mode
+@pytest.mark.asyncio
+async def test_on_the_systems_clock_runs_come_never_early_and_never_too_many(mode: Mode) -> None:
+    timer = Timer()
+    begun_at = timer.time()
+    diary = Diary(timer)
+    async with Periodic(timer, 0.01, diary.awaited, mode=mode) as beat:
+        await asyncio.sleep(0.5)
+    passed = timer.time() - begun_at
+    assert 1 <= beat.runs + beat.skipped <= passed / 0.01 + 1e-3
+    assert all(time - begun_at >= 0.01 * turn - 1e-6 for turn, time in enumerate(diary.begun, 1))
+    assert timer.pending == 0

@@ -360,3 +360,29 @@ async def test_what_has_ended_is_freed_at_once(end: str) -> None:
         freed = await asyncio.create_task(submit())
         await settle()
         assert freed() is None
+
+
+class WatchedError(Exception):
+    """One whose end can be seen."""
+
+
+@pytest.mark.asyncio
+async def test_a_failure_is_not_kept_until_the_next_attempt() -> None:
+    world = SteppedWorld()
+    desk = Desk(world)
+    freed: list[weakref.ref[object]] = []
+
+    async def attempt() -> None:
+        await asyncio.sleep(0)
+        error = WatchedError("broken")
+        freed.append(weakref.ref(error))
+        try:
+            raise error
+        finally:
+            del error
+
+    desk.retrier.submit("key", attempt)
+    with by_reference_counts_alone():
+        await world.run(6)
+        assert freed[0]() is None
+    desk.retrier.cancel("key")

@@ -119,7 +119,15 @@ def test_a_doubled_token_is_refused_with_both_lines():
     assert message == "tokens: /etc/tokens line 3: has the token of line 1 again"
 
 
-@pytest.mark.parametrize("text", [b"", b"\n\n", b"# 0123456789abcdef read\n"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\n\n", id="empty lines"),
+        pytest.param(b"# 0123456789abcdef read\n", id="a comment"),
+        pytest.param(b"# till March\r0123456789abcdef read\n", id="a carriage return ends no comment"),
+    ],
+)
 def test_a_file_without_a_token_is_refused(text):
     assert "must have 1 to 256 tokens, got 0" in refusal(text)
 

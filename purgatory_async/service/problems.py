@@ -166,11 +166,12 @@ def unknown_operation(operation_id: str) -> Problem:
     return Problem(Kind.UNKNOWN_OPERATION, f"no operation has the id {shown(operation_id)}")
 
 
-def forgotten(operation_id: str, retention: float) -> Problem:
-    """The operation ended, and its retention time is over."""
+def forgotten(operation_id: str, retention: float, most_bytes: int) -> Problem:
+    """The operation ended, and its retention time is over, or was cut for want of room."""
     return Problem(
         Kind.FORGOTTEN,
-        f"the operation {shown(operation_id)} ended more than {retention:g} s ago and is forgotten",
+        f"the operation {shown(operation_id)} ended and is forgotten: they are kept for {retention:g} s, or less "
+        f"where all that is attached to ended ones is above {most_bytes} bytes",
     )
 
 

@@ -2,15 +2,21 @@
 
 For as long again the registry remembers that it forgot (410 instead of 404). Retention is one timer entry per
 ended operation, so nothing sweeps.
+
+What clients attached to operations is kept with them and may be large, so there is a bound on all of it, above which
+the retention time of the oldest is over early.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
-from purgatory_async import Timer
+from purgatory_async import Timer, TimerHandle
 from purgatory_async.events import Event, OperationEnded
 from purgatory_async.service import problems
 from purgatory_async.service.operations import Operation
+from purgatory_async.service.weight import Weight
+
+MAX_KEPT: Final = 64 << 20  # bytes of what clients attached to operations that have ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +39,8 @@ class Registry:
         self._timer: Final = timer
         self._retention: Final = retention
         self._operations: dict[str, Operation] = {}
+        self._ended: dict[str, TimerHandle] = {}  # what will forget each, in the order of their ends
+        self._weight: Final = Weight()
         self._forgotten: set[str] = set()
         self._submissions: dict[str, Submission] = {}
         self._idempotency_keys: dict[str, str] = {}  # by operation id
@@ -81,7 +89,7 @@ class Registry:
         if operation is not None:
             return operation
         if operation_id in self._forgotten:
-            raise problems.forgotten(operation_id, self._retention)
+            raise problems.forgotten(operation_id, self._retention, MAX_KEPT)
         raise problems.unknown_operation(operation_id)
 
     def replayed(self, idempotency_key: str, digest: bytes) -> Operation | None:
@@ -110,9 +118,18 @@ class Registry:
             operation = event.operation
             operation.ended = self._timer.time()
             if not self._timer.closed:
-                self._timer.call_later(self._retention, self._forget, operation)
+                self._keep(operation)
+
+    def _keep(self, operation: Operation) -> None:
+        self._ended[operation.id] = self._timer.call_later(self._retention, self._forget, operation)
+        self._weight.put_on(operation)
+        # The newest is never too much: its own client has still to see it.
+        while self._weight.total > MAX_KEPT and len(self._ended) > 1:
+            self._forget(self._operations[next(iter(self._ended))])
 
     def _forget(self, operation: Operation) -> None:
+        self._ended.pop(operation.id).cancel()
+        self._weight.take_off(operation)
         del self._operations[operation.id]
         idempotency_key = self._idempotency_keys.pop(operation.id, None)
         if idempotency_key is not None:

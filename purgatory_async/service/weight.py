@@ -1,0 +1,53 @@
+"""How many bytes of what clients attached the ended operations keep alive.
+
+A signal's value is one object however many operations it completed, so it is weighed once, from the first of them
+that ends to the last that is forgotten.
+"""
+
+from collections import Counter
+
+from msgspec import UNSET
+
+from purgatory_async.service.operations import Operation
+
+__all__ = ["Weight"]
+
+
+class Weight:
+    """The sum over all operations that were put on, and not taken off."""
+
+    __slots__ = ("_shared", "total")
+
+    total: int
+    """Bytes of JSON text."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._shared: Counter[int] = Counter()  # how many operations show the signal of that index
+
+    def __repr__(self) -> str:
+        return f"<Weight total={self.total} signals={len(self._shared)}>"
+
+    def put_on(self, operation: Operation) -> None:
+        """Add an operation that has ended. O(its signals)."""
+        self.total += _own(operation)
+        for signal in operation.signals:
+            if signal.value is not UNSET:
+                self._shared[signal.index] += 1
+                if self._shared[signal.index] == 1:
+                    self.total += len(signal.value)
+
+    def take_off(self, operation: Operation) -> None:
+        """Subtract an operation that was put on. O(its signals)."""
+        self.total -= _own(operation)
+        for signal in operation.signals:
+            if signal.value is not UNSET:
+                self._shared[signal.index] -= 1
+                if not self._shared[signal.index]:
+                    del self._shared[signal.index]
+                    self.total -= len(signal.value)
+
+
+def _own(operation: Operation) -> int:
+    attachments = (operation.data, UNSET if operation.result is None else operation.result)
+    return sum(len(attached) for attached in attachments if attached is not UNSET)

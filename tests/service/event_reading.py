@@ -1,0 +1,33 @@
+"""Reading server-sent events as the WHATWG's HTML standard has them (9.2.6), strictly: what is odd is an error."""
+
+import json
+from typing import Any, NamedTuple
+
+
+class Told(NamedTuple):
+    """One event: its number, its name, and its data decoded."""
+
+    number: int
+    name: str
+    data: Any
+
+
+def events_in(body: bytes) -> list[Told]:
+    """All events of a stream, comments left out; the stream must end with a whole one."""
+    text = body.decode("utf-8")
+    assert "\r" not in text
+    found = []
+    for block in text.split("\n\n"):
+        if block in {"", ":"}:
+            continue
+        lines = [line.split(": ", 1) for line in block.split("\n")]
+        assert [name for name, _ in lines] == ["id", "event", "data"], block
+        (_, number), (_, name), (_, data) = lines
+        found.append(Told(int(number), name, json.loads(data)))
+    assert not text or text.endswith("\n\n")
+    return found
+
+
+def comments_in(body: bytes) -> int:
+    """How many comments there are, each a block of its own."""
+    return body.decode().split("\n\n").count(":")

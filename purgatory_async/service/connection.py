@@ -32,20 +32,19 @@ the connection closes behind the present answer, after which a client has to exp
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, ClassVar, Final, cast
+from typing import Any, Final, cast
 
 import msgspec
 import uvicorn
 from uvicorn.server import ServerState
 
-from purgatory_async import TimerHandle
 from purgatory_async.service import problems
 from purgatory_async.service.answer import PROBLEM_JSON, Answer
 from purgatory_async.service.body import Body, ChunkedBody, SizedBody
 from purgatory_async.service.exchange import Exchange, opening, scope_of
 from purgatory_async.service.front import Front
 from purgatory_async.service.head import END, Field, Head, check_start, read_head
+from purgatory_async.service.watch import Allowed, Watched
 
 __all__ = ["Connection", "connection_class"]
 
@@ -54,7 +53,7 @@ MAX_SPARED: Final = 65_536  # bytes of a body that nobody wants but that are rea
 MAX_IGNORED: Final = 1 << 22  # bytes read behind the last answer; then it is cut
 
 
-class Connection(asyncio.Protocol):
+class Connection(Watched, asyncio.Protocol):
     """One client's connection; made by uvicorn, from a class that `connection_class` has made.
 
     Args:
@@ -65,13 +64,11 @@ class Connection(asyncio.Protocol):
     """
 
     __slots__ = (
-        *("_body", "_deadline", "_deaf", "_exchange", "_ignored", "_input", "_served"),
+        *("_body", "_deaf", "_exchange", "_ignored", "_input", "_served"),
         *("_state", "_transport", "_unread", "_writable"),
     )
 
-    front: ClassVar[Front]
     _transport: asyncio.Transport
-    _deadline: TimerHandle | None
 
     def __init__(
         self,
@@ -80,8 +77,8 @@ class Connection(asyncio.Protocol):
         app_state: dict[str, Any],  # noqa: ARG002 - see config
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
+        super().__init__()
         self._state = server_state
-        self._deadline = None
         self._served = False  # whether a request was answered, so that the next may take its time
         self._exchange: Exchange | None = None
         self._body: Body | None = None  # of the exchange, while it is still to come
@@ -107,8 +104,7 @@ class Connection(asyncio.Protocol):
         """Let go of everything; whoever is answering learns that nobody listens."""
         self._state.connections.discard(cast("Any", self))
         self._deaf = True
-        if self._deadline is not None:
-            self._deadline.cancel()
+        self._unwatch()
         if self._exchange is not None:
             self._exchange.lose()
         self._exchange = self._body = self._input = None
@@ -128,6 +124,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """Let whoever sends wait until the client has read some of it; not for ever."""
         self._writable = asyncio.get_running_loop().create_future()
+        self._unread = self._transport.get_write_buffer_size()
         self._watch()
 
     def resume_writing(self) -> None:
@@ -283,7 +280,7 @@ class Connection(asyncio.Protocol):
     def _ignore(self, data: bytes) -> None:
         self._ignored += len(data)
         if self._ignored > MAX_IGNORED:
-            self._transport.abort()
+            self.cut()
 
     # Behind an answer.
 
@@ -330,28 +327,15 @@ class Connection(asyncio.Protocol):
     def _close(self) -> None:
         self._deaf = True
         self._transport.close()
+        self._unread = self._transport.get_write_buffer_size()
         self._watch()
 
     # Deadlines.
 
-    def _watch(self) -> None:
-        """Let the deadline of the present state run from now, and no other."""
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-        allowed = self._allowed()
-        if allowed is not None:
-            delay, act = allowed
-            if self.front.timer.closed:
-                self._transport.abort()  # nobody is left who could end it
-            else:
-                self._deadline = self.front.timer.call_later(delay, act, self)
-
-    def _allowed(self) -> "tuple[float, Callable[[Connection], None]] | None":
+    def _allowed(self) -> Allowed:
         """Return how long the present state may last, and what ends it."""
         deadlines = self.front.deadlines
         if self._writable is not None or self._transport.is_closing():
-            self._unread = self._transport.get_write_buffer_size()
             return deadlines.stall, Connection._stalled
         if self._exchange is None:
             if self._deaf:
@@ -373,10 +357,12 @@ class Connection(asyncio.Protocol):
         self.refuse(problems.too_slow("body", self.front.deadlines.body))
 
     def _stalled(self) -> None:
-        if self._transport.get_write_buffer_size() < self._unread:
-            self._watch()  # slow, but reading
+        unread = self._transport.get_write_buffer_size()
+        if unread < self._unread:  # slow, but reading
+            self._unread = unread
+            self._watch()
         else:
-            self._transport.abort()
+            self.cut()
 
     def _let_write(self) -> None:
         if self._writable is not None and not self._writable.done():

@@ -10,6 +10,7 @@ Whether the head is complete is for the caller to see: it ends with the first em
 """
 
 import re
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 import httptools
@@ -19,6 +20,9 @@ from purgatory_async.service import problems
 MAX_LINE: Final = 8192  # bytes of the request line, without its CRLF
 MAX_FIELDS: Final = 64
 MAX_FIELD_BYTES: Final = 16_384  # of all fields, with their CRLFs
+# Fields that are kept for the next head with the same ones, and how long they may be altogether.
+REMEMBERED: Final = 256
+REMEMBERED_BYTES: Final = 1024
 END: Final = b"\r\n\r\n"
 
 Field = tuple[bytes, bytes]
@@ -61,7 +65,7 @@ class Head(NamedTuple):
     path: bytes
     query: bytes
     version: str
-    fields: list[Field]
+    fields: tuple[Field, ...]
     length: int | None
     keep_alive: bool
     expects_continue: bool
@@ -100,26 +104,24 @@ def read_head(raw: bytes) -> Head:
     if match is None:
         raise _malformed(raw)
     method, target, version, block = match.groups()
-    fields = [(name.lower(), value.strip(_SPACE)) for name, value in _FIELD.findall(block)]
-    if len(fields) > MAX_FIELDS:
-        raise problems.headers_too_large(f"header fields and has {len(fields)}", MAX_FIELDS)
-    framing = _Framing(fields)
-    length = framing.length(version)
-    path, _, query = _origin_form(target, method, framing.host()).partition(b"?")
+    # Most clients send the same fields with every request, and herds of clients send the same as each other.
+    said = _remembered(block) if len(block) <= REMEMBERED_BYTES else _read_fields(block)
+    if said.length is None and version == b"1.0":
+        raise problems.malformed_request("chunks are of HTTP/1.1, and this is HTTP/1.0; send Content-Length")
+    path, _, query = _origin_form(target, method, said.host).partition(b"?")
     parsed = _Parsed(raw)
-    # What follows an upgrade it takes for another protocol. We upgrade to none, so there the length counts.
-    agreed = parsed.upgrade or parsed.ended == (length == 0)
-    if not agreed or (parsed.target, parsed.fields) != (target, fields):
+    # What follows an upgrade llhttp takes for another protocol. We upgrade to none, so there the length counts.
+    if parsed.target != target or not (parsed.upgrade or parsed.ended == (said.length == 0)):
         raise problems.malformed_request("the head can be read in two ways")
     return Head(
         method=method.decode(),
         path=path,
         query=query,
         version=version.decode(),
-        fields=fields,
-        length=length,
-        keep_alive=version == b"1.1" and b"close" not in framing.connection(),
-        expects_continue=version == b"1.1" and framing.expects_continue(),
+        fields=said.fields,
+        length=said.length,
+        keep_alive=version == b"1.1" and not said.close,
+        expects_continue=version == b"1.1" and said.expects_continue,
     )
 
 
@@ -129,11 +131,10 @@ def are_fields(block: bytes, count: int) -> bool:
 
 
 class _Parsed:
-    """A head as llhttp reads it."""
+    """A head as llhttp reads it, but for the fields."""
 
     def __init__(self, raw: bytes) -> None:
         self.target = b""
-        self.fields: list[Field] = []
         self.ended = False  # whether no body follows
         self.upgrade = False
         parser = httptools.HttpRequestParser(self)
@@ -148,68 +149,85 @@ class _Parsed:
         """Take a piece of the request target."""
         self.target += target
 
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a field."""
-        self.fields.append((name.lower(), value.strip(_SPACE)))
-
     def on_message_complete(self) -> None:
         """Note that the message ends with its head."""
         self.ended = True
 
 
-class _Framing:
-    """The fields that say where a request ends, and whom it is for."""
+class _ParsedFields(_Parsed):
+    """A head as llhttp reads it, with the fields."""
 
-    def __init__(self, fields: list[Field]) -> None:
-        self._said: dict[bytes, list[bytes]] = {}
-        for name, value in fields:
-            if name in _FRAMING:
-                self._said.setdefault(name, []).append(value)
+    def __init__(self, raw: bytes) -> None:
+        self.fields: list[Field] = []
+        super().__init__(raw)
 
-    def length(self, version: bytes) -> int | None:
-        """Return the body's length; None if it comes in chunks."""
-        lengths, codings = self._all(b"content-length"), self._all(b"transfer-encoding")
-        if lengths and codings:
-            raise problems.malformed_request("both Content-Length and Transfer-Encoding are given; send one")
-        if codings:
-            if [coding.lower() for coding in codings] != [b"chunked"] or version == b"1.0":
-                raise problems.malformed_request(
-                    f"Transfer-Encoding must be chunked, once, and in HTTP/1.1; "
-                    f"got {problems.shown(b', '.join(codings))} in HTTP/{version.decode()}"
-                )
-            return None
-        if len(lengths) > 1:
-            raise problems.malformed_request(f"Content-Length is given {len(lengths)} times; send it once")
-        if lengths and not _LENGTH.fullmatch(lengths[0]):
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a field."""
+        self.fields.append((name.lower(), value.strip(_SPACE)))
+
+
+class _Said(NamedTuple):
+    """What the fields say."""
+
+    fields: tuple[Field, ...]
+    host: bytes
+    length: int | None
+    close: bool
+    expects_continue: bool
+
+
+def _read_fields(block: bytes) -> _Said:
+    """Read the fields of a head, which the grammar has taken."""
+    fields = tuple((name.lower(), value.strip(_SPACE)) for name, value in _FIELD.findall(block))
+    if len(fields) > MAX_FIELDS:
+        raise problems.headers_too_large(f"header fields and has {len(fields)}", MAX_FIELDS)
+    values: dict[bytes, list[bytes]] = {}
+    for name, value in fields:
+        values.setdefault(name, []).append(value)
+    options = b",".join(values.get(b"connection", ())).split(b",")
+    said = _Said(
+        fields,
+        _only_host(values.get(b"host", [])),
+        _body_length(values.get(b"content-length", []), values.get(b"transfer-encoding", [])),
+        b"close" in [option.strip(_SPACE).lower() for option in options],
+        b"100-continue" in [value.lower() for value in values.get(b"expect", ())],
+    )
+    parsed = _ParsedFields(b"GET / HTTP/1.1\r\n" + block + b"\r\n")
+    if tuple(parsed.fields) != fields:
+        raise problems.malformed_request("the fields can be read in two ways")
+    return said
+
+
+_remembered: Final = lru_cache(maxsize=REMEMBERED)(_read_fields)
+
+
+def _body_length(lengths: list[bytes], codings: list[bytes]) -> int | None:
+    """Return the body's length in bytes; None if it comes in chunks."""
+    if lengths and codings:
+        raise problems.malformed_request("both Content-Length and Transfer-Encoding are given; send one")
+    if codings:
+        if [coding.lower() for coding in codings] != [b"chunked"]:
             raise problems.malformed_request(
-                f"Content-Length must be 1 to 18 digits, got {problems.shown(lengths[0])}"
+                f"Transfer-Encoding must be chunked, once, got {problems.shown(b', '.join(codings))}"
             )
-        return int(lengths[0]) if lengths else 0
-
-    def host(self) -> bytes:
-        """Return the one ``Host``."""
-        hosts = self._all(b"host")
-        if len(hosts) != 1:
-            raise problems.malformed_request(f"Host must be given once, and was {len(hosts)} times")
-        if not _HOST.fullmatch(hosts[0]):
-            raise problems.malformed_request(
-                f"Host must be a name or address and may have a port, got {problems.shown(hosts[0])}"
-            )
-        return hosts[0]
-
-    def connection(self) -> list[bytes]:
-        """Return the options of ``Connection``."""
-        return [option.strip(_SPACE).lower() for option in b",".join(self._all(b"connection")).split(b",")]
-
-    def expects_continue(self) -> bool:
-        """Whether the client wants to be asked for the body."""
-        return b"100-continue" in [value.lower() for value in self._all(b"expect")]
-
-    def _all(self, name: bytes) -> list[bytes]:
-        return self._said.get(name, [])
+        return None
+    if len(lengths) > 1:
+        raise problems.malformed_request(f"Content-Length is given {len(lengths)} times; send it once")
+    if lengths and not _LENGTH.fullmatch(lengths[0]):
+        raise problems.malformed_request(
+            f"Content-Length must be 1 to 18 digits, got {problems.shown(lengths[0])}"
+        )
+    return int(lengths[0]) if lengths else 0
 
 
-_FRAMING: Final = frozenset({b"connection", b"content-length", b"expect", b"host", b"transfer-encoding"})
+def _only_host(hosts: list[bytes]) -> bytes:
+    if len(hosts) != 1:
+        raise problems.malformed_request(f"Host must be given once, and was {len(hosts)} times")
+    if not _HOST.fullmatch(hosts[0]):
+        raise problems.malformed_request(
+            f"Host must be a name or address and may have a port, got {problems.shown(hosts[0])}"
+        )
+    return hosts[0]
 
 
 def _check_sizes(window: Window) -> None:

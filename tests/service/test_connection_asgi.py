@@ -76,12 +76,12 @@ async def test_the_scope_says_what_the_head_said(wire):
             "path": "/a/b c",
             "raw_path": b"/a%2Fb%20c",
             "query_string": b"d=%20",
-            "headers": [
+            "headers": (
                 (b"host", b"localhost"),
                 (b"x-custom", b"A, b"),
                 (b"content-type", b"application/json"),
                 (b"content-length", b"2"),
-            ],
+            ),
             "server": ("127.0.0.1", 8765),
         }
     ]

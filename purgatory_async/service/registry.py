@@ -48,6 +48,11 @@ class Registry:
     def __repr__(self) -> str:
         return f"<Registry known={len(self._operations)} forgotten={len(self._forgotten)}>"
 
+    @property
+    def pending(self) -> int:
+        """How many operations with an id are pending. O(1)."""
+        return len(self._operations) - len(self._ended)
+
     def check_free(self, operation_id: str) -> None:
         """Make sure that an id may be taken; one that is forgotten may. O(1).
 

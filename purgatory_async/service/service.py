@@ -248,7 +248,7 @@ class Service:
                 self.timer.call_later(self.settings.drain_delay, self.drain)
             else:
                 self.drain()
-        return Draining(held, self.purgatory.pending)
+        return Draining(held, self.registry.pending)
 
     def close(self) -> None:
         """End everything that is pending as closed. Idempotent."""

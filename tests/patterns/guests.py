@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 Event = Callable[[], object]
+PATIENCE = 1_000  # passes of the loop
 
 
 class Guest:
@@ -42,7 +43,14 @@ class Guest:
         self.cancel()
 
     async def end(self) -> object:
-        """What it returned, ``"cancelled"``, or the exception that it got."""
+        """What it returned, ``"cancelled"``, or the exception that it got; it must be about to end, or have ended."""
+        for _ in range(PATIENCE):  # not `settle`, which looks at every task there is
+            if self.task.done():
+                break
+            await asyncio.sleep(0)
+        else:
+            self.task.cancel()
+            raise AssertionError(f"{self.task!r} waits for something that is not going to come")
         (ended,) = await asyncio.gather(self.task, return_exceptions=True)
         return "cancelled" if self._was_cancelled(ended) else ended
 

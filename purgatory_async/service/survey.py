@@ -83,7 +83,9 @@ class Survey:
 
     async def _make(self) -> Findings:
         wheel = await self._wheel()
+        await asyncio.sleep(0)
         busiest = await self._busiest_keys()
+        await asyncio.sleep(0)
         self._findings = Findings(
             taken=self._timer.time(),
             rates=self._recent.rates(),

@@ -6,8 +6,6 @@ import pytest
 
 from purgatory_async.service.access import Access
 from purgatory_async.service.app import create_app
-from purgatory_async.service.endpoint import Endpoint, Permission
-from purgatory_async.service.endpoints import health
 from purgatory_async.service.problems import Kind, Problem
 from purgatory_async.service.routes import ROUTES
 from purgatory_async.service.settings import Settings, SettingsError
@@ -131,7 +129,7 @@ async def test_an_open_path_is_open_to_every_method_and_takes_those_it_serves(gu
 
 async def test_a_path_of_which_one_method_is_open_keeps_the_others_closed(tokens):
     access = Access(Settings(tokens=tokens))
-    mixed = {"GET": Endpoint(health.alive, None), "POST": Endpoint(health.alive, Permission.SIGNAL)}
+    mixed = {"GET": ROUTES["/healthz"]["GET"], "POST": ROUTES["/v1/keys/{key}/signal"]["POST"]}
     scope = {"headers": [(b"host", b"localhost")]}
     access.check(scope | {"method": "GET"}, mixed)
     for method in ("POST", "PUT", "HEAD"):

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from purgatory_async.service import hosts
 from purgatory_async.service.hosts import (
     canonical_address,
     canonical_host,
@@ -160,9 +161,14 @@ def test_an_ipv6_address_without_brackets_is_no_authority():
     assert parse_authority(b"::1") is None
 
 
-def test_a_megabyte_is_neither_read_nor_remembered():
-    assert parse_authority(b"a" * (1 << 20)) is None
-    assert parse_origin(b"http://" + b"a" * (1 << 20)) is None
+def test_what_is_remembered_is_bounded_and_nothing_long_is():
+    for number in range(1000):
+        assert parse_authority(b"host-%d" % number)
+        assert parse_origin(b"http://host-%d" % number)
+    before = hosts._parsed.cache_info(), hosts._parsed_origin.cache_info()
+    assert [info.currsize for info in before] == [256, 256]
+    assert parse_authority(b"a." * 130 + b"a") is parse_origin(b"http://" + b"a." * 135) is None
+    assert (hosts._parsed.cache_info(), hosts._parsed_origin.cache_info()) == before
 
 
 ORIGINS = [

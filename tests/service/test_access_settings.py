@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from purgatory_async.cli import commands
+from purgatory_async.service import server
 from purgatory_async.service.settings import Settings, SettingsError, read_file, resolve
 
 
@@ -160,8 +161,12 @@ def test_the_flags_have_their_help(capsys):
     ],
 )
 def test_a_tokens_file_that_cannot_be_used_refuses_the_start_in_one_sentence_and_exit_2(
-    capsys, tmp_path, content, mode, reason
+    capsys, tmp_path, monkeypatch, content, mode, reason
 ):
+    async def run(*_):
+        raise AssertionError("it was started")
+
+    monkeypatch.setattr(server.Server, "run", run)
     path = tmp_path / "tokens"
     if content is not None:
         path.write_text(content)

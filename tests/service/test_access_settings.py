@@ -17,6 +17,16 @@ def started(monkeypatch):
     return caught
 
 
+@pytest.fixture
+def never_started(monkeypatch):
+    """Fails instead of serving: a test whose start is not refused would run for ever."""
+
+    async def run(*_):
+        raise AssertionError("the service was started")
+
+    monkeypatch.setattr(server.Server, "run", run)
+
+
 def flags(**given):
     return resolve(file={}, environment={}, flags=given)
 
@@ -144,6 +154,7 @@ def test_the_flags_have_their_help(capsys):
     assert "[default: ()]" not in text
 
 
+@pytest.mark.usefixtures("never_started")
 @pytest.mark.parametrize(
     ("content", "mode", "reason"),
     [
@@ -161,12 +172,8 @@ def test_the_flags_have_their_help(capsys):
     ],
 )
 def test_a_tokens_file_that_cannot_be_used_refuses_the_start_in_one_sentence_and_exit_2(
-    capsys, tmp_path, monkeypatch, content, mode, reason
+    capsys, tmp_path, content, mode, reason
 ):
-    async def run(*_):
-        raise AssertionError("it was started")
-
-    monkeypatch.setattr(server.Server, "run", run)
     path = tmp_path / "tokens"
     if content is not None:
         path.write_text(content)

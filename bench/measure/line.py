@@ -67,7 +67,7 @@ class Line:
         ratio = ""
         if self.ratio is not None:
             ratio = f"{_ratio(self.ratio.median)} [{_ratio(self.ratio.low)}-{_ratio(self.ratio.high)}]"
-        columns = f"{self.name:<62} {self.loop:<8} {self.collector:<7}{ours:>12}{reference:>12}  {ratio:<25}"
+        columns = f"{self.name:<62} {self.loop:<8} {self.collector:<7}{ours:>12} {reference:>12}  {ratio:<25}"
         return f"{columns} {self._bounds():<20} {self.verdict}{f'  ({self.note})' if self.note else ''}"
 
     def _bounds(self) -> str:
@@ -80,7 +80,7 @@ class Line:
 
 def heading() -> str:
     """The names of the columns of a line."""
-    columns = f"{'':<62} {'loop':<8} {'':<7}{'ours':>12}{'reference':>12}  {'ratio [quartiles]':<25}"
+    columns = f"{'':<62} {'loop':<8} {'':<7}{'ours':>12} {'reference':>12}  {'ratio [quartiles]':<25}"
     return f"{columns} {'target, goal':<20} verdict"
 
 

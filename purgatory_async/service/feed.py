@@ -67,7 +67,8 @@ class Feed:
             operation = event.operation
             known_as = operation.id if isinstance(operation, Operation) else None
             if isinstance(event, OperationEnded):
-                note = (known_as, keys, event.outcome, event.at_ns, event.at_ns - event.submitted_ns)
+                state = cast("State", event.outcome)  # its word
+                note = (known_as, keys, state, event.at_ns, event.at_ns - event.submitted_ns)
             else:
                 note = (known_as, keys, "pending", event.at_ns, 0)
         size = 0

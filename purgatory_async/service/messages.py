@@ -14,13 +14,12 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from purgatory_async import Outcome
-
 MAX_COUNT: Final = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 MAX_VOTER: Final = 512
 
 Count = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
-State = Literal["pending"] | Outcome
+State = Literal["pending", "completed", "expired", "cancelled", "failed", "closed"]
+"""The outcomes' words, and one for before."""
 Attached = Raw | UnsetType
 
 
@@ -237,7 +236,8 @@ class Draining(Struct):
 
     Attributes:
         released: How many held requests, takers and readers of events are let go.
-        pending: How many operations are pending, and stay so until a signal, their deadline or the end.
+        pending: How many operations are pending, and stay so until a signal, their deadline or the end;
+            one-shot waits go with their requests.
     """
 
     released: int

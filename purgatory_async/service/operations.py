@@ -6,12 +6,12 @@ wait as timeout; an `Operation` also has an id, a place in the listing, and a st
 """
 
 import datetime as dt
-from typing import final
+from typing import cast, final
 
 from msgspec import UNSET
 
 from purgatory_async import DelayedOperation
-from purgatory_async.service.messages import Attached, OperationView, SignalView
+from purgatory_async.service.messages import Attached, OperationView, SignalView, State
 from purgatory_async.service.needs import Need
 from purgatory_async.service.signals import Board, Ledger
 
@@ -118,7 +118,7 @@ class Operation(SignalledOperation):
             id=self.id,
             keys=self.watch_keys,
             need=self.need.wire,
-            state=self.outcome or "pending",
+            state=cast("State", self.outcome or "pending"),  # the outcomes' words are the states'
             submitted_at=self.submitted_at,
             deadline=None if self.timeout is None else self.submitted_at + dt.timedelta(seconds=self.timeout),
             elapsed=round((now if self.ended is None else self.ended) - self.submitted, 6),

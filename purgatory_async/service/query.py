@@ -12,6 +12,9 @@ from purgatory_async.web.durations import GRAMMAR, parse_duration
 KNOWN_ONLY: Final = "one of the parameters that this path takes"
 NEED_GRAMMAR: Final = "any, all, amount:N or voters:N, N from 1 to 2^53-1"
 
+NEED_PATTERN: Final = (
+    "^(any|all|(amount|voters):[1-9][0-9]{0,14})$"  # the same but for 2^53-1 and leading zeros
+)
 _ESCAPE_AHEAD: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 _NEED: Final = re.compile(r"any|all|(amount|voters):([0-9]{1,16})")

@@ -5,6 +5,27 @@ from typing import Final
 
 from purgatory_async.service.endpoint import Endpoint, Permission
 from purgatory_async.service.endpoints import admin, events, health, keys, operations, queues, ui, wait
+from purgatory_async.service.endpoints.openapi import with_description
+from purgatory_async.service.figures import Stats
+from purgatory_async.service.messages import (
+    Complete,
+    Delivered,
+    DrainBody,
+    Draining,
+    Health,
+    ItemBody,
+    KeyView,
+    Leased,
+    OperationList,
+    OperationView,
+    SignalBody,
+    Signalled,
+    Submit,
+    TakeBody,
+    WaitView,
+)
+from purgatory_async.service.problems import Kind
+from purgatory_async.service.stream import EVENT_STREAM
 
 __all__ = ["ROUTES"]
 
@@ -13,31 +34,124 @@ _WAIT: Final = Permission.WAIT
 _SIGNAL: Final = Permission.SIGNAL
 _ADMIN: Final = Permission.ADMIN
 
-ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
+_PREFER: Final = ("Prefer",)
+_ID: Final = (Kind.UNKNOWN_OPERATION, Kind.FORGOTTEN)
+_HELD: Final = (Kind.OVERLOADED, Kind.DRAINING)
+_LEASE: Final = (Kind.UNKNOWN_LEASE, Kind.LEASE_EXPIRED)
+_KEYS: Final = (Kind.BAD_KEY, Kind.TOO_MANY_KEYS)
+_ALIVE: Final = Endpoint(health.alive, None, {200: Health})
+_READY: Final = Endpoint(health.ready, None, {200: Health}, problems=(Kind.DRAINING,))
+
+
+def _file(serve: object, media_type: str) -> Mapping[str, Endpoint]:
+    endpoint = Endpoint(serve, None, {200: media_type})  # type: ignore[arg-type]  # as the others
+    return {"GET": endpoint, "HEAD": endpoint}
+
+
+_ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     "/v1/operations": {
-        "GET": Endpoint(operations.list_pending, _READ),
-        "POST": Endpoint(operations.submit, _WAIT),
+        "GET": Endpoint(
+            operations.list_pending,
+            _READ,
+            {200: OperationList},
+            query=("cursor", "key", "limit"),
+            problems=(Kind.BAD_KEY,),
+        ),
+        "POST": Endpoint(
+            operations.submit,
+            _WAIT,
+            dict.fromkeys((200, 201, 202), OperationView),
+            query=("wait",),
+            headers=("Idempotency-Key", "Prefer"),
+            body=Submit,
+            needs_body=True,
+            problems=(*_KEYS, *_HELD, Kind.DUPLICATE_ID, Kind.IDEMPOTENCY_MISMATCH, Kind.BAD_HEADER),
+        ),
     },
     "/v1/operations/{id}": {
-        "GET": Endpoint(operations.status, _READ),
-        "DELETE": Endpoint(operations.cancel, _WAIT),
+        "GET": Endpoint(
+            operations.status,
+            _READ,
+            {200: OperationView},
+            query=("wait",),
+            headers=_PREFER,
+            problems=(*_ID, *_HELD),
+        ),
+        "DELETE": Endpoint(operations.cancel, _WAIT, {200: OperationView}, problems=_ID),
     },
-    "/v1/operations/{id}/complete": {"POST": Endpoint(operations.complete, _ADMIN)},
-    "/v1/keys/{key}": {"GET": Endpoint(keys.read, _READ)},
-    "/v1/keys/{key}/signal": {"POST": Endpoint(keys.signal, _SIGNAL)},
-    "/v1/wait": {"GET": Endpoint(wait.wait_once, _WAIT)},
-    "/v1/queues/{queue}/items": {"POST": Endpoint(queues.put, _SIGNAL)},
-    "/v1/queues/{queue}/take": {"POST": Endpoint(queues.take, _WAIT)},
-    "/v1/leases/{id}/ack": {"POST": Endpoint(queues.acknowledge, _WAIT)},
-    "/v1/leases/{id}/return": {"POST": Endpoint(queues.give_back, _WAIT)},
-    "/v1/events": {"GET": Endpoint(events.events, _READ)},
-    "/v1/admin/drain": {"POST": Endpoint(admin.drain, _ADMIN)},
-    "/v1/admin/stats": {"GET": Endpoint(admin.stats, _ADMIN)},
-    "/healthz": {"GET": Endpoint(health.alive, None), "HEAD": Endpoint(health.alive, None)},
-    "/readyz": {"GET": Endpoint(health.ready, None), "HEAD": Endpoint(health.ready, None)},
-    "/metrics": {"GET": Endpoint(health.metrics, _READ)},
-    "/ui": {"GET": Endpoint(ui.entry, None), "HEAD": Endpoint(ui.entry, None)},
-    "/ui/": {"GET": Endpoint(ui.page, None), "HEAD": Endpoint(ui.page, None)},
-    "/ui/app.js": {"GET": Endpoint(ui.script, None), "HEAD": Endpoint(ui.script, None)},
-    "/ui/style.css": {"GET": Endpoint(ui.style, None), "HEAD": Endpoint(ui.style, None)},
+    "/v1/operations/{id}/complete": {
+        "POST": Endpoint(
+            operations.complete,
+            _ADMIN,
+            {200: OperationView},
+            body=Complete,
+            problems=(*_ID, Kind.ALREADY_ENDED),
+        )
+    },
+    "/v1/keys/{key}": {
+        "GET": Endpoint(
+            keys.read,
+            _READ,
+            {200: KeyView, 304: None},
+            query=("index", "wait"),
+            headers=_PREFER,
+            problems=(Kind.BAD_KEY, *_HELD),
+        )
+    },
+    "/v1/keys/{key}/signal": {
+        "POST": Endpoint(keys.signal, _SIGNAL, {200: Signalled}, body=SignalBody, problems=(Kind.BAD_KEY,))
+    },
+    "/v1/wait": {
+        "GET": Endpoint(
+            wait.wait_once,
+            _WAIT,
+            {200: WaitView, 204: None},
+            query=("key", "need", "wait"),
+            headers=_PREFER,
+            problems=(*_KEYS, *_HELD, Kind.INVALID),
+        )
+    },
+    "/v1/queues/{queue}/items": {
+        "POST": Endpoint(
+            queues.put,
+            _SIGNAL,
+            {201: Delivered},
+            body=ItemBody,
+            needs_body=True,
+            problems=(Kind.BAD_KEY, *_HELD),
+        )
+    },
+    "/v1/queues/{queue}/take": {
+        "POST": Endpoint(
+            queues.take,
+            _WAIT,
+            {200: Leased, 204: None},
+            query=("wait",),
+            headers=_PREFER,
+            body=TakeBody,
+            problems=(Kind.BAD_KEY, *_HELD),
+        )
+    },
+    "/v1/leases/{id}/ack": {"POST": Endpoint(queues.acknowledge, _WAIT, {204: None}, problems=_LEASE)},
+    "/v1/leases/{id}/return": {"POST": Endpoint(queues.give_back, _WAIT, {204: None}, problems=_LEASE)},
+    "/v1/events": {
+        "GET": Endpoint(
+            events.events,
+            _READ,
+            {200: EVENT_STREAM},
+            headers=("Last-Event-ID",),
+            problems=(Kind.BAD_HEADER, *_HELD),
+        )
+    },
+    "/v1/admin/drain": {"POST": Endpoint(admin.drain, _ADMIN, {202: Draining}, body=DrainBody)},
+    "/v1/admin/stats": {"GET": Endpoint(admin.stats, _ADMIN, {200: Stats})},
+    "/healthz": {"GET": _ALIVE, "HEAD": _ALIVE},
+    "/readyz": {"GET": _READY, "HEAD": _READY},
+    "/metrics": {"GET": Endpoint(health.metrics, _READ, {200: health.EXPOSITION})},
+    "/ui": _file(ui.entry, ""),
+    "/ui/": _file(ui.page, "text/html"),
+    "/ui/app.js": _file(ui.script, "text/javascript"),
+    "/ui/style.css": _file(ui.style, "text/css"),
 }
+
+ROUTES: Final = with_description(_ROUTES)

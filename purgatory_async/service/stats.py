@@ -1,12 +1,10 @@
 """The service's figures, put together: the counts of this moment, and what the last survey found."""
 
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
-
 from purgatory_async import Outcome
 from purgatory_async.service.figures import Counts, Ended, Limits, Stats
 from purgatory_async.service.service import Service
 from purgatory_async.service.stream import MAX_STREAMS
+from purgatory_async.service.version import VERSION
 
 __all__ = ["stats_of"]
 
@@ -24,7 +22,7 @@ async def stats_of(service: Service) -> Stats:
     settings = service.settings
     # From here on nothing else runs, so the counts add up.
     return Stats(
-        version=_version(),
+        version=VERSION,
         epoch=service.board.epoch,
         at=service.wall_clock(),
         uptime=round(service.recent.uptime, 3),
@@ -58,11 +56,3 @@ def _counts(service: Service) -> Counts:
         streams=len(service.streams.running),
         events=service.feed.newest,
     )
-
-
-@cache
-def _version() -> str:
-    try:
-        return version("purgatory-async")
-    except PackageNotFoundError:
-        return "unknown"  # run from a source tree

@@ -1,0 +1,165 @@
+"""``openapi.json``, made from the routes and the messages: what stands there is what the service checks and answers.
+
+Nothing is written twice. Bodies and answers are the structs of `messages` and `figures`, grammars come from the files
+that read them, and the problems of an endpoint from `Kind`.
+"""
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from purgatory_async.service.answer import JSON, PROBLEM_JSON
+from purgatory_async.service.endpoint import Endpoint
+from purgatory_async.service.keys import ID_GRAMMAR, MAX_KEY_BYTES
+from purgatory_async.service.messages import ProblemDocument
+from purgatory_async.service.problems import Kind
+from purgatory_async.service.query import NEED_PATTERN
+from purgatory_async.service.request import MAX_HEADER
+from purgatory_async.service.version import VERSION
+from purgatory_async.web.durations import GRAMMAR
+
+__all__ = ["document"]
+
+_REFERENCE: Final = "#/components/schemas/{name}"
+_INDEX: Final = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}
+_KEY: Final = {"type": "string", "minLength": 1, "maxLength": MAX_KEY_BYTES}
+_DURATION: Final = {"type": "string", "pattern": f"^{GRAMMAR}$", "example": "30s"}
+
+_QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
+    "cursor": _INDEX,
+    "index": _INDEX,
+    "key": _KEY,
+    "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
+    "need": {"type": "string", "pattern": NEED_PATTERN, "default": "any"},
+    "wait": _DURATION,
+}
+_HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": MAX_HEADER},
+    "Last-Event-ID": {"type": "string", "pattern": "^[0-9]{1,18}$"},
+    "Prefer": {"type": "string", "example": "wait=30"},
+}
+_PATH: Final[Mapping[str, Mapping[str, Any]]] = {
+    "id": {"type": "string", "pattern": f"^{ID_GRAMMAR}$"},
+    "key": _KEY,
+    "queue": _KEY,
+}
+
+_EVERY: Final = (Kind.BAD_PARAMETER, Kind.NOT_ACCEPTABLE, Kind.MISDIRECTED, Kind.MALFORMED_REQUEST)
+_GUARDED: Final = (Kind.UNAUTHORIZED, Kind.FORBIDDEN)
+_CHANGING: Final = (Kind.CROSS_ORIGIN,)
+_WITH_BODY: Final = (Kind.MALFORMED, Kind.INVALID, Kind.TOO_LARGE, Kind.UNSUPPORTED_MEDIA_TYPE, Kind.TOO_SLOW)
+
+
+def document(routes: Mapping[str, Mapping[str, Endpoint]], prefix: str = "") -> dict[str, Any]:
+    """Describe the service in OpenAPI 3.1.
+
+    Args:
+        routes: Its endpoints by path and method.
+        prefix: Where it is mounted.
+
+    Returns:
+        The document, to be written as JSON.
+    """
+    endpoints = [endpoint for methods in routes.values() for endpoint in methods.values()]
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "purgatory",
+            "version": VERSION,
+            "description": "Holds operations until a condition on their keys holds or their time is up, exactly once.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": prefix or "/"}],
+        "paths": {
+            path: {method.lower(): _operation(path, method, endpoint) for method, endpoint in methods.items()}
+            for path, methods in routes.items()
+        },
+        "components": {
+            "schemas": _schemas(endpoints),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": f"{method.lower()}{re.sub('[^A-Za-z0-9]+', '_', path).rstrip('_')}",
+        "summary": _summary(endpoint),
+        "parameters": list(_parameters(path, endpoint)),
+        "responses": _responses(method, endpoint),
+    }
+    if endpoint.body is not None:
+        described["requestBody"] = {
+            "required": endpoint.needs_body,
+            "content": {JSON: {"schema": _reference(endpoint.body)}},
+        }
+    # Tokens are asked for where the operator gave some: with, or without.
+    described["security"] = [] if endpoint.permission is None else [{"token": []}, {}]
+    return described
+
+
+def _summary(endpoint: Endpoint) -> str:
+    """The sentence behind the path in the docstring of what serves it."""
+    line = (inspect.getdoc(endpoint.serve) or "").splitlines()[0]
+    sentence = line.partition(": ")[2] or line
+    return sentence[:1].upper() + sentence[1:].rstrip(".")
+
+
+def _parameters(path: str, endpoint: Endpoint) -> Iterable[dict[str, Any]]:
+    for name in re.findall("{([a-z]+)}", path):
+        yield {"name": name, "in": "path", "required": True, "schema": _PATH[name]}
+    for name in endpoint.query:
+        schema = _QUERY[name]
+        repeated = name == "key" and "need" in endpoint.query
+        if repeated:
+            schema = {"type": "array", "items": schema, "minItems": 1, "maxItems": 64}
+        yield {"name": name, "in": "query", "required": repeated, "schema": schema}
+    for name in endpoint.headers:
+        yield {"name": name, "in": "header", "required": False, "schema": _HEADERS[name]}
+
+
+def _responses(method: str, endpoint: Endpoint) -> dict[str, Any]:
+    responses: dict[str, Any] = {
+        str(status): _response(answer, has_body=method != "HEAD")
+        for status, answer in endpoint.answers.items()
+    }
+    kinds = [*_EVERY, *endpoint.problems]
+    kinds += [] if endpoint.permission is None else _GUARDED
+    kinds += [] if method in {"GET", "HEAD"} else _CHANGING
+    kinds += [] if endpoint.body is None else _WITH_BODY
+    by_status: dict[int, list[Kind]] = {}
+    for kind in dict.fromkeys(kinds):
+        by_status.setdefault(kind.status, []).append(kind)
+    for status, found in sorted(by_status.items()):
+        slugs = ", ".join(f"`{kind.slug}`" for kind in found)
+        content = {PROBLEM_JSON: {"schema": _reference(ProblemDocument)}}
+        responses[str(status)] = {"description": slugs} | ({} if method == "HEAD" else {"content": content})
+    return responses
+
+
+def _response(answer: type[msgspec.Struct] | str | None, *, has_body: bool) -> dict[str, Any]:
+    if not answer:
+        return {"description": "Nothing but this status"}
+    if isinstance(answer, str):
+        description, content = answer, {answer: {"schema": {"type": "string"}}}
+    else:
+        description = (inspect.getdoc(answer) or "").splitlines()[0]
+        content = {JSON: {"schema": _reference(answer)}}
+    return {"description": description} | ({"content": content} if has_body else {})
+
+
+def _reference(struct: type[msgspec.Struct]) -> dict[str, str]:
+    return {"$ref": _REFERENCE.format(name=struct.__name__)}
+
+
+def _schemas(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    structs: dict[type[msgspec.Struct], None] = {ProblemDocument: None}
+    for endpoint in endpoints:
+        if endpoint.body is not None:
+            structs[endpoint.body] = None
+        structs |= dict.fromkeys(each for each in endpoint.answers.values() if isinstance(each, type))
+    _, components = msgspec.json.schema_components(structs, ref_template=_REFERENCE)
+    return components

@@ -20,6 +20,19 @@ FACTS: dict[str, tuple[str, ...]] = {
         "payment 4: the customer walked away",
         "left behind: 0 operations, 0 keys",
     ),
+    "long_poll_starlette.py": (
+        "build 9: 204, nothing in 300 ms; still held: 2",
+        "build 7: 200 {'status': 'green'}; reported to 1",
+        "build 8: the client hung up; left behind: 0 operations, 0 keys",
+    ),
+    "long_poll_aiohttp.py": (
+        "waiting: 2 workers",
+        "the first hung up; waiting: 1",
+        "a job came; taken: True",
+        'the second got 200 *"resize","cat.png"*',
+        "the third got 204",
+        "left behind: 0 jobs, 0 operations, 0 keys",
+    ),
     "kafka_like_log.py": (
         "  0.02 s  produce apple: completed, acked by follower-1 follower-2 leader",
         "  0.04 s  11 bytes are committed, the fetch of 12 still waits",

@@ -38,6 +38,7 @@ SUBMODULES = {
         *("Retrier", "Watermark"),
     },
     "timing": {"HashedWheel", "TimerEntry", "TimerQueue", "TimingWheel", "WheelLevel"},
+    "web": {"aiohttp_poll", "asgi_poll", "starlette_poll"},
     "testing": {"ManualClock", "VirtualTimeLoop", "assert_clean", "cancel_sweep", "settle"},
 }
 

@@ -86,7 +86,7 @@ def document(routes: Mapping[str, Mapping[str, Endpoint]], prefix: str = "") -> 
 
 def _operation(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "operationId": f"{method.lower()}{re.sub('[^A-Za-z0-9]+', '_', path).rstrip('_')}",
+        "operationId": _name(method, endpoint),
         "summary": _summary(endpoint),
         "parameters": list(_parameters(path, endpoint)),
         "responses": _responses(method, endpoint),
@@ -99,6 +99,12 @@ def _operation(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
     # Tokens are asked for where the operator gave some: with, or without.
     described["security"] = [] if endpoint.permission is None else [{"token": []}, {}]
     return described
+
+
+def _name(method: str, endpoint: Endpoint) -> str:
+    """As ``get_operations_status``: what a generated client would call it."""
+    serve = endpoint.serve
+    return f"{method.lower()}_{serve.__module__.rpartition('.')[2]}_{serve.__name__}"
 
 
 def _summary(endpoint: Endpoint) -> str:

@@ -2,7 +2,7 @@
 
 Durations are seconds, times RFC 3339 in UTC. The counts are of one moment, so they add up: submitted is the sum
 of ended plus pending. The other parts are surveyed a slice at a time so that nobody waits for them, at most once a
-second whoever asks; ``survey_age`` says how old they are.
+second whoever asks (less often with millions of keys); ``survey_age`` says how old they are.
 """
 
 import datetime as dt

@@ -1,15 +1,17 @@
 """The survey: what of the figures takes a walk over everything that is pending, made for all who ask at once.
 
 With a hundred thousand operations a walk takes milliseconds, and longer than anybody should wait for an event loop.
-So it is made in passes of some thousand steps, between which everybody else has a turn, at most once a second, and
-whoever asks meanwhile waits for the one that is under way.
+So it is made in passes of some thousand steps, between which everybody else has a turn, at most once a second and a
+tenth of the time, and whoever asks meanwhile waits for the one that is under way.
 """
 
 import asyncio
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from heapq import heappush, heapreplace
+from heapq import nlargest
+from itertools import islice
+from operator import itemgetter
 from typing import Final, cast
 
 from purgatory_async import Purgatory, Timer
@@ -32,6 +34,8 @@ PERIOD: Final = 1.0  # seconds between two surveys
 STEPS: Final = 4096  # keys, or entries of the wheel, in one pass
 MOST_KEYS: Final = 10
 MOST_OPERATIONS: Final = 20
+SHARE: Final = 0.1  # of the time, at most: with millions of keys a survey takes longer than a second
+_WATCHERS: Final = itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +69,8 @@ class Survey:
         self._recent: Final = recent
         self._wall_clock: Final = wall_clock
         self._findings: Findings | None = None
+        self._due = 0.0  # when the findings are too old, by the timer's time
+        self._resumed = self._spent = 0.0  # when this pass began, and how long those before it took
         self._under_way: asyncio.Task[Findings] | None = None
 
     def __repr__(self) -> str:
@@ -72,22 +78,22 @@ class Survey:
         return f"<Survey last={age}>"
 
     async def findings(self) -> Findings:
-        """Return what the last survey found, of a new one if that was a second ago or more."""
-        findings = self._findings
-        if findings is not None and self._timer.time() - findings.taken < PERIOD:
-            return findings
+        """Return what the last survey found, or a new one if that was a second ago or more."""
+        if self._findings is not None and self._timer.time() < self._due:
+            return self._findings
         if self._under_way is None or self._under_way.done():
             self._under_way = asyncio.get_running_loop().create_task(self._make(), name="survey")
         # Shielded: if the one who asked first is cancelled, the others still have theirs.
         return await asyncio.shield(self._under_way)
 
     async def _make(self) -> Findings:
+        self._resumed, self._spent = self._timer.time(), 0.0
         wheel = await self._wheel()
-        await asyncio.sleep(0)
         busiest = await self._busiest_keys()
-        await asyncio.sleep(0)
+        taken = self._timer.time()
+        self._due = taken + max(PERIOD, self._spent / SHARE)
         self._findings = Findings(
-            taken=self._timer.time(),
+            taken=taken,
             rates=self._recent.rates(),
             history=self._recent.history(self._purgatory.pending, self._wall_clock()),
             delays=self._recent.delays(),
@@ -96,6 +102,11 @@ class Survey:
             wheel=wheel,
         )
         return self._findings
+
+    async def _let_others_run(self) -> None:
+        self._spent += self._timer.time() - self._resumed
+        await asyncio.sleep(0)
+        self._resumed = self._timer.time()
 
     async def _wheel(self) -> WheelView | None:
         wheel = self._timer.queue
@@ -114,35 +125,28 @@ class Survey:
             steps += count + 1
             if steps >= STEPS:
                 steps = 0
-                await asyncio.sleep(0)
+                await self._let_others_run()
         while len(strips) < 2:  # noqa: PLR2004 - the two that a wheel always has
             strips.append(_empty_strip(size ** len(strips), now_tick, size))
         entries = sum(sum(strip.counts) for strip in strips)
+        await self._let_others_run()
         return WheelView(self._timer.tick, now_tick, entries, strips)
 
     async def _busiest_keys(self) -> list[BusyKey]:
-        # A heap of the best so far; of two keys with as many watchers the one watched earlier stays.
-        best: list[tuple[int, int, str]] = []
-        for step, (key, watchers) in enumerate(self._purgatory.watchers()):
-            if len(best) < MOST_KEYS:
-                heappush(best, (watchers, -step, cast("str", key)))
-            elif watchers > best[0][0]:
-                heapreplace(best, (watchers, -step, cast("str", key)))
-            if step % STEPS == STEPS - 1:
-                await asyncio.sleep(0)
-        names = [name for _, _, name in sorted(best, reverse=True)]
-        counts = cast("dict[str, int]", dict(self._purgatory.watchers(names)))
-        return [BusyKey(name, count) for name, count in sorted(counts.items(), key=_by_count)]
+        walk = cast("Iterator[tuple[str, int]]", self._purgatory.watchers())
+        best: list[tuple[str, int]] = []
+        while part := list(islice(walk, STEPS)):
+            best = nlargest(MOST_KEYS, best + part, key=_WATCHERS)
+            await self._let_others_run()
+        # Once more, for they were counted at different moments.
+        now = cast("Iterator[tuple[str, int]]", self._purgatory.watchers([key for key, _ in best]))
+        return [BusyKey(*item) for item in sorted(now, key=_WATCHERS, reverse=True)]
 
     def _oldest_operations(self) -> list[OldOperation]:
         now = self._timer.time()
         # Nothing else is ever watched there.
         oldest = cast("list[SignalledOperation]", list(self._purgatory.operations(limit=MOST_OPERATIONS)))
         return [_old_operation(operation, now) for operation in oldest]
-
-
-def _by_count(item: tuple[str, int]) -> int:
-    return -item[1]
 
 
 def _empty_strip(ticks_per_bucket: int, now_tick: int, size: int) -> WheelStrip:

@@ -230,6 +230,37 @@ async def test_however_many_ask_a_survey_is_made_once_a_second(client, surveys):
     assert surveys() == 2
 
 
+async def test_one_that_took_long_is_made_less_often(client, monkeypatch):
+    walk = TimingWheel.buckets
+
+    def buckets(wheel):
+        client.clock.advance(0.5)  # a pass that takes so long
+        yield from walk(wheel)
+
+    await client.submit("a")
+    with monkeypatch.context() as context:
+        context.setattr(TimingWheel, "buckets", buckets)
+        await stats(client)
+    await client.submit("b")
+    await client.advance(4.9)
+    assert len((await stats(client))["busiest_keys"]) == 1
+    await client.advance(0.1)
+    assert len((await stats(client))["busiest_keys"]) == 2
+
+
+async def test_the_time_that_others_take_meanwhile_does_not_count(client, monkeypatch):
+    monkeypatch.setattr(survey, "STEPS", 1)
+    for key in "abc":
+        await client.submit(key)
+    exchange = client.start("GET", STATS)
+    while not exchange.answered:
+        await asyncio.sleep(0)
+        client.clock.advance(0.2)
+    await client.submit("d")
+    await client.advance(survey.PERIOD)
+    assert len((await stats(client))["busiest_keys"]) == 4
+
+
 async def test_who_asks_while_one_is_under_way_waits_for_it(client, surveys, monkeypatch):
     monkeypatch.setattr(survey, "STEPS", 2)
     for number in range(20):

@@ -130,10 +130,15 @@ class BarrierMachine(RuleBasedStateMachine):
     def one_turn(self, steps) -> None:
         self.loop.run_until_complete(self.play(steps))
 
-    @rule(members=st.lists(members, min_size=1, max_size=4, unique=True), leaving=st.integers(1, 4))
-    def some_arrive_while_some_of_the_others_leave(self, members, leaving) -> None:
+    @rule(
+        members=st.lists(members, min_size=1, max_size=4, unique=True),
+        leaving=st.integers(1, 4),
+        seconds=st.sampled_from((0, 0.5, 1)),
+    )
+    def some_arrive_while_some_of_the_others_leave(self, members, leaving, seconds) -> None:
+        arrive = [("arrive", member) for member in members]
         leave = [("cancel", 0)] * min(leaving, len(self.reference.here))
-        self.loop.run_until_complete(self.play([*[("arrive", member) for member in members], *leave]))
+        self.loop.run_until_complete(self.play([("pass_time", seconds), *arrive, *leave]))
 
     @rule(members=st.lists(members, min_size=2, max_size=4, unique=True), seconds=st.sampled_from((0.5, 1)))
     def some_arrive_one_by_one(self, members, seconds) -> None:
@@ -209,6 +214,8 @@ class BarrierMachine(RuleBasedStateMachine):
         assert self.purgatory.pending == len(reference.here)
         # The members have no deadlines of their own: there is the window, while somebody is there.
         assert self.purgatory.timer.pending == bool(reference.here)
+        if reference.here:
+            assert self.group._window.when == reference.closes
 
     @invariant()
     def its_purgatory_is_sound(self) -> None:

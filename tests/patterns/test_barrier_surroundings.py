@@ -265,6 +265,19 @@ async def test_a_member_that_cannot_be_hashed_is_refused_and_registers_nothing(p
     await leaving(*guests)
 
 
+async def test_of_a_member_that_is_refused_no_observer_is_told(manual_clock):
+    events: list[object] = []
+
+    class Diary:
+        def notify(self, event) -> None:
+            events.append(event)
+
+    purgatory = Purgatory(timer=Timer(clock=manual_clock), observer=Diary())
+    with pytest.raises(TypeError, match="unhashable"):
+        await Barrier(purgatory, "group", expect=2, timeout=30).arrive(["a"])
+    assert events == []
+
+
 async def test_used_on_a_clock_of_its_own_it_needs_no_real_time():
     clock = ManualClock()
     purgatory = Purgatory(timer=Timer(clock=clock))

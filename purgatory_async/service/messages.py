@@ -17,6 +17,30 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 MAX_COUNT: Final = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 MAX_VOTER: Final = 512
 
+# What the rest of the service checks, for `openapi`: here these only describe.
+KEY_SCHEMA: Final = {
+    "minLength": 1,
+    "maxLength": 512,  # of bytes, which JSON Schema cannot say
+    "pattern": "^(?!\\.{1,2}$)[^\\u0000-\\u001f\\u007f-\\u009f]+$",
+}
+ID_SCHEMA: Final = {"pattern": "^[A-Za-z0-9._~-]{1,128}$"}
+_LONGEST: Final = 36_525 * 86_400
+_DURATION: Final = {"pattern": "^[0-9]{1,9}(ms|s|m)?$"}
+_SOME_DURATION: Final = {"pattern": "^0{0,8}[1-9][0-9]{0,8}(ms|s|m)?$"}
+
+_Key = Annotated[str, Meta(extra_json_schema=KEY_SCHEMA)]
+_Keys = Annotated[list[_Key], Meta(extra_json_schema={"minItems": 1, "maxItems": 64})]
+_Id = Annotated[str, Meta(extra_json_schema=ID_SCHEMA)]
+_Timeout = (
+    Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": _LONGEST})]
+    | Annotated[str, Meta(extra_json_schema=_DURATION)]
+    | None
+)
+_Loan = (
+    Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "maximum": _LONGEST})]
+    | Annotated[str, Meta(extra_json_schema=_SOME_DURATION)]
+)
+
 Count = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 State = Literal["pending", "completed", "expired", "cancelled", "failed", "closed"]
 """The outcomes' words, and one for before."""
@@ -60,10 +84,10 @@ def kept(attached: Attached) -> Attached:
 class Submit(Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/operations``."""
 
-    keys: list[str]
+    keys: _Keys
     need: WireNeed = "any"
-    timeout: float | str | None = None
-    id: str | UnsetType = UNSET
+    timeout: _Timeout = None
+    id: _Id | UnsetType = UNSET
     data: Attached = UNSET
 
 
@@ -159,7 +183,7 @@ class Delivered(Struct):
 class TakeBody(Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/queues/{queue}/take``."""
 
-    lease: float | str | UnsetType = UNSET
+    lease: _Loan | UnsetType = UNSET
 
 
 class Leased(Struct):

@@ -13,8 +13,7 @@ import msgspec
 
 from purgatory_async.service.answer import JSON, PROBLEM_JSON
 from purgatory_async.service.endpoint import Endpoint
-from purgatory_async.service.keys import ID_GRAMMAR, MAX_KEY_BYTES
-from purgatory_async.service.messages import ProblemDocument
+from purgatory_async.service.messages import ID_SCHEMA, KEY_SCHEMA, CountNeed, ProblemDocument
 from purgatory_async.service.problems import Kind
 from purgatory_async.service.query import NEED_PATTERN
 from purgatory_async.service.request import MAX_HEADER
@@ -25,7 +24,7 @@ __all__ = ["document"]
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _INDEX: Final = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}
-_KEY: Final = {"type": "string", "minLength": 1, "maxLength": MAX_KEY_BYTES}
+_KEY: Final = {"type": "string", **KEY_SCHEMA}
 _DURATION: Final = {"type": "string", "pattern": f"^{GRAMMAR}$", "example": "30s"}
 
 _QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -42,15 +41,23 @@ _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Prefer": {"type": "string", "example": "wait=30"},
 }
 _PATH: Final[Mapping[str, Mapping[str, Any]]] = {
-    "id": {"type": "string", "pattern": f"^{ID_GRAMMAR}$"},
+    "id": {"type": "string", **ID_SCHEMA},
     "key": _KEY,
     "queue": _KEY,
 }
 
-_EVERY: Final = (Kind.BAD_PARAMETER, Kind.NOT_ACCEPTABLE, Kind.MISDIRECTED, Kind.MALFORMED_REQUEST)
+_EVERY: Final = (
+    Kind.BAD_PARAMETER,
+    Kind.NOT_ACCEPTABLE,
+    Kind.MISDIRECTED,
+    Kind.MALFORMED_REQUEST,
+    Kind.TARGET_TOO_LONG,
+    Kind.HEADERS_TOO_LARGE,
+    Kind.TOO_SLOW,
+)
 _GUARDED: Final = (Kind.UNAUTHORIZED, Kind.FORBIDDEN)
 _CHANGING: Final = (Kind.CROSS_ORIGIN,)
-_WITH_BODY: Final = (Kind.MALFORMED, Kind.INVALID, Kind.TOO_LARGE, Kind.UNSUPPORTED_MEDIA_TYPE, Kind.TOO_SLOW)
+_WITH_BODY: Final = (Kind.MALFORMED, Kind.INVALID, Kind.TOO_LARGE, Kind.UNSUPPORTED_MEDIA_TYPE)
 
 
 def document(routes: Mapping[str, Mapping[str, Endpoint]], prefix: str = "") -> dict[str, Any]:
@@ -168,4 +175,6 @@ def _schemas(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
             structs[endpoint.body] = None
         structs |= dict.fromkeys(each for each in endpoint.answers.values() if isinstance(each, type))
     _, components = msgspec.json.schema_components(structs, ref_template=_REFERENCE)
+    # Checked when it is made, which msgspec cannot tell: a need counts amounts or voters, and not both.
+    components[CountNeed.__name__] |= {"minProperties": 1, "maxProperties": 1}
     return components

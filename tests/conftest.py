@@ -22,6 +22,7 @@ TESTS = Path(__file__).parent
 # The part of the tree that a library without extras can do without, and what tells that the extra is there.
 NEEDS_EXTRA = {
     "cli": "click",
+    "client": "httpx",
     "service": "starlette",
     "test_metrics.py": "prometheus_client",
     "web/servers": "aiohttp",

@@ -12,6 +12,7 @@ from purgatory_async.cli.demo import run_demo
 from purgatory_async.cli.detach import detach
 from purgatory_async.cli.remote import REMOTE
 from purgatory_async.cli.top import top_command
+from purgatory_async.cli.wording import escaped
 from purgatory_async.client import ServiceError
 from purgatory_async.service.server import StartRefused, listen, serve
 from purgatory_async.service.settings import Settings, SettingsError, choose, read_file, resolve
@@ -37,7 +38,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.Abort:
         return INTERRUPTED
     except (click.ClickException, ServiceError, SettingsError, StartRefused) as error:
-        click.echo(f"purgatory: {_one_sentence(error)}", err=True)
+        click.echo(f"purgatory: {escaped(_one_sentence(error))}", err=True)
         return REFUSED
     return code if isinstance(code, int) else 0
 

@@ -6,6 +6,7 @@ command line, which every process on the machine can read.
 
 import json
 import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import wraps
 from pathlib import Path
@@ -16,8 +17,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from purgatory_async.cli.wording import explain, missing, need_of, printable, seconds
-from purgatory_async.client import Client, Operation, Policy, ServiceUnreachable
+from purgatory_async.cli.wording import escaped, explain, missing, need_of, printable, seconds
+from purgatory_async.client import Client, Operation, Policy, RequestRefused, ServiceUnreachable
 from purgatory_async.client._verbs import UNSET
 from purgatory_async.web.durations import parse_duration
 
@@ -27,6 +28,15 @@ DEFAULT_URL: Final = "http://127.0.0.1:8765"
 EXIT_CODES: Final[Mapping[str, int]] = {"completed": 0, "expired": 3, "cancelled": 4}
 FAILED: Final = 1
 PATIENCE: Final = 5.0  # seconds; a person is waiting
+NEXT_STEPS: Final[Mapping[str, str]] = {
+    "": "; does --url name a purgatory service?",
+    "draining": "; wait until it has been started again",
+    "forbidden": "; name another with --token-file",
+    "forgotten": "; 'purgatory ls' shows what is pending",
+    "overloaded": "; try again later, or serve with a higher limit",
+    "unauthorized": "; put it into PURGATORY_TOKEN, or into a file for --token-file",
+    "unknown-operation": "; 'purgatory ls' shows what is pending",
+}
 
 
 def with_service(command: Callable[..., None]) -> Callable[..., None]:
@@ -43,19 +53,23 @@ def with_service(command: Callable[..., None]) -> Callable[..., None]:
     @wraps(command)
     def connected(*args: object, url: str, token_file: Path | None, **kwargs: object) -> None:
         """Call the command with a client."""
-        token = os.environ.get("PURGATORY_TOKEN") if token_file is None else _read_token(token_file)
-        if not url.startswith(("http://", "https://")):
-            raise click.ClickException(f"--url must begin with http:// or https://, got {url!r}")
+        token = os.environ.get("PURGATORY_TOKEN") or None if token_file is None else _read_token(token_file)
         try:
             client = Client(url, token=token, policy=Policy(patience=PATIENCE))
         except ValueError as error:
-            raise click.ClickException(str(error)) from None
+            raise click.ClickException(f"{error}; see --url and --token-file") from None
         with client:
             try:
                 command(client, *args, **kwargs)
             except ServiceUnreachable as error:
                 raise click.ClickException(
                     f"{error}; is there a service at {url}? 'purgatory serve' starts one, --url names another"
+                ) from None
+            except RequestRefused as error:
+                raise click.ClickException(f"{error}{NEXT_STEPS.get(error.slug, '')}") from None
+            except UnicodeEncodeError as error:
+                raise click.ClickException(
+                    f"arguments must be UTF-8 text, got {error.object!r:.80}; encode them so"
                 ) from None
 
     return connected
@@ -93,7 +107,10 @@ def ls_command(client: Client, key: str | None, limit: int, as_json: bool) -> No
         else:
             table.add_row(*(Text(cell) for cell in _row(operation)))
     if not as_json:
-        Console().print(table if shown else Text("nothing is pending"))
+        console = Console()
+        # What is read by a program or kept in a file is not cut to a width.
+        width = console.width if console.is_terminal else max(console.width, console.measure(table).maximum)
+        console.print(table if shown else Text("nothing is pending"), width=width)
 
 
 def _row(operation: Operation) -> tuple[str, ...]:
@@ -141,9 +158,11 @@ def signal_command(
 
 def _value(text: str) -> object:
     try:
-        return json.loads(text)
-    except ValueError:
+        value = json.loads(text)
+        json.dumps(value, allow_nan=False)  # Python reads NaN and Infinity, which are no JSON
+    except (ValueError, RecursionError):
         return text
+    return value
 
 
 def _duration(context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
@@ -176,10 +195,16 @@ def wait_command(
     elif operation.state == "completed":
         values = [signal["value"] for signal in operation.signals if "value" in signal]
         if values:
-            click.echo(values[-1] if isinstance(values[-1], str) else json.dumps(values[-1]))
+            click.echo(_shown(values[-1]))
     else:
         click.echo(f"{operation.state} after {seconds(operation.elapsed)}", err=True)
     click.get_current_context().exit(EXIT_CODES.get(operation.state, FAILED))
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, str):
+        return json.dumps(value)
+    return escaped(value) if sys.stdout.isatty() else value
 
 
 @click.command("cancel")

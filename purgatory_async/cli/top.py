@@ -3,6 +3,7 @@
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from math import ceil
 from typing import Any, Final
 
 import click
@@ -60,7 +61,20 @@ def picture(stats: Stats) -> Group:
 
     Returns:
         Something for a rich console.
+
+    Raises:
+        click.ClickException: They are not those of this version.
     """
+    try:
+        return _picture(stats)
+    except (LookupError, TypeError, ValueError) as error:
+        raise click.ClickException(
+            f"the service's figures are not as this version has them ({type(error).__name__}: {error}); "
+            "install the service's version of purgatory-async"
+        ) from error
+
+
+def _picture(stats: Stats) -> Group:
     counts = stats["counts"]
     state = "draining" if stats["draining"] else "serving"
     return Group(
@@ -86,7 +100,7 @@ def bars(numbers: Sequence[float], width: int = _WIDTH) -> str:
     """
     numbers = numbers[-width:]
     top = max(numbers, default=0) or 1
-    return "".join(_BARS[-(-int(number * 8) // int(top))] if number else _BARS[0] for number in numbers)
+    return "".join(_BARS[ceil(number * 8 / top)] if number else _BARS[0] for number in numbers)
 
 
 def _rates(stats: Stats) -> Table:

@@ -11,7 +11,7 @@ import click
 
 from purgatory_async.client import Operation
 
-__all__ = ["explain", "missing", "need_of", "printable", "seconds"]
+__all__ = ["escaped", "explain", "missing", "need_of", "printable", "seconds"]
 
 _COUNT: Final = re.compile(r"(amount|voters):([0-9]{1,16})")
 _LONGEST: Final = 60  # characters of a key or id that a line shows
@@ -25,11 +25,20 @@ def printable(text: str) -> str:
     >>> printable("order:42"), printable("a\x1b[2J")
     ('order:42', 'a\\x1b[2J')
     """
-    escaped = "".join(
+    whole = escaped(text)
+    return whole if len(whole) <= _LONGEST else whole[: _LONGEST - 3] + "..."
+
+
+def escaped(text: str) -> str:
+    r"""All of a text, what is not printable escaped.
+
+    >>> escaped("two\nlines")
+    'two\\nlines'
+    """
+    return "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text
     )
-    return escaped if len(escaped) <= _LONGEST else escaped[: _LONGEST - 3] + "..."
 
 
 def seconds(duration: float | None) -> str:

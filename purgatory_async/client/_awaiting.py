@@ -10,8 +10,17 @@ import httpx
 from purgatory_async.client._events import EVENTS, EventReader
 from purgatory_async.client._model import Event, KeyState, Lease, Operation, ServiceError
 from purgatory_async.client._talk import Lost, Pause, Policy, Response, Talk
-from purgatory_async.client._transport import as_response, headers_for, lost_by, stream_timeout, timeout_for
-from purgatory_async.client._verbs import UNSET, Verbs
+from purgatory_async.client._transport import (
+    LIMITS,
+    TRANSPORT_ERRORS,
+    as_response,
+    checked_address,
+    headers_for,
+    lost_by,
+    stream_timeout,
+    timeout_for,
+)
+from purgatory_async.client._verbs import UNSET, Verbs, new_id
 
 __all__ = ["AsyncClient"]
 
@@ -38,7 +47,9 @@ class AsyncClient:
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
     ) -> None:
-        self._http = httpx.AsyncClient(base_url=address, headers=headers_for(token), transport=transport)
+        self._http = httpx.AsyncClient(
+            base_url=checked_address(address), headers=headers_for(token), transport=transport, limits=LIMITS
+        )
         self._verbs = Verbs(policy or Policy())
         self._sleep = sleep
 
@@ -71,13 +82,17 @@ class AsyncClient:
         self, *keys: str, need: object = "any", timeout: float | None = None, data: object = UNSET
     ) -> Operation:
         """Submit an operation and wait until it has ended; given up on the way, it is cancelled. See `Client.wait`."""
-        operation = await self.submit(keys, need=need, timeout=timeout, data=data)
+        # Named here, so that it can be cancelled also when its submission was not answered.
+        operation_id = new_id()
         try:
-            return operation if not operation.pending else await self.follow(operation.id)
+            operation = await self.submit(
+                keys, need=need, timeout=timeout, operation_id=operation_id, data=data
+            )
+            return await self.follow(operation_id) if operation.pending else operation
         except BaseException:
             # Also when this task was cancelled, and also under a scope that goes on cancelling it.
             with suppress(ServiceError), anyio.move_on_after(self._verbs.policy.slack, shield=True):
-                await self.cancel(operation.id)
+                await self._run(self._verbs.give_up(operation_id))
             raise
 
     async def complete(self, operation_id: str, result: object = UNSET) -> Operation:
@@ -85,7 +100,7 @@ class AsyncClient:
         return await self._run(self._verbs.complete(operation_id, result))
 
     async def cancel(self, operation_id: str) -> Operation:
-        """End an operation as cancelled; one that has ended stays as it is.. See `Client.cancel`."""
+        """End an operation as cancelled; one that has ended stays as it is. See `Client.cancel`."""
         return await self._run(self._verbs.cancel(operation_id))
 
     async def operations(self, key: str | None = None) -> AsyncIterator[Operation]:
@@ -142,7 +157,8 @@ class AsyncClient:
                     async for line in response.aiter_lines():
                         for event in reader.read(line):
                             yield event
-            except httpx.TransportError as error:
+                reader.lost("it ended")
+            except TRANSPORT_ERRORS as error:
                 reader.lost(str(error) or type(error).__name__)
             await self._sleep(reader.pause())
 
@@ -184,7 +200,7 @@ class AsyncClient:
                             timeout=timeout_for(step, self._verbs.policy),
                         )
                     )
-                except httpx.TransportError as error:
+                except TRANSPORT_ERRORS as error:
                     answer = lost_by(error)
         except StopIteration as end:
             result: T = end.value

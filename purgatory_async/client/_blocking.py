@@ -10,8 +10,17 @@ import httpx
 from purgatory_async.client._events import EVENTS, EventReader
 from purgatory_async.client._model import Event, KeyState, Lease, Operation, ServiceError
 from purgatory_async.client._talk import Lost, Pause, Policy, Response, Talk
-from purgatory_async.client._transport import as_response, headers_for, lost_by, stream_timeout, timeout_for
-from purgatory_async.client._verbs import UNSET, Verbs
+from purgatory_async.client._transport import (
+    LIMITS,
+    TRANSPORT_ERRORS,
+    as_response,
+    checked_address,
+    headers_for,
+    lost_by,
+    stream_timeout,
+    timeout_for,
+)
+from purgatory_async.client._verbs import UNSET, Verbs, new_id
 
 __all__ = ["Client"]
 
@@ -44,7 +53,9 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        self._http = httpx.Client(base_url=address, headers=headers_for(token), transport=transport)
+        self._http = httpx.Client(
+            base_url=checked_address(address), headers=headers_for(token), transport=transport, limits=LIMITS
+        )
         self._verbs = Verbs(policy or Policy())
         self._sleep = sleep
 
@@ -116,12 +127,14 @@ class Client:
         Raises:
             RequestRefused, ServiceUnreachable: As `submit`.
         """
-        operation = self.submit(keys, need=need, timeout=timeout, data=data)
+        # Named here, so that it can be cancelled also when its submission was not answered.
+        operation_id = new_id()
         try:
-            return operation if not operation.pending else self.follow(operation.id)
+            operation = self.submit(keys, need=need, timeout=timeout, operation_id=operation_id, data=data)
+            return self.follow(operation_id) if operation.pending else operation
         except BaseException:
             with suppress(ServiceError):
-                self.cancel(operation.id)
+                self._run(self._verbs.give_up(operation_id))
             raise
 
     def complete(self, operation_id: str, result: object = UNSET) -> Operation:
@@ -252,7 +265,8 @@ class Client:
                     reader.begin(response.status_code, b"" if response.is_success else response.read())
                     for line in response.iter_lines():
                         yield from reader.read(line)
-            except httpx.TransportError as error:
+                reader.lost("it ended")
+            except TRANSPORT_ERRORS as error:
                 reader.lost(str(error) or type(error).__name__)
             self._sleep(reader.pause())
 
@@ -294,7 +308,7 @@ class Client:
                             timeout=timeout_for(step, self._verbs.policy),
                         )
                     )
-                except httpx.TransportError as error:
+                except TRANSPORT_ERRORS as error:
                     answer = lost_by(error)
         except StopIteration as end:
             result: T = end.value

@@ -25,7 +25,7 @@ class EventReader:
         self.last = after
         self._policy = policy
         self._delay = policy.first_delay
-        self._give_up_at = policy.clock() + policy.patience
+        self._give_up_at: float | None = None  # while there is nothing to give up
         self._fields: dict[str, str] = {}
 
     @property
@@ -69,7 +69,11 @@ class EventReader:
         Raises:
             ServiceUnreachable: For too long now.
         """
-        if self._policy.clock() > self._give_up_at:
+        now = self._policy.clock()
+        # From the loss on: the stream may have been silent for longer than one is patient.
+        if self._give_up_at is None:
+            self._give_up_at = now + self._policy.patience
+        elif now > self._give_up_at:
             raise ServiceUnreachable(f"the event stream was not answered: {reason}")
 
     def pause(self) -> float:
@@ -79,7 +83,7 @@ class EventReader:
 
     def _alive(self) -> None:
         self._delay = self._policy.first_delay
-        self._give_up_at = self._policy.clock() + self._policy.patience
+        self._give_up_at = None
 
     def _event(self, fields: dict[str, str]) -> Event:
         number = int(fields["id"]) if fields.get("id", "").isdecimal() else None

@@ -21,7 +21,7 @@ class ServiceUnreachable(ServiceError):  # noqa: N818 - what happened
 
 
 class RequestRefused(ServiceError):  # noqa: N818 - what happened
-    """The service answered with a problem document.
+    """The service answered with a problem document, or with something that is no answer of a service's.
 
     Args:
         status: HTTP's.
@@ -44,6 +44,12 @@ class RequestRefused(ServiceError):  # noqa: N818 - what happened
             return cls(status, "", f"the answer was no problem document but {document!r:.200}", {})
         slug = str(document.get("type", "")).removeprefix(_TYPE_PREFIX)
         return cls(status, slug, str(document.get("detail", document)), document)
+
+    @classmethod
+    def not_understood(cls, status: int, document: object) -> "RequestRefused":
+        """Read what a service would not have answered: somebody else did, or a version that is not ours."""
+        known = document if isinstance(document, dict) else {}
+        return cls(status, "", f"that is no answer of a purgatory service: {document!r:.200}", known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ is decided here, once, and tested without a socket.
 
 The rules of trying again: what was never sent, or was refused with 503, may always be sent again; what may have been
 carried out is sent again only if doing it twice is the same as once (reading, cancelling, and submitting, which has an
-Idempotency-Key for this).
+Idempotency-Key for this). A proxy that lost the service, 502 or 504, says no more than a lost connection.
 """
 
 import json
@@ -19,11 +19,14 @@ from urllib.parse import quote
 
 from purgatory_async.client._model import RequestRefused, ServiceUnreachable
 
-__all__ = ["Lost", "Pause", "Policy", "Request", "Response", "Talk", "exchange", "path"]
+__all__ = ["Lost", "Pause", "Policy", "Request", "Response", "Talk", "exchange", "path", "understood"]
 
 T = TypeVar("T")
 
 _SERVICE_UNAVAILABLE: Final = 503
+_NOT_MODIFIED: Final = 304
+_LOST_BY_A_PROXY: Final = frozenset({502, 504})
+_DOTS: Final = {".": "%2E", "..": "%2E%2E"}  # else whoever normalises the path takes them for directories
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,18 +118,30 @@ Talk = Generator[Step, Response | Lost | None, T]
 
 def path(*segments: str) -> str:
     """A path of the service; each segment is encoded whole, slashes and dots included."""
-    return "/v1/" + "/".join(quote(segment, safe="") for segment in segments)
+    return "/v1/" + "/".join(_DOTS.get(segment) or quote(segment, safe="") for segment in segments)
 
 
-def exchange(request: Request, policy: Policy) -> Talk[Response]:
+def understood(answer: Response, read: Callable[[Any], T]) -> T:
+    """Read an answer's document.
+
+    Raises:
+        RequestRefused: It is not what a service answers.
+    """
+    try:
+        return read(answer.document)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise RequestRefused.not_understood(answer.status, answer.document) from error
+
+
+def exchange(ask: Request | Callable[[], Request], policy: Policy) -> Talk[Response]:
     """Send a request, again where that is safe, until it is answered.
 
     Args:
-        request: The request.
+        ask: The request; or what makes it anew for each try, where it depends on the time that is left.
         policy: When to give up.
 
     Returns:
-        The answer, of a status below 400.
+        The answer, of a status that is no error.
 
     Raises:
         RequestRefused: The answer is a problem.
@@ -135,12 +150,17 @@ def exchange(request: Request, policy: Policy) -> Talk[Response]:
     give_up_at = policy.clock() + policy.patience
     delay = policy.first_delay
     while True:
+        request = ask if isinstance(ask, Request) else ask()
         answer = yield request
         assert answer is not None, "a request is answered, or lost"
+        if isinstance(answer, Response) and answer.status in _LOST_BY_A_PROXY:
+            answer = Lost(f"a proxy answered {answer.status}", sent=True)
         at_least = 0.0
         if isinstance(answer, Response):
-            if answer.status < 400:  # noqa: PLR2004 - HTTP's first error
+            if answer.status < 300 or answer.status == _NOT_MODIFIED:  # noqa: PLR2004 - what succeeded
                 return answer
+            if answer.status < 400:  # noqa: PLR2004 - a redirection
+                raise RequestRefused.not_understood(answer.status, answer.document)
             if answer.status != _SERVICE_UNAVAILABLE:
                 raise RequestRefused.of(answer.status, answer.document)
             at_least = _retry_after(answer)

@@ -1,11 +1,47 @@
 """Between conversations and httpx: what both clients do alike."""
 
+from typing import Final
+
 import httpx
 
 from purgatory_async.client._events import SILENCE
 from purgatory_async.client._talk import Lost, Policy, Request, Response
 
-__all__ = ["as_response", "headers_for", "lost_by", "stream_timeout", "timeout_for"]
+__all__ = [
+    "LIMITS",
+    "TRANSPORT_ERRORS",
+    "as_response",
+    "checked_address",
+    "headers_for",
+    "lost_by",
+    "stream_timeout",
+    "timeout_for",
+]
+
+LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=100)
+"""Each wait under way has a connection; how many one waits for is not the pool's to bound."""
+TRANSPORT_ERRORS: Final = (httpx.TransportError, httpx.DecodingError)
+"""No answer came, or one that cannot be read."""
+
+
+def checked_address(address: str) -> str:
+    """An address that requests can be sent to.
+
+    Raises:
+        ValueError: It is none, or has a name and password, which belong in no address; these are not repeated.
+    """
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL as error:
+        raise ValueError(f"address must be like http://127.0.0.1:8765, got {address!r}: {error}") from None
+    if url.userinfo:
+        raise ValueError("address must have no user or password in it; give a token instead")
+    usable = url.scheme in {"http", "https"} and url.host and (url.port or 0) < 2**16
+    if not usable or url.query or url.fragment:
+        raise ValueError(
+            f"address must be like http://127.0.0.1:8765, with a prefix or none, got {address!r}"
+        )
+    return address
 
 
 def headers_for(token: str | None) -> dict[str, str]:
@@ -43,7 +79,7 @@ def as_response(response: httpx.Response) -> Response:
     )
 
 
-def lost_by(error: httpx.TransportError) -> Lost:
+def lost_by(error: httpx.TransportError | httpx.DecodingError) -> Lost:
     """Whether a request that was not answered may have been carried out."""
     never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
     return Lost(str(error) or type(error).__name__, sent=not never_sent)

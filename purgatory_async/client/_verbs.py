@@ -1,19 +1,25 @@
 """What can be asked of the service: each verb as a conversation (see `_talk`)."""
 
 import secrets
-from collections.abc import Iterable, Mapping
-from math import inf
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from math import ceil, inf
 from typing import Any, Final
 
 from purgatory_async.client._model import KeyState, Lease, Operation
-from purgatory_async.client._talk import Policy, Request, Talk, exchange, path
+from purgatory_async.client._talk import Policy, Request, Response, Talk, exchange, path, understood
 
-__all__ = ["UNSET", "Verbs"]
+__all__ = ["UNSET", "Verbs", "new_id"]
 
 UNSET: Final[Any] = object()
 _NO_CONTENT: Final = 204
 _NOT_MODIFIED: Final = 304
 _PAGE: Final = 1000
+
+
+def new_id() -> str:
+    """A name that no other operation has: 128 random bits."""
+    return secrets.token_urlsafe(16)
 
 
 class Verbs:
@@ -47,42 +53,43 @@ class Verbs:
             "POST",
             path("operations"),
             body=body,
-            headers={"Idempotency-Key": secrets.token_urlsafe(16)},
+            headers={"Idempotency-Key": new_id()},
             twice_is_once=True,
         )
-        return Operation.of((yield from exchange(request, self.policy)).document)
+        return understood((yield from exchange(request, self.policy)), Operation.of)
 
     def status(self, operation_id: str) -> Talk[Operation]:
         """Show an operation."""
         request = Request("GET", path("operations", operation_id), twice_is_once=True)
-        return Operation.of((yield from exchange(request, self.policy)).document)
+        return understood((yield from exchange(request, self.policy)), Operation.of)
 
     def follow(self, operation_id: str, timeout: float | None) -> Talk[Operation]:
         """Poll an operation until it has ended, or the time is up."""
-        give_up_at = inf if timeout is None else self.policy.clock() + timeout
-        while True:
-            held = self._held(give_up_at)
-            request = Request(
-                "GET",
-                path("operations", operation_id),
-                query=_wait(held),
-                held=held,
-                twice_is_once=True,
+
+        def ask(held: float) -> Request:
+            """Ask for it, once."""
+            return Request(
+                "GET", path("operations", operation_id), query=_wait(held), held=held, twice_is_once=True
             )
-            operation = Operation.of((yield from exchange(request, self.policy)).document)
-            if not operation.pending or self.policy.clock() >= give_up_at:
-                return operation
+
+        answer = yield from self._poll(ask, lambda answer: understood(answer, Operation.of).pending, timeout)
+        return understood(answer, Operation.of)
 
     def complete(self, operation_id: str, result: object = UNSET) -> Talk[Operation]:
         """Force an operation to its end."""
         body = {} if result is UNSET else {"result": result}
         request = Request("POST", path("operations", operation_id, "complete"), body=body)
-        return Operation.of((yield from exchange(request, self.policy)).document)
+        return understood((yield from exchange(request, self.policy)), Operation.of)
 
     def cancel(self, operation_id: str) -> Talk[Operation]:
         """Cancel an operation."""
         request = Request("DELETE", path("operations", operation_id), twice_is_once=True)
-        return Operation.of((yield from exchange(request, self.policy)).document)
+        return understood((yield from exchange(request, self.policy)), Operation.of)
+
+    def give_up(self, operation_id: str) -> Talk[Operation]:
+        """Cancel an operation that nobody waits for any more; tried once, for whoever gave up waits for this."""
+        request = Request("DELETE", path("operations", operation_id), twice_is_once=True)
+        return understood((yield from exchange(request, replace(self.policy, patience=0.0))), Operation.of)
 
     def page(
         self, key: str | None, cursor: str | None, limit: int = _PAGE
@@ -92,8 +99,7 @@ class Verbs:
         query += [("key", key)] if key is not None else []
         query += [("cursor", cursor)] if cursor is not None else []
         request = Request("GET", path("operations"), query=tuple(query), twice_is_once=True)
-        document = (yield from exchange(request, self.policy)).document
-        return [Operation.of(each) for each in document["operations"]], document.get("next")
+        return understood((yield from exchange(request, self.policy)), _page)
 
     def signal(self, key: str, value: object, amount: int | None, voter: str | None) -> Talk[int]:
         """Signal a key."""
@@ -101,39 +107,38 @@ class Verbs:
         body |= {} if amount is None else {"amount": amount}
         body |= {} if voter is None else {"voter": voter}
         answer = yield from exchange(Request("POST", path("keys", key, "signal"), body=body), self.policy)
-        return int(answer.document["completed"])
+        return understood(answer, lambda document: int(document["completed"]))
 
     def read(self, key: str) -> Talk[KeyState]:
         """Read a key's newest signal."""
         request = Request("GET", path("keys", key), twice_is_once=True)
-        return _key_state((yield from exchange(request, self.policy)).document)
+        return understood((yield from exchange(request, self.policy)), _key_state)
 
     def watch(self, key: str, index: int, timeout: float | None) -> Talk[KeyState | None]:
         """Poll a key until it has a signal above an index, or the time is up."""
-        give_up_at = inf if timeout is None else self.policy.clock() + timeout
-        while True:
-            held = self._held(give_up_at)
+
+        def ask(held: float) -> Request:
+            """Ask for a newer one, once."""
             query = (("index", str(index)), *_wait(held))
-            request = Request("GET", path("keys", key), query=query, held=held, twice_is_once=True)
-            answer = yield from exchange(request, self.policy)
-            if answer.status != _NOT_MODIFIED:
-                return _key_state(answer.document)
-            if self.policy.clock() >= give_up_at:
-                return None
+            return Request("GET", path("keys", key), query=query, held=held, twice_is_once=True)
+
+        answer = yield from self._poll(ask, lambda answer: answer.status == _NOT_MODIFIED, timeout)
+        return None if answer.status == _NOT_MODIFIED else understood(answer, _key_state)
 
     def put(self, queue: str, item: object) -> Talk[bool]:
         """Put an item."""
         request = Request("POST", path("queues", queue, "items"), body={"item": item})
-        return bool((yield from exchange(request, self.policy)).document["delivered"])
+        answer = yield from exchange(request, self.policy)
+        return understood(answer, lambda document: bool(document["delivered"]))
 
     def take(self, queue: str, lease: float | None, timeout: float | None) -> Talk[Lease | None]:
         """Poll a queue until it gives an item, or the time is up."""
-        give_up_at = inf if timeout is None else self.policy.clock() + timeout
         body = {} if lease is None else {"lease": lease}
-        while True:
-            held = self._held(give_up_at)
+
+        def ask(held: float) -> Request:
+            """Ask for one, once."""
             # Sent twice it may take two, one of which nobody has: that one comes back when its lease ends.
-            request = Request(
+            return Request(
                 "POST",
                 path("queues", queue, "take"),
                 query=_wait(held),
@@ -141,12 +146,9 @@ class Verbs:
                 held=held,
                 twice_is_once=True,
             )
-            answer = yield from exchange(request, self.policy)
-            if answer.status != _NO_CONTENT:
-                document = answer.document
-                return Lease(document["lease"], document["item"], document["expires_in"])
-            if self.policy.clock() >= give_up_at:
-                return None
+
+        answer = yield from self._poll(ask, lambda answer: answer.status == _NO_CONTENT, timeout)
+        return None if answer.status == _NO_CONTENT else understood(answer, _lease)
 
     def end_lease(self, lease_id: str, how: str) -> Talk[None]:
         """Acknowledge a lease (``ack``) or give it back (``return``)."""
@@ -159,16 +161,44 @@ class Verbs:
     def stats(self) -> Talk[Mapping[str, Any]]:
         """The service's figures."""
         request = Request("GET", path("admin", "stats"), twice_is_once=True)
-        document: Mapping[str, Any] = (yield from exchange(request, self.policy)).document
-        return document
+        return understood((yield from exchange(request, self.policy)), _figures)
 
-    def _held(self, give_up_at: float) -> float:
-        return min(self.policy.poll, max(0.0, give_up_at - self.policy.clock()))
+    def _poll(
+        self, ask: Callable[[float], Request], empty: Callable[[Response], bool], timeout: float | None
+    ) -> Talk[Response]:
+        """Ask, to be held, until the answer is not empty or the time is up; the last answer."""
+        if timeout is not None and not timeout >= 0:
+            raise ValueError(f"timeout must be 0 or more seconds, or None to wait for ever, got {timeout!r}")
+        give_up_at = inf if timeout is None else self.policy.clock() + timeout
+
+        def held() -> float:
+            """For how long the next one may be held."""
+            return min(self.policy.poll, max(0.0, give_up_at - self.policy.clock()))
+
+        while True:
+            answer = yield from exchange(lambda: ask(held()), self.policy)
+            if not empty(answer) or self.policy.clock() >= give_up_at:
+                return answer
 
 
 def _wait(seconds: float) -> tuple[tuple[str, str], ...]:
-    return (("wait", f"{round(seconds * 1000)}ms"),)
+    # Rounded up: a wait of less than a millisecond would else be none, asked for again and again.
+    return (("wait", f"{ceil(seconds * 1000)}ms"),)
 
 
 def _key_state(document: Mapping[str, Any]) -> KeyState:
     return KeyState(document["key"], document["index"], document["value"])
+
+
+def _lease(document: Mapping[str, Any]) -> Lease:
+    return Lease(document["lease"], document["item"], document["expires_in"])
+
+
+def _page(document: Mapping[str, Any]) -> tuple[list[Operation], str | None]:
+    return [Operation.of(each) for each in document["operations"]], document.get("next")
+
+
+def _figures(document: Mapping[str, Any]) -> Mapping[str, Any]:
+    if not isinstance(document, dict):
+        raise TypeError("the figures are an object")
+    return document

@@ -2,12 +2,15 @@
 
 import re
 import string
+from types import SimpleNamespace
+from unittest.mock import ANY
 
 import httptools
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from purgatory_async.service import head as head_module
 from purgatory_async.service.head import END, Head, check_start, read_head
 from purgatory_async.service.problems import Problem
 from tests.service.malformed import HEADS, TOO_LONG
@@ -158,6 +161,50 @@ def test_what_no_head_begins_with_need_not_be_waited_for(start):
     assert verdict(*(start[place : place + 1] for place in range(len(start)))) == 400
 
 
+@pytest.fixture
+def parser(monkeypatch):
+    """Puts words into llhttp's mouth: what is not given agrees with anything."""
+
+    def says(target=ANY, fields=ANY, ended=ANY):
+        monkeypatch.setattr(head_module, "_Parsed", lambda raw: SimpleNamespace(target=target))
+        monkeypatch.setattr(
+            head_module, "_ParsedFields", lambda raw: SimpleNamespace(fields=fields, ended=ended)
+        )
+
+    head_module._remembered.cache_clear()
+    yield says
+    head_module._remembered.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [pytest.param(raw, id=name) for name, raw in HEADS.items() if name != "a method that nobody knows"],
+)
+def test_a_malformed_head_is_refused_whatever_llhttp_thinks_of_it(parser, raw):
+    parser()
+    assert verdict(raw + END) == 400
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"target": b"/other"},
+        {"fields": []},
+        {"fields": [(b"host", b"localhost"), (b"content-length", b"4")]},
+        {"ended": True},
+    ],
+    ids=str,
+)
+def test_a_head_that_llhttp_reads_otherwise_is_refused(parser, other):
+    raw = head(b"GET / HTTP/1.1", b"Content-Length: 3")
+    parser()
+    assert isinstance(verdict(raw), Head)
+    head_module._remembered.cache_clear()
+    parser(**other)
+    with pytest.raises(Problem, match="read in two ways"):
+        read_head(raw)
+
+
 def test_a_detail_repeats_no_more_of_a_head_than_a_reader_can_use():
     with pytest.raises(Problem) as refusal:
         read_head(b"a" * 8000 + END)
@@ -252,6 +299,10 @@ def without_upgrade(raw):
 @given(st.one_of(nearly_heads(), ANYTHING, st.binary(max_size=60)))
 @example(b"POST / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: a\r\nContent-Length: 3\r\n\r\n")
 @example(b"CONNECT / HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n\r\n")
+@example(b"CONNECT / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\t\r\n\r\n")
+@example(
+    b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: a\r\nConnection: upgrade\r\nTransfer-Encoding: chunked\t\r\n\r\n"
+)
 def test_whatever_the_bytes_a_head_is_refused_or_llhttp_reads_the_same_request(data):
     read = verdict(data)
     if not isinstance(read, Head):

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from purgatory_async.client._model import Event, RequestRefused, ServiceUnreachable
-from purgatory_async.client._talk import Policy, path
+from purgatory_async.client._talk import Policy, Response, path
 
 __all__ = ["EVENTS", "SILENCE", "EventReader"]
 
@@ -45,11 +45,9 @@ class EventReader:
         if status == 503:  # noqa: PLR2004 - it may be starting, or stopping
             self.lost("the service takes no readers")
         elif status >= 400:  # noqa: PLR2004 - HTTP's first error
-            try:
-                document = json.loads(body)
-            except ValueError:
-                document = body.decode("utf-8", "replace")
-            raise RequestRefused.of(status, document)
+            raise RequestRefused.of(status, Response(status, {}, body).document)
+        elif status != 200:  # noqa: PLR2004 - the one that a stream has
+            raise RequestRefused.not_understood(status, Response(status, {}, body).document)
 
     def read(self, line: str) -> Iterator[Event]:
         """Take a line in; an empty one ends an event."""
@@ -88,5 +86,8 @@ class EventReader:
     def _event(self, fields: dict[str, str]) -> Event:
         number = int(fields["id"]) if fields.get("id", "").isdecimal() else None
         self.last = self.last if number is None else number
-        data: Any = json.loads(fields["data"]) if "data" in fields else None
+        try:
+            data: Any = json.loads(fields["data"]) if "data" in fields else None
+        except ValueError:
+            raise RequestRefused.not_understood(200, f"data: {fields['data']}") from None
         return Event(number, fields.get("event", "message"), data)

@@ -1,0 +1,97 @@
+"""The event stream as it is read: lines in, events out, and how long a broken one is tried."""
+
+import json
+
+import pytest
+
+from purgatory_async.client import Event, Policy, RequestRefused, ServiceUnreachable
+from purgatory_async.client._events import SILENCE, EventReader
+
+
+class Reading:
+    """A reader whose time is a number."""
+
+    def __init__(self, after=None, **policy):
+        self.now = 1000.0
+        self.reader = EventReader(after, Policy(clock=lambda: self.now, draw=lambda: 1.0, **policy))
+
+    def read(self, *lines):
+        return [event for line in lines for event in self.reader.read(line)]
+
+
+def lines_of(number, kind="submitted", data=None):
+    return f"id: {number}", f"event: {kind}", f"data: {json.dumps(data)}", ""
+
+
+def test_an_event_ends_with_an_empty_line_and_a_comment_is_none():
+    reading = Reading()
+    found = reading.read(
+        ": hello", *lines_of(7, data={"id": "o"}), ":", "", *lines_of(8, "ended", {"id": "o"})
+    )
+    assert found == [Event(7, "submitted", {"id": "o"}), Event(8, "ended", {"id": "o"})]
+
+
+def test_the_first_connection_asks_for_what_comes_and_the_next_for_what_was_missed():
+    reading = Reading()
+    assert "Last-Event-ID" not in reading.reader.headers
+    reading.read(*lines_of(7))
+    assert reading.reader.headers["Last-Event-ID"] == "7"
+    assert Reading(after=0).reader.headers["Last-Event-ID"] == "0"
+
+
+def test_an_event_without_a_number_does_not_move_where_one_is():
+    reading = Reading(after=5)
+    assert reading.read("event: gap", "data: {}", "") == [Event(None, "gap", {})]
+    assert reading.reader.last == 5
+
+
+def test_half_an_event_of_a_lost_connection_is_forgotten():
+    reading = Reading()
+    reading.read(*lines_of(7)[:-1])
+    reading.reader.lost("cut")
+    reading.reader.begin(200, b"")
+    assert reading.read("", *lines_of(8)) == [Event(8, "submitted", None)]
+
+
+def test_pauses_grow_while_nothing_comes_and_begin_anew_once_something_does():
+    reading = Reading(first_delay=1.0, max_delay=4.0)
+    assert [reading.reader.pause() for _ in range(4)] == [1.0, 2.0, 4.0, 4.0]
+    reading.read(": still here")
+    assert reading.reader.pause() == 1.0
+
+
+def test_patience_counts_from_the_loss_and_not_from_the_silence_before_it():
+    reading = Reading(patience=30.0)
+    reading.read(": still here")
+    reading.now += SILENCE
+    reading.reader.lost("timed out")
+    reading.now += 30
+    reading.reader.lost("refused")
+    reading.now += 0.1
+    with pytest.raises(ServiceUnreachable, match="not answered: refused"):
+        reading.reader.lost("refused")
+
+
+def test_a_sign_of_life_gives_patience_anew():
+    reading = Reading(patience=30.0)
+    for _ in range(3):
+        reading.reader.lost("refused")
+        reading.now += 31
+        reading.read(": still here")
+    reading.reader.lost("refused")
+
+
+def test_a_service_that_takes_no_readers_is_tried_again_and_other_problems_are_raised():
+    reading = Reading(patience=30.0)
+    reading.reader.begin(503, b"{}")
+    with pytest.raises(RequestRefused, match="403 forbidden: the sentence"):
+        reading.reader.begin(403, b'{"type": "urn:purgatory:problem:forbidden", "detail": "the sentence"}')
+    with pytest.raises(RequestRefused, match="404"):
+        reading.reader.begin(404, b"<html>")
+
+
+def test_what_is_no_stream_of_the_services_is_refused_and_shown():
+    with pytest.raises(RequestRefused, match="no answer of a purgatory service: 'data: <html>'"):
+        Reading().read("data: <html>", "")
+    with pytest.raises(RequestRefused, match="no answer of a purgatory service"):
+        Reading().reader.begin(302, b"")

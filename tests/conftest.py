@@ -25,6 +25,7 @@ NEEDS_EXTRA = {
     "client": "httpx",
     "service": "starlette",
     "test_metrics.py": "prometheus_client",
+    "ui": "playwright",
     "web/servers": "aiohttp",
 }
 

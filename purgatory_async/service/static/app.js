@@ -4,12 +4,16 @@
 
 const API = "../v1";
 const PERIOD_MS = 1000;
+const ANSWER_MS = 5000; // a service that is stuck, or a cable that was pulled, gives no error of its own
+const SILENCE_MS = 45000; // of the events, where a comment comes every 15 s
 const EVENTS_SHOWN = 30;
+const KEYS_NAMED = 3;
 const SVG = "http://www.w3.org/2000/svg";
 
 let token = "";
 let lastAnswer = 0;
 let newestEvent = null;
+let keepTroubleUntil = 0;
 
 const at = (id) => document.getElementById(id);
 
@@ -27,9 +31,26 @@ function shape(name, attributes, className) {
   return made;
 }
 
+// --- words for names ---------------------------------------------------------------------------------
+
+// Characters that are not seen but change how their neighbours are: whoever is about to cancel something must not be
+// deceived about what it is.
+const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+function plain(name) {
+  return name.replace(UNSEEN, (found) => `\\u{${found.codePointAt(0).toString(16)}}`);
+}
+
+function names(keys) {
+  const more = keys.length - KEYS_NAMED;
+  const named = keys.slice(0, KEYS_NAMED).map(plain).join(", ");
+  return more > 0 ? `${named} and ${whole.format(more)} more` : named;
+}
+
 // --- words for numbers -------------------------------------------------------------------------------
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
+const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const fine = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
 
 function rate(value) {
@@ -38,7 +59,7 @@ function rate(value) {
 
 function seconds(value) {
   if (value === null || value === undefined) return "–";
-  if (value < 1) return `${(value * 1000).toFixed(value < 0.1 ? 2 : 0)} ms`;
+  if (value < 0.9995) return `${Number((value * 1000).toPrecision(3))} ms`;
   if (value < 60) return `${value.toFixed(1)} s`;
   const total = Math.round(value);
   if (total < 3600) return `${Math.floor(total / 60)} m ${total % 60} s`;
@@ -48,7 +69,7 @@ function seconds(value) {
 
 function missing(waitingFor) {
   if (waitingFor.any) return "any of its keys";
-  if (waitingFor.all) return `all of ${waitingFor.all.join(", ")}`;
+  if (waitingFor.all) return `all of ${names(waitingFor.all)}`;
   if (waitingFor.amount !== undefined) return `an amount of ${whole.format(waitingFor.amount)}`;
   return `${whole.format(waitingFor.voters)} more voters`;
 }
@@ -57,8 +78,9 @@ function missing(waitingFor) {
 
 async function ask(path, options = {}) {
   const headers = { Accept: "application/json", ...options.headers };
+  const patience = options.signal ?? AbortSignal.timeout(ANSWER_MS);
   if (token) headers.Authorization = `Bearer ${token}`;
-  return fetch(API + path, { ...options, headers, cache: "no-store", credentials: "omit" });
+  return fetch(API + path, { ...options, headers, signal: patience, cache: "no-store", credentials: "omit" });
 }
 
 async function tick() {
@@ -71,14 +93,15 @@ async function tick() {
     } else {
       draw(await answer.json());
       lastAnswer = Date.now();
-      at("trouble").hidden = true;
+      if (Date.now() > keepTroubleUntil) at("trouble").hidden = true;
       at("login").hidden = true;
       at("figures").hidden = false;
     }
   } catch (error) {
-    const since = lastAnswer ? ` since ${seconds((Date.now() - lastAnswer) / 1000)}` : "";
+    // A time, not a duration: what does not change is not read out again every second.
+    const last = lastAnswer ? ` What is shown is of ${clock.format(lastAnswer)}.` : "";
     state("silent", "no answer");
-    trouble(`The service does not answer${since} (${error.message}). What is shown is what it said last.`);
+    trouble(`The service does not answer (${error.message}).${last}`);
   }
   setTimeout(tick, PERIOD_MS);
 }
@@ -92,8 +115,13 @@ async function refused(answer) {
 }
 
 function trouble(text) {
-  at("trouble").textContent = text;
+  if (at("trouble").textContent !== text) at("trouble").textContent = text;
   at("trouble").hidden = false;
+}
+
+function actionTrouble(text) {
+  keepTroubleUntil = Date.now() + 10 * PERIOD_MS; // the next figures, a moment later, must not take it away
+  trouble(text);
 }
 
 function state(kind, text) {
@@ -108,6 +136,7 @@ function draw(stats) {
   const { counts, limits, rates, history, delays } = stats;
   state(stats.draining ? "draining" : "serving", stats.draining ? "draining" : "serving");
   at("about").textContent = `${stats.version} · up ${seconds(stats.uptime)} · ${whole.format(counts.submitted)} submitted`;
+  document.title = `${whole.format(counts.pending)} pending · purgatory`;
   at("pending").textContent = whole.format(counts.pending);
   at("pending-limit").textContent =
     `of ${whole.format(limits.pending)}, on ${whole.format(counts.keys)} keys`;
@@ -204,60 +233,84 @@ function strip(svg, counts, label) {
 
 function drawKeys(keys) {
   const top = Math.max(1, ...keys.map((key) => key.watchers));
+  at("no-keys").hidden = keys.length > 0;
   at("keys").replaceChildren(...keys.map((key) => {
     const item = element("li");
     const bar = shape("svg", { viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-hidden": "true" });
     bar.append(shape("rect", { x: 0, y: 0, height: 4, width: ((100 * key.watchers) / top).toFixed(1) }));
-    item.append(element("span", "", key.key), element("span", "number", whole.format(key.watchers)), bar);
+    item.append(element("bdi", "clamp", plain(key.key)), element("span", "number", whole.format(key.watchers)), bar);
     return item;
   }));
 }
 
 function drawOldest(operations) {
   const body = at("oldest");
+  at("no-oldest").hidden = operations.length > 0;
   const rows = new Map([...body.children].map((row) => [row.dataset.id, row]));
-  const named = operations.map((operation, index) => [operation.id ?? `a wait, ${index}`, operation]);
-  // A row that stays is changed in place: a button must not vanish under somebody's finger.
-  named.forEach(([id, operation], index) => {
+  // No id has a space; one-shot waits have no name at all.
+  const named = new Map(operations.map((operation, index) => [operation.id ?? `wait ${index}`, operation]));
+  for (const [id, row] of rows) if (!named.has(id)) leave(row);
+  let index = 0;
+  // A row that stays is changed where it is: a button must not vanish under somebody's finger, nor lose the focus.
+  for (const [id, operation] of named) {
     const row = rows.get(id) ?? newRow(id, operation);
-    rows.delete(id);
-    row.cells[1].textContent = missing(operation.waiting_for);
+    row.cells[0].lastElementChild.textContent = names(operation.keys);
+    row.cells[1].firstElementChild.textContent = missing(operation.waiting_for);
     row.cells[2].textContent = seconds(operation.elapsed);
     row.cells[3].textContent = seconds(operation.expires_in);
     if (body.children[index] !== row) body.insertBefore(row, body.children[index] ?? null);
-  });
-  for (const row of rows.values()) row.remove();
+    index += 1;
+  }
+}
+
+function leave(row) {
+  // The place is kept, but not on a button: a second press of Enter must not end somebody else's operation.
+  const next = row.nextElementSibling ?? row.previousElementSibling ?? at("oldest-title");
+  if (row.contains(document.activeElement)) next.focus({ preventScroll: true });
+  row.remove();
+}
+
+function cell(className, label) {
+  const made = element("td", className);
+  made.dataset.label = label;
+  return made;
 }
 
 function newRow(id, operation) {
   const row = element("tr");
   row.dataset.id = id;
-  const name = element("td", "name", operation.id ?? "a one-shot wait");
-  name.append(element("span", "quiet", operation.keys.join(", ")));
+  row.tabIndex = -1;
+  const name = element("td", "name");
+  name.append(element("bdi", "id", operation.id === null ? "a one-shot wait" : plain(operation.id)));
+  name.append(element("bdi", "quiet clamp"));
+  const waits = cell("waits", "Waits for");
+  waits.append(element("bdi", "clamp"));
   const ends = element("td", "ends");
   if (operation.id !== null) {
     ends.append(endButton("complete", operation.id), endButton("cancel", operation.id));
   }
-  row.append(name, element("td"), element("td", "number"), element("td", "number"), ends);
+  row.append(name, waits, cell("number", "For"), cell("number", "Expires in"), ends);
   return row;
 }
 
 function endButton(verb, id) {
   const button = element("button", verb === "cancel" ? "danger" : "", verb);
   button.type = "button";
-  button.setAttribute("aria-label", `${verb} operation ${id}`);
+  button.setAttribute("aria-label", `${verb} operation ${plain(id)}`);
   button.addEventListener("click", async () => {
-    button.disabled = true;
+    // Not `disabled`, which would take the focus away.
+    if (button.getAttribute("aria-disabled") === "true") return;
+    button.setAttribute("aria-disabled", "true");
     const path = `/operations/${encodeURIComponent(id)}`;
     try {
       const answer = verb === "cancel"
         ? await ask(path, { method: "DELETE" })
         : await ask(`${path}/complete`, { method: "POST" });
-      if (!answer.ok) trouble((await answer.json()).detail);
+      if (!answer.ok) actionTrouble((await answer.json()).detail);
     } catch (error) {
-      trouble(`The operation could not be ended: ${error.message}.`);
+      actionTrouble(`The operation could not be ended: ${error.message}.`);
     }
-    button.disabled = false;
+    button.removeAttribute("aria-disabled");
   });
   return button;
 }
@@ -265,13 +318,17 @@ function endButton(verb, id) {
 // --- events: read with fetch, because an EventSource cannot send a token -------------------------------
 
 async function follow() {
+  const broken = new AbortController();
+  let watchdog = setTimeout(() => broken.abort(), SILENCE_MS);
   try {
     const headers = { Accept: "text/event-stream" };
     if (newestEvent !== null) headers["Last-Event-ID"] = newestEvent;
-    const answer = await ask("/events", { headers });
+    const answer = await ask("/events", { headers, signal: broken.signal });
     if (answer.ok) {
       let rest = "";
       for await (const text of chunks(answer.body)) {
+        clearTimeout(watchdog);
+        watchdog = setTimeout(() => broken.abort(), SILENCE_MS);
         const frames = (rest + text).split("\n\n");
         rest = frames.pop();
         frames.forEach(show);
@@ -280,6 +337,7 @@ async function follow() {
   } catch {
     // The figures say that the service does not answer; here is nothing to add.
   }
+  clearTimeout(watchdog);
   setTimeout(follow, 2 * PERIOD_MS);
 }
 
@@ -303,8 +361,9 @@ function show(frame) {
   const data = JSON.parse(fields.data ?? "{}");
   const kind = fields.event === "ended" ? data.state : fields.event;
   const item = element("li");
-  const subject = [data.id, (data.keys ?? []).join(", ")].filter(Boolean).join(" · ");
-  item.append(element("span", kind, kind), element("span", "", subject));
+  const subject = [plain(data.id ?? ""), names(data.keys ?? [])].filter(Boolean).join(" · ");
+  item.append(element("span", kind, kind), element("bdi", "clamp", subject));
+  at("no-events").hidden = true;
   const list = at("events");
   list.prepend(item);
   while (list.children.length > EVENTS_SHOWN) list.lastElementChild.remove();

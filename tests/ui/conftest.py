@@ -1,0 +1,148 @@
+"""A service as a process of its own, and a browser that looks at its dashboard."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+from purgatory_async.client import Client, ServiceUnreachable
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 20.0
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+class Service:
+    """A ``purgatory serve`` process that can be stopped, and started again where it was."""
+
+    def __init__(self, *flags):
+        self._flags = flags
+        self.port = 0
+        self.start()
+
+    def start(self):
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "purgatory_async", "serve", "--port", str(self.port), *self._flags],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        with closing(self.process.stdout) as output:
+            self.port = int(output.readline().rpartition(":")[2])
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait(PATIENCE)
+
+    def freeze(self):
+        self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self.process.send_signal(signal.SIGCONT)
+
+    @property
+    def address(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def until(self, operation_id, state):
+        """Wait until the service itself says that an operation is in a state."""
+        give_up = time.monotonic() + PATIENCE
+        with closing(Client(self.address)) as client:
+            while (found := client.status(operation_id).state) != state:
+                assert time.monotonic() < give_up, f"{operation_id} is {found}, not {state}"
+                time.sleep(0.02)
+
+
+@pytest.fixture
+def serve():
+    """Start services; they are gone when the test is."""
+    services = []
+
+    def start(*flags):
+        services.append(Service(*flags))
+        return services[-1]
+
+    yield start
+    for service in services:
+        service.stop()
+
+
+@pytest.fixture
+def service(serve):
+    return serve()
+
+
+@pytest.fixture
+def client(service):
+    with closing(Client(service.address)) as client:
+        yield client
+        with suppress(ServiceUnreachable):
+            client.close()
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Debian's Chromium; a machine of the CI must have it."""
+    sync_api = pytest.importorskip("playwright.sync_api")
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        if os.environ.get("CI") == "true":
+            pytest.fail("chromium is not installed: apt-get install chromium")
+        pytest.skip("chromium is not installed")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium, args=list(FLAGS))
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page, and everything that must not happen on it."""
+
+    def __init__(self, page, address):
+        self.page = page
+        self.errors = []
+        self.dialogs = []
+        self.requests = []
+        page.set_default_timeout(PATIENCE * 1000)
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        page.on("console", self._on_console)
+        page.on("dialog", self._on_dialog)
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.goto(f"{address}/ui/")
+
+    def _on_console(self, message):
+        if message.type in {"error", "warning"}:
+            self.errors.append(message.text)
+
+    def _on_dialog(self, dialog):
+        self.dialogs.append(dialog.message)
+        dialog.dismiss()
+
+
+@pytest.fixture
+def visit(browser):
+    """Open dashboards, each in a profile of its own."""
+    contexts = []
+
+    def open_page(address, **options):
+        contexts.append(browser.new_context(**options))
+        return Visit(contexts[-1].new_page(), address)
+
+    yield open_page
+    for context in contexts:
+        context.close()

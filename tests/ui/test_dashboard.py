@@ -1,0 +1,232 @@
+"""The dashboard in a real browser, over a real service."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from tests.ui.png import rows
+
+pytest.importorskip("playwright.sync_api")
+from playwright.sync_api import expect
+
+pytestmark = pytest.mark.slow
+
+HOSTILE = "<img src=x onerror=alert(1)>\"'&</script><script>alert(2)</script>\u202egpj.exe\u2066"
+SEEN = "<img src=x onerror=alert(1)>\"'&</script><script>alert(2)</script>\\u{202e}gpj.exe\\u{2066}"
+PATIENCE_MS = 20_000
+
+expect.set_options(timeout=PATIENCE_MS)
+
+
+def cancel_button(page, operation_id):
+    return page.get_by_role("button", name=f"cancel operation {operation_id}")
+
+
+def test_the_pending_count_follows_what_is_submitted_and_what_ends(service, client, visit):
+    page = visit(service.address).page
+    expect(page.locator("#pending")).to_have_text("0")
+    expect(page.get_by_text("Nothing is pending.")).to_be_visible()
+    for _ in range(3):
+        client.submit(["a"])
+    expect(page.locator("#pending")).to_have_text("3")
+    expect(page.get_by_text("Nothing is pending.")).to_be_hidden()
+    expect(page).to_have_title("3 pending · purgatory")
+    client.signal("a")
+    expect(page.locator("#pending")).to_have_text("0")
+
+
+def test_a_click_on_cancel_cancels_that_operation_and_no_other(service, client, visit):
+    page = visit(service.address).page
+    for name in ("one", "two", "three"):
+        client.submit(["a"], operation_id=name)
+    cancel_button(page, "two").click()
+    service.until("two", "cancelled")
+    expect(page.locator("#oldest tr")).to_have_count(2)
+    assert {client.status(name).state for name in ("one", "three")} == {"pending"}
+
+
+def test_a_click_on_complete_completes_the_operation(service, client, visit):
+    page = visit(service.address).page
+    client.submit(["a"], operation_id="one")
+    page.get_by_role("button", name="complete operation one").click()
+    service.until("one", "completed")
+
+
+def test_a_refused_click_says_so_for_longer_than_until_the_next_figures(service, client, visit):
+    page = visit(service.address).page
+    client.submit(["a"], operation_id="one")
+    expect(cancel_button(page, "one")).to_be_visible()
+    page.route("**/v1/operations/one", lambda route: route.fulfill(status=404, json={"detail": "it is lost"}))
+    cancel_button(page, "one").click()
+    expect(page.locator("#trouble")).to_have_text("it is lost")
+    client.submit(["a"])
+    expect(page.locator("#pending")).to_have_text("2")
+    expect(page.locator("#trouble")).to_be_visible()
+
+
+def test_tab_and_enter_are_enough_to_cancel_and_the_place_is_kept(service, client, visit):
+    page = visit(service.address).page
+    for name in ("one", "two"):
+        client.submit(["a"], operation_id=name)
+    expect(cancel_button(page, "two")).to_be_visible()
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.getAttribute('aria-label')") == "cancel operation one":
+            break
+    else:
+        pytest.fail("Tab does not lead to the button")
+    page.keyboard.press("Enter")
+    service.until("one", "cancelled")
+    expect(page.locator("#oldest tr")).to_have_count(1)
+    page.keyboard.press("Enter")  # the place is kept on the row, not on a button that would end it
+    assert page.evaluate("document.activeElement.dataset.id") == "two"
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("button", name="complete operation two")).to_be_focused()
+    assert client.status("two").state == "pending"
+
+
+def test_a_button_keeps_the_focus_while_rows_above_it_go(service, client, visit):
+    page = visit(service.address).page
+    for name in ("one", "two", "three"):
+        client.submit([name], operation_id=name)
+    cancel_button(page, "three").focus()
+    client.signal("one")
+    expect(page.locator("#oldest tr")).to_have_count(2)
+    expect(cancel_button(page, "three")).to_be_focused()
+
+
+def test_a_one_shot_wait_that_takes_the_place_of_another_is_shown_under_its_own_keys(service, client, visit):
+    page = visit(service.address).page
+    ask = "key => { fetch(`/v1/wait?key=${key}&wait=50s`); }"
+    page.evaluate(ask, "first")
+    expect(page.locator("#oldest tr td.name")).to_have_text("a one-shot waitfirst")
+    page.evaluate(ask, "second")
+    expect(page.locator("#oldest tr")).to_have_count(2)
+    client.signal("first")
+    expect(page.locator("#oldest td.name")).to_have_text(["a one-shot waitsecond"])
+    expect(page.locator("#oldest button")).to_have_count(0)
+    client.signal("second")
+
+
+def test_a_hostile_key_is_text_everywhere_and_nothing_runs(service, client, visit):
+    looking = visit(service.address)
+    page = looking.page
+    expect(page.locator("#state")).to_have_text("serving")
+    client.submit([HOSTILE], need="all", operation_id="one")
+    for place in ("#keys bdi", "#oldest td.name .quiet"):
+        expect(page.locator(place)).to_have_text(SEEN)
+    expect(page.locator("#oldest td.waits")).to_have_text(f"all of {SEEN}")
+    expect(page.locator("#events li bdi")).to_have_text(f"one · {SEEN}")
+    assert page.locator("body img, body script").count() == 0
+    assert (looking.dialogs, looking.errors) == ([], [])
+
+
+def test_the_longest_keys_and_many_of_them_do_not_widen_the_page(service, client, visit):
+    page = visit(service.address, viewport={"width": 390, "height": 800}).page
+    client.submit([f"{number:02}{'x' * 510}" for number in range(64)], need="all", operation_id="o" * 64)
+    expect(page.locator("#oldest td.waits")).to_contain_text("and 61 more")
+    expect(page.locator("#events li")).to_have_count(1)
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+def test_the_wheel_has_a_strip_for_each_level_with_bars_where_deadlines_are(service, client, visit):
+    page = visit(service.address).page
+    for timeout in (30, 3600, 86_400 * 3):
+        client.submit(["a"], timeout=timeout)
+    strips = page.locator("#wheel .level")
+    expect(strips).to_have_count(4)
+    for level in (1, 2, 3):
+        expect(strips.nth(level).locator("rect:not(.now)").first).to_be_attached()
+    expect(page.locator("#wheel-about")).to_contain_text("deadlines")
+
+
+def test_events_appear_newest_first(service, client, visit):
+    page = visit(service.address).page
+    expect(page.locator("#no-events")).to_be_visible()
+    client.submit(["a"], operation_id="one")
+    expect(page.locator("#events li")).to_have_text(["submittedone · a"])
+    client.signal("a")
+    expect(page.locator("#events li").last).to_have_text("submittedone · a")
+    expect(page.locator("#events")).to_contain_text("completedone")
+    expect(page.locator("#no-events")).to_be_hidden()
+
+
+def test_there_is_no_error_and_no_request_to_anybody_else(service, client, visit):
+    looking = visit(service.address)
+    client.submit(["a"], operation_id="one")
+    cancel_button(looking.page, "one").click()
+    expect(looking.page.locator("#events li .cancelled")).to_be_visible()
+    assert looking.errors == []
+    assert {"/".join(url.split("/")[:3]) for url in looking.requests} == {service.address}
+
+
+def test_a_token_is_asked_for_and_kept_nowhere_but_in_the_page(serve, tmp_path, visit):
+    right, wrong = "admin-0123456789abcdef", "wrong-0123456789abcdef"
+    path = tmp_path / "tokens"
+    path.touch(mode=0o600)
+    path.write_text(f"{right} admin\n")
+    looking = visit(serve("--tokens", str(path)).address)
+    page = looking.page
+    expect(page.locator("#token")).to_be_visible()
+    expect(page.locator("#figures")).to_be_hidden()
+    page.locator("#token").fill(wrong)
+    page.keyboard.press("Enter")
+    expect(page.locator("#trouble")).to_have_text(re.compile("token", re.IGNORECASE))
+    expect(page.locator("#trouble")).not_to_contain_text(wrong)
+    page.locator("#token").fill(right)
+    page.get_by_role("button", name="Use it").click()
+    expect(page.locator("#figures")).to_be_visible()
+    expect(page.locator("#login")).to_be_hidden()
+    expect(page.locator("#trouble")).to_be_hidden()
+    kept = page.evaluate("[localStorage.length, sessionStorage.length, document.cookie, location.href]")
+    assert kept[:3] == [0, 0, ""]
+    assert not any(right in url for url in (*looking.requests, kept[3]))
+    assert page.context.cookies() == []
+    page.reload()
+    expect(page.locator("#token")).to_be_visible()
+    expect(page.locator("#figures")).to_be_hidden()
+
+
+def test_a_service_that_is_gone_is_said_and_one_that_comes_back_is_shown_with_its_events(
+    service, client, visit
+):
+    page = visit(service.address).page
+    client.submit(["a"])
+    expect(page.locator("#events li")).to_have_count(1)
+    service.stop()
+    expect(page.locator("#state")).to_have_text("no answer")
+    expect(page.locator("#trouble")).to_contain_text("does not answer")
+    expect(page.locator("#pending")).to_have_text("1")  # what it said last
+    service.start()
+    expect(page.locator("#state")).to_have_text("serving")
+    expect(page.locator("#trouble")).to_be_hidden()
+    expect(page.locator("#pending")).to_have_text("0")
+    page.wait_for_timeout(2_500)  # longer than the page waits before it asks for the events again
+    client.submit(["b"], operation_id="again")
+    expect(page.locator("#events")).to_contain_text("again")
+
+
+def test_a_service_that_is_stuck_is_said_too(service, visit):
+    page = visit(service.address).page
+    expect(page.locator("#state")).to_have_text("serving")
+    service.freeze()
+    expect(page.locator("#state")).to_have_text("no answer")
+    service.thaw()
+    expect(page.locator("#state")).to_have_text("serving")
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_light_and_dark_are_pictures_and_not_the_same_one(service, client, visit, tmp_path, width):
+    for number in range(30):
+        client.submit([f"orders/{number % 7}/confirmed"], timeout=30 + number * 200)
+    grounds = {}
+    for scheme in ("light", "dark"):
+        page = visit(service.address, color_scheme=scheme, viewport={"width": width, "height": 900}).page
+        expect(page.locator("#oldest tr")).to_have_count(20)
+        picture = page.screenshot(path=tmp_path / f"{scheme}-{width}.png")
+        colours = Counter(pixel for row in rows(picture) for pixel in row)
+        assert len(colours) > 100
+        grounds[scheme] = sum(colours.most_common(1)[0][0])
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert grounds["dark"] < 3 * 64 < 3 * 192 < grounds["light"]

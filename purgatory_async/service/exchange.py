@@ -138,7 +138,11 @@ class Exchange:
     # For the application.
 
     async def receive(self) -> Message:
-        """Return the next piece of the body, and then that the client left, or was answered."""
+        """Return the next piece of the body, and then that the client left, or was answered.
+
+        Raises:
+            RuntimeError: Another task awaits it; one that was cancelled does not any longer.
+        """
         if not self._asked:
             self._asked = True
             if self._due and not self._unread:
@@ -149,6 +153,8 @@ class Exchange:
                 self._told = not self._due
                 self._wire.resume_reading()
                 return {"type": "http.request", "body": content, "more_body": self._due}
+            if self._waiter is not None and not self._waiter.done():
+                raise RuntimeError("receive() is awaited already: await it in one task at a time")
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         return {"type": "http.disconnect"}

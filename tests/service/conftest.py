@@ -13,6 +13,7 @@ from purgatory_async.service.app import create_app
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.settings import Settings
 from purgatory_async.testing import ManualClock, assert_clean, settle
+from tests.service.wire import Wired
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 JSON = ("content-type", "application/json")
@@ -156,3 +157,18 @@ def make_client():
 @pytest.fixture
 def client(make_client):
     return make_client()
+
+
+@pytest.fixture
+def wire(make_client):
+    """Connects to an application; at the end no task of it is left, and its faults were looked at."""
+    made = []
+
+    def connect(app):
+        made.append(Wired(make_client(), app))
+        return made[-1], made[-1].link()
+
+    yield connect
+    for wired in made:
+        assert not wired.state.tasks
+        assert not wired.faults

@@ -5,56 +5,9 @@ import asyncio
 import pytest
 
 from purgatory_async.testing import settle
-from tests.service.wire import SIGNAL, Wired, replies, request
+from tests.service.wire import ANSWERED, piece, replies, request, script, start
 
 pytestmark = pytest.mark.asyncio
-
-ANSWERED = [
-    {"type": "http.response.start", "status": 200, "headers": [(b"Content-Length", b"2")]},
-    {"type": "http.response.body", "body": b"ok"},
-]
-
-
-def start(status=200, *headers):
-    return {"type": "http.response.start", "status": status, "headers": headers}
-
-
-def piece(body=b"", more_body=False):
-    return {"type": "http.response.body", "body": body, "more_body": more_body}
-
-
-def script(*messages, error=None):
-    """An application that sends this, and then fails or not."""
-
-    async def app(scope, receive, send):
-        for message in messages:
-            await send(message)
-        if error is not None:
-            raise error
-
-    return app
-
-
-@pytest.fixture
-def wire(make_client):
-    """Connects to an application; at the end no task of it is left, and its faults were looked at."""
-    made = []
-
-    def connect(app):
-        made.append(Wired(make_client(), app))
-        return made[-1], made[-1].link()
-
-    yield connect
-    for wired in made:
-        assert not wired.state.tasks
-        assert not wired.faults
-
-
-def fault(wired):
-    """The one fault that would have been logged."""
-    (found,) = wired.faults
-    wired.faults.clear()
-    return found
 
 
 async def test_the_scope_says_what_the_head_said(wire):
@@ -130,6 +83,25 @@ async def test_behind_its_answer_an_application_receives_that_it_is_over(wire):
     await link.send(request())
     assert (received, link.open) == ([{"type": "http.disconnect"}], True)
     await link.hang_up()
+
+
+async def test_one_task_at_a_time_may_receive(wire):
+    received = []
+
+    async def app(scope, receive, send):
+        loop = asyncio.get_running_loop()
+        await receive()
+        first = loop.create_task(receive())
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="one task at a time"):
+            await receive()
+        first.cancel()
+        received.append(await receive())
+
+    _, link = wire(app)
+    await link.send(request())
+    await link.hang_up()
+    assert received == [{"type": "http.disconnect"}]
 
 
 async def test_a_body_that_is_not_received_is_not_read_on(wire):
@@ -226,96 +198,6 @@ async def test_how_an_answer_is_framed_is_not_the_applications_to_say(wire):
     )
     await link.send(request())
     assert (link.reply.headers["transfer-encoding"], link.reply.body, link.open) == ("chunked", b"a", False)
-
-
-@pytest.mark.parametrize(
-    "field",
-    [
-        (b"a", b"b\r\nSet-Cookie: c"),
-        (b"a", b"b\nc: d"),
-        (b"a", b"b\0"),
-        (b"a\r\nb", b"c"),
-        (b"a b", b"c"),
-        (b"", b"c"),
-        (b"a", b"b\r\n\r\nHTTP/1.1 200 OK"),
-    ],
-)
-async def test_a_field_that_would_be_read_as_two_is_never_sent(wire, field):
-    wired, link = wire(script(start(200, field), piece(b"a")))
-    await link.send(request())
-    assert (link.reply.status, link.refused) == (500, "internal")
-    assert isinstance(fault(wired), RuntimeError)
-
-
-@pytest.mark.parametrize(
-    "app",
-    [
-        script(error=ValueError("secret")),
-        script(start(), error=ValueError("secret")),
-        script(start(200, (b"content-length", b"2")), piece(b"abc")),
-        script(start(200, (b"content-length", b"2")), piece(b"a")),
-        script(start(), start()),
-        script(piece(b"a")),
-        script({"type": "http.response.debug"}),
-    ],
-    ids=[
-        "fails",
-        "fails behind its start",
-        "longer",
-        "shorter",
-        "starts twice",
-        "does not start",
-        "says what",
-    ],
-)
-async def test_an_application_that_fails_before_it_has_sent_anything_is_answered_for(wire, app):
-    wired, link = wire(app)
-    await link.send(request() + SIGNAL)
-    assert (link.reply.status, link.refused) == (500, "internal")
-    assert b"secret" not in link.pipe.written
-    assert isinstance(fault(wired), ValueError | RuntimeError)
-
-
-async def test_an_application_that_does_not_answer_is_answered_for(wire):
-    wired, link = wire(script())
-    await link.send(request())
-    assert (link.reply.status, link.refused) == (500, "internal")
-    assert isinstance(fault(wired), RuntimeError)
-
-
-@pytest.mark.parametrize(
-    "messages",
-    [
-        [start(200, (b"content-length", b"9")), piece(b"abc", True)],
-        [start(200, (b"content-length", b"9")), piece(b"abc", True), piece(b"def")],
-        [start(), piece(b"abc", True)],
-    ],
-    ids=["a length", "too little", "chunks"],
-)
-@pytest.mark.parametrize("error", [None, ValueError("secret")], ids=["returns", "fails"])
-async def test_half_an_answer_is_not_taken_for_a_whole_one(wire, messages, error):
-    wired, link = wire(script(*messages, error=error))
-    await link.send(request())
-    assert link.pipe.cut
-    assert link.pipe.written.startswith(b"HTTP/1.1 200 ")
-    assert isinstance(fault(wired), ValueError | RuntimeError)
-
-
-async def test_a_fault_behind_the_answer_is_logged_and_hurts_nobody(wire):
-    wired, link = wire(script(*ANSWERED, error=ValueError("late")))
-    await link.send(request())
-    assert (link.reply.body, link.open) == (b"ok", True)
-    assert str(fault(wired)) == "late"
-    await link.hang_up()
-
-
-async def test_an_application_that_says_more_than_it_may_is_told(wire):
-    wired, link = wire(script(*ANSWERED, piece(b"more")))
-    await link.send(request(), request())
-    assert [reply.body for reply in link.replies] == [b"ok", b"ok"]
-    assert len(wired.faults) == 2
-    wired.faults.clear()
-    await link.hang_up()
 
 
 async def test_a_request_whose_task_is_cancelled_is_cut(wire):

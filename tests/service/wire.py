@@ -229,3 +229,29 @@ def request(target="/healthz", method="GET", body=None, **fields):
 
 SIGNAL = request("/v1/keys/a/signal", "POST", b"{}")
 HELD = request("/v1/wait?key=a&wait=50s")
+
+
+ANSWERED = [
+    {"type": "http.response.start", "status": 200, "headers": [(b"Content-Length", b"2")]},
+    {"type": "http.response.body", "body": b"ok"},
+]
+
+
+def start(status=200, *headers):
+    return {"type": "http.response.start", "status": status, "headers": headers}
+
+
+def piece(body=b"", more_body=False):
+    return {"type": "http.response.body", "body": body, "more_body": more_body}
+
+
+def script(*messages, error=None):
+    """An application that sends this, and then fails or not."""
+
+    async def app(scope, receive, send):
+        for message in messages:
+            await send(message)
+        if error is not None:
+            raise error
+
+    return app

@@ -110,3 +110,23 @@ def test_two_in_one_process_do_not_collide():
     shared = CollectorRegistry()
     Metrics(shared)
     assert b"purgatory_operations_pending 0.0" in generate_latest(shared)
+
+
+def test_a_gauge_of_ones_own_is_read_at_every_scrape():
+    metrics, shown = Metrics(), iter([3, 2.5])
+    metrics.show("jobs_running", "Jobs that run.", lambda: next(shown))
+    text = generate_latest(metrics.registry).decode()
+    assert "# HELP jobs_running Jobs that run.\n# TYPE jobs_running gauge\njobs_running 3.0\n" in text
+    assert value(metrics, "jobs_running") == 2.5
+
+
+def test_nothing_is_told_by_key():
+    _, metrics, purgatory = observed()
+    for number in range(50):
+        purgatory.try_complete_else_watch(DelayedOperation(), [f"key-{number}"])
+    labels = {
+        name for family in metrics.registry.collect() for sample in family.samples for name in sample.labels
+    }
+    assert labels == {"outcome", "le"}
+    assert "key-7" not in generate_latest(metrics.registry).decode()
+    purgatory.close()

@@ -143,6 +143,7 @@ READABLE = {
     "patterns.Quorum": ("votes", "missing"),
     "patterns.Watermark": ("waiting", "value"),
     "patterns.Correlator": ("late",),
+    "patterns.HandOff": ("returned",),
     "patterns.Generation": ("number", "members", "complete"),
     "timing.TimerEntry": ("deadline_tick", "payload", "scheduled"),
     "timing.TimerQueue": ("next_tick", "now_tick"),

@@ -22,6 +22,7 @@ from purgatory_async.service.routes import ROUTES
 from purgatory_async.service.routing import Routes, raw_path
 from purgatory_async.service.service import Service, utc_now
 from purgatory_async.service.settings import Settings
+from purgatory_async.service.stream import Stalled
 
 
 class Application:
@@ -69,6 +70,8 @@ class Application:
             reply = self._refusal(problems.internal())
         try:
             await reply.send_to(send, head_only=scope["method"] == "HEAD")
+        except Stalled:
+            raise  # half an answer: only the server can cut the connection
         except OSError:
             return  # ASGI's way to say that the client left meanwhile
 

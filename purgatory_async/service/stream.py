@@ -35,8 +35,8 @@ _HEADERS: Final = (
 )
 
 
-class Stalled(Exception):  # noqa: N818 - an event, not a fault
-    """The client has taken nothing for so long that it is given up."""
+class Stalled(ConnectionAbortedError):  # noqa: N818 - an event, not a fault
+    """The client has taken nothing for so long that it is given up: the server is to cut the connection."""
 
 
 class Streams:
@@ -124,6 +124,7 @@ class EventStream:
 
         Raises:
             OSError: As ``send``, which is ASGI's way to say that the client left.
+            Stalled: The client is given up in the middle of the answer.
         """
         await send({"type": "http.response.start", "status": 200, "headers": self._streams.fields})
         race = Race()
@@ -132,8 +133,8 @@ class EventStream:
             if not head_only:
                 with listening(self._receive, race):
                     await race.run(self._pump, (send, race), PATIENCE)
-        except (ClientLeft, Stalled):
-            return  # an unfinished answer: the server cuts the connection
+        except ClientLeft:
+            return
         except PurgatoryClosed:
             pass  # the timer is closed too: there is no waiting for anything any more
         finally:

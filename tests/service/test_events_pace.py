@@ -117,8 +117,8 @@ async def test_a_reader_that_takes_nothing_for_a_minute_is_given_up(client):
     assert not reader.task.done()
     await client.advance(0.1)
     assert reader.task.done()
-    assert not reader.ended  # so that the server cuts the connection
-    assert reader.task.exception() is None
+    assert not reader.ended
+    assert isinstance(reader.task.exception(), ConnectionError)  # so that the server cuts the connection
     assert not client.service.streams.running
 
 
@@ -147,7 +147,7 @@ async def test_a_drain_has_no_patience_with_who_does_not_read(client):
     assert quick.ended
     assert not stuck.task.done()
     await client.advance(stream.LAST_PATIENCE)
-    assert stuck.task.done()
+    assert isinstance(stuck.task.exception(), ConnectionError)
     assert not stuck.ended
 
 
@@ -241,7 +241,7 @@ async def test_a_comment_waits_for_the_reader_too(client):
     await client.advance(stream.SILENCE)
     assert reader.waiting
     await client.advance(stream.PATIENCE)
-    assert reader.task.done()
+    assert isinstance(reader.task.exception(), ConnectionError)
     assert comments_in(b"".join(reader.writes)) == 1
 
 

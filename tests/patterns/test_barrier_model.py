@@ -67,6 +67,11 @@ class JoinGroup:
         if self.complete():
             self.go_on()
 
+    def expect_others(self, expect: "int | frozenset[str]") -> None:
+        self.expect = expect
+        if self.here and self.complete():
+            self.go_on()
+
     def complete(self) -> bool:
         return (
             len(self.here) >= self.expect if isinstance(self.expect, int) else self.expect <= set(self.here)
@@ -101,6 +106,7 @@ times = st.tuples(st.just("pass_time"), st.sampled_from((0, 0.5, 1, 2.5)))
 turns = st.just(("turn",))
 sends_away = st.just(("cancel_for_key",))
 expectations = st.one_of(st.integers(1, 5), st.frozensets(members, min_size=1))
+growths = st.tuples(st.just("expect_others"), expectations)
 
 
 class BarrierMachine(RuleBasedStateMachine):
@@ -126,7 +132,9 @@ class BarrierMachine(RuleBasedStateMachine):
         self.leaving = 0  # cancelled, and their tasks have yet to run: a count may still include them
         self.generations: dict[int, Generation[str]] = {}
 
-    @rule(steps=st.lists(st.one_of(arrivals, arrivals, cancels, times, turns, sends_away), max_size=8))
+    @rule(
+        steps=st.lists(st.one_of(arrivals, arrivals, cancels, times, turns, sends_away, growths), max_size=8)
+    )
     def one_turn(self, steps) -> None:
         self.loop.run_until_complete(self.play(steps))
 
@@ -178,6 +186,10 @@ class BarrierMachine(RuleBasedStateMachine):
     def pass_time(self, seconds) -> None:
         self.clock.advance(seconds)
         self.reference.pass_time(seconds)
+
+    def expect_others(self, expect) -> None:
+        self.group.expect = expect
+        self.reference.expect_others(expect)
 
     def cancel_for_key(self) -> None:
         self.ended(self.reference.end_all(OperationCancelled), self.purgatory.cancel_for_key("group"))

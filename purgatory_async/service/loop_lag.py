@@ -25,5 +25,5 @@ class LoopLag:
         self._timer.call_later(PERIOD, self._probe, self._timer.time() + PERIOD)
 
     def _probe(self, due: float) -> None:
-        self._note(self._timer.time() - due)
+        self._note(max(0.0, self._timer.time() - due))  # a float may be off by a hair
         self.start()

@@ -6,12 +6,12 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from purgatory_async.client import Client, ServiceUnreachable
+from purgatory_async.client import Client
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 20.0
@@ -91,13 +91,15 @@ def service(serve):
 def client(service):
     with closing(Client(service.address)) as client:
         yield client
-        with suppress(ServiceUnreachable):
-            client.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
-    """Debian's Chromium; a machine of the CI must have it."""
+    """Debian's Chromium; a machine of the CI must have it.
+
+    Playwright's own loop counts as running in this thread for as long as it lives, and no other could run then: so
+    it ends with the module, before any test with a loop of its own.
+    """
     sync_api = pytest.importorskip("playwright.sync_api")
     chromium = shutil.which("chromium")
     if chromium is None:

@@ -237,7 +237,7 @@ function drawKeys(keys) {
   at("keys").replaceChildren(...keys.map((key) => {
     const item = element("li");
     const bar = shape("svg", { viewBox: "0 0 100 4", preserveAspectRatio: "none", "aria-hidden": "true" });
-    bar.append(shape("rect", { x: 0, y: 0, height: 4, width: ((100 * key.watchers) / top).toFixed(1) }));
+    bar.append(shape("rect", { x: 0, y: 0, height: 4, width: Math.max(0.6, (100 * key.watchers) / top).toFixed(1) }));
     item.append(element("bdi", "clamp", plain(key.key)), element("span", "number", whole.format(key.watchers)), bar);
     return item;
   }));

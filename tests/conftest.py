@@ -23,6 +23,8 @@ TESTS = Path(__file__).parent
 NEEDS_EXTRA = {
     "cli": "click",
     "client": "httpx",
+    "client/test_clients.py": "starlette",
+    "client/test_over_sockets.py": "starlette",
     "service": "starlette",
     "test_metrics.py": "prometheus_client",
     "ui": "playwright",

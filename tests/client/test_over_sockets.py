@@ -1,0 +1,228 @@
+"""Both clients over real sockets: the blocking one against a server process, and streams that break."""
+
+import asyncio
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import anyio
+import pytest
+
+from purgatory_async.client import AsyncClient, Client, Policy, RequestRefused, ServiceUnreachable
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0
+
+
+@contextmanager
+def service(*flags):
+    """The address of a service in a process of its own."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "purgatory_async", "serve", "--port", "0", *flags],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        try:
+            yield process.stdout.readline().split()[-1]
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(PATIENCE)
+
+
+@pytest.fixture(scope="module")
+def address():
+    with service("--jitter", "0") as found:
+        yield found
+
+
+@pytest.fixture
+def client(address):
+    with Client(address, policy=Policy(poll=0.3)) as connected:
+        yield connected
+
+
+@contextmanager
+def running(call):
+    """Run a call in a thread; yields what waits for its result."""
+    found = []
+    thread = threading.Thread(target=lambda: found.append(call()), daemon=True)
+    thread.start()
+
+    def result():
+        thread.join(PATIENCE)
+        [value] = found
+        return value
+
+    yield result
+
+
+def until(holds):
+    """Ask again and again, within patience, until something holds."""
+    with anyio.from_thread.start_blocking_portal() as portal:
+        for _ in range(int(PATIENCE / 0.05)):
+            if holds():
+                return
+            portal.call(anyio.sleep, 0.05)
+    pytest.fail("it never held")
+
+
+def watched(client, key):
+    return [operation.id for operation in client.operations(key)]
+
+
+def test_every_verb_of_the_blocking_client(client):
+    operation = client.submit(["verb"], operation_id="verb", data=1)
+    assert (operation.pending, operation.data) == (True, 1)
+    assert client.status("verb").waiting_for == {"any": ["verb"]}
+    assert client.follow("verb", timeout=0.5).pending
+    assert watched(client, "verb") == ["verb"]
+    assert client.signal("verb", "v", amount=2, voter="me") == 1
+    assert client.follow("verb").state == "completed"
+    client.submit(["verb"], operation_id="verb2")
+    assert client.complete("verb2", {"r": 1}).result == {"r": 1}
+    client.submit(["verb"], operation_id="verb3")
+    assert client.cancel("verb3").state == "cancelled"
+    state = client.read("verb")
+    assert state.value == "v"
+    assert client.watch("verb", 0) == state
+    assert client.watch("verb", state.index, timeout=0.5) is None
+    assert client.put("verb", "item") is False
+    lease = client.take("verb")
+    client.give_back(lease)
+    client.acknowledge(client.take("verb", lease=5.0))
+    assert client.take("verb", timeout=0.5) is None
+    assert client.stats()["draining"] is False
+
+
+def test_a_wait_longer_than_its_polls_ends_with_the_signal(address, client):
+    with Client(address) as other, running(lambda: client.wait("long")) as result:
+        until(lambda: watched(other, "long"))
+        other.watch("long", 0, timeout=1.0)
+        assert other.signal("long", "done") == 1
+        assert result().state == "completed"
+
+
+def test_a_wait_that_expires_says_so(client):
+    assert client.wait("never", timeout=0.7).state == "expired"
+
+
+def test_an_interrupted_process_cancels_what_it_waited_for(address, client):
+    program = "import sys; from purgatory_async.client import Client; Client(sys.argv[1]).wait('interrupted')"
+    with subprocess.Popen(
+        [sys.executable, "-c", program, address], cwd=ROOT, stderr=subprocess.DEVNULL
+    ) as process:
+        until(lambda: watched(client, "interrupted"))
+        process.send_signal(signal.SIGINT)
+        process.wait(PATIENCE)
+    assert watched(client, "interrupted") == []
+
+
+def test_a_service_that_is_not_there_is_one_clear_error_after_ones_patience():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        address = f"http://127.0.0.1:{taken.getsockname()[1]}"
+        with (
+            Client(address, policy=Policy(patience=0.3)) as client,
+            pytest.raises(ServiceUnreachable, match=r"GET /v1/keys/k was not answered: .*refused"),
+        ):
+            client.read("k")
+
+
+def test_a_drained_service_lets_waits_go_and_takes_no_new_ones():
+    with service() as address, Client(address, policy=Policy(patience=0.3)) as client:
+        client.drain()
+        with pytest.raises(RequestRefused, match="503 draining"):
+            client.submit(["k"])
+
+
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_more_waits_than_a_pool_has_connections_are_held_at_once(address):
+    async with AsyncClient(address, policy=Policy(slack=20.0)) as client, anyio.create_task_group() as tasks:
+        for _ in range(110):
+            tasks.start_soon(client.wait, "many")
+        held = 0
+        with anyio.fail_after(PATIENCE):
+            while held < 110:
+                await anyio.sleep(0.1)
+                held = (await client.stats())["counts"]["held"]
+        assert await client.signal("many") == 110
+
+
+class BreakingStream:
+    """A server of events that closes each connection after so many bytes of what it has to say."""
+
+    def __init__(self, *parts):
+        self.parts = list(parts)
+        self.resumed_from = []
+        self.connections = []
+
+    async def serve(self, reader, writer):
+        self.connections.append(asyncio.current_task())
+        head = (await reader.readuntil(b"\r\n\r\n")).decode().lower().split("\r\n")
+        after = [line.partition(": ")[2] for line in head if line.startswith("last-event-id")]
+        self.resumed_from += after or [None]
+        head = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+        part = self.parts.pop(0)
+        writer.write(head + (b"%x\r\n%b\r\n" % (len(part), part) if part else b""))
+        await writer.drain()
+        if not self.parts:
+            await reader.read()
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+EVENT = b'id: %d\nevent: ended\ndata: {"n": %d}\n\n'
+PARTS = (b": hello\n\n" + EVENT % (1, 1) + b"id: 2\nevent: en", b"", EVENT % (2, 2), EVENT % (3, 3))
+
+
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+async def test_events_go_on_where_a_lost_connection_left_them(kind):
+    stream = BreakingStream(*PARTS)
+    server = await asyncio.start_server(stream.serve, "127.0.0.1", 0)
+    address = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    policy = Policy(first_delay=0.01)
+    async with server:
+        with anyio.fail_after(PATIENCE):
+            if kind is Client:
+                found = await asyncio.to_thread(partial(read_blocking, address, policy))
+            else:
+                found = await read_awaiting(address, policy)
+            await asyncio.gather(*stream.connections)
+    assert [(event.number, event.data) for event in found] == [(n, {"n": n}) for n in (1, 2, 3)]
+    assert stream.resumed_from == [None, "1", "1", "2"]
+
+
+def read_blocking(address, policy):
+    with Client(address, policy=policy) as client, closing(client.events()) as events:
+        return [next(events) for _ in range(3)]
+
+
+async def read_awaiting(address, policy):
+    async with AsyncClient(address, policy=policy) as client:
+        events = client.events()
+        found = [await anext(events) for _ in range(3)]
+        await events.aclose()
+        return found
+
+
+def test_events_of_a_real_service_are_read_from_any_number_on(address, client):
+    client.submit(["events"], operation_id="events")
+    client.signal("events")
+    mine = []
+    with closing(client.events(after=0)) as events:
+        for event in events:
+            mine += [event.kind] if "events" in event.data.get("keys", ()) else []
+            if mine[-1:] == ["ended"]:
+                break
+    assert mine[0] == "submitted"

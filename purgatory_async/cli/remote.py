@@ -14,6 +14,7 @@ from typing import Final
 
 import click
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
@@ -107,10 +108,17 @@ def ls_command(client: Client, key: str | None, limit: int, as_json: bool) -> No
         else:
             table.add_row(*(Text(cell) for cell in _row(operation)))
     if not as_json:
-        console = Console()
-        # What is read by a program or kept in a file is not cut to a width.
-        width = console.width if console.is_terminal else max(console.width, console.measure(table).maximum)
-        console.print(table if shown else Text("nothing is pending"), width=width)
+        _print(table if shown else Text("nothing is pending"))
+
+
+def _print(what: Table | Text) -> None:
+    console = Console()
+    if not console.is_terminal:
+        # What a program reads or a file keeps is not cut to a width.
+        console = Console(
+            width=max(console.width, Measurement.get(console, Console(width=100_000).options, what).maximum)
+        )
+    console.print(what)
 
 
 def _row(operation: Operation) -> tuple[str, ...]:
@@ -195,7 +203,7 @@ def wait_command(
     elif operation.state == "completed":
         values = [signal["value"] for signal in operation.signals if "value" in signal]
         if values:
-            click.echo(_shown(values[-1]))
+            click.echo(_shown(values[-1]), color=True)  # in a pipe, too, as it was given
     else:
         click.echo(f"{operation.state} after {seconds(operation.elapsed)}", err=True)
     click.get_current_context().exit(EXIT_CODES.get(operation.state, FAILED))

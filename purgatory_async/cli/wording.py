@@ -49,8 +49,8 @@ def seconds(duration: float | None) -> str:
     """
     if duration is None:
         return "-"
-    if duration < _MINUTE:
-        return f"{duration:.2f} s" if duration < 10 else f"{duration:.1f} s"  # noqa: PLR2004 - two digits
+    if round(duration, 1) < _MINUTE:
+        return f"{duration:.2f} s" if round(duration, 2) < 10 else f"{duration:.1f} s"  # noqa: PLR2004 - digits
     whole = round(duration)
     if whole < _HOUR:
         return f"{whole // _MINUTE} m {whole % _MINUTE} s"
@@ -67,7 +67,8 @@ def missing(operation: Operation) -> str:
     if "amount" in waiting_for:
         return f"an amount of {waiting_for['amount']}"
     if "voters" in waiting_for:
-        return f"{waiting_for['voters']} more voters"
+        voters = waiting_for["voters"]
+        return f"{voters} more voter{'' if voters == 1 else 's'}"
     return "-"
 
 

@@ -1,0 +1,30 @@
+"""What the tests of commands share."""
+
+import pytest
+
+from purgatory_async.cli import commands
+from tests.cli.faked import Faked
+
+
+@pytest.fixture(autouse=True)
+def _no_variables_of_ours(monkeypatch):
+    for name in ("PURGATORY_URL", "PURGATORY_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def faked(monkeypatch):
+    return Faked(monkeypatch)
+
+
+@pytest.fixture
+def told(capsys):
+    """Runs a command: its code, what it printed, and the lines of its complaint."""
+
+    def run(*arguments):
+        code = commands.run(arguments)
+        out, err = capsys.readouterr()
+        assert "Traceback" not in err
+        return code, out, err.splitlines()
+
+    return run

@@ -1,0 +1,65 @@
+"""A service that answers as it is told, for the commands that talk to one."""
+
+import json
+
+import httpx
+
+from purgatory_async.cli import remote
+
+TOKEN = "the-secret-of-the-service"
+REMOTE = ["ls", "why", "signal", "wait", "cancel", "drain", "top"]
+CALLS = {
+    "ls": ["ls"],
+    "why": ["why", "o"],
+    "signal": ["signal", "k"],
+    "wait": ["wait", "k"],
+    "cancel": ["cancel", "o"],
+    "drain": ["drain"],
+    "top": ["top", "--once"],
+}
+OPERATION = {
+    "id": "o",
+    "keys": ["k"],
+    "need": "any",
+    "state": "pending",
+    "submitted_at": "2026-01-01T12:00:00Z",
+    "deadline": "2026-01-01T12:01:30Z",
+    "elapsed": 20.0,
+    "signals": [],
+    "waiting_for": {"any": ["k"]},
+}
+
+
+def ended(state, *values):
+    signals = [{"key": "k", "index": n, "value": value} for n, value in enumerate(values, 1)]
+    return {**OPERATION, "state": state, "signals": signals}
+
+
+def problem(status, slug, detail="the sentence"):
+    return httpx.Response(status, json={"type": f"urn:purgatory:problem:{slug}", "detail": detail})
+
+
+class Faked:
+    """Answers every request alike, or as a function of it says; keeps the requests."""
+
+    def __init__(self, monkeypatch):
+        self.requests = []
+        self.reply = httpx.Response(200, json={})
+        real = remote.Client
+        monkeypatch.setattr(
+            remote,
+            "Client",
+            lambda url, **known: real(
+                url, transport=httpx.MockTransport(self), sleep=lambda _: None, **known
+            ),
+        )
+
+    def __call__(self, request):
+        self.requests.append(request)
+        if callable(self.reply):
+            return self.reply(request)
+        return httpx.Response(self.reply.status_code, headers=self.reply.headers, content=self.reply.content)
+
+    @property
+    def body(self):
+        return json.loads(self.requests[-1].content)

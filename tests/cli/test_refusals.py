@@ -1,0 +1,173 @@
+"""What the commands say when something is wrong: one sentence with the next step, and never the token."""
+
+import builtins
+import sys
+
+import httpx
+import pytest
+
+from purgatory_async import __main__
+from purgatory_async.cli import remote
+from tests.cli.faked import CALLS, REMOTE, TOKEN, problem
+
+
+@pytest.mark.parametrize("command", REMOTE)
+@pytest.mark.parametrize(
+    "case",
+    [
+        (problem(401, "unauthorized"), "the sentence", "PURGATORY_TOKEN"),
+        (problem(403, "forbidden"), "the sentence", "--token-file"),
+        (problem(404, "unknown-operation"), "the sentence", "purgatory ls"),
+        (problem(410, "forgotten"), "the sentence", "purgatory ls"),
+        (problem(503, "draining"), "the sentence", "started again"),
+        (problem(503, "overloaded"), "the sentence", "later"),
+        (httpx.Response(200, text="<html>\x1b[2J"), "no answer of a purgatory service", "--url"),
+        (httpx.Response(302), "302", "--url"),
+        (httpx.Response(500, text="oops"), "500", "--url"),
+    ],
+    ids=lambda case: f"{case[0].status_code} {case[2]}",
+)
+def test_a_refusal_is_one_sentence_with_the_next_step(faked, told, monkeypatch, command, case):
+    reply, sentence, next_step = case
+    if command == "drain" and reply.status_code == 200:
+        reply = httpx.Response(302)  # any success will do for a drain
+        sentence = "302"
+    monkeypatch.setattr(remote, "PATIENCE", 0.0)
+    faked.reply = reply
+    code, out, [line] = told(*CALLS[command])
+    assert (code, out) == (2, "")
+    assert line.startswith("purgatory: ")
+    assert sentence in line
+    assert next_step in line
+    assert line.isprintable()
+
+
+@pytest.mark.parametrize("command", REMOTE)
+def test_a_service_that_is_not_there_is_one_sentence_that_says_how_to_start_one(
+    faked, told, monkeypatch, command
+):
+    def refuse(request):
+        raise httpx.ConnectError("Connection refused")
+
+    monkeypatch.setattr(remote, "PATIENCE", 0.0)
+    faked.reply = refuse
+    code, out, [line] = told(*CALLS[command], "--url", "http://127.0.0.1:1")
+    assert (code, out) == (2, "")
+    assert "Connection refused; is there a service at http://127.0.0.1:1?" in line
+    assert "'purgatory serve' starts one" in line
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:8765", "ftp://h", "http://", "http://h:99999", "http://h\n"])
+def test_an_address_that_is_none_is_one_sentence(told, url):
+    code, _, [line] = told("ls", "--url", url)
+    assert code == 2
+    assert "address must be like http://127.0.0.1:8765" in line
+    assert "see --url" in line
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["ls", "--limit", "0"],
+        ["ls", "--limit", "many"],
+        ["wait"],
+        ["wait", "k", "--timeout", "5h"],
+        ["wait", "k", "--need", "some"],
+        ["signal", "k", "--amount", "0"],
+        ["why"],
+        ["top", "--interval", "0"],
+        ["ls", "--token-file", "/nowhere"],
+        ["ls", "--token", "x"],
+        ["signal", "\udcff"],
+        ["wait", "\udcff"],
+        ["signal", "k", '"\\ud800"'],
+    ],
+    ids=repr,
+)
+def test_what_cannot_be_sent_is_refused_in_one_sentence(faked, told, arguments):
+    code, out, [line] = told(*arguments)
+    assert (code, out) == (2, "")
+    assert line.startswith("purgatory: ")
+    assert [request for request in faked.requests if request.method == "POST"] == []
+
+
+def test_the_address_and_the_token_come_from_the_environment(faked, told, monkeypatch):
+    monkeypatch.setenv("PURGATORY_URL", "http://elsewhere:99/pre")
+    monkeypatch.setenv("PURGATORY_TOKEN", TOKEN)
+    told("drain")
+    [request] = faked.requests
+    assert str(request.url) == "http://elsewhere:99/pre/v1/admin/drain"
+    assert request.headers["Authorization"] == f"Bearer {TOKEN}"
+
+
+def test_a_token_file_wins_and_its_line_end_does_not_count(faked, told, monkeypatch, tmp_path):
+    path = tmp_path / "token"
+    path.write_text(f"{TOKEN}\n")
+    monkeypatch.setenv("PURGATORY_TOKEN", "another")
+    told("drain", "--token-file", str(path))
+    assert faked.requests[0].headers["Authorization"] == f"Bearer {TOKEN}"
+
+
+def test_an_empty_variable_is_no_token(faked, told, monkeypatch):
+    monkeypatch.setenv("PURGATORY_TOKEN", "")
+    assert told("drain")[0] == 0
+    assert "Authorization" not in faked.requests[0].headers
+
+
+@pytest.mark.parametrize("command", REMOTE)
+@pytest.mark.parametrize(
+    "reply", [problem(401, "unauthorized"), httpx.Response(200, text="<html>")], ids=repr
+)
+def test_the_token_is_in_no_output(faked, told, monkeypatch, command, reply):
+    monkeypatch.setenv("PURGATORY_TOKEN", TOKEN)
+    faked.reply = reply
+    _, out, err = told(*CALLS[command])
+    assert TOKEN not in out + "".join(err)
+    assert faked.requests[0].headers["Authorization"] == f"Bearer {TOKEN}"
+
+
+@pytest.mark.parametrize("token", [f"{TOKEN}\n{TOKEN}", f"{TOKEN}é"])
+def test_a_token_that_cannot_be_sent_is_not_repeated(told, monkeypatch, tmp_path, token):
+    monkeypatch.setenv("PURGATORY_TOKEN", token)
+    path = tmp_path / "token"
+    path.write_text(token)
+    for arguments in (["ls"], ["ls", "--token-file", str(path)]):
+        code, _, [line] = told(*arguments)
+        assert code == 2
+        assert "the-secret" not in line
+        assert "token" in line
+
+
+def test_a_password_in_the_address_is_not_repeated(told):
+    code, _, [line] = told("ls", "--url", f"http://me:{TOKEN}@h")
+    assert code == 2
+    assert TOKEN not in line
+    assert "--token-file" in line
+
+
+@pytest.mark.parametrize("command", REMOTE)
+def test_help_names_no_option_for_a_token_and_has_an_example(told, command):
+    code, out, _ = told(command, "--help")
+    assert code == 0
+    assert f"  Example:\n    purgatory {command}" in out
+    assert "--token-file" in out
+    assert "--token " not in out
+
+
+def test_without_httpx_a_command_is_one_sentence_that_says_what_to_install(capsys, monkeypatch):
+    real_import = builtins.__import__
+
+    def without(name, *rest):
+        if name.partition(".")[0] == "httpx":
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+        return real_import(name, *rest)
+
+    for name in list(sys.modules):
+        if name.startswith(("purgatory_async.cli", "purgatory_async.client", "purgatory_async.service")):
+            monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(SystemExit) as left:
+        __main__.main()
+    assert left.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line == 'purgatory: httpx is not installed; run: pip install "purgatory-async[service]"'

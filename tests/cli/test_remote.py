@@ -1,0 +1,192 @@
+"""The commands that talk to a service: what they ask for, what they print, and their exit codes."""
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.cli.faked import OPERATION, ended
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0
+
+
+@pytest.mark.parametrize(
+    ("state", "code"), [("completed", 0), ("expired", 3), ("cancelled", 4), ("failed", 1), ("closed", 1)]
+)
+def test_the_exit_code_of_wait_tells_how_it_ended(faked, told, state, code):
+    faked.reply = httpx.Response(200, json=ended(state))
+    found, out, err = told("wait", "k")
+    assert (found, out) == (code, "")
+    assert err == ([] if state == "completed" else [f"{state} after 20.0 s"])
+
+
+def test_a_wait_that_is_interrupted_is_130_and_cancels_its_operation(faked, told):
+    def interrupt(request):
+        if request.method == "GET":
+            raise KeyboardInterrupt
+        return httpx.Response(202, json=OPERATION)
+
+    faked.reply = interrupt
+    assert told("wait", "k")[0] == 130
+    assert [request.method for request in faked.requests] == ["POST", "GET", "DELETE"]
+
+
+@pytest.mark.parametrize(
+    ("value", "line"),
+    [("text", "text"), ({"a": [1]}, '{"a": [1]}'), (None, "null"), (7, "7"), (True, "true"), ("", "")],
+)
+def test_wait_prints_what_the_last_signal_carried(faked, told, value, line):
+    faked.reply = httpx.Response(200, json=ended("completed", "earlier", value))
+    assert told("wait", "k") == (0, f"{line}\n", [])
+
+
+def test_wait_as_json_prints_all_of_the_operation_however_it_ended(faked, told):
+    faked.reply = httpx.Response(200, json=ended("expired"))
+    code, out, _ = told("wait", "k", "--json")
+    assert (code, json.loads(out)) == (3, ended("expired"))
+
+
+def test_wait_asks_for_what_it_was_told(faked, told):
+    faked.reply = httpx.Response(200, json=ended("completed"))
+    told("wait", "a", "b", "--need", "amount:3", "--timeout", "10m")
+    body = {name: faked.body[name] for name in ("keys", "need", "timeout")}
+    assert body == {"keys": ["a", "b"], "need": {"amount": 3}, "timeout": 600.0}
+
+
+def test_a_value_is_escaped_on_a_terminal_and_whole_in_a_pipe(faked, told, monkeypatch):
+    faked.reply = httpx.Response(200, json=ended("completed", "\x1b[2J\n"))
+    assert told("wait", "k")[1] == "\x1b[2J\n\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert told("wait", "k")[1] == "\\x1b[2J\\n\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("7", 7),
+        ("null", None),
+        ('"x"', "x"),
+        ("plain", "plain"),
+        ("", ""),
+        ("NaN", "NaN"),
+        ("-Infinity", "-Infinity"),
+        ("[1e999]", "[1e999]"),
+        ("[" * 100_000, "[" * 100_000),
+        ("9" * 5000, "9" * 5000),
+    ],
+    ids=lambda each: str(each)[:12],
+)
+def test_a_value_is_json_or_else_text(faked, told, text, value):
+    faked.reply = httpx.Response(200, json={"completed": 1})
+    assert told("signal", "--", "k", text) == (0, "completed 1 operation\n", [])
+    assert faked.body == {"value": value}
+
+
+def test_a_signal_without_a_value_has_none(faked, told):
+    faked.reply = httpx.Response(200, json={"completed": 0})
+    assert told("signal", "a/b", "--amount", "3", "--voter", "me")[1] == "completed 0 operations\n"
+    assert faked.body == {"amount": 3, "voter": "me"}
+    assert faked.requests[0].url.raw_path == b"/v1/keys/a%2Fb/signal"
+
+
+def paged(request):
+    start = int(request.url.params.get("cursor", 0))
+    operations = [
+        {**OPERATION, "id": f"o{n}", "keys": ["k\x1b[2J", "[red]"]} for n in range(start, start + 3)
+    ]
+    return httpx.Response(
+        200,
+        json={"operations": operations, "next": str(start + 3)} if start < 6 else {"operations": operations},
+    )
+
+
+def test_ls_lists_over_pages_and_escapes_what_clients_named(faked, told):
+    faked.reply = paged
+    code, out, err = told("ls", "--key", "k")
+    assert (code, err) == (0, [])
+    assert [line.split()[0] for line in out.splitlines()] == ["id", *(f"o{n}" for n in range(9))]
+    assert "\x1b" not in out
+    assert "k\\x1b[2J, [red]" in out
+    assert "1 m 10 s" in out
+    assert faked.requests[0].url.params["key"] == "k"
+
+
+def test_ls_stops_at_its_limit_and_says_so(faked, told):
+    faked.reply = paged
+    code, out, err = told("ls", "--limit", "4")
+    assert (code, len(out.splitlines())) == (0, 5)
+    assert err == ["(and more: --limit is 4)"]
+    assert len(faked.requests) == 2
+
+
+def test_ls_as_json_is_one_document_a_line_in_ascii(faked, told):
+    faked.reply = paged
+    lines = told("ls", "--json")[1].splitlines()
+    assert [json.loads(line)["id"] for line in lines] == [f"o{n}" for n in range(9)]
+    assert all(line.isascii() and line.isprintable() for line in lines)
+
+
+def test_ls_in_a_pipe_cuts_no_column(faked, told):
+    long = {**OPERATION, "id": "i" * 60, "keys": ["k" * 60, "l" * 60]}
+    faked.reply = httpx.Response(200, json={"operations": [long]})
+    _, row = told("ls")[1].splitlines()
+    assert "i" * 60 in row
+    assert "l" * 60 in row
+
+
+def test_ls_of_nothing_says_so_and_as_json_is_nothing(faked, told):
+    faked.reply = httpx.Response(200, json={"operations": []})
+    assert told("ls") == (0, "nothing is pending\n", [])
+    assert told("ls", "--json") == (0, "", [])
+
+
+def test_why_tells_what_is_missing_or_how_it_ended(faked, told):
+    faked.reply = httpx.Response(200, json=OPERATION)
+    assert "waits for    any of its keys" in told("why", "o")[1]
+    faked.reply = httpx.Response(200, json=ended("expired"))
+    assert "operation o is expired" in told("why", "o")[1]
+
+
+def test_cancel_and_drain_say_what_came_of_it(faked, told):
+    faked.reply = httpx.Response(200, json=ended("cancelled"))
+    assert told("cancel", "o")[1] == "cancelled\n"
+    faked.reply = httpx.Response(202)
+    assert told("drain")[1] == "the service drains\n"
+
+
+def purgatory(*arguments, **options):
+    return subprocess.Popen(
+        [sys.executable, "-m", "purgatory_async", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+@pytest.mark.slow
+def test_a_shell_waits_and_is_told_by_the_exit_code():
+    with purgatory("serve", "--port", "0") as server:
+        try:
+            where = ["--url", server.stdout.readline().split()[-1]]
+            with purgatory("wait", "never", "--timeout", "200ms", *where) as expires:
+                assert expires.wait(PATIENCE) == 3
+            with purgatory("wait", "k", "--timeout", "50s", *where) as waits:
+                while "completed 1 " not in purgatory("signal", "k", '{"v": 1}', *where).communicate()[0]:
+                    assert waits.poll() is None
+                assert waits.communicate(timeout=PATIENCE) == ('{"v": 1}\n', "")
+                assert waits.returncode == 0
+            with purgatory("wait", "k2", *where) as waits:
+                while not (found := purgatory("ls", "--json", *where).communicate()[0]):
+                    assert waits.poll() is None
+                assert purgatory("cancel", json.loads(found)["id"], *where).communicate()[0] == "cancelled\n"
+                assert waits.wait(PATIENCE) == 4
+        finally:
+            server.send_signal(signal.SIGTERM)

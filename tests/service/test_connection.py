@@ -80,6 +80,16 @@ async def test_what_is_too_long_is_refused_before_it_ends(wired, raw, status, sl
     assert wired.signals == 0
 
 
+async def test_a_request_whose_body_is_seen_to_be_malformed_is_not_run_even_if_it_needs_none(wired):
+    await wired.client.submit("a", id="op")
+    link = wired.link()
+    await link.send(request("/v1/operations/op", "DELETE", transfer_encoding="chunked") + b"nothing\r\n")
+    assert link.refused == "malformed-request"
+    assert (await wired.client.request("GET", "/v1/operations/op")).json["state"] == "pending"
+    await wired.client.signal("a")
+    await done(wired, link)
+
+
 async def test_a_refusal_has_the_fields_of_every_answer(wired):
     link = wired.link()
     await link.send(b"?\0")

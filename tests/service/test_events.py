@@ -300,11 +300,15 @@ async def test_a_drain_cuts_a_long_replay_short(client):
     assert len(events_in(reader.body)) < KEPT
 
 
-async def test_closing_the_service_ends_its_streams(client):
+@pytest.mark.parametrize("pending", [0, 3])
+async def test_closing_the_service_ends_its_streams(client, pending):
     reader = await follow(client)
+    for _ in range(pending):
+        await client.submit("a")
     client.service.close()
     await settle()
     assert reader.answered
+    assert reader.task.exception() is None
 
 
 async def test_there_is_a_limit_on_streams_and_who_leaves_makes_room(client, monkeypatch):

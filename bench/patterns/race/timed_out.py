@@ -45,7 +45,7 @@ async def run_rounds(contestant: Contestant, rounds: int, *, put_first: bool) ->
 
 
 async def _run_batch(contestant: Contestant, count: int, *, put_first: bool) -> list[Fate]:
-    """The fates of those rounds that nothing interrupted, so that it is certain what came when."""
+    """The fates of those rounds that were not seen to be interrupted: what comes when is as it was meant."""
     loop = asyncio.get_running_loop()
     deadline = time.monotonic() + LEAD
     put_at = deadline - GAP if put_first else deadline + GAP
@@ -72,11 +72,11 @@ async def _run_batch(contestant: Contestant, count: int, *, put_first: bool) -> 
     time.sleep(max(0.0, deadline + 2 * GAP - time.monotonic()))  # noqa: ASYNC251 - the loop is held up on purpose
     await passes(2)  # this task is ahead of the timers in the first
     steps = [after - before for before, after in pairwise(set_at)]
-    certain = {key for key in brought if in_time and steps[key] < STEP and steps[count + key] < STEP}
+    intended = {key for key in brought if in_time and steps[key] < STEP and steps[count + key] < STEP}
     while len(brought) < count:  # noqa: ASYNC110 - only after an interruption
         await asyncio.sleep(GAP)
     fates = [await _fate(contestant, key, items[key], takers[key]) for key in range(count)]
-    return [fates[key] for key in sorted(certain)]
+    return [fates[key] for key in sorted(intended)]
 
 
 async def _fate(contestant: Contestant, key: int, item: object, taker: asyncio.Task[object]) -> Fate:

@@ -170,8 +170,10 @@ def test_a_token_is_asked_for_and_kept_nowhere_but_in_the_page(serve, tmp_path, 
     page = looking.page
     expect(page.locator("#token")).to_be_visible()
     expect(page.locator("#figures")).to_be_hidden()
+    expect(page.locator("#trouble")).to_be_hidden()
     page.locator("#token").fill(wrong)
     page.keyboard.press("Enter")
+    expect(page.locator("#trouble")).to_be_visible()
     expect(page.locator("#trouble")).to_have_text(re.compile("token", re.IGNORECASE))
     expect(page.locator("#trouble")).not_to_contain_text(wrong)
     page.locator("#token").fill(right)
@@ -194,9 +196,12 @@ def test_a_service_that_is_gone_is_said_and_one_that_comes_back_is_shown_with_it
     page = visit(service.address).page
     client.submit(["a"])
     expect(page.locator("#events li")).to_have_count(1)
+    expect(page.locator("#pending")).to_have_text("1")
     service.stop()
     expect(page.locator("#state")).to_have_text("no answer")
     expect(page.locator("#trouble")).to_contain_text("does not answer")
+    page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
+    expect(page.locator("#trouble")).to_be_in_viewport()
     expect(page.locator("#pending")).to_have_text("1")  # what it said last
     service.start()
     expect(page.locator("#state")).to_have_text("serving")

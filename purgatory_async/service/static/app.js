@@ -135,7 +135,9 @@ function state(kind, text) {
 function draw(stats) {
   const { counts, limits, rates, history, delays } = stats;
   state(stats.draining ? "draining" : "serving", stats.draining ? "draining" : "serving");
-  at("about").textContent = `${stats.version} · up ${seconds(stats.uptime)} · ${whole.format(counts.submitted)} submitted`;
+  const old = stats.survey_age > 3 ? ` · details of ${seconds(stats.survey_age)} ago` : "";
+  at("about").textContent =
+    `${stats.version} · up ${seconds(stats.uptime)} · ${whole.format(counts.submitted)} submitted${old}`;
   document.title = `${whole.format(counts.pending)} pending · purgatory`;
   at("pending").textContent = whole.format(counts.pending);
   at("pending-limit").textContent =

@@ -1,4 +1,4 @@
-"""The client for coroutines, on asyncio or trio."""
+"""The client for coroutines."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress

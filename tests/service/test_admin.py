@@ -122,7 +122,9 @@ async def test_with_a_drain_delay_it_is_not_ready_at_once_and_lets_go_later(make
     assert (await client.request("POST", "/v1/operations", {"keys": ["a"]})).slug == "draining"
     await client.advance(4)
     assert not any(request.answered for request in held)
+    timers = client.service.timer.pending
     assert await drain(client) == {"released": 5, "pending": 2}
+    assert client.service.timer.pending == timers
     await client.advance(1)
     assert all(request.slug == "draining" for request in held)
     assert await drain(client) == {"released": 0, "pending": 2}

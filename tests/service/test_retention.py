@@ -108,6 +108,17 @@ async def test_an_id_and_an_idempotency_key_are_free_again(client):
     assert (reply.status, "idempotency-replayed" in reply.headers) == (202, False)
 
 
+async def test_an_id_used_again_after_it_was_forgotten_early_is_kept_for_its_own_time(client):
+    await end(client, "op", data="x" * 60 * KIB)
+    await end(client, "other", data="x" * 60 * KIB)
+    await client.advance(30)
+    await end(client, "op")
+    await client.advance(59)
+    assert await state_of(client, "op") == "cancelled"
+    await client.advance(1.001)
+    assert await state_of(client, "op") == "forgotten"
+
+
 async def test_the_sum_is_that_of_the_operations_themselves_over_random_steps(client):
     dice = random.Random(11)
     for number in range(300):

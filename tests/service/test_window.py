@@ -141,6 +141,15 @@ def test_the_history_is_what_happened_in_each_whole_second(start):
     world.purgatory.close()
 
 
+def test_the_history_has_sixty_seconds_also_when_something_happens_in_each(world):
+    for second in range(70):
+        for _ in range(second):
+            world.purgatory.complete_for_key("a")
+        world.advance(1)
+    world.purgatory.complete_for_key("a")
+    assert world.history().signals == list(range(10, 70))
+
+
 def test_the_history_ends_with_the_last_whole_second(world):
     world.advance(2.25)
     assert world.history().until == NOON - dt.timedelta(seconds=0.25)

@@ -192,8 +192,7 @@ class Exchange:
             elif field[0] != _CODING:
                 fields.append(field)
         if self._left is None and not self._bare:
-            # Of an HTTP/1.0 client nobody knows that it can read chunks: there the end is the end.
-            self.keep_alive = self.keep_alive and not self._old
+            # Of an HTTP/1.0 client nobody knows that it can read chunks: there the end of the connection is the end.
             self._chunked = not self._old
             if self._chunked:
                 fields.append((_CODING, b"chunked"))

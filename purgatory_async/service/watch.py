@@ -6,7 +6,6 @@ held has no entry left once the last one has come to nothing.
 """
 
 from collections.abc import Callable
-from math import inf
 from typing import Any, ClassVar
 
 from purgatory_async import TimerHandle
@@ -27,7 +26,7 @@ class Watched:
 
     def __init__(self) -> None:
         self._entry = None
-        self._until = inf
+        self._until = 0.0
 
     def _allowed(self) -> Allowed:
         """Return how many seconds the present state may last, and what ends it; None for as long as it takes."""
@@ -41,8 +40,7 @@ class Watched:
         """Let the time of the present state begin now, and that of the one before be over. O(1)."""
         allowed = self._allowed()
         if allowed is None:
-            self._until = inf
-            return
+            return  # and if the entry is due meanwhile, it is gone
         timer, delay = self.front.timer, allowed[0]
         self._until = timer.time() + delay
         if timer.closed:

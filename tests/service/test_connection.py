@@ -255,6 +255,19 @@ async def test_much_behind_a_request_that_is_answered_at_once_is_all_answered(wi
     await done(wired, link)
 
 
+async def test_a_client_is_read_on_as_soon_as_not_much_is_left_behind_it(wired):
+    link = wired.link()
+    behind = SIGNAL * (65_536 // len(SIGNAL))
+    await link.send(HELD + HELD + behind)
+    assert not link.pipe.reading
+    await wired.client.signal("a")
+    assert (len(link.replies), wired.service.holds.held, link.pipe.reading) == (1, 1, True)
+    await wired.after(2)
+    await wired.client.signal("a")
+    assert len(link.replies) == 2 + len(behind) // len(SIGNAL)
+    await done(wired, link)
+
+
 async def test_who_floods_behind_a_held_request_is_cut(wired):
     link = wired.link()
     await link.send(HELD + SIGNAL * 1000)
@@ -267,24 +280,20 @@ async def test_who_floods_behind_a_held_request_is_cut(wired):
 
 
 async def test_a_shutdown_closes_what_is_idle_and_what_is_answered_when_it_is(wired):
-    new, begun, idle, held, refused = (wired.link() for _ in range(5))
+    new, begun, idle, held, refused, unwanted = links = [wired.link() for _ in range(6)]
     await begun.send(b"GET")
     await idle.send(request())
     await held.send(HELD)
     await refused.send(b"\0")
-    for link in (new, begun, idle, held, refused):
+    await unwanted.send(request("/nowhere", "POST", b"{}")[:-1])
+    for link in links:
         link.protocol.shutdown()
-    assert [link.pipe.closing for link in (new, begun, idle, held, refused)] == [
-        True,
-        True,
-        True,
-        False,
-        False,
-    ]
+    assert [link.pipe.closing for link in links] == [True, True, True, False, False, True]
     await wired.client.signal("a")
     assert (held.reply.status, held.reply.headers["connection"], held.pipe.closing) == (200, "close", True)
     await refused.hang_up()
     await done(wired)
+    assert new.pipe.lost
 
 
 async def test_an_operation_outlives_the_connection_that_submitted_it(wired):

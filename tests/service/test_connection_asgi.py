@@ -128,6 +128,24 @@ async def test_a_body_that_is_not_received_is_not_read_on(wire):
     await link.hang_up()
 
 
+async def test_what_is_thrown_away_as_the_answer_ends_is_not_waited_for(wire):
+    answer, served = asyncio.Event(), []
+
+    async def app(scope, receive, send):
+        served.append(scope["path"])
+        await answer.wait()
+        await script(*ANSWERED)(scope, receive, send)
+        wired.client.clock.advance(2)  # before the next request has its turn
+
+    wired, link = wire(app)
+    await link.send(request("/first") + request("/next") * 2000)
+    answer.set()
+    await settle()
+    assert (served, link.reply.status) == (["/first"], 200)
+    assert (link.pipe.half_closed, link.pipe.reading) == (True, True)
+    await link.hang_up()
+
+
 async def test_a_body_that_was_not_received_when_it_was_answered_is_read_on(wire):
     async def app(scope, receive, send):
         await asyncio.sleep(0)

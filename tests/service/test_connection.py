@@ -195,6 +195,14 @@ async def test_the_body_is_asked_for_when_the_client_waits_for_that(wired):
     await done(wired, link)
 
 
+async def test_who_does_not_wait_to_be_asked_for_the_body_is_not(wired):
+    link = wired.link()
+    await link.send(request("/v1/keys/a/signal", "POST", b"{}", expect="100-continue"))
+    await link.send(request("/v1/keys/a/signal", "POST", b"{}", expect="100-continue")[:-1], b"}")
+    assert [reply.status for reply in link.replies] == [200, 200]
+    await done(wired, link)
+
+
 async def test_a_body_that_was_not_asked_for_ends_the_connection(wired):
     link = wired.link()
     await link.send(request("/nowhere", "POST", b"{}", expect="100-continue")[:-2])

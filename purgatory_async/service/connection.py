@@ -247,10 +247,9 @@ class Connection(Watched, asyncio.Protocol):
         except problems.Problem as problem:
             self.refuse(problem)
             return
-        exchange.take(content)
+        exchange.take(content, more=not body.ended)
         if body.ended:
             self._body = None
-            exchange.take_end()
             if behind:
                 self._keep(behind)
             if exchange.ended:

@@ -101,18 +101,14 @@ class Exchange:
 
     # For the connection.
 
-    def take(self, content: bytes) -> None:
+    def take(self, content: bytes, *, more: bool) -> None:
         """Keep a piece of the body for the application; behind an answer it is dropped."""
+        self._due = more
         if not (self.ended or self.gone):
             self._unread += content
             if len(self._unread) > MAX_UNREAD:
                 self._wire.pause_reading()
             self._wake()
-
-    def take_end(self) -> None:
-        """Note that the body is complete."""
-        self._due = False
-        self._wake()
 
     def lose(self) -> None:
         """Let the application know that there is nobody to answer."""

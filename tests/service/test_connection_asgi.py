@@ -85,6 +85,22 @@ async def test_behind_its_answer_an_application_receives_that_it_is_over(wire):
     await link.hang_up()
 
 
+async def test_who_awaits_the_end_of_the_client_beside_the_answer_learns_that_it_is_over(wire):
+    received = []
+
+    async def app(scope, receive, send):
+        await receive()
+        listener = asyncio.get_running_loop().create_task(receive())
+        await asyncio.sleep(0)
+        await script(*ANSWERED)(scope, receive, send)
+        received.append(await listener)
+
+    _, link = wire(app)
+    await link.send(request())
+    assert (received, link.open) == ([{"type": "http.disconnect"}], True)
+    await link.hang_up()
+
+
 async def test_one_task_at_a_time_may_receive(wire):
     received = []
 

@@ -303,7 +303,6 @@ class Connection(Watched, asyncio.Protocol):
             return
         self._exchange = None
         behind, self._input = self._input, None
-        self.resume_reading()
         if behind is None:
             self._watch()
         else:

@@ -16,12 +16,17 @@ from tests.source_tree import ROOT
 PATIENCE_S = 60
 
 
+# What our own modules need beyond the library.
+NEEDS = {"purgatory_async.client": "httpx"}
+
+
 def skip_without_its_imports(code: str) -> None:
     """Skip where something that the code imports is not installed (the library needs little)."""
     for node in ast.walk(ast.parse(code)):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        for name in (name.partition(".")[0] for name in names):
+        needed = [NEEDS.get(name, name.partition(".")[0]) for name in names]
+        for name in needed:
             if find_spec(name) is None:
                 pytest.skip(f"{name} is not installed")
 

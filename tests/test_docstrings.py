@@ -8,7 +8,17 @@ import pytest
 from tests.source_tree import PACKAGE, Source, read_package
 
 # What a module may lack where only the library is installed; anything else that is missing is an error.
-EXTRAS = ("click", "httptools", "msgspec", "prometheus_client", "rich", "starlette", "uvicorn", "uvloop")
+EXTRAS = (
+    "click",
+    "httptools",
+    "httpx",
+    "msgspec",
+    "prometheus_client",
+    "rich",
+    "starlette",
+    "uvicorn",
+    "uvloop",
+)
 
 # These open with theory; a reader should see it worked out in numbers.
 WORKED_EXAMPLES = ("clock", "timing._hashed", "timing._wheel")

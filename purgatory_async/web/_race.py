@@ -9,7 +9,7 @@ two ways to end it, because what is lost by an untimely end is not the same:
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
 from typing import Any
 
@@ -60,6 +60,12 @@ class Race:
         """
         if self._reason is not None:
             raise self._reason
+        if not callable(wait):
+            if isinstance(wait, Coroutine):
+                wait.close()  # or Python would warn of it, and not say what to do
+            raise TypeError(
+                f'wait must be an async function that is not called yet, as builds.wait, "build:7", got {wait!r}'
+            )
         with self._scope, self:
             waiting = wait(*args, timeout=timeout)
             if not hasattr(waiting, "__await__"):

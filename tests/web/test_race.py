@@ -8,6 +8,7 @@ from functools import partial
 import anyio
 import pytest
 
+from purgatory_async import Purgatory
 from purgatory_async.patterns import HandOff
 from purgatory_async.testing import assert_clean, settle
 from purgatory_async.web._race import ClientLeft, Race, ServerStops
@@ -184,3 +185,11 @@ async def test_a_scope_around_it_that_is_cancelled_as_the_server_stops_is_heard(
         pytest.fail("the scope's cancellation was lost")
     assert scope.cancelled_caught
     assert asyncio.current_task().cancelling() == 0
+
+
+@pytest.mark.asyncio
+async def test_a_wait_that_was_called_already_is_refused_with_the_way_to_write_it() -> None:
+    async with Purgatory() as purgatory:
+        with pytest.raises(TypeError, match=r"not called yet, as builds\.wait"):
+            await Race().run(purgatory.wait("build:7"), (), 1.0)  # type: ignore[arg-type]
+        assert purgatory.pending == 0

@@ -1,1 +1,1 @@
-"""Measurements, run from the repository's top level: ``python -m bench.core``. Not part of the package."""
+"""Measurements, run from the top level: ``python -m bench.core``, ``python -m bench.patterns``."""

@@ -17,7 +17,7 @@ from purgatory_async._narrator import Narrator  # noqa: TC001 - one kind of impo
 from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter, not_an_operation
 from purgatory_async._owner import CHECKING, Runner
 from purgatory_async._report import report
-from purgatory_async._watchers import KeySet, Watcher, WatchTable, distinct_keys, in_turn
+from purgatory_async._watchers import Watcher, WatchTable, distinct_keys, in_turn
 
 __all__ = ["PurgatoryCore"]
 
@@ -54,7 +54,7 @@ class PurgatoryCore(WatchTable):
     _hooks: HookQueue
     _admission: Admission
     _wake: Callable[[Any], None]  # takes what an operation has in `_waiters`
-    _start_timeout: Callable[[DelayedOperation[Any], float], None]
+    _start_timeout: Callable[[DelayedOperation[Any], float], int | None]  # returns the deadline in ns
     _unschedule: Callable[[DelayedOperation[Any]], bool]
 
     def __init__(self, name: str, max_pending: int | None) -> None:
@@ -110,7 +110,7 @@ class PurgatoryCore(WatchTable):
 
         After an error nothing is registered. What `try_complete` raises comes out too. O(keys).
         """
-        if type(keys) is not tuple or len(keys) != 1:
+        if type(keys) is not tuple or not (len(keys) == 1 or 0 < len(set(keys)) == len(keys)):
             keys = distinct_keys(keys)
         hash(keys[0])
         try:
@@ -176,13 +176,12 @@ class PurgatoryCore(WatchTable):
         if ident() != self._runner._thread_id:
             self._arrive(watching=False)
         found = self._watchers.get(key)
-        completed = 0
-        if found is not None:
-            asked = (found,) if type(found) is not dict else list(found) if limit is None else in_turn(found)
-            completed = self._walk(asked, limit)  # type: ignore[arg-type]  # a watcher is an operation
-        if self._narrator is not None:
-            self._narrator.signalled(key, completed)
-        return completed
+        if found is None:
+            if self._narrator is not None:
+                self._narrator.signalled(key, 0)
+            return 0
+        asked = (found,) if type(found) is not dict else list(found) if limit is None else in_turn(found)
+        return self._walk(key, asked, limit)  # type: ignore[arg-type]  # a watcher is an operation
 
     def complete_for_key(self, key: Hashable, result: object = None) -> int:
         """Complete every operation that watches ``key``, without asking its condition.
@@ -203,15 +202,11 @@ class PurgatoryCore(WatchTable):
         if ident() != self._runner._thread_id:
             self._arrive(watching=False)
         found = self._watchers.get(key)
+        if self._narrator is not None or type(found) is dict:
+            return len(self._end_all(key, methodcaller("force_complete", result)))
         if found is None:
-            completed = 0
-        elif type(found) is dict:
-            completed = len(self._ended_by(methodcaller("force_complete", result), found))
-        else:
-            completed = int(found.force_complete(result))  # type: ignore[union-attr]  # a watcher is an operation
-        if self._narrator is not None:
-            self._narrator.signalled(key, completed)
-        return completed
+            return 0
+        return int(found.force_complete(result))  # type: ignore[union-attr]  # a watcher is an operation
 
     def fail_for_key(self, key: Hashable, exception: BaseException) -> int:
         """End every operation that watches ``key`` as failed; whoever awaits one gets the exception.
@@ -248,18 +243,19 @@ class PurgatoryCore(WatchTable):
             unschedule = self._unschedule
             unschedule(operation)
         keys = operation._keys
-        if type(keys) is not KeySet and self._watchers[keys] is operation:
-            # The sole watcher of its only key: `_remove`, written out, a fifth of the whole otherwise
-            # (python -m bench.core --only task).
+        if type(keys) is tuple:
+            self._leave(keys, operation)
+        elif self._watchers[keys] is operation:
+            # The sole watcher of its only key: `_leave`, written out (python -m bench.core --only task).
             del self._watchers[keys]
-            operation._keys = None
-            older = operation._older
-            newer = operation._newer
-            older._newer = newer
-            newer._older = older
-            operation._older = operation._newer = None  # type: ignore[assignment]  # as in _remove
         else:
-            self._remove(operation)
+            self._leave((keys,), operation)
+        operation._keys = None
+        older = operation._older
+        newer = operation._newer
+        older._newer = newer
+        newer._older = older
+        operation._older = operation._newer = None  # type: ignore[assignment]  # as in _remove
         waiters = operation._waiters
         if waiters is not None:
             operation._waiters = None
@@ -278,9 +274,12 @@ class PurgatoryCore(WatchTable):
 
     # The walks. While one is on, hooks are held.
 
-    def _walk(self, operations: Iterable[DelayedOperation[Any]], limit: int | None = None) -> int:
-        """Check operations; returns how many completed in their check."""
+    def _walk(
+        self, key: Hashable, operations: Iterable[DelayedOperation[Any]], limit: int | None = None
+    ) -> int:
+        """Check operations on a key; returns how many completed in their check."""
         completed = 0
+        narrator = self._narrator
         hooks = self._hooks
         held = hooks.held
         hooks.held = True
@@ -290,18 +289,22 @@ class PurgatoryCore(WatchTable):
             for operation in operations:
                 if operation._state is not self:
                     continue  # ended by the check of one before it
+                if narrator is not None:
+                    narrator.checked(operation)
                 try:
                     operation.try_complete()
                 except (KeyboardInterrupt, SystemExit):
                     raise
                 except BaseException as exception:  # noqa: BLE001 - it ends the operation, not the walk
-                    if not operation.fail(exception):  # it had ended before it raised
-                        report(f"try_complete of {operation!r} raised", exception, operation)
+                    _raised_in_check(operation, exception)
                 state: object = operation._state
                 if state is not self and state is _COMPLETED:
                     completed += 1
                     if completed == limit:
                         break
+            if narrator is not None:
+                # Before the hooks: what they watch was not there when the key was signalled.
+                narrator.signalled(key, completed)
         finally:
             self._runner = runner
             hooks.held = held
@@ -316,28 +319,26 @@ class PurgatoryCore(WatchTable):
         ident = self._ident
         if ident() != self._runner._thread_id:
             self._arrive(watching=False)
-        ended = self._ended_by(ends, self._watchers_of(key))
-        if self._narrator is not None:
-            self._narrator.signalled(key, len(ended))
-        return ended
+        return self._ended_by(ends, self._watchers_of(key), key)
 
     def _end_everything(self) -> list[DelayedOperation[Any]]:
         """End all pending operations as closed; returns them, oldest first."""
         return self._ended_by(lambda operation: self._end(operation, Outcome.CLOSED), self._arrived())
 
     def _ended_by(
-        self, ends: Callable[[DelayedOperation[Any]], bool], watchers: Iterable[Watcher]
+        self, ends: Callable[[DelayedOperation[Any]], bool], watchers: Iterable[Watcher], *signalled: Hashable
     ) -> list[DelayedOperation[Any]]:
-        """Apply an ending to a snapshot of watchers, then let their hooks run; returns those that it ended."""
+        """Apply an ending to a snapshot of watchers, tell of a signalled key, let the hooks run; returns the ended."""
         hooks = self._hooks
         held = hooks.held
         hooks.held = True
         try:
-            return [
-                operation
-                for operation in cast("list[DelayedOperation[Any]]", list(watchers))
-                if ends(operation)
-            ]
+            snapshot = cast("list[DelayedOperation[Any]]", list(watchers))
+            ended = [operation for operation in snapshot if ends(operation)]
+            if self._narrator is not None:
+                for key in signalled:
+                    self._narrator.signalled(key, len(ended))
+            return ended
         finally:
             hooks.held = held
             if hooks.queue and not held:
@@ -366,7 +367,7 @@ class PurgatoryCore(WatchTable):
         key = keys[0]
         if len(keys) == 1 and self._watchers.setdefault(key, operation) is operation:
             # The first watcher of its only key: `_add`, written out (python -m bench.core --only task).
-            operation._keys = key
+            operation._keys = keys if type(key) is tuple else key
             arrivals = self._arrivals
             operation._older = newest = arrivals._older
             operation._newer = arrivals
@@ -375,19 +376,25 @@ class PurgatoryCore(WatchTable):
             self._add(operation, keys)
         operation._state = self
         timeout = operation.timeout
+        deadline_ns = None
         if timeout is not None:
             start_timeout = self._start_timeout
             try:
-                start_timeout(operation, timeout)
+                deadline_ns = start_timeout(operation, timeout)
             except BaseException:
                 self._remove(operation)
                 operation._state = NEW
                 raise
         if self._narrator is not None:
-            self._narrator.submitted(operation, keys)
+            self._narrator.submitted(operation, keys, deadline_ns)
 
     def check_invariants(self) -> None:
         """Assert that lists, counts and states agree. O(watched), for tests."""
         super().check_invariants()
         for operation in cast("Iterable[DelayedOperation[Any]]", self._arrived()):
             assert operation._state is self, f"{operation!r} is listed in {self.name!r} but is elsewhere"
+
+
+def _raised_in_check(operation: DelayedOperation[Any], exception: BaseException) -> None:
+    if not operation.fail(exception):  # it had ended before it raised
+        report(f"try_complete of {operation!r} raised", exception, operation)

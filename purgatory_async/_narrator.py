@@ -13,6 +13,62 @@ from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded
 __all__ = ["Narrator"]
 
 
+# A frozen value is written field by field through ``object.__setattr__``, which is three quarters of the price of
+# telling (python -m bench.journal --only cost). So it is born as a plain object with the same slots, and frozen by
+# being given its class.
+
+
+class _Submitted:
+    __slots__ = OperationSubmitted.__slots__
+
+    def __init__(
+        self,
+        operation: DelayedOperation[Any],
+        operation_id: int,
+        keys: tuple[Hashable, ...],
+        timeout_ns: int | None,
+        at_ns: int,
+    ) -> None:
+        self.operation = operation
+        self.operation_id = operation_id
+        self.keys = keys
+        self.timeout_ns = timeout_ns
+        self.at_ns = at_ns
+        self.__class__ = OperationSubmitted  # type: ignore[assignment]  # see above
+
+
+class _Signalled:
+    __slots__ = KeySignalled.__slots__
+
+    def __init__(self, key: Hashable, completed: int, at_ns: int) -> None:
+        self.key = key
+        self.completed = completed
+        self.at_ns = at_ns
+        self.__class__ = KeySignalled  # type: ignore[assignment]  # see above
+
+
+class _Ended:
+    __slots__ = OperationEnded.__slots__
+
+    def __init__(
+        self,
+        submitted: OperationSubmitted,
+        outcome: Outcome,
+        deadline_ns: int | None,
+        at_ns: int,
+        checks: int,
+    ) -> None:
+        self.operation = submitted.operation
+        self.operation_id = submitted.operation_id
+        self.keys = submitted.keys
+        self.outcome = outcome
+        self.submitted_ns = submitted.at_ns
+        self.deadline_ns = deadline_ns
+        self.at_ns = at_ns
+        self.checks = checks
+        self.__class__ = OperationEnded  # type: ignore[assignment]  # see above
+
+
 class Narrator:
     """Remembers of each pending operation what its end must tell, and tells.
 
@@ -24,7 +80,7 @@ class Narrator:
         TypeError: ``observer`` has no method ``notify``.
     """
 
-    __slots__ = ("_observer", "_pending", "_submitted", "_time_ns")
+    __slots__ = ("_checked", "_observer", "_pending", "_submitted", "_time_ns")
 
     def __init__(self, observer: Observer, time_ns: Callable[[], int]) -> None:
         if not callable(getattr(observer, "notify", None)):
@@ -34,40 +90,44 @@ class Narrator:
         self._submitted = 0
         # By identity: an operation that compares equal to another is still another.
         self._pending: dict[int, OperationSubmitted] = {}
+        self._checked: dict[int, int] = {}  # only those that were asked again
 
-    def submitted(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
-        """An operation was watched, or completed in its first check."""
+    def submitted(
+        self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...], deadline_ns: int | None = None
+    ) -> None:
+        """An operation was watched, or completed in its first check.
+
+        Args:
+            operation: Which.
+            keys: What it watches.
+            deadline_ns: When it will expire; then it was submitted at the instant from which that was reckoned,
+                not at the one, microseconds later, at which it is told.
+        """
         timeout = operation.timeout
+        timeout_ns = None if timeout is None or timeout == inf else seconds_to_ns(max(timeout, 0))
         self._submitted += 1
-        event = OperationSubmitted(
-            operation=operation,
-            operation_id=self._submitted,
-            keys=keys,
-            timeout_ns=None if timeout is None or timeout == inf else seconds_to_ns(max(timeout, 0)),
-            at_ns=self._time_ns(),
-        )
+        at_ns = self._time_ns() if deadline_ns is None or timeout_ns is None else deadline_ns - timeout_ns
+        event: Any = _Submitted(operation, self._submitted, keys, timeout_ns, at_ns)
         self._pending[id(operation)] = event
         self._tell(event)
+
+    def checked(self, operation: DelayedOperation[Any]) -> None:
+        """A pending operation is asked again."""
+        self._checked[id(operation)] = self._checked.get(id(operation), 0) + 1
 
     def ended(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
         """An operation that was submitted has ended."""
         submitted = self._pending.pop(id(operation))
         timeout_ns = submitted.timeout_ns
-        self._tell(
-            OperationEnded(
-                operation=operation,
-                operation_id=submitted.operation_id,
-                keys=submitted.keys,
-                outcome=outcome,
-                submitted_ns=submitted.at_ns,
-                deadline_ns=None if timeout_ns is None else submitted.at_ns + timeout_ns,
-                at_ns=self._time_ns(),
-            )
-        )
+        deadline_ns = None if timeout_ns is None else submitted.at_ns + timeout_ns
+        checks = 1 + self._checked.pop(id(operation), 0)
+        event: Any = _Ended(submitted, outcome, deadline_ns, self._time_ns(), checks)
+        self._tell(event)
 
     def signalled(self, key: Hashable, completed: int) -> None:
         """A verb for a key has done its work."""
-        self._tell(KeySignalled(key=key, completed=completed, at_ns=self._time_ns()))
+        event: Any = _Signalled(key, completed, self._time_ns())
+        self._tell(event)
 
     def _tell(self, event: Event) -> None:
         try:

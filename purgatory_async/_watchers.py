@@ -15,16 +15,14 @@ would take 42 bytes.
 
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
+from typing import Final, NoReturn
 
 from purgatory_async.timing._entry import TimerNode
 
-__all__ = ["KeySet", "WatchTable", "Watcher", "distinct_keys", "in_turn"]
+__all__ = ["WatchTable", "Watcher", "distinct_keys", "in_turn"]
 
 
-class KeySet(tuple[Hashable, ...]):
-    """Several watch keys of one operation; a single key is stored bare, and may itself be a tuple."""
-
-    __slots__ = ()
+_identity: Final = object.__eq__
 
 
 class Watcher(TimerNode):
@@ -32,7 +30,7 @@ class Watcher(TimerNode):
 
     __slots__ = ("_keys", "_newer", "_older")
 
-    _keys: Hashable
+    _keys: Hashable  # a tuple of them; a sole key that is no tuple itself is stored bare
     _older: "Watcher"
     _newer: "Watcher"
 
@@ -111,32 +109,31 @@ class WatchTable:
     def _add(self, watcher: Watcher, keys: tuple[Hashable, ...]) -> None:
         """Watch distinct keys, at the end of each list, or none if a key's hash or comparison raises. O(keys)."""
         watchers = self._watchers
-        lists = [watchers.get(key) for key in keys]
-        for found in lists:
-            if found is not None:
-                _check_identity(watcher)
-                _check_identity(found)
-        entered = 0
+        entered = further = 0
         try:
-            for key, found in zip(keys, lists, strict=True):
+            for key in keys:
+                found = watchers.get(key)
                 if found is None:
                     watchers[key] = watcher
-                elif type(found) is dict:
-                    found[watcher] = None
-                    self._further_watchers += 1
                 else:
-                    watchers[key] = {found: None, watcher: None}  # type: ignore[dict-item]  # not a dict: sole
-                    self._further_watchers += 1
+                    if type(watcher).__eq__ is not _identity:
+                        _refuse_equal(watcher)
+                    if type(found) is dict:
+                        found[watcher] = None
+                    else:
+                        if type(found).__eq__ is not _identity:
+                            _refuse_equal(found)
+                        watchers[key] = {found: None, watcher: None}  # type: ignore[dict-item]  # not a dict: sole
+                    further += 1
                 entered += 1
         except BaseException:
-            for key in keys[:entered]:
-                self._leave(key, watcher)
+            self._further_watchers += further
+            self._further_keys += entered - 1
+            self._leave(keys[:entered], watcher)
             raise
-        if len(keys) == 1:
-            watcher._keys = keys[0]
-        else:
-            watcher._keys = KeySet(keys)
-            self._further_keys += len(keys) - 1
+        self._further_watchers += further
+        watcher._keys = keys[0] if entered == 1 and type(keys[0]) is not tuple else keys
+        self._further_keys += entered - 1
         newest = self._arrivals._older
         watcher._older = newest
         watcher._newer = self._arrivals
@@ -145,28 +142,26 @@ class WatchTable:
     def _remove(self, watcher: Watcher) -> None:
         """Leave every list at once. O(keys of the watcher)."""
         keys = watcher._keys
-        if type(keys) is KeySet:
-            self._further_keys -= len(keys) - 1
-            for key in keys:
-                self._leave(key, watcher)
-        else:
-            self._leave(keys, watcher)
+        self._leave(keys if type(keys) is tuple else (keys,), watcher)
         watcher._keys = None
         older, newer = watcher._older, watcher._newer
         older._newer = newer
         newer._older = older
         watcher._older = watcher._newer = None  # type: ignore[assignment]  # keep no neighbour alive
 
-    def _leave(self, key: Hashable, watcher: Watcher) -> None:
-        found = self._watchers[key]
-        if found is watcher:
-            del self._watchers[key]
-        elif type(found) is dict:
-            del found[watcher]
-            if found:
-                self._further_watchers -= 1
-            else:
-                del self._watchers[key]
+    def _leave(self, keys: tuple[Hashable, ...], watcher: Watcher) -> None:
+        watchers = self._watchers
+        self._further_keys -= len(keys) - 1
+        for key in keys:
+            found = watchers[key]
+            if found is watcher:
+                del watchers[key]
+            elif type(found) is dict:
+                del found[watcher]
+                if found:
+                    self._further_watchers -= 1
+                else:
+                    del watchers[key]
 
     def _drop_sentinel(self) -> None:
         """Cut the cycle that the sentinel of an empty list is; nothing can be added any more."""
@@ -177,10 +172,10 @@ class WatchTable:
         arrived = list(self._arrived())
         pairs = 0
         for key, found in self._watchers.items():
-            watchers = list(found) if type(found) is dict else [found]
+            watchers: list[Watcher] = list(found) if type(found) is dict else [found]  # type: ignore[list-item]  # sole
             assert watchers, f"key {key!r} is kept without a watcher"
             for watcher in watchers:
-                keys = watcher._keys if type(watcher._keys) is KeySet else (watcher._keys,)  # type: ignore[union-attr]
+                keys = watcher._keys if type(watcher._keys) is tuple else (watcher._keys,)
                 assert key in keys, f"{watcher!r} is listed under {key!r}, which is not one of its keys"
             pairs += len(watchers)
         assert pairs == self.watched, f"{pairs} pairs are listed, {self.watched} counted"
@@ -212,6 +207,8 @@ def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
         ValueError: There are none.
         TypeError: It is a string, not iterable, or a key is not hashable.
     """
+    if type(keys) is tuple and len(set(keys)) == len(keys) > 0:
+        return keys
     if isinstance(keys, str | bytes):
         raise TypeError(f"keys must be an iterable of watch keys, got {keys!r}; did you mean [{keys!r}]?")
     distinct = tuple(dict.fromkeys(keys))
@@ -220,15 +217,9 @@ def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
     return distinct
 
 
-def _check_identity(watcher: object) -> None:
-    """Refuse a watcher that may equal another one: a list would take the two for one, and lose one.
-
-    Raises:
-        TypeError: Its class defines ``__eq__``, as dataclasses do.
-    """
-    kind = type(watcher)
-    if kind.__eq__ is not object.__eq__ and kind is not dict:
-        raise TypeError(
-            f"{kind.__name__} must not define __eq__: two operations are two, whatever they hold; for a dataclass "
-            "use @dataclass(eq=False)"
-        )
+def _refuse_equal(watcher: object) -> NoReturn:
+    """Refuse a watcher that may equal another one: a list would take the two for one, and lose one."""
+    raise TypeError(
+        f"{type(watcher).__name__} must not define __eq__: two operations are two, whatever they hold; for a "
+        "dataclass use @dataclass(eq=False)"
+    )

@@ -37,6 +37,8 @@ class OperationSubmitted:
 class KeySignalled:
     """A key was checked, completed, failed or cancelled, whether or not anybody watched it.
 
+    It is told after the ends that it brought, and before any hook runs: what a hook watches came after it.
+
     Attributes:
         key: The key.
         completed: How many operations this call completed (or otherwise ended).
@@ -60,6 +62,7 @@ class OperationEnded:
         submitted_ns: When it was submitted.
         deadline_ns: Submission plus timeout, before rounding to a tick; None without a deadline.
         at_ns: When it ended; for an expired one, minus ``deadline_ns`` is how late it was.
+        checks: How often it was asked whether it is time, the first time included.
     """
 
     operation: DelayedOperation[Any]
@@ -69,6 +72,7 @@ class OperationEnded:
     submitted_ns: int
     deadline_ns: int | None
     at_ns: int
+    checks: int = 1
 
 
 Event = OperationSubmitted | KeySignalled | OperationEnded

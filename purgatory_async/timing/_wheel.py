@@ -145,6 +145,32 @@ class TimingWheel:
             if count:
                 yield width, start, count
 
+    @property
+    def bucket_count(self) -> int:
+        """How many buckets there are, with those that were emptied by cancelling and not yet dropped. O(levels)."""
+        return sum(len(slots) for _, _, slots in self._levels)
+
+    def insertions(self, deadline_tick: int, entered_tick: int, left_tick: int) -> int:
+        """How often an entry has been put into a bucket: once, and again for each level that it came down. O(levels).
+
+        Args:
+            deadline_tick: The entry's.
+            entered_tick: ``now_tick`` when it was scheduled.
+            left_tick: ``now_tick`` when it was cancelled or came out.
+
+        Returns:
+            At least 1.
+
+        >>> TimingWheel(wheel_size=20).insertions(deadline_tick=450, entered_tick=0, left_tick=445)
+        3
+        """
+        width = 1
+        moves = 0
+        while deadline_tick - entered_tick >= width * self._wheel_size:
+            width *= self._wheel_size
+            moves += deadline_tick - deadline_tick % width <= left_tick
+        return 1 + moves
+
     def schedule(self, entry: TimerNode) -> bool:
         """Add an entry; False if it is due already. O(1). See `TimerQueue.schedule`."""
         if entry._next is not None:

@@ -11,7 +11,7 @@ two ways to end it, because what is lost by an untimely end is not the same:
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from anyio import CancelScope
 
@@ -59,7 +59,7 @@ class Race:
             TypeError: What ``wait`` returned cannot be awaited.
         """
         if self._reason is not None:
-            raise self._reason
+            self._raise_reason()
         if not callable(wait):
             if isinstance(wait, Coroutine):
                 wait.close()  # or Python would warn of it, and not say what to do
@@ -105,5 +105,13 @@ class Race:
             and self._task.uncancel() <= self._before
             and isinstance(exception, asyncio.CancelledError)
         ):
-            assert self._reason is not None
-            raise self._reason from None
+            self._raise_reason()
+
+    def _raise_reason(self) -> NoReturn:
+        """Raise it and let go of it: its traceback leads to us, and what is in a cycle only the collector frees."""
+        reason, self._reason = self._reason, None
+        assert reason is not None, "there is a reason to end"
+        try:
+            raise reason from None
+        finally:
+            del reason

@@ -181,13 +181,14 @@ def test_what_was_refused_is_not_told(observed, diary):
 
 
 @pytest.mark.parametrize(
-    ("end", "signal"),
+    ("end", "checks", "signal"),
     [
-        pytest.param(lambda p, op: p.complete_for_key("k"), ["KeySignalled"], id="through its key"),
-        pytest.param(lambda p, op: op.force_complete(), [], id="by itself"),
+        pytest.param(lambda p, _: p.check_and_complete("k"), 1, ["KeySignalled"], id="in a check"),
+        pytest.param(lambda p, _: p.complete_for_key("k"), 0, ["KeySignalled"], id="through its key"),
+        pytest.param(lambda _, op: op.force_complete(), 0, [], id="by itself"),
     ],
 )
-def test_an_end_is_told_before_the_hooks_run(end, signal, manual_clock):
+def test_an_end_and_its_signal_are_told_before_the_hooks_run(end, checks, signal, manual_clock):
     log: list[str] = []
 
     class Logging:
@@ -195,10 +196,58 @@ def test_an_end_is_told_before_the_hooks_run(end, signal, manual_clock):
             log.append(type(event).__name__)
 
     purgatory = Purgatory(timer=Timer(clock=manual_clock), observer=Logging())
-    operation = Recorded(log)
+    condition = Switch()
+    operation = Recorded(log, holds=condition)
     purgatory.try_complete_else_watch(operation, ["k"])
+    condition.on = True
     end(purgatory, operation)
-    assert log == ["op checked", "OperationSubmitted", "OperationEnded", "op completed", *signal]
+    told = ["OperationEnded", *signal, "op completed"]
+    assert log == ["op checked", "OperationSubmitted", *["op checked"] * checks, *told]
+
+
+def test_what_a_hook_watches_is_told_after_the_signal_that_let_the_hook_run(observed, diary):
+    """Else a reader of the events would count the signal for an operation that was not there."""
+    later = DelayedOperation()
+    first = Recorded([], then=lambda: observed.try_complete_else_watch(later, ["k"]))
+    observed.try_complete_else_watch(first, ["k"])
+    observed.complete_for_key("k")
+    assert diary.told()[1:] == ["OperationEnded completed", "KeySignalled k", "OperationSubmitted"]
+
+
+def test_an_end_tells_how_often_the_operation_was_asked(observed, diary):
+    watched, immediate = DelayedOperation(), Recorded([], holds=lambda: True)
+    observed.try_complete_else_watch(watched, ["k", "l"])
+    observed.check_and_complete("k")
+    observed.check_and_complete("l")
+    watched.cancel()
+    observed.try_complete_else_watch(immediate, ["k"])
+    assert [event.checks for event in diary.events if isinstance(event, OperationEnded)] == [3, 1]
+
+
+class RunningClock:
+    """Stands on a `ManualClock` and goes on by a microsecond whenever it is read."""
+
+    needs_loop = False
+
+    def __init__(self, clock) -> None:
+        self.call_at_ns = clock.call_at_ns
+        self.reads = 0
+
+    def time_ns(self) -> int:
+        self.reads += 1
+        return 1000 * self.reads
+
+
+def test_a_submission_is_told_with_the_instant_from_which_its_deadline_counts(manual_clock, diary):
+    """A tick may begin between the two, and then the deadline would look a tick longer than it was."""
+    clock = RunningClock(manual_clock)
+    purgatory = Purgatory(timer=Timer(clock=clock), observer=diary)
+    before = clock.reads
+    operation = DelayedOperation(1.0)
+    purgatory.try_complete_else_watch(operation, ["k"])
+    [submitted] = diary.events
+    assert submitted.at_ns == 1000 * (before + 1), "the clock was read again, to tell"
+    purgatory.close()
 
 
 def test_events_are_frozen_values(observed, diary):

@@ -61,6 +61,7 @@ class Application:
         reply: Reply
         try:
             reply = await self._answer(scope, receive)
+            await self.service.records.commit()  # so that what a client was told outlives the process
         except ClientGone:
             return
         except problems.Problem as problem:
@@ -129,7 +130,7 @@ def create_app(
         The application; its ``service`` is what it serves.
 
     Raises:
-        SettingsError: The tokens file cannot be used.
+        SettingsError: The tokens file or the journal's directory cannot be used.
     """
     service = Service(settings or Settings(), timer=timer, wall_clock=wall_clock)
     return Application(service, log or stderr_log())

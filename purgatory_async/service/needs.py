@@ -14,6 +14,7 @@ from typing import Literal, final
 
 from msgspec import UNSET
 
+from purgatory_async.journal.schema import NO_SUM
 from purgatory_async.service.messages import CountNeed, WaitingFor, WireNeed
 from purgatory_async.service.signals import Signal
 
@@ -36,6 +37,11 @@ class Need(ABC):
             Whether the need holds now.
         """
 
+    @property
+    def needed(self) -> int:
+        """The sum of amounts at which it holds, for the journal; `NO_SUM` if it is none."""
+        return NO_SUM
+
     @abstractmethod
     def waiting_for(self) -> WaitingFor:
         """What is still missing."""
@@ -47,6 +53,7 @@ class AnyKey(Need):
 
     __slots__ = ("_keys",)
     wire: Literal["any"] = "any"
+    needed = 1
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self._keys = keys
@@ -84,11 +91,16 @@ class EveryKey(Need):
 class Amount(Need):
     """The amounts of the signals, over all keys, reach a sum."""
 
-    __slots__ = ("_left", "wire")
+    __slots__ = ("_amount", "_left", "wire")
 
     def __init__(self, amount: int) -> None:
         self.wire: CountNeed = CountNeed(amount=amount)
-        self._left = amount
+        self._amount = self._left = amount
+
+    @property
+    def needed(self) -> int:
+        """The amount."""
+        return self._amount
 
     def note(self, signal: Signal) -> bool:
         """Add the signal's amount."""

@@ -62,6 +62,11 @@ class SignalledOperation(DelayedOperation[Attached]):
         return self.need.note(signal) and self.force_complete(UNSET)
 
     @property
+    def needed(self) -> int:
+        """What the journal writes of its need."""
+        return self.need.needed
+
+    @property
     def signals(self) -> tuple[SignalView, ...]:
         """The latest signals, at most 64, oldest first."""
         return () if self._ledger is None else self._ledger.views()

@@ -141,6 +141,11 @@ def overloaded(what: str, limit: int) -> Problem:
     return Problem(Kind.OVERLOADED, f"the service holds {limit} {what}, as many as it may", limit=limit)
 
 
+def unrecorded(why: str) -> Problem:
+    """The journal cannot take what it must; come again later."""
+    return Problem(Kind.OVERLOADED, why)
+
+
 def draining() -> Problem:
     """The service takes nothing new and holds nothing any longer; come again later, to another one."""
     return Problem(Kind.DRAINING, "the service is shutting down and holds no request any longer")

@@ -26,6 +26,7 @@ from purgatory_async.service.needs import need_for
 from purgatory_async.service.operations import Operation, SignalledOperation
 from purgatory_async.service.queues import Queues
 from purgatory_async.service.recent import Recent
+from purgatory_async.service.records import Records
 from purgatory_async.service.registry import Registry
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.signals import Board
@@ -51,6 +52,9 @@ class Service:
         timer: For every wait; None makes one.
         wall_clock: The time that operations show.
         draw: The next random fraction, from 0 to 1.
+
+    Raises:
+        SettingsError: The journal's directory cannot be used.
     """
 
     def __init__(
@@ -70,11 +74,12 @@ class Service:
         self.recent: Final = Recent(self.timer)
         self.feed: Final = Feed(self.timer, wall_clock)
         self.streams: Final = Streams(self.feed, self.timer, self.board.epoch)
+        self.records: Final = Records(settings, self.timer, self.board)
         self.purgatory: Final = Purgatory(
             "operations",
             timer=self.timer,
             max_pending=settings.max_pending,
-            observer=Observers(self.metrics, self.registry, self.holds, self.recent, self.feed),
+            observer=Observers(self.records, self.metrics, self.registry, self.holds, self.recent, self.feed),
         )
         self.queues: Final = Queues(
             self.timer,
@@ -159,6 +164,7 @@ class Service:
     def _watch(self, operation: SignalledOperation) -> None:
         if self.draining:
             raise problems.draining()
+        self.records.check_accepting()
         try:
             self.purgatory.try_complete_else_watch(operation, operation.watch_keys)
         except PurgatoryFull:
@@ -215,6 +221,7 @@ class Service:
 
     def _show_gauges(self) -> None:
         self.metrics.gauge(self.purgatory)
+        self.records.show(self.purgatory, self.metrics)
         for name, documentation, read in (
             ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: self.holds.held),
             ("takers", "Requests held for an item of a queue.", lambda: self.queues.takers),
@@ -255,4 +262,5 @@ class Service:
         self.drain()
         self.queues.close()
         self.purgatory.close()
+        self.records.close()
         self.timer.close()

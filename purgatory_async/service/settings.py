@@ -71,12 +71,24 @@ def _address(value: object) -> str:
     raise ValueError(f"must be a host name or an IP address, got {value!r}")
 
 
-def _path(value: object) -> Path | None:
-    if value is None:
-        return None
-    if isinstance(value, str | Path) and str(value) and "\0" not in str(value):
-        return Path(value)
-    raise ValueError(f"must be the path of a file, got {value!r}")
+def _path(kind: str) -> Reader:
+    def _read(value: object) -> Path | None:
+        if value is None:
+            return None
+        if isinstance(value, str | Path) and str(value) and "\0" not in str(value):
+            return Path(value)
+        raise ValueError(f"must be the path of a {kind}, got {value!r}")
+
+    return _read
+
+
+def _one_of(*words: str) -> Reader:
+    def _read(value: object) -> str:
+        if isinstance(value, str) and value in words:
+            return str(value)
+        raise ValueError(f"must be one of {', '.join(words)}, got {value!r}")
+
+    return _read
 
 
 def _hosts(value: object) -> tuple[str, ...]:
@@ -130,12 +142,25 @@ class Settings:
     )
     body_timeout: float = _setting("30s", _some_duration, "Time for a request's body.")
     tokens: Path | None = _setting(  # noqa: RUF009 - what it returns is a field
-        None, _path, "File with a token and its scopes on each line; none: every request is allowed."
+        None, _path("file"), "File with a token and its scopes on each line; none: every request is allowed."
     )
     allow_host: tuple[str, ...] = _setting(
         (), _hosts, "Another host name that requests may be sent to; may be given again."
     )
     insecure: bool = _setting(False, _switch, "Listen on an address that others can reach, unprotected.")
+    journal: Path | None = _setting(  # noqa: RUF009 - what it returns is a field
+        None, _path("directory"), "Where to write a journal of every operation and signal; none: nowhere."
+    )
+    journal_sync: str = _setting(
+        "group",
+        _one_of("always", "group", "os"),
+        "When the journal is synced: before each answer, every 100 ms, or when the system likes.",
+    )
+    journal_full: str = _setting(
+        "drop",
+        _one_of("drop", "refuse"),
+        "What gives way when the disk does not keep up: records (counted), or new operations.",
+    )
 
     def __post_init__(self) -> None:
         for known in fields(self):

@@ -9,10 +9,12 @@ from contextlib import ExitStack, closing
 
 import pytest
 
-from tests.service.event_reading import events_in
+from tests.service.event_reading import comments_in, events_in
 from tests.service.test_server import PATIENCE, Served
 
 pytestmark = pytest.mark.slow
+
+MOST_COMMENTS = 4  # there is one every fifteen seconds in which nothing happens
 
 
 @pytest.fixture
@@ -54,6 +56,7 @@ class Following:
         last = b"id: %d\n" % number
         while last not in self.body:
             assert self.read_chunk(), "the stream ended"
+            assert comments_in(self.body) < MOST_COMMENTS, f"event {number} does not come"
         return events_in(self.body)
 
     @property

@@ -261,6 +261,13 @@ async def test_the_time_that_others_take_meanwhile_does_not_count(client, monkey
     assert len((await stats(client))["busiest_keys"]) == 4
 
 
+async def test_nobody_is_shown_figures_that_are_older_than_a_second_however_long_nobody_asked(client):
+    for quiet in (0.0, 0.4, 0.599, 0.001, 0.999, 1.0, 3600.0, 0.5, 0.7):
+        await client.advance(quiet)
+        age = (await client.request("GET", "/v1/admin/stats")).json["survey_age"]
+        assert 0 <= age < survey.PERIOD, quiet
+
+
 async def test_who_asks_while_one_is_under_way_waits_for_it(client, surveys, monkeypatch):
     monkeypatch.setattr(survey, "STEPS", 2)
     for number in range(20):

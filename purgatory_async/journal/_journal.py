@@ -1,0 +1,318 @@
+"""The observer that writes down what a purgatory does."""
+
+import datetime as dt
+import logging
+import os
+import platform
+import re
+import secrets
+from collections.abc import Callable
+from enum import StrEnum
+from itertools import count
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from purgatory_async import Purgatory, Timer
+from purgatory_async.events import Event, KeySignalled
+from purgatory_async.journal._book import Book, DirectoryLock
+from purgatory_async.journal._encoder import Encoder, Sample, wall_offset_ns
+from purgatory_async.journal._error import JournalError
+from purgatory_async.journal._pen import Buffer, Gap, Mark, Pen, Sync
+from purgatory_async.journal._sealer import Sealer
+from purgatory_async.journal.segments import Segment, list_segments
+
+__all__ = ["Journal", "WhenFull"]
+
+SAMPLE_NS: Final = 1_000_000_000
+MIN_BUFFERED: Final = 1_000
+MIN_SEGMENT_BYTES: Final = 4_096
+_NODE: Final = re.compile(r"[^A-Za-z0-9_-]")
+_LOG: Final = logging.getLogger("purgatory_async.journal")
+
+
+class WhenFull(StrEnum):
+    """What gives way when the disk does not keep up and the buffer is full.
+
+    Attributes:
+        DROP: Records: the purgatory goes on, what was dropped is counted and its numbers are missing in the journal.
+        REFUSE: New operations, from half of the buffer on: `Journal.accepting` is False, and whoever submits asks it
+            first. The other half is for the ends of those that are pending.
+    """
+
+    DROP = "drop"
+    REFUSE = "refuse"
+
+
+class Journal:
+    """Writes every event of one purgatory to a directory; pass it as the purgatory's observer.
+
+    On the event loop an event costs one append to a buffer. A thread makes lines of it, writes and syncs them in
+    batches; full segments become Parquet in a process of their own, where pyarrow is installed. What an operation
+    needs is taken from its attribute ``needed``, if it has one: the sum of signals at which it completes.
+
+    One process writes in a directory at a time. A segment that an earlier one has left is sealed by the next.
+
+    Args:
+        directory: Is made if it is missing, for its owner only.
+        timer: The purgatory's, whose clock and tick the records have.
+        sync: When a record is on the disk; see `Sync` for what each promises.
+        when_full: What gives way when the buffer is full.
+        max_buffered: How many records wait for the disk at most.
+        segment_bytes: From which size on the next segment begins.
+        node: Tells the journals of several machines apart; None for this machine's name.
+        weigh: How much a signal counts, an integer of at least 0, asked on the loop before the hooks run; None for 1
+            each. If it raises, the record is dropped, and told.
+        on_trouble: Told in a sentence when something goes wrong with the disk, and when it is over, from another
+            thread; None for a warning to the logger ``purgatory_async.journal``.
+
+    Raises:
+        JournalError: Another process writes there, the directory cannot be used, or anybody could write to it.
+        TypeError, ValueError: An argument is out of its bounds.
+
+    >>> import asyncio, tempfile
+    >>> from purgatory_async.journal import read_journal
+    >>> async def main(directory):
+    ...     timer = Timer()
+    ...     with Journal(directory, timer=timer) as journal:
+    ...         async with Purgatory("orders", timer=timer, observer=journal) as orders:
+    ...             journal.gauge(orders)
+    ...             waiting = asyncio.create_task(orders.wait("order:42", timeout=5))
+    ...             await asyncio.sleep(0)
+    ...             orders.complete_for_key("order:42", "shipped")
+    ...             await waiting
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     asyncio.run(main(directory))
+    ...     [type(record).__name__ for record in read_journal(directory)]
+    ['Submit', 'Stats', 'Outcome', 'Signal', 'Stats']
+    """
+
+    def __init__(
+        self,
+        directory: Path | str,
+        *,
+        timer: Timer,
+        sync: Sync = Sync.GROUP,
+        when_full: WhenFull = WhenFull.DROP,
+        max_buffered: int = 200_000,
+        segment_bytes: int = 64 * 1024 * 1024,
+        node: str | None = None,
+        weigh: Callable[[KeySignalled], int] | None = None,
+        on_trouble: Callable[[str], None] | None = None,
+    ) -> None:
+        _check_at_least("max_buffered", max_buffered, MIN_BUFFERED)
+        _check_at_least("segment_bytes", segment_bytes, MIN_SEGMENT_BYTES)
+        self.directory: Final = Path(directory)
+        self.sync: Final = Sync(sync)
+        self.when_full: Final = WhenFull(when_full)
+        self.run_id: Final = f"{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+        self.node: Final = _NODE.sub("-", platform.node() if node is None else node) or "node"
+        self.closed = False
+        self._timer = timer
+        self._queue = timer.queue
+        self._weigh = weigh
+        self._limit = max_buffered
+        self._purgatory: Purgatory | None = None
+        self._sample_due_ns = 0
+        self._gap = 0  # dropped, and not yet told to the pen
+        self._dropped = 0
+        self._buffer = Buffer()
+        self._process_id = os.getpid()
+        self._lock = DirectoryLock(self.directory)
+        try:
+            self._open(segment_bytes, _LOG.warning if on_trouble is None else on_trouble)
+        except OSError as error:
+            self._lock.release()
+            raise JournalError(f"cannot keep a journal in {self.directory}: {error.strerror}") from None
+        except BaseException:
+            self._lock.release()
+            raise
+
+    def _open(self, segment_bytes: int, on_trouble: Callable[[str], None]) -> None:
+        """Begin the first segment, and have what earlier runs have left sealed."""
+        self._sealer = Sealer(self.directory, on_trouble)
+        for segment in list_segments(self.directory):
+            if segment.live:
+                self._sealer.add(segment)
+        self._numbers = count(1)
+        self._encoder = self._make_encoder()
+        self._pen = Pen(
+            self._buffer,
+            self._encoder,
+            self._next_book,
+            sync=self.sync,
+            segment_bytes=segment_bytes,
+            sealer=self._sealer,
+            on_trouble=on_trouble,
+        )
+        self._pen.start()
+
+    def __repr__(self) -> str:
+        state = "closed" if self.closed else self._pen.trouble or "writing"
+        return f"<Journal {str(self.directory)!r} {state} buffered={self.buffered} dropped={self.dropped}>"
+
+    def _make_encoder(self) -> Encoder:
+        tick_ns = round(self._timer.tick * 1e9)
+        now_ns = self._timer.time_ns()
+        return Encoder(
+            self.run_id,
+            self.node,
+            # The tick before the start, so that in the records deadlines are multiples of the tick as in the timer.
+            origin_ns=now_ns - now_ns % tick_ns,
+            wall_ns=wall_offset_ns(self._timer.time_ns),
+            tick_ns=tick_ns,
+            queue=self._queue,
+        )
+
+    def _next_book(self) -> Book:
+        # If the wall clock was set meanwhile, the records are right again from here on.
+        self._encoder.wall_ns = wall_offset_ns(self._timer.time_ns)
+        return Book(Segment.named(self.directory, self.run_id, self.node, next(self._numbers)))
+
+    # On the loop.
+
+    def notify(self, event: Event) -> None:
+        """Take note of an event. O(1)."""
+        if (self._gap or len(self._buffer) + self._pen.held >= self._limit) and not self._make_room():
+            return
+        extra: int | Exception = self._queue.now_tick
+        if isinstance(event, KeySignalled):
+            extra = 1 if self._weigh is None else self._weight_of(event)
+        self._buffer.append((event, extra))
+        if event.at_ns >= self._sample_due_ns:
+            self._sample(event.at_ns)
+        if self._pen.idle:
+            self._pen.wake()
+
+    def _weight_of(self, event: KeySignalled) -> int | Exception:
+        assert self._weigh is not None
+        try:
+            return self._weigh(event)
+        except Exception as error:  # noqa: BLE001 - it is told where the record is missed
+            return error
+
+    def _make_room(self) -> bool:
+        """Count an event as dropped, or tell the pen of those that were; returns whether there is room."""
+        if self.closed or len(self._buffer) + self._pen.held >= self._limit:
+            self._gap += 1
+            self._dropped += 1
+            return False
+        self._buffer.append(Gap(self._gap))
+        self._gap = 0
+        return True
+
+    def gauge(self, purgatory: Purgatory) -> None:
+        """Also write down what stands in this purgatory: once a second while something happens, and at the end.
+
+        Args:
+            purgatory: The one that it observes.
+        """
+        self._purgatory = purgatory
+
+    def _sample(self, now_ns: int) -> None:
+        purgatory = self._purgatory
+        if purgatory is None:
+            return
+        self._sample_due_ns = now_ns + SAMPLE_NS
+        buckets = getattr(self._queue, "bucket_count", 0)
+        self._buffer.append(Sample(now_ns, purgatory.pending, purgatory.watched, buckets))
+
+    async def commit(self) -> None:
+        """Wait until everything noted so far is as safe as the policy promises: with `Sync.ALWAYS` on the disk.
+
+        With the other policies, and when there is nothing to wait for, it returns at once. Whoever answers a client
+        calls it first, in the same step in which what it answers was noted; then what the client was told survives.
+
+        Raises:
+            JournalError: It cannot be promised: the disk is full or broken, what was noted last was dropped, or the
+                journal is closed, or that of the process that forked this one.
+        """
+        if self.sync is Sync.ALWAYS:
+            await self.flush()
+
+    async def flush(self) -> None:
+        """Wait until everything noted so far is on the disk, whatever the policy.
+
+        Raises:
+            JournalError: As `commit`.
+        """
+        if self.closed or os.getpid() != self._process_id:
+            state = "closed" if self.closed else f"kept by process {self._process_id}, which forked this one"
+            raise JournalError(f"the journal in {self.directory} is {state}")
+        if self._pen.trouble is not None:
+            raise JournalError(str(self._pen.trouble))  # a new one: the same would grow by a frame each time
+        if self._gap:
+            raise JournalError(
+                f"the last {self._gap} records were dropped: {self.buffered} wait for the disk"
+            )
+        if self._pen.settled:
+            return
+        mark = Mark()
+        self._buffer.append(mark)
+        self._pen.hurry()
+        await mark
+
+    # Reading.
+
+    @property
+    def accepting(self) -> bool:
+        """Whether a new operation should be taken: always with `WhenFull.DROP`; else while the disk keeps up."""
+        if self.when_full is WhenFull.DROP:
+            return True
+        return self._pen.trouble is None and not self.closed and self.buffered < self._limit // 2
+
+    @property
+    def buffered(self) -> int:
+        """How many records wait for the disk."""
+        return len(self._buffer) + self._pen.held
+
+    @property
+    def dropped(self) -> int:
+        """How many records were lost, to a full buffer, a disk that failed, or because they could not be written."""
+        return self._dropped + self._pen.dropped
+
+    @property
+    def trouble(self) -> JournalError | None:
+        """What is wrong with the disk now; None while it writes."""
+        return self._pen.trouble
+
+    # The end.
+
+    def close(self) -> None:
+        """Write what is buffered, sync it, and let the directory go. Idempotent.
+
+        Close the purgatory first, so that its last outcomes are in. It blocks until the disk has everything. In a
+        process that was forked from the writer's, it does nothing.
+        """
+        if self.closed:
+            return
+        self.closed = True
+        self._limit = 0  # nothing more is taken
+        if os.getpid() != self._process_id:
+            return
+        if self._gap:
+            self._buffer.append(Gap(self._gap))
+            self._gap = 0
+        if self._purgatory is not None:
+            self._sample(self._timer.time_ns())
+        self._pen.stop()
+        self._sealer.finish()
+        self._lock.release()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _check_at_least(name: str, value: int, least: int) -> None:
+    if type(value) is not int:
+        raise TypeError(f"{name} must be an integer of at least {least}, got {value!r}")
+    if value < least:
+        raise ValueError(f"{name} must be at least {least}, got {value}")

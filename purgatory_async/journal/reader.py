@@ -1,0 +1,87 @@
+"""Reads a journal whole, in order, for programs that are small enough to do so; the pipeline reads larger ones."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from purgatory_async.journal.lines import Damage, read_lines, whole_length
+from purgatory_async.journal.schema import FIELDS, Record
+from purgatory_async.journal.segments import Segment, list_segments
+
+__all__ = ["read_journal", "read_segment"]
+
+_NAMES = [name for name, _ in FIELDS]
+
+
+def read_journal(directory: Path | str) -> Iterator[Record]:
+    """Read the records of a journal, run by run and node by node, in the order in which they were written.
+
+    Damaged lines are left out; `read_segment` tells of them. A torn last line is no record.
+
+    Args:
+        directory: Of the journal.
+
+    Yields:
+        Records.
+
+    Raises:
+        OSError: It cannot be read.
+        ModuleNotFoundError: A segment is Parquet, and pyarrow is not installed.
+    """
+    for segment in list_segments(Path(directory)):
+        yield from (found for found in read_segment(segment) if not isinstance(found, Damage))
+
+
+def read_segment(segment: Segment) -> Iterator[Record | Damage]:
+    """Read one segment; all of it is held at once.
+
+    Args:
+        segment: From `list_segments`.
+
+    Yields:
+        Records, and damage where a line is none.
+
+    Raises:
+        OSError: It cannot be read, or the Parquet file is damaged.
+        ModuleNotFoundError: It is Parquet, and pyarrow is not installed.
+    """
+    data = _lines(segment)
+    if data is not None:
+        yield from read_lines(data[: whole_length(data)])
+    else:
+        yield from _read_parquet(segment.parquet)
+
+
+def _lines(segment: Segment) -> bytes | None:
+    """The bytes of JSON lines; None for what is Parquet, or has become it since it was listed."""
+    if not segment.live:
+        return None
+    try:
+        return segment.path.read_bytes()
+    except FileNotFoundError:
+        if segment.parquet.exists():
+            return None
+        raise
+
+
+def _read_parquet(path: Path) -> Iterator[Record]:
+    # Inside: a journal of JSON lines is read without it.
+    import pyarrow as pa  # noqa: PLC0415 - see above
+    import pyarrow.parquet as pq  # noqa: PLC0415 - see above
+
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            records = [
+                _from_row(row) for batch in file.iter_batches(columns=_NAMES) for row in batch.to_pylist()
+            ]
+    except (ValueError, pa.ArrowException, msgspec.MsgspecError) as error:
+        raise OSError(f"{path} is damaged: {error}") from None
+    records.sort(key=lambda record: record.seq)  # columns are written kind by kind
+    yield from records
+
+
+def _from_row(row: dict[str, object]) -> Record:
+    present = {name: value for name, value in row.items() if value is not None or name == "timeout_ns"}
+    record: Record = msgspec.convert(present, Record)
+    return record

@@ -1,0 +1,115 @@
+"""The file that grows has whole lines and nothing else, whatever the system does to a write."""
+
+import errno
+import os
+import stat
+
+import pytest
+
+from purgatory_async.journal import _book
+from purgatory_async.journal._book import Book
+from purgatory_async.journal.segments import Segment
+from tests.journal.desk import open_files
+
+
+class System:
+    """``os``, except that a write takes so many bytes, and what is listed fails."""
+
+    def __init__(self):
+        self.takes = []  # bytes that the next writes take; None: no space
+        self.failing = set()
+
+    def __getattr__(self, name):
+        return self.fail if name in self.failing else getattr(os, name)
+
+    def fail(self, *_args):
+        raise OSError(errno.EIO, "Input/output error")
+
+    def write(self, file, data):
+        takes = self.takes.pop(0) if self.takes else len(data)
+        if takes is None:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return os.write(file, data[:takes])
+
+
+@pytest.fixture
+def system(monkeypatch):
+    system = System()
+    monkeypatch.setattr(_book, "os", system)
+    return system
+
+
+@pytest.fixture
+def segment(tmp_path):
+    return Segment.named(tmp_path, "run", "n1", 1)
+
+
+@pytest.fixture
+def book(segment, system):
+    book = Book(segment)
+    yield book
+    book.close()
+
+
+def test_short_writes_are_gone_on_with(book, system):
+    system.takes = [1, 3, 2]
+    book.append(b"line one\nline two\n")
+    assert book.segment.path.read_bytes() == b"line one\nline two\n"
+    assert book.length == 18
+
+
+@pytest.mark.parametrize("half", range(10))
+def test_half_of_what_was_to_be_written_is_taken_back(book, system, half):
+    book.append(b"first\n")
+    system.takes = [half, None] if half else [None]
+    with pytest.raises(OSError, match="No space left"):
+        book.append(b"second\nthird\n")
+    assert (book.segment.path.read_bytes(), book.length) == (b"first\n", 6)
+    book.append(b"fourth\n")
+    assert book.segment.path.read_bytes() == b"first\nfourth\n"
+
+
+def test_what_could_not_be_taken_back_is_taken_back_before_the_next_line(book, system):
+    book.append(b"first\n")
+    system.takes = [4, None]
+    system.failing = {"ftruncate"}
+    with pytest.raises(OSError, match="Input/output"):
+        book.append(b"second\n")
+    assert book.segment.path.read_bytes() == b"first\nseco"  # a torn tail, as after a kill
+    with pytest.raises(OSError, match="Input/output"):
+        book.append(b"third\n")
+    system.failing = set()
+    book.append(b"third\n")
+    assert book.segment.path.read_bytes() == b"first\nthird\n"
+
+
+def test_a_segment_is_for_its_owner_only_and_never_taken_over(book, segment):
+    assert stat.S_IMODE(segment.path.stat().st_mode) == 0o600
+    with pytest.raises(FileExistsError):
+        Book(segment)
+
+
+def test_an_empty_segment_goes_when_it_is_closed_and_one_with_lines_stays(segment, tmp_path):
+    Book(segment).close()
+    assert not segment.path.exists()
+    book = Book(segment)
+    book.append(b"line\n")
+    book.close()
+    assert segment.path.read_bytes() == b"line\n"
+
+
+def test_a_segment_whose_name_cannot_be_made_safe_is_not_left_there(segment, system):
+    system.failing = {"fsync"}
+    before = open_files()
+    with pytest.raises(OSError, match="Input/output"):
+        Book(segment)
+    assert not segment.path.exists()
+    assert open_files() == before
+
+
+def test_a_close_that_fails_harms_nobody(segment, system):
+    book = Book(segment)
+    system.failing = {"close"}
+    book.close()
+    assert not segment.path.exists()
+    os.close(book._file)

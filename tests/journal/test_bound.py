@@ -1,0 +1,158 @@
+"""What is buffered is bounded: beyond it records give way, or new operations do, and either is told."""
+
+from threading import Event
+
+import pytest
+
+from purgatory_async.journal import JournalError, Sync, WhenFull
+from purgatory_async.journal.schema import Outcome, Stats
+from tests.journal.desk import PATIENCE_S, Desk, Disk, missing, until
+
+LIMIT = 1_000
+
+
+class Stalled:
+    """A journal whose pen stands in its first write until it is let go, with one record in its hand."""
+
+    def __init__(self, directory, monkeypatch, **settings):
+        self.gate, writing = Event(), Event()
+
+        def stand():
+            writing.set()
+            assert self.gate.wait(PATIENCE_S)
+
+        disk = Disk().seize(monkeypatch)
+        disk.on_write = stand
+        self.desk = Desk(directory, max_buffered=LIMIT, sync=Sync.ALWAYS, **settings)
+        self.journal = self.desk.journal
+        self.desk.signal("first")
+        assert writing.wait(PATIENCE_S)
+        assert self.journal.buffered == 1
+
+    def let_go(self):
+        self.gate.set()
+        until(lambda: self.journal.buffered == 0)
+
+
+@pytest.fixture
+def stalled(tmp_path, monkeypatch):
+    stalled = Stalled(tmp_path, monkeypatch)
+    yield stalled
+    stalled.gate.set()
+
+
+@pytest.fixture
+def refusing(tmp_path, monkeypatch):
+    stalled = Stalled(tmp_path, monkeypatch, when_full=WhenFull.REFUSE)
+    yield stalled
+    stalled.gate.set()
+
+
+def test_so_many_are_buffered_and_no_more_and_what_is_dropped_is_missing_by_its_number(stalled):
+    stalled.desk.signal(*range(2, LIMIT + 1))
+    assert (stalled.journal.buffered, stalled.journal.dropped) == (LIMIT, 0)
+    stalled.desk.signal(*range(LIMIT + 1, LIMIT + 11))
+    assert (stalled.journal.buffered, stalled.journal.dropped) == (LIMIT, 10)
+    stalled.let_go()
+    stalled.desk.signal("after")
+    records = stalled.desk.close()
+    assert missing(records) == [*range(LIMIT + 1, LIMIT + 11)]
+    assert (records[-1].key, records[-1].seq, len(records)) == ("after", LIMIT + 11, LIMIT + 1)
+
+
+def test_a_run_of_drops_is_told_once(stalled):
+    for _ in range(2):
+        stalled.desk.signal(*range(LIMIT + 10))
+    assert stalled.desk.told == []
+    stalled.let_go()
+    stalled.desk.signal("after")
+    stalled.desk.close()
+    dropped = stalled.journal.dropped
+    assert dropped == LIMIT + 21
+    assert stalled.desk.told == [f"{dropped} records were dropped: the journal's buffer was full"]
+
+
+def test_each_drop_is_counted_once_although_nothing_comes_after_it(stalled):
+    # The place of the gap is no record: it once counted as one that was held, and lost at the end.
+    stalled.desk.signal(*range(LIMIT + 9))
+    stalled.let_go()
+    stalled.desk.close()
+    assert stalled.journal.dropped == 10
+    assert stalled.journal.buffered == 0
+
+
+def test_drops_up_to_the_end_are_seen_by_the_number_of_the_last_sample(stalled):
+    stalled.journal.gauge(stalled.desk.purgatory)
+    stalled.desk.signal(*range(LIMIT + 9))
+    stalled.let_go()
+    records = stalled.desk.close()
+    assert isinstance(records[-1], Stats)
+    assert len(missing(records)) == stalled.journal.dropped == 11  # a sample took a place, too
+
+
+def test_an_operation_whose_submission_was_dropped_ends_with_unknown_inserts(stalled):
+    stalled.desk.signal(*range(LIMIT - 1))
+    operation = stalled.desk.watch("a", timeout=5)
+    stalled.let_go()
+    stalled.desk.signal("between")
+    operation.cancel()
+    outcome = stalled.desk.close()[-1]
+    assert (outcome.op_id, outcome.outcome, outcome.inserts) == ("1", "cancelled", None)
+
+
+def test_ends_that_are_dropped_leave_nothing_in_memory(stalled):
+    operations = [stalled.desk.watch("a", timeout=5) for _ in range(LIMIT - 1)]
+    for operation in operations:
+        operation.cancel()
+    stalled.let_go()
+    stalled.desk.signal("after")
+    stalled.desk.close()
+    assert stalled.journal._encoder._entered == {}
+
+
+def test_records_give_way_unless_told_otherwise(stalled):
+    stalled.desk.signal(*range(LIMIT + 10))
+    assert stalled.journal.accepting
+
+
+def test_new_operations_give_way_from_half_of_the_buffer_so_that_the_ends_have_room(refusing):
+    refusing.desk.signal(*range(2, LIMIT // 2))
+    assert (refusing.journal.buffered, refusing.journal.accepting) == (LIMIT // 2 - 1, True)
+    refusing.desk.signal("one more")
+    assert not refusing.journal.accepting
+    operation = refusing.desk.watch("a")
+    operation.cancel()
+    refusing.let_go()
+    assert refusing.journal.accepting
+    assert isinstance(refusing.desk.close()[-1], Outcome)
+    assert refusing.journal.dropped == 0
+    assert not refusing.journal.accepting
+
+
+@pytest.mark.asyncio
+async def test_what_was_dropped_is_not_promised(stalled):
+    stalled.desk.signal(*range(LIMIT - 1))
+    stalled.desk.signal("dropped")
+    with pytest.raises(JournalError, match=f"the last 1 records were dropped: {LIMIT} wait for the disk"):
+        await stalled.journal.commit()
+    stalled.let_go()
+    stalled.desk.signal("after")
+    await stalled.journal.commit()
+
+
+@pytest.mark.parametrize("name", ["max_buffered", "segment_bytes"])
+@pytest.mark.parametrize(
+    ("value", "error"),
+    [(0, ValueError), (-1, ValueError), (2.5, TypeError), ("1000", TypeError), (True, TypeError)],
+)
+def test_a_bound_that_is_none_is_refused_and_leaves_nothing_behind(tmp_path, name, value, error):
+    with pytest.raises(error, match=f"{name} must be.*{value!r}"):
+        Desk(tmp_path / "journal", **{name: value})
+    assert not (tmp_path / "journal").exists()
+
+
+@pytest.mark.parametrize("name", ["sync", "when_full"])
+def test_an_unknown_word_is_refused_and_leaves_nothing_behind(tmp_path, name):
+    with pytest.raises(ValueError, match="'sometimes' is not a valid"):
+        Desk(tmp_path / "journal", **{name: "sometimes"})
+    assert not (tmp_path / "journal").exists()

@@ -1,0 +1,242 @@
+"""A full disk: operations go on or are refused, nothing is torn in the middle, and with space all of it is there."""
+
+import errno
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from purgatory_async.journal import JournalError, Sync, _pen
+from purgatory_async.journal.lines import whole_length
+from purgatory_async.journal.reader import read_journal
+from tests.journal.desk import Desk, Disk, fails_with, live_bytes, missing, until, until_async
+from tests.source_tree import ROOT
+
+FULL = fails_with(errno.ENOSPC)
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    monkeypatch.setattr(_pen, "LOOK_S", 0.01)
+    return Disk().seize(monkeypatch)
+
+
+def keys(records):
+    return [record.key for record in records]
+
+
+@pytest.mark.parametrize(("when_full", "accepting"), [("drop", True), ("refuse", False)])
+def test_operations_go_on_or_are_refused_and_what_was_held_is_written_when_there_is_space(
+    tmp_path, disk, when_full, accepting
+):
+    disk.on_write = FULL
+    desk = Desk(tmp_path, when_full=when_full, sync=Sync.ALWAYS)
+    assert desk.journal.accepting
+    for number in range(100):
+        desk.signal(number)
+    until(lambda: desk.journal.trouble)
+    assert desk.journal.accepting is accepting
+    assert "cannot write to" in str(desk.journal.trouble)
+    assert "No space left on device" in str(desk.journal.trouble)
+    assert "cannot write" in repr(desk.journal)
+    desk.signal("meanwhile")
+    disk.on_write = bool
+    until(lambda: desk.journal.trouble is None)
+    assert desk.journal.accepting
+    desk.signal("after")
+    assert keys(desk.close()) == [*map(str, range(100)), "meanwhile", "after"]
+    assert desk.journal.dropped == 0
+    assert len(desk.told) == 2
+    assert desk.told[1] == "the journal writes again; nothing that it held was lost"
+
+
+def test_what_is_held_meanwhile_is_bounded_and_what_is_dropped_is_counted(tmp_path, disk):
+    disk.on_write = FULL
+    desk = Desk(tmp_path, sync=Sync.ALWAYS, max_buffered=1_000)
+    for number in range(1_500):
+        desk.signal(number)
+        until(lambda: desk.journal.trouble)
+    assert (desk.journal.buffered, desk.journal.dropped) == (1_000, 500)
+    disk.on_write = bool
+    until(lambda: desk.journal.buffered == 0)
+    desk.signal("after")
+    records = desk.close()
+    assert keys(records) == [*map(str, range(1_000)), "after"]
+    assert missing(records) == [*range(1_001, 1_501)]
+
+
+def test_a_journal_that_is_closed_while_the_disk_is_full_says_what_was_lost(tmp_path, disk):
+    disk.on_write = FULL
+    desk = Desk(tmp_path, sync=Sync.ALWAYS)
+    for number in range(10_000):  # several batches
+        desk.signal(number)
+    desk.journal.close()
+    desk.journal.close()
+    assert desk.journal.dropped == 10_000
+    assert desk.told[-1] == "10000 records were dropped: the journal was closed while it could not write"
+    assert list(tmp_path.glob("*.jsonl")) == []
+
+
+@pytest.mark.asyncio
+async def test_who_commits_is_told_and_again_gets_his_promise_when_there_is_space(tmp_path, disk):
+    disk.on_write = FULL
+    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
+        desk.signal("a")
+        for _ in range(2):
+            with pytest.raises(JournalError, match="No space left on device"):
+                await desk.journal.commit()
+        disk.on_write = bool
+        await until_async(lambda: desk.journal.trouble is None)
+        desk.signal("b")
+        await desk.journal.commit()
+        assert keys(read_journal(tmp_path)) == ["a", "b"]
+
+
+def test_who_raises_when_told_harms_nobody(tmp_path, disk, caplog):
+    def on_trouble(sentence):
+        raise RuntimeError("not now")
+
+    disk.on_write = FULL
+    desk = Desk(tmp_path, sync=Sync.ALWAYS, on_trouble=on_trouble)
+    desk.signal("a")
+    until(lambda: desk.journal.trouble)
+    disk.on_write = bool
+    until(lambda: desk.journal.trouble is None)
+    assert keys(desk.close()) == ["a"]
+    assert [record.args[1].args for record in caplog.records] == [("not now",)] * 2
+    assert "No space left on device" in caplog.text
+
+
+def test_without_a_listener_trouble_goes_to_the_logger(tmp_path, disk, caplog):
+    disk.on_write = FULL
+    desk = Desk(tmp_path, sync=Sync.ALWAYS, on_trouble=None)
+    desk.signal("a")
+    until(lambda: desk.journal.trouble)
+    disk.on_write = bool
+    desk.close()
+    assert {record.name for record in caplog.records} == {"purgatory_async.journal"}
+    assert ["No space left" in caplog.messages[0], "writes again" in caplog.messages[1]] == [True, True]
+
+
+def test_a_full_segment_is_gone_on_with_while_no_other_can_be_made(tmp_path, disk, monkeypatch):
+    desk = Desk(tmp_path, sync=Sync.ALWAYS, segment_bytes=4096)
+    opening = desk.journal._next_book
+    monkeypatch.setattr(desk.journal._pen, "_open_book", FULL)
+    for number in range(60):
+        desk.signal(f"{number:0200}")
+    until(lambda: desk.told)
+    assert (
+        desk.told[0]
+        == "the journal goes on in a full segment, it cannot make another: No space left on device"
+    )
+    assert desk.journal.trouble is None
+    monkeypatch.setattr(desk.journal._pen, "_open_book", opening)
+    for number in range(60, 120):
+        desk.signal(f"{number:0200}")
+    until(lambda: list(tmp_path.glob("*.000002.*")))
+    assert keys(desk.close()) == [f"{number:0200}" for number in range(120)]
+
+
+# The real thing.
+
+CHILD = """
+import json, resource, sys
+from pathlib import Path
+from purgatory_async.journal import Sync, _pen
+from tests.journal.desk import Desk, live_bytes, until
+directory, size = Path(sys.argv[1]), int(sys.argv[2])
+_pen.LOOK_S = 0.01
+unlimited = resource.RLIM_INFINITY
+resource.setrlimit(resource.RLIMIT_FSIZE, (size, unlimited))
+desk = Desk(directory, sync=Sync.ALWAYS)
+number = 0
+while desk.journal.trouble is None:
+    desk.signal(number)
+    number += 1
+    until(lambda: not desk.journal.buffered or desk.journal.trouble)
+whole = len(live_bytes(directory))
+desk.signal("held")
+resource.setrlimit(resource.RLIMIT_FSIZE, (unlimited, unlimited))
+until(lambda: not desk.journal.trouble)
+found = [record.key for record in desk.close()]
+desk.purgatory.close()
+print(json.dumps({"signals": number, "whole": whole, "found": found, "told": desk.told}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [5_000, 5_001, 5_050, 20_000])
+def test_a_file_that_may_not_grow_ends_with_a_whole_line_and_grows_on_when_it_may(tmp_path, size):
+    finished = subprocess.run(
+        [sys.executable, "-c", CHILD, tmp_path, str(size)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert finished.returncode == 0, finished.stderr
+    seen = json.loads(finished.stdout)
+    assert size - 400 < seen["whole"] <= size
+    assert seen["found"] == [*map(str, range(seen["signals"])), "held"]
+    assert "File too large" in seen["told"][0]
+    assert len(seen["told"]) == 2
+    written = b"".join(path.read_bytes() for path in tmp_path.glob("*.jsonl"))
+    assert whole_length(written[: seen["whole"]]) == seen["whole"]
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    """A file system of a megabyte."""
+    where = tmp_path / "disk"
+    where.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", where], capture_output=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip("no file system can be mounted here")
+    yield where
+    subprocess.run(["umount", "-l", where], check=True)
+
+
+def fill(directory):
+    """Take all space that is left; remove the file to give it back."""
+    filler = directory / "filler"
+    with filler.open("wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(4096))
+        except OSError:
+            os.fsync(file)
+    return filler
+
+
+@pytest.mark.slow
+def test_a_disk_that_fills_up_and_is_emptied_costs_nothing(small_disk, monkeypatch):
+    monkeypatch.setattr(_pen, "LOOK_S", 0.01)
+    desk = Desk(small_disk / "journal", sync=Sync.ALWAYS)
+    desk.signal("before")
+    until(lambda: desk.journal._pen.settled)
+    filler = fill(small_disk)
+    for number in range(100):
+        desk.signal(f"{number:0200}")
+    until(lambda: desk.journal.trouble)
+    assert "No space left on device" in str(desk.journal.trouble)
+    assert live_bytes(small_disk / "journal").endswith(b"\n")
+    filler.unlink()
+    until(lambda: desk.journal.trouble is None)
+    assert keys(desk.close()) == ["before", *(f"{number:0200}" for number in range(100))]
+
+
+@pytest.mark.slow
+def test_a_journal_that_starts_on_a_full_disk_waits_for_space(small_disk, monkeypatch):
+    # Only the number of its process had no room in the lock; a service came not up for that.
+    monkeypatch.setattr(_pen, "LOOK_S", 0.01)
+    filler = fill(small_disk)
+    desk = Desk(small_disk / "journal", sync=Sync.ALWAYS)
+    desk.signal("a")
+    until(lambda: desk.journal.trouble)
+    filler.unlink()
+    until(lambda: desk.journal.trouble is None)
+    assert keys(desk.close()) == ["a"]

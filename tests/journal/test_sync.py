@@ -1,0 +1,234 @@
+"""What each policy promises, and what becomes of it when the disk is slow or breaks."""
+
+import asyncio
+import errno
+from threading import Event
+
+import pytest
+
+from purgatory_async.journal import Journal, JournalError, Sync, read_journal
+from purgatory_async.journal._pen import GROUP_S
+from tests.journal.desk import PATIENCE_S, Desk, Disk, fails_with, live_bytes, until, until_async
+
+pytestmark = pytest.mark.asyncio
+
+
+@pytest.fixture
+def disk(monkeypatch):
+    return Disk().seize(monkeypatch)
+
+
+async def test_always_a_commit_is_on_the_disk_when_it_returns(tmp_path, disk):
+    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
+        for number in range(20):
+            before = disk.syncs
+            desk.signal(number)
+            await desk.journal.commit()
+            assert disk.syncs > before
+            assert [record.key for record in read_journal(tmp_path)] == [*map(str, range(number + 1))]
+
+
+async def test_always_many_commits_share_a_sync(tmp_path, disk):
+    # Else a disk that syncs in 10 ms would let a hundred operations through in a second.
+    gate, syncing = Event(), Event()
+
+    def stand():
+        syncing.set()
+        assert gate.wait(PATIENCE_S)
+
+    disk.on_sync = stand
+    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
+        desk.signal("first")
+        commits = [asyncio.ensure_future(desk.journal.commit())]
+        assert await asyncio.to_thread(syncing.wait, PATIENCE_S)
+        for number in range(100):
+            desk.signal(number)
+            commits.append(asyncio.ensure_future(desk.journal.commit()))
+        await asyncio.sleep(0)
+        gate.set()
+        await asyncio.gather(*commits)
+        assert disk.syncs == 2
+
+
+@pytest.mark.parametrize("sync", [Sync.GROUP, Sync.OS])
+async def test_with_the_other_policies_commit_waits_for_nothing(tmp_path, disk, sync):
+    disk.on_write = fails_with(errno.EIO)
+    with Desk(tmp_path, sync=sync) as desk:
+        desk.signal("a")
+        commit = desk.journal.commit()
+        with pytest.raises(StopIteration):
+            commit.send(None)
+
+
+async def test_in_a_group_everything_is_synced_without_being_asked(tmp_path, disk):
+    with Desk(tmp_path, sync=Sync.GROUP) as desk:
+        desk.signal("a", "b")
+        await until_async(lambda: disk.syncs == 1)
+        assert [record.key for record in read_journal(tmp_path)] == ["a", "b"]
+        assert pytest.approx(0.1) == GROUP_S  # as its docstring says
+
+
+async def test_left_to_the_system_it_is_written_but_synced_only_when_asked_and_at_the_end(tmp_path, disk):
+    with Desk(tmp_path, sync=Sync.OS) as desk:
+        desk.signal("a")
+        await until_async(lambda: live_bytes(tmp_path))
+        await until_async(lambda: desk.journal.buffered == 0 and desk.journal._pen.idle)
+        assert disk.syncs == 0
+        # Everything is written and nobody is busy: it is not on the disk all the same.
+        await desk.journal.flush()
+        assert disk.syncs == 1
+        await desk.journal.flush()
+        assert disk.syncs == 1
+        desk.signal("b")
+    assert disk.syncs == 2
+
+
+@pytest.mark.parametrize("sync", list(Sync))
+async def test_a_flush_is_on_the_disk_whatever_the_policy(tmp_path, disk, sync):
+    with Desk(tmp_path, sync=sync) as desk:
+        desk.signal("a")
+        await desk.journal.flush()
+        assert disk.syncs == 1
+        assert [record.key for record in read_journal(tmp_path)] == ["a"]
+
+
+async def test_a_slow_sync_holds_up_who_commits_and_nobody_else(tmp_path, disk):
+    gate = Event()
+    disk.on_sync = lambda: gate.wait(PATIENCE_S)
+    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
+        desk.signal("a")
+        commit = asyncio.ensure_future(desk.journal.commit())
+        await asyncio.to_thread(until, lambda: disk.syncs == 1)
+        for number in range(1_000):
+            desk.signal(number)
+            await asyncio.sleep(0)
+        assert not commit.done()
+        assert desk.journal.buffered >= 1_000
+        gate.set()
+        await commit
+
+
+async def test_a_sync_that_fails_is_the_end_and_is_not_tried_again(tmp_path, disk):
+    # The system may have dropped what it could not write, and would say yes the next time.
+    disk.on_sync = fails_with(errno.EIO)
+    desk = Desk(tmp_path, sync=Sync.ALWAYS)
+    desk.signal("a")
+    with pytest.raises(JournalError, match=r"cannot sync .*\.000001\.jsonl: Input/output error.*may be lost"):
+        await desk.journal.commit()
+    disk.on_sync = bool
+    for _ in range(2):
+        desk.signal("b")
+        with pytest.raises(JournalError, match="nothing more is recorded until a new start"):
+            await desk.journal.commit()
+    desk.journal.close()
+    assert disk.syncs == 1
+    assert desk.journal.dropped == 2
+    assert [record.key for record in read_journal(tmp_path)] == ["a"]
+    assert len(desk.told) == 1
+    assert "may be lost" in str(desk.journal.trouble)
+
+
+@pytest.mark.parametrize("when_full", ["drop", "refuse"])
+async def test_after_a_sync_that_failed_operations_go_on_or_are_refused(tmp_path, disk, when_full):
+    disk.on_sync = fails_with(errno.EIO)
+    desk = Desk(tmp_path, when_full=when_full, sync=Sync.ALWAYS)
+    desk.signal("a")
+    await until_async(lambda: desk.journal.trouble)
+    assert desk.journal.accepting is (when_full == "drop")
+
+
+async def test_an_error_that_many_meet_does_not_grow(tmp_path, disk):
+    # Raised again and again, one exception would gather the frames of everybody who met it.
+    disk.on_sync = fails_with(errno.EIO)
+    desk = Desk(tmp_path, sync=Sync.ALWAYS)
+    desk.signal("a")
+    await until_async(lambda: desk.journal.trouble)
+    met = set()
+    for _ in range(3):
+        with pytest.raises(JournalError) as caught:
+            await desk.journal.commit()
+        met.add(len(caught.traceback))
+    assert len(met) == 1
+    assert desk.journal.trouble.__traceback__ is None
+
+
+async def test_a_commit_with_nothing_to_wait_for_returns_at_once(tmp_path, disk):
+    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
+        desk.signal("a")
+        await desk.journal.commit()
+        await until_async(lambda: desk.journal._pen.settled)
+        commit = desk.journal.commit()
+        with pytest.raises(StopIteration):
+            commit.send(None)
+        assert disk.syncs == 1
+
+
+async def test_who_stops_waiting_is_not_told_and_who_waits_on_is(tmp_path, disk):
+    gate, reported = Event(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+    disk.on_sync = lambda: gate.wait(PATIENCE_S)
+    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
+        desk.signal("a")
+        leaves, stays = (asyncio.ensure_future(desk.journal.commit()) for _ in range(2))
+        await asyncio.to_thread(until, lambda: disk.syncs == 1)
+        leaves.cancel()
+        await asyncio.wait([leaves])
+        gate.set()
+        await stays
+        assert leaves.cancelled()
+    assert reported == []
+
+
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+async def test_a_loop_that_has_closed_is_not_told_and_harms_nobody(tmp_path, disk):
+    gate = Event()
+    disk.on_sync = lambda: gate.wait(PATIENCE_S)
+    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
+
+        def visit():
+            loop = asyncio.SelectorEventLoop()
+            commit = loop.create_task(desk.journal.commit())
+            loop.call_soon(lambda: loop.call_soon(loop.stop))
+            loop.run_forever()
+            commit.cancel()
+            loop.run_until_complete(asyncio.gather(commit, return_exceptions=True))
+            loop.close()
+
+        desk.signal("a")
+        await asyncio.to_thread(visit)
+        gate.set()
+        desk.signal("b")
+        await desk.journal.commit()
+
+
+async def test_a_closed_journal_promises_nothing(tmp_path, disk):
+    desk = Desk(tmp_path, sync=Sync.ALWAYS)
+    desk.journal.close()
+    with pytest.raises(JournalError, match=f"the journal in {tmp_path} is closed"):
+        await desk.journal.commit()
+
+
+async def test_what_was_noted_while_the_journal_closes_is_told_to_who_waits(tmp_path, disk):
+    desk = Desk(tmp_path, sync=Sync.ALWAYS)
+    desk.signal("a")
+    commit = asyncio.ensure_future(desk.journal.commit())
+    await asyncio.sleep(0)
+    desk.journal.close()
+    await commit
+    assert [record.key for record in read_journal(tmp_path)] == ["a"]
+
+
+async def test_on_a_real_clock_it_is_the_doors_own_story(tmp_path):
+    # Nothing here is manual: the default timer, the default policy, the running loop.
+    from purgatory_async import Purgatory, Timer  # noqa: PLC0415 - only here
+
+    timer = Timer()
+    with Journal(tmp_path, timer=timer) as journal:
+        async with Purgatory(timer=timer, observer=journal) as purgatory:
+            waits = [asyncio.ensure_future(purgatory.wait(n, timeout=60)) for n in range(100)]
+            await asyncio.sleep(0)
+            assert sum(purgatory.complete_for_key(n) for n in range(100)) == 100
+            await asyncio.gather(*waits)
+        await journal.flush()
+        kinds = [type(record).__name__ for record in read_journal(tmp_path)]
+        assert [kinds.count(kind) for kind in ("Submit", "Outcome", "Signal")] == [100, 100, 100]

@@ -1,0 +1,111 @@
+"""An nginx before a service, configured by the very snippet that the README gives to operators."""
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 20.0
+README_ADDRESS = "http://127.0.0.1:8765"
+
+# What is compiled into Debian's nginx lies under /var, where only its package may write.
+AROUND = """
+daemon off;
+master_process off;
+pid {folder}/pid;
+error_log {folder}/error.log;
+events {{}}
+http {{
+    access_log {folder}/access.log;
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    server {{
+        listen 127.0.0.1:{port};
+        {snippet}
+    }}
+}}
+"""
+
+
+def nginx_or_skip():
+    """Where nginx is; a CI that has none has not installed what the tests need."""
+    found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
+    if found is None:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("nginx is not installed")
+    return found
+
+
+def snippet():
+    """The README's block for nginx."""
+    [block] = re.findall(
+        r"^ *```nginx\n(.*?)^ *```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
+    )
+    return block
+
+
+def replaced(text, old, new):
+    """A text with one part replaced, which must be there once."""
+    assert text.count(old) == 1, f"{old!r} is not in it once:\n{text}"
+    return text.replace(old, new)
+
+
+class Proxy:
+    """An nginx process with the README's settings, of which some parts are replaced."""
+
+    def __init__(self, folder, upstream, changes):
+        self._folder = folder
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        settings = replaced(snippet(), README_ADDRESS, f"http://127.0.0.1:{upstream}")
+        for old, new in changes.items():
+            settings = replaced(settings, old, new)
+        config = folder / "nginx.conf"
+        config.write_text(AROUND.format(folder=folder, port=self.port, snippet=settings))
+        self.process = subprocess.Popen(
+            [nginx_or_skip(), "-p", folder, "-c", config, "-e", folder / "error.log"], stderr=subprocess.PIPE
+        )
+        self._until_it_accepts()
+
+    @property
+    def address(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self):
+        """A line for each request that has been answered."""
+        return (self._folder / "access.log").read_text().splitlines()
+
+    @property
+    def signals(self):
+        """Of these, the signals that the service took."""
+        return [line for line in self.log if '/signal HTTP/1.1" 200 ' in line]
+
+    @property
+    def statuses(self):
+        """Of the requests that have been answered, in order."""
+        return [int(re.search(r'" (\d{3}) ', line)[1]) for line in self.log]
+
+    def stop(self):
+        self.process.terminate()
+        self.process.communicate(timeout=PATIENCE)
+
+    def _until_it_accepts(self):
+        give_up = time.monotonic() + PATIENCE
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port)).close()
+            except ConnectionRefusedError:
+                assert self.process.poll() is None, self.process.stderr.read().decode()
+                assert time.monotonic() < give_up, "nginx does not accept connections"
+                time.sleep(0.02)
+            else:
+                return

@@ -153,7 +153,8 @@ class AsyncClient:
                 async with self._http.stream(
                     "GET", EVENTS, headers=reader.headers, timeout=stream_timeout(self._verbs.policy)
                 ) as response:
-                    reader.begin(response.status_code, b"" if response.is_success else await response.aread())
+                    body = b"" if response.is_success else await response.aread()
+                    reader.begin(response.status_code, response.headers.get("Content-Type", ""), body)
                     async for line in response.aiter_lines():
                         for event in reader.read(line):
                             yield event

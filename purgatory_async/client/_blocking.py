@@ -100,7 +100,9 @@ class Client:
 
         Args:
             operation_id: Whose.
-            timeout: Seconds; None for as long as it takes. The end of this wait is not the operation's.
+            timeout: Seconds; None for as long as it takes. The end of this wait is not the operation's. Where no
+                answer comes, it is overrun by up to the policy's ``slack`` and ``patience``: who could not ask cannot
+                say that nothing happened.
 
         Returns:
             The operation; still pending if the time was up.
@@ -194,7 +196,7 @@ class Client:
         Args:
             key: Which.
             index: Up to where one knows it; 0 for nothing.
-            timeout: Seconds; None for as long as it takes.
+            timeout: Seconds, overrun as in `follow`; None for as long as it takes.
 
         Returns:
             The newest signal; None if there was none in time.
@@ -226,7 +228,7 @@ class Client:
         Args:
             queue: Which.
             lease: Seconds until it goes back unless it is acknowledged; None for the service's default.
-            timeout: Seconds to wait for one; None for as long as it takes.
+            timeout: Seconds to wait for one, overrun as in `follow`; None for as long as it takes.
 
         Returns:
             The lease; None if there was no item in time.
@@ -262,7 +264,8 @@ class Client:
                 with self._http.stream(
                     "GET", EVENTS, headers=reader.headers, timeout=stream_timeout(self._verbs.policy)
                 ) as response:
-                    reader.begin(response.status_code, b"" if response.is_success else response.read())
+                    body = b"" if response.is_success else response.read()
+                    reader.begin(response.status_code, response.headers.get("Content-Type", ""), body)
                     for line in response.iter_lines():
                         yield from reader.read(line)
                 reader.lost("it ended")

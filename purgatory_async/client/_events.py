@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from purgatory_async.client._model import Event, RequestRefused, ServiceUnreachable
-from purgatory_async.client._talk import Policy, Response, path
+from purgatory_async.client._talk import LOST_BY_A_PROXY, Policy, Response, path
 
 __all__ = ["EVENTS", "SILENCE", "EventReader"]
 
 EVENTS: Final = path("events")
+EVENT_STREAM: Final = "text/event-stream"
 SILENCE: Final = 45.0  # seconds; the service says something every fifteen
 
 
@@ -31,23 +32,33 @@ class EventReader:
     @property
     def headers(self) -> dict[str, str]:
         """Of the request for the stream, from where one is."""
-        return {"Accept": "text/event-stream"} | (
-            {} if self.last is None else {"Last-Event-ID": str(self.last)}
-        )
+        return {"Accept": EVENT_STREAM} | ({} if self.last is None else {"Last-Event-ID": str(self.last)})
 
-    def begin(self, status: int, body: bytes) -> None:
+    def begin(self, status: int, media_type: str, body: bytes) -> None:
         """A connection was answered.
 
+        Args:
+            status: HTTP's.
+            media_type: The answer's ``Content-Type``, with its parameters; empty if it has none.
+            body: Of what is no success; a stream's is read line by line.
+
         Raises:
-            RequestRefused: With a problem that trying again does not solve.
+            RequestRefused: With a problem that trying again does not solve, or it is no stream of events.
         """
         self._fields.clear()
         if status == 503:  # noqa: PLR2004 - it may be starting, or stopping
             self.lost("the service takes no readers")
+        elif status in LOST_BY_A_PROXY:
+            self.lost(f"a proxy answered {status}")
         elif status >= 400:  # noqa: PLR2004 - HTTP's first error
             raise RequestRefused.of(status, Response(status, {}, body).document)
         elif status != 200:  # noqa: PLR2004 - the one that a stream has
             raise RequestRefused.not_understood(status, Response(status, {}, body).document)
+        elif media_type.partition(";")[0].strip().lower() != EVENT_STREAM:
+            # Else a page would be read to its end, again and again, in search of events.
+            raise RequestRefused.not_understood(
+                status, f"it is {media_type or 'of no type'}, not {EVENT_STREAM}"
+            )
 
     def read(self, line: str) -> Iterator[Event]:
         """Take a line in; an empty one ends an event."""

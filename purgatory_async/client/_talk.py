@@ -19,13 +19,24 @@ from urllib.parse import quote
 
 from purgatory_async.client._model import RequestRefused, ServiceUnreachable
 
-__all__ = ["Lost", "Pause", "Policy", "Request", "Response", "Talk", "exchange", "path", "understood"]
+__all__ = [
+    "LOST_BY_A_PROXY",
+    "Lost",
+    "Pause",
+    "Policy",
+    "Request",
+    "Response",
+    "Talk",
+    "exchange",
+    "path",
+    "understood",
+]
 
 T = TypeVar("T")
 
 _SERVICE_UNAVAILABLE: Final = 503
 _NOT_MODIFIED: Final = 304
-_LOST_BY_A_PROXY: Final = frozenset({502, 504})
+LOST_BY_A_PROXY: Final = frozenset({502, 504})
 _DOTS: Final = {".": "%2E", "..": "%2E%2E"}  # else whoever normalises the path takes them for directories
 
 
@@ -36,7 +47,7 @@ class Policy:
     Attributes:
         poll: How long one request is held at most; longer waits poll again. Below what proxies cut.
         slack: How much longer than the poll an answer may take before the connection counts as broken.
-        patience: For how long a request is tried again.
+        patience: For how long a request is tried again, from when it first had no answer or a 503.
         first_delay: Before the first new try; doubled after each, and half of it random.
         max_delay: The longest delay.
         clock: A monotonic clock.
@@ -133,11 +144,12 @@ def understood(answer: Response, read: Callable[[Any], T]) -> T:
         raise RequestRefused.not_understood(answer.status, answer.document) from error
 
 
-def exchange(ask: Request | Callable[[], Request], policy: Policy) -> Talk[Response]:
+def exchange(ask: Request | Callable[[float], Request], policy: Policy) -> Talk[Response]:
     """Send a request, again where that is safe, until it is answered.
 
     Args:
-        ask: The request; or what makes it anew for each try, where it depends on the time that is left.
+        ask: The request; or what makes it anew for each try, told for how many seconds the one before it was
+            under way when it was lost, 0.0 if it was not.
         policy: When to give up.
 
     Returns:
@@ -147,13 +159,15 @@ def exchange(ask: Request | Callable[[], Request], policy: Policy) -> Talk[Respo
         RequestRefused: The answer is a problem.
         ServiceUnreachable: None came.
     """
-    give_up_at = policy.clock() + policy.patience
-    delay = policy.first_delay
+    # Counted from the first failure on: an answer may be held for longer than one is patient.
+    give_up_at: float | None = None
+    delay, lasted = policy.first_delay, 0.0
     while True:
-        request = ask if isinstance(ask, Request) else ask()
+        request = ask if isinstance(ask, Request) else ask(lasted)
+        asked_at = policy.clock()
         answer = yield request
         assert answer is not None, "a request is answered, or lost"
-        if isinstance(answer, Response) and answer.status in _LOST_BY_A_PROXY:
+        if isinstance(answer, Response) and answer.status in LOST_BY_A_PROXY:
             answer = Lost(f"a proxy answered {answer.status}", sent=True)
         at_least = 0.0
         if isinstance(answer, Response):
@@ -168,8 +182,11 @@ def exchange(ask: Request | Callable[[], Request], policy: Policy) -> Talk[Respo
             raise ServiceUnreachable(
                 f"{request.method} {request.path} may or may not have been carried out: {answer.reason}"
             )
+        now = policy.clock()
+        give_up_at = now + policy.patience if give_up_at is None else give_up_at
+        lasted = now - asked_at if isinstance(answer, Lost) and answer.sent else 0.0
         pause = max(at_least, delay * (1 + policy.draw()) / 2)
-        if policy.clock() + pause > give_up_at:
+        if now + pause > give_up_at:
             if isinstance(answer, Response):
                 raise RequestRefused.of(answer.status, answer.document)
             raise ServiceUnreachable(f"{request.method} {request.path} was not answered: {answer.reason}")

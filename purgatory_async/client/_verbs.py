@@ -169,16 +169,23 @@ class Verbs:
         """Ask, to be held, until the answer is not empty or the time is up; the last answer."""
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout must be 0 or more seconds, or None to wait for ever, got {timeout!r}")
-        give_up_at = inf if timeout is None else self.policy.clock() + timeout
+        policy = self.policy
+        give_up_at = inf if timeout is None else policy.clock() + timeout
+        longest = policy.poll
 
-        def held() -> float:
-            """For how long the next one may be held."""
-            return min(self.policy.poll, max(0.0, give_up_at - self.policy.clock()))
+        def again(lasted: float) -> Request:
+            """Ask for what is left; for much less than it took a proxy to lose patience with the one before."""
+            nonlocal longest
+            if lasted:
+                longest = max(policy.first_delay, min(longest, lasted / 2))
+            return ask(min(longest, max(0.0, give_up_at - policy.clock())))
 
         while True:
-            answer = yield from exchange(lambda: ask(held()), self.policy)
-            if not empty(answer) or self.policy.clock() >= give_up_at:
+            answer = yield from exchange(again, policy)
+            if not empty(answer) or policy.clock() >= give_up_at:
                 return answer
+            # It may have been no proxy that cut, but a service that was started again.
+            longest = min(policy.poll, longest * 2)
 
 
 def _wait(seconds: float) -> tuple[tuple[str, str], ...]:

@@ -9,9 +9,13 @@ import pytest
 
 from purgatory_async import Timer
 from purgatory_async.client import AsyncClient, Client, Policy, RequestRefused, ServiceUnreachable
+from purgatory_async.client._events import SILENCE
+from purgatory_async.service import stream
 from purgatory_async.service.app import create_app
 from purgatory_async.service.settings import Settings
 from purgatory_async.testing import ManualClock, assert_clean, settle
+
+PATIENCE = 60.0  # seconds of real time; in virtual time a client that is never answered waits for ever
 
 
 class Wire(httpx.ASGITransport):
@@ -80,7 +84,8 @@ def served(test):
 
     async def run():
         each = Served()
-        await test(each)
+        async with asyncio.timeout(PATIENCE):
+            await test(each)
         await each.aclose()
 
     run.__name__ = test.__name__
@@ -107,6 +112,10 @@ def test_a_verb_takes_the_same_in_both_clients(name):
     assert blocking.parameters == awaiting.parameters
     returned = str(awaiting.return_annotation).replace("AsyncIterator", "Iterator")
     assert returned == str(blocking.return_annotation)
+
+
+def test_the_service_breaks_its_silence_three_times_in_what_a_stream_is_given():
+    assert SILENCE >= 3 * stream.SILENCE
 
 
 @served
@@ -146,6 +155,7 @@ async def test_an_amount_and_votes_are_counted(each):
     assert await client.signal("k", voter="b") == 1
 
 
+@pytest.mark.slow
 @served
 async def test_pending_operations_are_listed_over_pages_of_a_thousand(each):
     client = each.client

@@ -1,11 +1,13 @@
 """What both clients make of addresses, tokens and connections, without a service."""
 
 from contextlib import suppress
+from itertools import count
 
 import httpx
 import pytest
 
-from purgatory_async.client import AsyncClient, Client, Policy, ServiceUnreachable
+from purgatory_async.client import AsyncClient, Client, Policy, RequestRefused, ServiceUnreachable
+from purgatory_async.client._events import SILENCE
 from purgatory_async.testing import ManualClock
 
 BAD_ADDRESSES = [
@@ -48,7 +50,10 @@ def test_a_token_that_cannot_be_sent_is_refused_and_not_repeated(kind, token):
     "error", [httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadTimeout, httpx.DecodingError]
 )
 def test_whatever_the_connection_says_is_an_error_of_ours_with_the_reason(error):
+    tries = count()
+
     def fail(request):
+        assert next(tries) < 1000, "it is never given up"
         raise error("the reason")
 
     clock = ManualClock()
@@ -88,3 +93,131 @@ def test_a_prefix_stands_before_every_path():
     with Client("http://h/pre/", transport=httpx.MockTransport(answer)) as client:
         client.stats()
     assert seen == [b"/pre/v1/admin/stats"]
+
+
+def page(request):
+    return httpx.Response(200, text="data: 1\n\n", headers={"Content-Type": "text/html"})
+
+
+def test_a_page_in_the_place_of_events_is_refused_with_its_type():
+    with (
+        Client("http://h", transport=httpx.MockTransport(page)) as client,
+        pytest.raises(RequestRefused, match="it is text/html, not text/event-stream"),
+    ):
+        next(client.events())
+
+
+@pytest.mark.asyncio
+async def test_a_page_in_the_place_of_events_is_refused_by_the_async_client_too():
+    async with AsyncClient("http://h", transport=httpx.MockTransport(page)) as client:
+        with pytest.raises(RequestRefused, match="it is text/html, not text/event-stream"):
+            await anext(client.events())
+
+
+HELD = httpx.Response(200, json={"key": "k", "index": 1, "value": None})
+
+
+def limits_of(request):
+    """What httpx was told: how long connecting, sending and the next piece of an answer may take."""
+    timeout = request.extensions["timeout"]
+    return timeout["connect"], timeout["write"], timeout["read"]
+
+
+class Asked:
+    """Answers every request alike and keeps what it was told; a list of answers is used up."""
+
+    def __init__(self, *answers):
+        self.answers = list(answers)
+        self.requests = []
+        self.pauses = []
+
+    def __call__(self, request):
+        self.requests.append(request)
+        assert len(self.requests) < 100, "it is never given up"
+        found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(found, Exception):
+            raise found
+        return httpx.Response(found.status_code, headers=found.headers, content=found.content)
+
+    def client(self, **policy):
+        transport = httpx.MockTransport(self)
+        return Client("http://h", policy=Policy(**policy), transport=transport, sleep=self.pauses.append)
+
+    def async_client(self, **policy):
+        async def sleep(seconds):
+            self.pauses.append(seconds)
+
+        transport = httpx.MockTransport(self)
+        return AsyncClient("http://h", policy=Policy(**policy), transport=transport, sleep=sleep)
+
+
+def test_an_answer_may_take_as_long_as_it_is_held_and_events_as_long_as_silence_may_last():
+    asked = Asked(HELD, httpx.Response(404, json={}))
+    with asked.client(poll=25.0, slack=7.0) as client:
+        client.watch("k", 0)
+        with pytest.raises(RequestRefused):
+            next(client.events())
+    assert [limits_of(request) for request in asked.requests] == [(7.0, 7.0, 32.0), (7.0, 7.0, SILENCE)]
+
+
+@pytest.mark.asyncio
+async def test_an_answer_to_the_async_client_may_take_as_long_as_well():
+    asked = Asked(HELD, httpx.Response(404, json={}))
+    async with asked.async_client(poll=25.0, slack=7.0) as client:
+        await client.watch("k", 0)
+        with pytest.raises(RequestRefused):
+            await anext(client.events())
+    assert [limits_of(request) for request in asked.requests] == [(7.0, 7.0, 32.0), (7.0, 7.0, SILENCE)]
+
+
+def test_only_what_never_left_is_sent_again_where_twice_is_not_once():
+    done = httpx.Response(200, json={"completed": 0})
+    for error in (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
+        asked = Asked(error("never sent"), done)
+        with asked.client() as client:
+            client.signal("k")
+        assert len(asked.requests) == 2
+    for error in (httpx.ReadError, httpx.WriteError, httpx.ReadTimeout, httpx.RemoteProtocolError):
+        asked = Asked(error("may be done"), done)
+        with asked.client() as client, pytest.raises(ServiceUnreachable, match="may or may not"):
+            client.signal("k")
+        assert len(asked.requests) == 1
+
+
+EMPTY = httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=b"")
+
+
+def jumping():
+    """A clock that moves by a second whenever one looks."""
+    seconds = count()
+    return lambda: float(next(seconds))
+
+
+def test_a_stream_that_ends_at_once_is_tried_again_later_each_time_and_given_up():
+    asked = Asked(EMPTY)
+    policy = {"first_delay": 1.0, "max_delay": 4.0, "draw": lambda: 1.0, "patience": 3.5, "clock": jumping()}
+    with asked.client(**policy) as client, pytest.raises(ServiceUnreachable, match="not answered: it ended"):
+        next(client.events())
+    assert asked.pauses == [1.0, 2.0, 4.0, 4.0]
+
+
+@pytest.mark.asyncio
+async def test_a_stream_that_ends_at_once_is_given_up_by_the_async_client_too():
+    asked = Asked(EMPTY)
+    policy = {"first_delay": 1.0, "max_delay": 4.0, "draw": lambda: 0.0, "patience": 3.5, "clock": jumping()}
+    async with asked.async_client(**policy) as client:
+        with pytest.raises(ServiceUnreachable, match="not answered: it ended"):
+            await anext(client.events())
+    assert asked.pauses == [0.5, 1.0, 2.0, 2.0]
+
+
+def test_the_blocking_client_lists_page_after_page():
+    shown = {"id": "o", "keys": ["k"], "need": "any", "state": "pending", "deadline": None, "elapsed": 0.0}
+    shown |= {"submitted_at": "2026-01-01T12:00:00Z", "signals": []}
+    asked = Asked(
+        httpx.Response(200, json={"operations": [shown], "next": "c"}),
+        httpx.Response(200, json={"operations": [shown]}),
+    )
+    with asked.client() as client:
+        assert [operation.id for operation in client.operations()] == ["o", "o"]
+    assert [request.url.params.get("cursor") for request in asked.requests] == [None, "c"]

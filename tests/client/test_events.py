@@ -11,9 +11,9 @@ from purgatory_async.client._events import SILENCE, EventReader
 class Reading:
     """A reader whose time is a number."""
 
-    def __init__(self, after=None, **policy):
+    def __init__(self, after=None, draw=1.0, **policy):
         self.now = 1000.0
-        self.reader = EventReader(after, Policy(clock=lambda: self.now, draw=lambda: 1.0, **policy))
+        self.reader = EventReader(after, Policy(clock=lambda: self.now, draw=lambda: draw, **policy))
 
     def read(self, *lines):
         return [event for line in lines for event in self.reader.read(line)]
@@ -49,7 +49,7 @@ def test_half_an_event_of_a_lost_connection_is_forgotten():
     reading = Reading()
     reading.read(*lines_of(7)[:-1])
     reading.reader.lost("cut")
-    reading.reader.begin(200, b"")
+    reading.reader.begin(200, "text/event-stream", b"")
     assert reading.read("", *lines_of(8)) == [Event(8, "submitted", None)]
 
 
@@ -57,7 +57,13 @@ def test_pauses_grow_while_nothing_comes_and_begin_anew_once_something_does():
     reading = Reading(first_delay=1.0, max_delay=4.0)
     assert [reading.reader.pause() for _ in range(4)] == [1.0, 2.0, 4.0, 4.0]
     reading.read(": still here")
+    assert [reading.reader.pause() for _ in range(2)] == [1.0, 2.0]
+    reading.read(*lines_of(7))
     assert reading.reader.pause() == 1.0
+
+
+def test_half_of_a_pause_is_random():
+    assert Reading(first_delay=1.0, draw=0.0).reader.pause() == 0.5
 
 
 def test_patience_counts_from_the_loss_and_not_from_the_silence_before_it():
@@ -83,15 +89,42 @@ def test_a_sign_of_life_gives_patience_anew():
 
 def test_a_service_that_takes_no_readers_is_tried_again_and_other_problems_are_raised():
     reading = Reading(patience=30.0)
-    reading.reader.begin(503, b"{}")
+    reading.reader.begin(503, "application/problem+json", b"{}")
     with pytest.raises(RequestRefused, match="403 forbidden: the sentence"):
-        reading.reader.begin(403, b'{"type": "urn:purgatory:problem:forbidden", "detail": "the sentence"}')
+        reading.reader.begin(
+            403,
+            "application/problem+json",
+            b'{"type": "urn:purgatory:problem:forbidden", "detail": "the sentence"}',
+        )
     with pytest.raises(RequestRefused, match="404"):
-        reading.reader.begin(404, b"<html>")
+        reading.reader.begin(404, "text/html", b"<html>")
+
+
+@pytest.mark.parametrize("status", [502, 503, 504])
+def test_a_proxy_that_lost_the_service_is_tried_again_within_ones_patience(status):
+    reading = Reading(patience=30.0)
+    for _ in range(2):
+        reading.reader.begin(status, "text/html", b"<html>")
+        reading.now += 30.0
+    reading.now += 0.1
+    with pytest.raises(ServiceUnreachable):
+        reading.reader.begin(status, "text/html", b"<html>")
+
+
+@pytest.mark.parametrize("media_type", ["text/event-stream", "Text/Event-Stream; charset=utf-8"])
+def test_a_stream_is_told_by_its_type(media_type):
+    Reading().reader.begin(200, media_type, b"")
+
+
+@pytest.mark.parametrize("media_type", ["", "text/html", "application/json", "text/event-streams"])
+def test_a_success_of_another_type_is_no_stream_and_the_type_is_named(media_type):
+    with pytest.raises(RequestRefused, match=media_type or "of no type") as refused:
+        Reading().reader.begin(200, media_type, b"")
+    assert "not text/event-stream" in str(refused.value)
 
 
 def test_what_is_no_stream_of_the_services_is_refused_and_shown():
     with pytest.raises(RequestRefused, match="no answer of a purgatory service: 'data: <html>'"):
         Reading().read("data: <html>", "")
     with pytest.raises(RequestRefused, match="no answer of a purgatory service"):
-        Reading().reader.begin(302, b"")
+        Reading().reader.begin(302, "text/event-stream", b"")

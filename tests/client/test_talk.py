@@ -146,11 +146,36 @@ class TestPolls:
         assert line.waits == ["10000ms", "500ms"]
 
     def test_a_poll_that_has_to_be_sent_again_asks_for_the_time_that_is_left(self, verb):
-        line = Line((6.0, BROKEN), self.empty(verb), draw=1.0, first_delay=5.0)
-        line.now = 0.0
-        line.answers[1] = (9.0, self.empty(verb))
+        line = Line((6.0, BUSY), (9.0, self.empty(verb)), draw=1.0, first_delay=5.0)
         line.run(self.begin(line, verb, 20.0))
         assert line.waits == ["20000ms", "9000ms"]
+
+    @pytest.mark.parametrize("cut", [answer(504), BROKEN], ids=["504", "closed"])
+    def test_a_proxy_that_cuts_polls_is_asked_for_shorter_ones(self, verb, cut):
+        nothing = self.empty(verb)
+        line = Line((8.0, cut), (4.0, nothing), (8.0, cut), (4.0, nothing), problem(404, "enough"), draw=0.0)
+        with pytest.raises(RequestRefused, match="enough"):
+            line.run(self.begin(line, verb, None))
+        assert line.waits == ["25000ms", "4000ms", "8000ms", "4000ms", "8000ms"]
+
+    def test_polls_become_long_again_once_nobody_cuts_them(self, verb):
+        nothing = self.empty(verb)
+        line = Line((0.0, BROKEN), (3.0, BROKEN), *repeat(nothing, 9), problem(404, "enough"), poll=10.0)
+        with pytest.raises(RequestRefused, match="enough"):
+            line.run(self.begin(line, verb, None))
+        assert line.waits == ["10000ms", "10000ms", "1500ms", "3000ms", "6000ms", *["10000ms"] * 7]
+
+    def test_a_poll_that_is_cut_at_once_is_not_followed_by_a_storm_of_them(self, verb):
+        line = Line((0.001, BROKEN), self.empty(verb), problem(404, "enough"), first_delay=0.25)
+        with pytest.raises(RequestRefused, match="enough"):
+            line.run(self.begin(line, verb, None))
+        assert line.waits == ["25000ms", "250ms", "500ms"]
+
+    def test_ones_patience_begins_with_the_first_failure_and_not_with_the_wait(self, verb):
+        line = Line((25.0, BROKEN), (0.0, UNSENT), self.empty(verb), problem(404, "enough"), patience=1.0)
+        with pytest.raises(RequestRefused, match="enough"):
+            line.run(self.begin(line, verb, None))
+        assert len(line.pauses) == 2
 
     def test_no_time_is_one_look(self, verb):
         line = Line(self.empty(verb))

@@ -22,9 +22,12 @@ TESTS = Path(__file__).parent
 # The part of the tree that a library without extras can do without, and what tells that the extra is there.
 NEEDS_EXTRA = {
     "cli": "click",
+    "bench/journal": "msgspec",
     "client": "httpx",
     "client/test_clients.py": "starlette",
     "client/test_over_sockets.py": "starlette",
+    "journal": "msgspec",
+    "pipeline": "pyspark",
     "service": "starlette",
     "test_metrics.py": "prometheus_client",
     "ui": "playwright",

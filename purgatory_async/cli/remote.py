@@ -18,7 +18,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from purgatory_async.cli.wording import escaped, explain, missing, need_of, printable, seconds
+from purgatory_async.cli.sentence import escaped
+from purgatory_async.cli.wording import explain, missing, need_of, printable, seconds
 from purgatory_async.client import Client, Operation, Policy, RequestRefused, ServiceUnreachable
 from purgatory_async.client._verbs import UNSET
 from purgatory_async.web.durations import parse_duration

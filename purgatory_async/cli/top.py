@@ -38,6 +38,8 @@ Stats = Mapping[str, Any]
 def top_command(client: Client, interval: float, once: bool) -> None:
     """Watch a service live: rates, delays, the wheel, the busiest keys and the oldest operations.
 
+    Ctrl-C leaves it, with exit code 0.
+
     \b
     Example:
       purgatory top --url http://127.0.0.1:8765

@@ -9,9 +9,10 @@ from typing import Final
 
 import click
 
+from purgatory_async.cli.sentence import escaped
 from purgatory_async.client import Operation
 
-__all__ = ["escaped", "explain", "missing", "need_of", "printable", "seconds"]
+__all__ = ["explain", "missing", "need_of", "printable", "seconds"]
 
 _COUNT: Final = re.compile(r"(amount|voters):([0-9]{1,16})")
 _LONGEST: Final = 60  # characters of a key or id that a line shows
@@ -27,18 +28,6 @@ def printable(text: str) -> str:
     """
     whole = escaped(text)
     return whole if len(whole) <= _LONGEST else whole[: _LONGEST - 3] + "..."
-
-
-def escaped(text: str) -> str:
-    r"""All of a text, what is not printable escaped.
-
-    >>> escaped("two\nlines")
-    'two\\nlines'
-    """
-    return "".join(
-        character if character.isprintable() else character.encode("unicode_escape").decode()
-        for character in text
-    )
 
 
 def seconds(duration: float | None) -> str:

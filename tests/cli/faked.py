@@ -45,14 +45,14 @@ class Faked:
     def __init__(self, monkeypatch):
         self.requests = []
         self.reply = httpx.Response(200, json={})
-        real = remote.Client
-        monkeypatch.setattr(
-            remote,
-            "Client",
-            lambda url, **known: real(
-                url, transport=httpx.MockTransport(self), sleep=lambda _: None, **known
-            ),
-        )
+        self.policy = None
+        self._real = remote.Client
+        monkeypatch.setattr(remote, "Client", self._connect)
+
+    def _connect(self, url, *, policy, **known):
+        self.policy = policy
+        transport = httpx.MockTransport(self)
+        return self._real(url, policy=policy, transport=transport, sleep=lambda _: None, **known)
 
     def __call__(self, request):
         self.requests.append(request)

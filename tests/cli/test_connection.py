@@ -10,7 +10,7 @@ from purgatory_async.cli.connection import Pool
 pytestmark = pytest.mark.asyncio
 
 TWO = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nab"
-EMPTY = b"HTTP/1.1 304 Not Modified\r\n\r\n"
+EMPTY = b"HTTP/1.1 304 Not Modified\r\ncontent-length: 2\r\n\r\n"  # of what it would have been
 LAST = b"HTTP/1.1 503 Busy\r\nConnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -45,7 +45,8 @@ class ScriptedServer:
 
 
 async def test_a_connection_is_used_again_once_its_answer_is_read():
-    async with ScriptedServer(TWO, EMPTY, TWO) as server:
+    # Who waits for the body of an answer that has none would wait for ever.
+    async with ScriptedServer(TWO, EMPTY, TWO) as server, asyncio.timeout(20):
         replies = [await server.pool.request("GET", path) for path in ("/a", "/b", "/c")]
     assert [(reply.status, reply.body) for reply in replies] == [(200, b"ab"), (304, b""), (200, b"ab")]
     assert server.paths == ["/a", "/b", "/c"]

@@ -36,15 +36,21 @@ def get(url):
         return reply.read().decode()
 
 
+def counts_of(address):
+    return json.loads(get(f"{address}/v1/admin/stats"))["counts"]
+
+
 def test_a_bounded_demo_says_its_address_shows_a_line_a_second_and_ends_cleanly():
     demo = run("--seconds", "3.5")
     assert (demo.returncode, demo.stderr) == (0, "")
-    announcement, *rest = demo.stdout.splitlines()
-    assert re.fullmatch(r"purgatory demo answers at http://127\.0\.0\.1:\d+", announcement)
+    announcement, first, *rest = demo.stdout.splitlines()
+    address = re.fullmatch(r"purgatory demo answers at (http://127\.0\.0\.1:\d+)", announcement)[1]
+    assert first == f"  look:  {address}/ui/"
     frames = [line for line in rest if "submitted" in line]
     assert len(frames) >= 3
     assert all(re.search(r"pending \d+  held \d+  submitted \d+/s  completed \d+/s", line) for line in frames)
     assert any(not re.search(r"completed 0/s", line) for line in frames)
+    assert any(re.search(r"events read [1-9]", line) for line in frames)
 
 
 def test_a_detached_demo_is_left_answering_under_its_load_and_stops_when_told():
@@ -56,10 +62,14 @@ def test_a_detached_demo_is_left_answering_under_its_load_and_stops_when_told():
     try:
         assert os.getsid(process) == process
         assert f"curl {address}/metrics" in demo.stdout
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 30
         while not json.loads(get(f"{address}/v1/operations?limit=3"))["operations"]:
             assert time.monotonic() < deadline
             time.sleep(0.1)
+        # Workers with jobs on loan, and a reader of events.
+        while not ((counts := counts_of(address))["leases"] and counts["takers"] and counts["streams"] == 1):
+            assert time.monotonic() < deadline, counts
+            time.sleep(0.02)
     finally:
         os.kill(process, signal.SIGTERM)
     while time.monotonic() < deadline:
@@ -72,6 +82,27 @@ def test_a_detached_demo_is_left_answering_under_its_load_and_stops_when_told():
         pytest.fail("it still answers")
     assert "Traceback" not in log.read_text(encoding="utf-8")
     log.unlink()
+
+
+def test_a_demo_goes_on_when_its_service_takes_nothing_new():
+    # Who counted on having submitted something would take all others with it.
+    with subprocess.Popen(
+        [sys.executable, "-m", "purgatory_async", "demo", "--rate", "300"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as demo:
+        try:
+            address = demo.stdout.readline().split()[-1]
+            urllib.request.urlopen(f"{address}/v1/admin/drain", data=b"", timeout=10).close()
+            lines = [line for line in (demo.stdout.readline() for _ in range(12)) if "submitted" in line]
+            assert len(lines) >= 5
+            assert all("submitted 0/s" in line for line in lines[2:])
+        finally:
+            demo.send_signal(signal.SIGTERM)
+        rest = demo.stdout.read()
+        assert (demo.wait(20), "Traceback" in rest) == (0, False), rest
 
 
 def test_a_detached_demo_that_cannot_start_says_why():

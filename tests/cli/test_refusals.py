@@ -57,6 +57,12 @@ def test_a_service_that_is_not_there_is_one_sentence_that_says_how_to_start_one(
     assert "'purgatory serve' starts one" in line
 
 
+@pytest.mark.parametrize("command", REMOTE)
+def test_a_person_is_not_kept_waiting_for_a_service_that_is_not_there(faked, told, command):
+    told(*CALLS[command])
+    assert faked.policy.patience == remote.PATIENCE <= 5.0
+
+
 @pytest.mark.parametrize("url", ["127.0.0.1:8765", "ftp://h", "http://", "http://h:99999", "http://h\n"])
 def test_an_address_that_is_none_is_one_sentence(told, url):
     code, _, [line] = told("ls", "--url", url)

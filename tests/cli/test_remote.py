@@ -98,7 +98,7 @@ def test_a_signal_without_a_value_has_none(faked, told):
 def paged(request):
     start = int(request.url.params.get("cursor", 0))
     operations = [
-        {**OPERATION, "id": f"o{n}", "keys": ["k\x1b[2J", "[red]"]} for n in range(start, start + 3)
+        {**OPERATION, "id": f"o{n}", "keys": ["k\x1b[2J", "[red]", "é"]} for n in range(start, start + 3)
     ]
     return httpx.Response(
         200,
@@ -112,7 +112,7 @@ def test_ls_lists_over_pages_and_escapes_what_clients_named(faked, told):
     assert (code, err) == (0, [])
     assert [line.split()[0] for line in out.splitlines()] == ["id", *(f"o{n}" for n in range(9))]
     assert "\x1b" not in out
-    assert "k\\x1b[2J, [red]" in out
+    assert "k\\x1b[2J, [red], é" in out
     assert "1 m 10 s" in out
     assert faked.requests[0].url.params["key"] == "k"
 

@@ -38,7 +38,7 @@ BUSY = copy.deepcopy(EMPTY)
 BUSY |= {
     "uptime": 7322.0,
     "draining": True,
-    "busiest_keys": [{"key": f"key:{number}", "watchers": 1234 - number} for number in range(20)],
+    "busiest_keys": [{"key": f"key:{number}\x1b[31m", "watchers": 1234 - number} for number in range(20)],
     "oldest_operations": [
         {"id": None, "keys": ["a\x1b[2J", "b"], "need": "any", "elapsed": 61.0, "expires_in": None},
         {"id": "named", "keys": ["[red]k[/red]"], "need": "all", "elapsed": 1.0, "expires_in": 2.5},

@@ -3,7 +3,8 @@
 import click
 import pytest
 
-from purgatory_async.cli.wording import escaped, explain, missing, need_of, printable, seconds
+from purgatory_async.cli.sentence import escaped
+from purgatory_async.cli.wording import explain, missing, need_of, printable, seconds
 from purgatory_async.client import Operation
 
 PENDING = {

@@ -1,0 +1,101 @@
+"""``purgatory pipeline``: what journals and workloads tell, with Spark; a command is loaded when it is asked for."""
+
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from types import FrameType
+from typing import Final
+
+import click
+
+from purgatory_async.cli.sentence import one_sentence
+from purgatory_async.pipeline.refusal import Refused
+
+__all__ = ["pipeline", "run"]
+
+REFUSED: Final = 2
+INTERRUPTED: Final = 130
+TERMINATED: Final = 143
+
+_JOBS: Final = "purgatory_async.pipeline.jobs"
+# What each does, so that the list of them needs none of them: they import Spark, which takes a second.
+COMMANDS: Final = {
+    "workload": "Make a workload of operations with random arrivals and latencies.",
+    "report": "Tell from a journal how operations ended and how long they waited.",
+    "windows": "Count how operations ended, by key and window of time.",
+    "stream": "Keep the windows up to date while a journal grows.",
+    "whatif": "Recompute a journal with other timeouts, ticks and wheel sizes.",
+    "distributed": "Run the purgatory itself on a cluster.",
+}
+
+
+class _Commands(click.Group):
+    """A group whose commands are modules, each with its command under the name ``command``."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
+        """The commands whose modules are there."""
+        return [name for name in COMMANDS if find_spec(f"{_JOBS}.{name}") is not None]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a command; None if there is no such one."""
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        try:
+            command = import_module(f"{_JOBS}.{cmd_name}").command
+        except ModuleNotFoundError as error:
+            missing = (error.name or "purgatory_async").partition(".")[0]
+            if missing == "purgatory_async":
+                raise
+            raise click.ClickException(
+                f'{missing} is not installed; run: pip install "purgatory-async[spark]"'
+            ) from None
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what each command does, without loading it."""
+        told = [(name, COMMANDS[name]) for name in self.list_commands(ctx)]
+        if told:
+            with formatter.section("Commands"):
+                formatter.write_dl(told)
+
+
+@click.group("pipeline", cls=_Commands, invoke_without_command=True)
+@click.pass_context
+def pipeline(context: click.Context) -> None:
+    """Learn from journals and workloads with Spark, on this machine or on a cluster.
+
+    \b
+    Example:
+      purgatory pipeline workload --out load --requests 100000 --rate 1000 --profile low --timeout 0.2
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run a command of the pipeline.
+
+    Args:
+        arguments: Without the program's name, from ``pipeline`` on.
+
+    Returns:
+        The exit code: 0 done, 2 refused with one sentence on standard error, 130 interrupted, 143 terminated.
+    """
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        pipeline.main(list(arguments[1:]), prog_name="purgatory pipeline", standalone_mode=False)
+    except click.Abort:
+        return INTERRUPTED
+    except (click.ClickException, Refused) as error:
+        click.echo(f"purgatory: {one_sentence(error)}", err=True)
+        return REFUSED
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    return 0
+
+
+def _terminate(_: int, __: FrameType | None) -> None:
+    """End as after an error, so that what is half written is removed and Spark is stopped."""
+    sys.exit(TERMINATED)

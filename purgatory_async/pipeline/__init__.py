@@ -1,0 +1,1 @@
+"""What is learned from journals and workloads with Spark: nothing outside this package imports it."""

@@ -1,0 +1,117 @@
+"""What the commands have in common: where Spark is, what they read and write, and the summary at their end."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import click
+
+__all__ = [
+    "continued_out_option",
+    "directory_option",
+    "journal_option",
+    "out_option",
+    "spark_options",
+    "summary",
+]
+
+_MASTER: Final = re.compile(
+    r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[[\d,\s]+\]|yarn|(spark|k8s)://\S+"
+)
+_REMOTE: Final = re.compile(r"sc://\S+|local(\[(\d+|\*)\])?")
+
+C = TypeVar("C", bound=Callable[..., Any])
+
+
+def spark_options(command: C) -> C:
+    """Give a command ``master`` and ``remote``, at most one of which is not None."""
+    remote = click.option(
+        "--remote",
+        metavar="URL",
+        callback=_remote,
+        help="A Spark Connect server, such as sc://host:15002, instead of --master.",
+    )
+    master = click.option(
+        "--master",
+        metavar="URL",
+        callback=_master,
+        help="Where Spark runs: local[2], spark://host:7077, yarn, k8s://https://host:443.  [default: local[*]]",
+    )
+    return master(remote(command))
+
+
+def _master(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    if value is not None and _MASTER.fullmatch(value) is None:
+        raise click.BadParameter(
+            f"must be like local[2], spark://host:7077, yarn or k8s://https://host:443, got {value!r}"
+        )
+    return _one_of("--master", value, "--remote", context.params.get("remote"))
+
+
+def _remote(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    if value is not None and _REMOTE.fullmatch(value) is None:
+        raise click.BadParameter(f"must be like sc://host:15002, got {value!r}")
+    return _one_of("--remote", value, "--master", context.params.get("master"))
+
+
+def _one_of(flag: str, value: str | None, other_flag: str, other: str | None) -> str | None:
+    if value is not None and other is not None:
+        raise click.UsageError(f"{flag} {value} and {other_flag} {other} exclude each other; leave one out")
+    return value
+
+
+def directory_option(flag: str, explanation: str) -> Callable[[C], C]:
+    """Give a command a required directory to read, which is there and can be listed.
+
+    Args:
+        flag: Such as ``--journal``; the argument is called by it.
+        explanation: For ``--help``.
+    """
+    return click.option(flag, required=True, metavar="DIR", callback=_readable, help=explanation)
+
+
+def _readable(_: click.Context, __: click.Parameter, value: str) -> Path:
+    try:
+        os.scandir(value).close()
+    except OSError as error:
+        raise click.BadParameter(
+            f"{value!r} cannot be read: {error.strerror}; name a directory that is there"
+        ) from None
+    return Path(value)
+
+
+def journal_option(command: C) -> C:
+    """Give a command ``journal``, a directory that can be read."""
+    return directory_option("--journal", "Directory of the journal.")(command)
+
+
+def out_option(command: C) -> C:
+    """Give a command ``out``, a path; `check_fresh` looks at what is there."""
+    return _out("Directory for the results; it must be new or empty.")(command)
+
+
+def continued_out_option(command: C) -> C:
+    """Give a command ``out``, a path at which it continues what it began there."""
+    return _out("Directory for the results; continued, with the same checkpoint.")(command)
+
+
+def _out(explanation: str) -> Callable[[C], C]:
+    return click.option("--out", required=True, metavar="DIR", callback=_named, help=explanation)
+
+
+def _named(_: click.Context, __: click.Parameter, value: str) -> Path:
+    if not value:
+        raise click.BadParameter(f"must name a directory, got {value!r}")
+    return Path(value)
+
+
+def summary(found: Mapping[str, Any]) -> None:
+    """Print what a job found as JSON, the last line of its output.
+
+    Args:
+        found: Only what JSON has; NaN and infinity are refused with a `ValueError`.
+    """
+    click.echo(json.dumps(found, allow_nan=False))

@@ -1,0 +1,66 @@
+"""``purgatory pipeline report``: what a journal tells, as tables, figures and a page."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+from pyspark.sql import SparkSession
+
+from purgatory_async.pipeline.examination import examine
+from purgatory_async.pipeline.figures import draw
+from purgatory_async.pipeline.jobs.frame import journal_option, out_option, spark_options, summary
+from purgatory_async.pipeline.output import check_fresh, staged
+from purgatory_async.pipeline.page import write_page
+from purgatory_async.pipeline.progress import progress
+from purgatory_async.pipeline.session import open_session
+from purgatory_async.pipeline.sources.extent import Extent, survey
+
+__all__ = ["command", "run"]
+
+
+def run(
+    journal: Path | Extent, out: Path, spark: SparkSession, say: Callable[[str], None] = lambda _: None
+) -> dict[str, Any]:
+    """Make a report of a journal.
+
+    Args:
+        journal: Its directory, or what `survey` found in it.
+        out: An empty directory; takes a directory for each table, ``figures/``, ``report.html`` and ``summary.json``.
+        spark: Where to compute.
+        say: Told what is being done.
+
+    Returns:
+        The summary.
+    """
+    extent = journal if isinstance(journal, Extent) else survey(journal)
+    findings = examine(spark, extent, out, say)
+    say("drawing")
+    figures = draw(findings, out / "figures")
+    write_page(findings, figures, out / "report.html")
+    (out / "summary.json").write_text(json.dumps(findings.summary, indent=2) + "\n", encoding="utf-8")
+    return dict(findings.summary)
+
+
+@click.command("report")
+@journal_option
+@out_option
+@spark_options
+def command(*, journal: Path, out: Path, master: str | None, remote: str | None) -> None:
+    """Tell from a journal how operations ended, how long they waited, and what is wrong with the journal.
+
+    \b
+    Example:
+      purgatory pipeline report --journal journal --out report
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
+    check_fresh(out)
+    extent = survey(journal)
+    with (
+        progress("report") as say,
+        open_session("purgatory report", master=master, remote=remote) as spark,
+        staged(out) as stage,
+    ):
+        say("starting")
+        found = run(extent, stage, spark, say)
+    summary(found)

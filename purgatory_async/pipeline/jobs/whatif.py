@@ -1,0 +1,218 @@
+"""``purgatory pipeline whatif``: what other timeouts, ticks and wheels would have made of a journal's operations."""
+
+import json
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any, Final
+
+import click
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Row, SparkSession
+
+from purgatory_async.clock import MAX_TICK, MAX_TIMEOUT, MIN_TICK
+from purgatory_async.pipeline.jobs.frame import journal_option, out_option, spark_options, summary
+from purgatory_async.pipeline.kernels.recommendation import recommend
+from purgatory_async.pipeline.kernels.wheel_sim import Setting, Totals
+from purgatory_async.pipeline.output import check_fresh, staged
+from purgatory_async.pipeline.progress import progress
+from purgatory_async.pipeline.session import open_session
+from purgatory_async.pipeline.sources.extent import Extent, survey
+from purgatory_async.pipeline.sources.tables import read_journal
+from purgatory_async.pipeline.transforms.nodes import nodes
+from purgatory_async.pipeline.transforms.operations import operations
+from purgatory_async.pipeline.transforms.replays import replays
+
+__all__ = ["Wanted", "command", "run"]
+
+_NS: Final = 1_000_000_000
+_SLICE_RECORDS: Final = 500_000  # of a node; a worker holds them easily, and they outweigh what a slice costs
+
+SCHEMA: Final = pa.schema(
+    [
+        *((name, pa.float64()) for name in ("timeout", "tick")),
+        *((name, pa.int64()) for name in ("wheel_size", "completed", "expired", "pending")),
+        *((name, pa.float64()) for name in ("timeout_rate", "pending_mean", "lateness_mean_ns")),
+        ("inserts_per_operation", pa.float64()),
+        ("decided_by_lateness", pa.int64()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to try: every combination.
+
+    Attributes:
+        timeouts: In seconds, of every operation that has a timeout.
+        ticks: In seconds.
+        wheel_sizes: Buckets of a level.
+    """
+
+    timeouts: tuple[float, ...]
+    ticks: tuple[float, ...]
+    wheel_sizes: tuple[int, ...]
+
+    def combinations(self) -> list[tuple[float, float, int]]:
+        """All of them, the wheel size changing fastest; none twice."""
+        return list(dict.fromkeys(product(self.timeouts, self.ticks, self.wheel_sizes)))
+
+
+def run(
+    journal: Path | Extent,
+    wanted: Wanted,
+    out: Path,
+    spark: SparkSession,
+    say: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Recompute a journal under every combination.
+
+    Args:
+        journal: Its directory, or what `survey` found in it.
+        wanted: The settings.
+        out: An empty directory; takes ``settings/``, a Parquet file with a row for each, and ``summary.json``.
+        spark: Where to compute.
+        say: Told what is being done.
+
+    Returns:
+        The summary.
+    """
+    records = read_journal(spark, journal).records
+    say("surveying the nodes")
+    found = nodes(records).collect()
+    combinations = wanted.combinations()
+    settings = [
+        Setting(round(timeout * _NS), round(tick * _NS), size) for timeout, tick, size in combinations
+    ]
+    say(f"replaying {sum(node.submits for node in found)} operations under {len(settings)} settings")
+    last = [(node.run_id, node.node, node.last_ns) for node in found]
+    parts = replays(
+        operations(records),
+        records.where("kind = 'signal'"),
+        spark.createDataFrame(last, "run_id string, node string, last_ns long"),
+        settings,
+        slice_ns=_slice_ns(settings, found),
+        endless=any(node.untimed for node in found),
+    ).collect()
+    totals = _added_up(parts, len(settings))
+    span_ns = sum(node.last_ns - node.first_ns for node in found)
+    lines = [
+        {"timeout": timeout, "tick": tick, "wheel_size": size, **_figures(total, span_ns)}
+        for (timeout, tick, size), total in zip(combinations, totals, strict=True)
+    ]
+    result = {"settings": lines, "recommended": recommend(lines)}
+    (out / "settings").mkdir()
+    pq.write_table(pa.Table.from_pylist(lines, SCHEMA), out / "settings" / "part-00000.parquet")
+    (out / "summary.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    return result
+
+
+def _slice_ns(settings: Iterable[Setting], found: Iterable[Row]) -> int:
+    """At least as long as any wait; longer where that would be few records."""
+    longest = max((setting.timeout_ns or 0) + setting.tick_ns for setting in settings)
+    full = [
+        (node.last_ns - node.first_ns) * _SLICE_RECORDS // (node.submits + node.signals + 1) for node in found
+    ]
+    return int(max(longest, *full, 1))
+
+
+def _added_up(parts: Iterable[Row], settings: int) -> list[Totals]:
+    totals = [Totals()] * settings
+    for part in parts:
+        more = part.asDict()
+        totals[more.pop("setting")] += Totals(**more)
+    return totals
+
+
+def _figures(totals: Totals, span_ns: int) -> dict[str, Any]:
+    return {
+        "completed": totals.completed,
+        "expired": totals.expired,
+        "pending": totals.pending,
+        "timeout_rate": _ratio(totals.expired, totals.operations),
+        "pending_mean": _ratio(totals.pending_ns, span_ns),
+        "lateness_mean_ns": _ratio(totals.lateness_ns, totals.expired),
+        "inserts_per_operation": _ratio(totals.inserts, totals.operations),
+        "decided_by_lateness": totals.decided_by_lateness,
+    }
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _seconds(low: float, high: float) -> Callable[..., tuple[float, ...]]:
+    def check(_: click.Context, __: click.Parameter, values: tuple[float, ...]) -> tuple[float, ...]:
+        """Refuse seconds that are out of bounds."""
+        for value in values:
+            if not low <= value <= high:
+                raise click.BadParameter(f"must be from {low:g} to {high:.0f} seconds, got {value!r}")
+        return values
+
+    return check
+
+
+@click.command("whatif")
+@journal_option
+@out_option
+@click.option(
+    "--timeout",
+    "timeouts",
+    type=float,
+    multiple=True,
+    required=True,
+    metavar="S",
+    callback=_seconds(1e-9, MAX_TIMEOUT),
+    help="In seconds, of every operation that has a timeout; repeatable.",
+)
+@click.option(
+    "--tick",
+    "ticks",
+    type=float,
+    multiple=True,
+    default=(0.001,),
+    show_default=True,
+    metavar="S",
+    callback=_seconds(MIN_TICK, MAX_TICK),
+    help="Of the timer, in seconds; repeatable.",
+)
+@click.option(
+    "--wheel-size",
+    "wheel_sizes",
+    type=click.IntRange(2, 2**31 - 1),
+    multiple=True,
+    default=(256,),
+    show_default=True,
+    metavar="N",
+    help="Buckets of a level of its wheel; repeatable.",
+)
+@spark_options
+def command(
+    *,
+    journal: Path,
+    out: Path,
+    timeouts: tuple[float, ...],
+    ticks: tuple[float, ...],
+    wheel_sizes: tuple[int, ...],
+    master: str | None,
+    remote: str | None,
+) -> None:
+    """Recompute how a journal's operations end with other timeouts, ticks and wheel sizes: every combination.
+
+    \b
+    Example:
+      purgatory pipeline whatif --journal journal --out whatif --timeout 0.1 --timeout 0.2 --timeout 1 \\
+          --tick 0.001 --tick 0.01 --wheel-size 64 --wheel-size 256
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
+    check_fresh(out)
+    extent = survey(journal)
+    with (
+        progress("whatif") as say,
+        open_session("purgatory whatif", master=master, remote=remote) as spark,
+        staged(out) as stage,
+    ):
+        say("starting")
+        found = run(extent, Wanted(timeouts, ticks, wheel_sizes), stage, spark, say)
+    summary(found)

@@ -1,0 +1,74 @@
+"""``purgatory pipeline windows``: how operations ended, by key and window of time."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as sf
+
+from purgatory_async.pipeline.jobs.frame import journal_option, out_option, spark_options, summary
+from purgatory_async.pipeline.jobs.window_option import window_option
+from purgatory_async.pipeline.output import check_fresh, spark_writes, staged
+from purgatory_async.pipeline.progress import progress
+from purgatory_async.pipeline.session import open_session
+from purgatory_async.pipeline.sources.extent import Extent, survey
+from purgatory_async.pipeline.sources.paths import spark_path
+from purgatory_async.pipeline.sources.tables import read_journal
+from purgatory_async.pipeline.transforms.operations import operations
+from purgatory_async.pipeline.transforms.windows import steps, windows
+
+__all__ = ["command", "run"]
+
+
+def run(journal: Path | Extent, out: Path, window_ns: int, spark: SparkSession) -> dict[str, int]:
+    """Count a journal by windows.
+
+    Args:
+        journal: Its directory, or what `survey` found there.
+        out: An empty directory, which Spark's workers must see as this process does.
+        window_ns: The windows' width.
+        spark: Where to count.
+
+    Returns:
+        The summary.
+
+    Raises:
+        Refused: The journal cannot be read.
+    """
+    records, damage = read_journal(spark, journal)
+    spark_writes(windows(steps(operations(records)), window_ns), out / "windows")
+    spark_writes(damage, out / "quarantine")
+    made = spark.read.parquet(spark_path(out / "windows"))
+    counts = made.agg(sf.countDistinct("window_start_ns").alias("windows"), sf.count("*").alias("rows"))
+    found: Any = counts.first()
+    return {"windows": found["windows"], "rows": found["rows"]}
+
+
+@click.command("windows")
+@journal_option
+@out_option
+@window_option
+@spark_options
+def command(*, journal: Path, out: Path, window_ns: int, master: str | None, remote: str | None) -> None:
+    """Count how operations ended, by key and window of time.
+
+    OUT/windows has a row for each window and key: how many were submitted in it and how many ended in each way, by the
+    clock of the record; an operation counts under each of its keys. latency_sketch is a KLL sketch of the completed
+    ones' latencies in nanoseconds: kll_merge_agg_bigint makes coarser windows, kll_sketch_get_quantile_bigint
+    percentiles. OUT/quarantine has the journal's damaged lines.
+
+    \b
+    Example:
+      purgatory pipeline windows --journal journal --out minutes --window 60
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
+    check_fresh(out)
+    extent = survey(journal)
+    with (
+        progress("windows") as say,
+        open_session("purgatory windows", master=master, remote=remote) as spark,
+        staged(out) as stage,
+    ):
+        say("counting")
+        found = run(extent, stage, window_ns, spark)
+    summary(found)

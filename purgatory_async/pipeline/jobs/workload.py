@@ -1,0 +1,217 @@
+"""``purgatory pipeline workload``: operations with random arrivals and latencies, as Parquet.
+
+Each worker makes the blocks of its part and writes the part's file itself. What goes through Spark is a digest a block,
+so rows are never turned into Java's and back, and the checksum is that of the rows which were written.
+"""
+
+import json
+import secrets
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from itertools import accumulate
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from purgatory_async.pipeline.jobs.frame import out_option, spark_options, summary
+from purgatory_async.pipeline.kernels.workload import (
+    BLOCK,
+    GENERATOR_VERSION,
+    PROFILES,
+    SCHEMA,
+    Workload,
+    block_digest,
+    checksum,
+)
+from purgatory_async.pipeline.output import check_fresh, staged
+from purgatory_async.pipeline.progress import progress
+from purgatory_async.pipeline.refusal import Refused
+
+if TYPE_CHECKING:  # it also works without
+    from pyspark.sql import SparkSession
+
+__all__ = ["command", "run"]
+
+MANIFEST: Final = "manifest.json"
+_BLOCKS_A_PART: Final = 8  # by default; a file of some 10 MB
+_MOST_PARTS: Final = 100_000
+
+# A part's work: from its number to what is found, in rows, one for each of its blocks.
+Work = Callable[[int], list[dict[str, Any]]]
+
+
+def run(
+    workload: Workload,
+    out: Path,
+    parts: int | None = None,
+    spark: "SparkSession | None" = None,
+    say: Callable[[str], None] = lambda _: None,
+) -> dict[str, Any]:
+    """Write a workload: a file for each part, and a manifest.
+
+    Args:
+        workload: What to make.
+        out: An empty directory, which Spark's workers must see as this process does.
+        parts: Into how many files; neither rows nor checksum depend on it.
+        spark: Where to make them; without it, in this process.
+        say: Told what is being done.
+
+    Returns:
+        The summary.
+    """
+    parts = parts or -(-workload.blocks // _BLOCKS_A_PART)
+    parts = min(parts, workload.blocks)
+    say("adding up the gaps between arrivals")
+    gaps = _spread(_gap_sums(workload, parts), parts, "block long, gap_ns long", spark)
+    starts = [0, *accumulate(row["gap_ns"] for row in gaps)]
+    say(f"writing {workload.requests} operations")
+    digests = _spread(_files(workload, parts, starts, out), parts, "block long, digest binary", spark)
+    for leftover in out.glob(".*"):
+        leftover.unlink()  # of a worker that died
+    found = {
+        "requests": workload.requests,
+        "checksum": checksum(bytes(row["digest"]) for row in digests),
+        "expected_timeout_rate": workload.expected_timeout_rate,
+    }
+    manifest = asdict(workload) | found | _provenance(parts)
+    (out / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    return found
+
+
+def _provenance(parts: int) -> dict[str, Any]:
+    return {
+        "partitions": parts,
+        "block": BLOCK,
+        "generator_version": GENERATOR_VERSION,
+        "numpy_version": np.__version__,
+        "columns": {field.name: str(field.type) for field in SCHEMA},
+    }
+
+
+def _spread(work: Work, parts: int, schema: str, spark: "SparkSession | None") -> list[Any]:
+    """Do each part's work somewhere, and return all results in the order of the blocks."""
+    if spark is None:
+        return [row for part in range(parts) for row in work(part)]
+
+    def on_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Do the work of the parts that came to this worker."""
+        for batch in batches:
+            for part in batch.column(0).to_pylist():
+                yield pa.RecordBatch.from_pylist(work(part))
+
+    found = spark.range(0, parts, 1, parts).mapInArrow(on_worker, schema).collect()
+    return sorted(found, key=lambda row: row["block"])
+
+
+def _gap_sums(workload: Workload, parts: int) -> Work:
+    def gap_sums(part: int) -> list[dict[str, Any]]:
+        """Add up the gaps in each block of a part."""
+        return [
+            {"block": block, "gap_ns": workload.gap_sum_ns(block)} for block in _blocks(workload, part, parts)
+        ]
+
+    return gap_sums
+
+
+def _files(workload: Workload, parts: int, starts: list[int], out: Path) -> Work:
+    target = str(out.absolute())
+
+    def write_file(part: int) -> list[dict[str, Any]]:
+        """Write a part's rows; Spark may have it done twice, even at once, and both write the same."""
+        final = Path(target, f"part-{part:05d}.parquet")
+        unfinished = final.with_name(f".{final.name}-{secrets.token_hex(4)}")
+        digests = []
+        with pq.ParquetWriter(unfinished, SCHEMA, compression="zstd", use_dictionary=["timeout_ns"]) as file:
+            for block in _blocks(workload, part, parts):
+                rows = workload.rows(block, starts[block])
+                file.write_batch(rows)
+                digests.append({"block": block, "digest": block_digest(rows)})
+        unfinished.rename(final)
+        return digests
+
+    return write_file
+
+
+def _blocks(workload: Workload, part: int, parts: int) -> range:
+    """The blocks of a part: neighbours, and as many as in any other part, give or take one."""
+    return range(workload.blocks * part // parts, workload.blocks * (part + 1) // parts)
+
+
+@click.command("workload")
+@out_option
+@click.option("--requests", type=int, required=True, metavar="N", help="How many operations.")
+@click.option("--rate", type=float, required=True, metavar="R", help="Arrivals per second, on average.")
+@click.option(
+    "--profile",
+    type=click.Choice(list(PROFILES)),
+    help="Latencies of a system at rest (median 20 ms, third quartile 60 ms) or under load (200, 400 ms).",
+)
+@click.option("--p50", type=float, metavar="S", help="Median latency in seconds, instead of the profile's.")
+@click.option("--p75", type=float, metavar="S", help="Third quartile in seconds, instead of the profile's.")
+@click.option("--timeout", type=float, default=0.2, show_default=True, metavar="S", help="In seconds.")
+@click.option("--keys", type=int, default=1, show_default=True, metavar="K", help="Each watches 1 to K keys.")
+@click.option("--key-space", type=int, default=100_000, show_default=True, metavar="M", help="Keys in all.")
+@click.option("--seed", type=int, default=1, show_default=True, metavar="I", help="Same seed, same rows.")
+@click.option(
+    "--partitions",
+    type=click.IntRange(1, _MOST_PARTS),
+    metavar="N",
+    help=f"Files, at most one for every {BLOCK} operations.  [default: one for {_BLOCKS_A_PART} times as many]",
+)
+@click.option("--no-spark", is_flag=True, help="Make the same rows in this process.")
+@spark_options
+def command(
+    *,
+    out: Path,
+    profile: str | None,
+    partitions: int | None,
+    no_spark: bool,
+    master: str | None,
+    remote: str | None,
+    **shape: Any,
+) -> None:
+    """Make a workload: random arrivals at a rate, log-normal latencies, one timeout, and keys.
+
+    \b
+    Example:
+      purgatory pipeline workload --out load --requests 1000000 --rate 10000 --profile low --timeout 0.2 \\
+          --keys 3 --key-space 100000 --seed 1
+    """  # noqa: D301 - click reads the backspace as "keep these lines"
+    workload = _workload(profile, **shape)
+    if no_spark and (master or remote):
+        raise Refused(
+            f"--no-spark and {'--master' if master else '--remote'} exclude each other; leave one out"
+        )
+    check_fresh(out)
+    with progress("workload") as say, _session(no_spark, master, remote) as spark, staged(out) as stage:
+        say("starting")
+        found = run(workload, stage, partitions, spark, say)
+    summary(found)
+
+
+def _workload(profile: str | None, *, p50: float | None, p75: float | None, **shape: Any) -> Workload:
+    usual_p50, usual_p75 = (None, None) if profile is None else PROFILES[profile]
+    median, quartile = usual_p50 if p50 is None else p50, usual_p75 if p75 is None else p75
+    if median is None or quartile is None:
+        raise Refused(f"--profile must be one of {', '.join(PROFILES)}, or --p50 and --p75 given")
+    try:
+        return Workload(p50=median, p75=quartile, **shape)
+    except ValueError as error:
+        name, _, bounds = str(error).partition(" ")
+        raise Refused(f"--{name.replace('_', '-')} {bounds}") from None
+
+
+def _session(
+    no_spark: bool, master: str | None, remote: str | None
+) -> "AbstractContextManager[SparkSession | None]":
+    if no_spark:
+        return nullcontext()
+    # Inside: without Spark, it need not be there.
+    from purgatory_async.pipeline.session import open_session  # noqa: PLC0415 - see above
+
+    return open_session("purgatory workload", master=master, remote=remote)

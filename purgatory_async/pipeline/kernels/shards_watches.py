@@ -1,0 +1,134 @@
+"""The first stage: who waits on which key, and which signals were seen.
+
+A shard holds all watches of its keys and their signals. Either may be read first, so each new watch meets the signals
+that were seen and each new signal the watches that stand. Where they meet there is a match, which goes to the shard of
+the operation.
+
+A shard does not learn that an operation has ended, for the stages run in one direction. Its watches leave with their
+deadline, so what is left over is bounded by the timeouts; and a key that alone satisfies an operation ends that watch,
+so one busy key and many who wait for any signal on it make as many matches as there are waiters, and not their product.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from purgatory_async.pipeline.kernels.shards_frontier import Frontier, Longs
+from purgatory_async.pipeline.kernels.shards_rows import identities, longs, new_rows
+
+__all__ = ["MATCHES", "SIGNALS", "WATCHES", "WatchShard"]
+
+WATCHES: Final = pa.schema(
+    [
+        ("key", pa.string()),
+        ("op_id", pa.string()),
+        ("submit_ns", pa.int64()),
+        ("until_ns", pa.int64()),
+        ("needed", pa.int64()),
+    ]
+)
+SIGNALS: Final = pa.schema([("key", pa.string()), ("at_ns", pa.int64()), ("n", pa.int64())])
+SEEN: Final = SIGNALS.append(pa.field("kept_until_ns", pa.int64()))
+MATCHES: Final = pa.schema(
+    [("op_id", pa.string()), ("submit_ns", pa.int64()), ("at_ns", pa.int64()), ("n", pa.int64())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchShard:
+    """What one shard of the keys knows.
+
+    Attributes:
+        watches: Columns of `WATCHES`, each (key, operation) once. Only signals between ``submit_ns`` and
+            ``until_ns``, both excluded, matter to it.
+        seen: Columns of `SIGNALS` and how long each is kept.
+    """
+
+    watches: pa.Table
+    seen: pa.Table
+
+    @classmethod
+    def empty(cls) -> Self:
+        """A shard that knows nothing."""
+        return cls(WATCHES.empty_table(), SEEN.empty_table())
+
+    def take_in(self, watches: pa.Table, signals: pa.Table, frontier: Frontier) -> tuple[Self, pa.Table]:
+        """Let new watches and new signals meet each other and those that are there. O(n log n + matches).
+
+        Args:
+            watches: Columns of `WATCHES`, each ``needed`` at least 1; one that is known already is passed over.
+            signals: Columns of `SIGNALS`, no ``n`` negative.
+            frontier: Of the batch.
+
+        Returns:
+            The shard afterwards, without what nobody can need any more, and the matches (columns of `MATCHES`).
+        """
+        fresh = new_rows(self.watches, watches, "key", "op_id", "submit_ns")
+        arriving = signals.append_column(
+            SEEN.field("kept_until_ns"), pa.array(frontier.kept_until_ns(longs(signals, "at_ns")))
+        )
+        seen = pa.concat_tables([self.seen, arriving])
+        standing, first = _meet(self.watches, arriving)
+        fresh, second = _meet(fresh, seen)
+        shard = type(self)(pa.concat_tables([standing, fresh]), seen)
+        return shard.evicted(frontier), pa.concat_tables([first, second])
+
+    def evicted(self, frontier: Frontier) -> Self:
+        """The shard without the watches that are over and the signals that no operation to come can need."""
+        return type(self)(
+            self.watches.filter(pc.greater(self.watches["until_ns"], frontier.now_ns)),
+            self.seen.filter(pc.greater(self.seen["kept_until_ns"], frontier.now_ns)),
+        )
+
+    def empty_from_ns(self) -> int | None:
+        """From which instant on nothing of this is needed; None if it is empty."""
+        ends = [self.watches["until_ns"], self.seen["kept_until_ns"]]
+        return max((pc.max(column).as_py() for column in ends if len(column)), default=None)
+
+
+def _meet(watches: pa.Table, signals: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The watches, those that their key alone has satisfied shortened, and their matches."""
+    if not watches.num_rows or not signals.num_rows:
+        return watches, MATCHES.empty_table()
+    order, start, end = _ranges(watches, signals)
+    n = longs(signals, "n")[order]
+    sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(n)])
+    # Where the sum from its start is reached, if this key goes so far: nothing later on it can matter.
+    wanted = sums[start] + longs(watches, "needed")
+    reached = np.searchsorted(sums, wanted)
+    satisfied = reached <= end
+    end = np.minimum(end, reached)
+    at_ns = longs(signals, "at_ns")[order]
+    until_ns = longs(watches, "until_ns").copy()
+    until_ns[satisfied] = at_ns[end[satisfied] - 1]
+    column = watches.schema.get_field_index("until_ns")
+    shortened = watches.set_column(column, watches.schema.field(column), pa.array(until_ns))
+    return shortened, _matches(watches, at_ns, n, start, end)
+
+
+def _ranges(watches: pa.Table, signals: pa.Table) -> tuple[Longs, Longs, Longs]:
+    """The signals in order of key and instant, and for each watch from where to where they are its own."""
+    instants = [
+        watches.select(["key", "submit_ns"]).rename_columns(["key", "at_ns"]),
+        watches.select(["key", "until_ns"]).rename_columns(["key", "at_ns"]),
+        signals.select(["key", "at_ns"]),
+    ]
+    submitted, over, seen = identities(instants, "key", "at_ns")
+    order = np.argsort(seen, kind="stable").astype(np.int64)
+    start = np.searchsorted(seen[order], submitted, side="right").astype(np.int64)
+    end = np.searchsorted(seen[order], over, side="left").astype(np.int64)
+    return order, start, np.maximum(start, end)
+
+
+def _matches(watches: pa.Table, at_ns: Longs, n: Longs, start: Longs, end: Longs) -> pa.Table:
+    counts = end - start
+    watch = np.repeat(np.arange(len(counts)), counts)
+    before = np.cumsum(counts) - counts
+    signal = np.arange(counts.sum()) + np.repeat(start - before, counts)
+    who = watches.select(["op_id", "submit_ns"]).take(pa.array(watch))
+    return who.append_column(MATCHES.field("at_ns"), pa.array(at_ns[signal])).append_column(
+        MATCHES.field("n"), pa.array(n[signal])
+    )

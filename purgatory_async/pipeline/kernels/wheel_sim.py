@@ -1,0 +1,217 @@
+"""What would have become of the same operations with another timeout, tick or wheel.
+
+An operation ends by itself, when its condition comes true or somebody cancels it, or at its deadline, whichever is
+first. The deadline is submission plus timeout, rounded up to a tick as the timer does. So its lateness here is what
+the tick costs and nothing else; an event loop that is held up comes on top.
+
+How often the wheel inserts an entry follows from two numbers of ticks. From the present it goes to the finest level
+that reaches its deadline, level *l* having buckets of ``wheel_size ** l`` ticks; from there it comes down a level
+each time that its bucket begins while it still waits. So it was inserted once, and once more for each of its coarse
+levels whose bucket began before it ended.
+
+Four ticks until the deadline are two levels up in a wheel of two buckets; bucket 4-7 begins with tick 4, when this
+one has ended, and the other goes down twice to expire:
+
+>>> waits = Waits.of(submit_ns=[0, 0], end_ns=[330, NEVER], completed=[True, False], last_ns=1000)
+>>> (totals,) = simulate(waits, [Setting(timeout_ns=350, tick_ns=100, wheel_size=2)])
+>>> totals.completed, totals.expired, totals.lateness_ns, totals.inserts
+(1, 1, 50, 4)
+"""
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["NEVER", "Setting", "Totals", "Waits", "simulate"]
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+NEVER: Final = 2**62
+"""An instant or a duration without end; an instant and it added up still fit in 64 bits."""
+
+_CHUNK: Final = 1 << 15  # operations; what is computed of them stays in the processor's cache
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One combination to try.
+
+    Attributes:
+        timeout_ns: Of every operation that has a timeout; None leaves each its own.
+        tick_ns: Of the timer.
+        wheel_size: Buckets of a level of its wheel.
+    """
+
+    timeout_ns: int | None
+    tick_ns: int
+    wheel_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """Operations, and what would end them if they had all the time in the world.
+
+    Attributes:
+        submit_ns: When each was submitted, on a clock that is a multiple of the tick when the timer's tick begins.
+        timeout_ns: Its own timeout; `NEVER` for none.
+        end_ns: When it completes, or is cancelled, fails or is closed; `NEVER` if nothing of that happens.
+        completed: Whether that end is a completion.
+        ended: Whether it was recorded to have ended by itself.
+        last_ns: The last that is known of its node.
+    """
+
+    submit_ns: Ints
+    timeout_ns: Ints
+    end_ns: Ints
+    completed: Bools
+    ended: Bools
+    last_ns: Ints
+
+    @classmethod
+    def of(
+        cls,
+        submit_ns: ArrayLike,
+        end_ns: ArrayLike,
+        completed: ArrayLike,
+        last_ns: ArrayLike,
+        *,
+        timeout_ns: ArrayLike = 0,
+        ended: ArrayLike = False,
+    ) -> "Waits":
+        """Make them from anything that numpy takes for integers; one number stands for as many."""
+        submits = np.asarray(submit_ns, dtype=np.int64)
+        numbers = (submits, *(np.asarray(each, dtype=np.int64) for each in (timeout_ns, end_ns, last_ns)))
+        flags = (np.asarray(each, dtype=np.bool_) for each in (completed, ended))
+        submits, timeouts, ends, lasts, completes, endeds = np.broadcast_arrays(*numbers, *flags)
+        return cls(submits, timeouts, ends, completes, endeds, lasts)
+
+    def part(self, begin: int, end: int) -> "Waits":
+        """Some of them, without copying."""
+        part = slice(begin, end)
+        return Waits(
+            self.submit_ns[part],
+            self.timeout_ns[part],
+            self.end_ns[part],
+            self.completed[part],
+            self.ended[part],
+            self.last_ns[part],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What becomes of operations under a setting; totals of parts add up to those of the whole.
+
+    Attributes:
+        operations: How many there are.
+        completed: How many complete.
+        expired: How many reach their deadline.
+        pending: How many do neither before the last record.
+        pending_ns: How long they were pending, all in all.
+        lateness_ns: How much later than submission plus timeout the expired ones end, all in all.
+        inserts: How often the wheel inserts one, cascades included.
+        decided_by_lateness: How many expire that were recorded to have ended otherwise, at or after their own deadline:
+            the timer was late, and something else was first.
+    """
+
+    operations: int = 0
+    completed: int = 0
+    expired: int = 0
+    pending: int = 0
+    pending_ns: int = 0
+    lateness_ns: int = 0
+    inserts: int = 0
+    decided_by_lateness: int = 0
+
+    def __add__(self, other: "Totals") -> "Totals":
+        return Totals(*(one + another for one, another in zip(astuple(self), astuple(other), strict=True)))
+
+
+def simulate(waits: Waits, settings: Sequence[Setting]) -> list[Totals]:
+    """Let operations run under each setting.
+
+    Args:
+        waits: The operations.
+        settings: What to try. Those that differ only in the wheel share most of the work.
+
+    Returns:
+        The totals of each setting, in order.
+
+    O(operations) for each setting, and again for each level of its wheel above the finest.
+    """
+    totals = [Totals()] * len(settings)
+    for begin in range(0, len(waits.submit_ns), _CHUNK):
+        part = _simulate(waits.part(begin, begin + _CHUNK), settings)
+        totals = [before + more for before, more in zip(totals, part, strict=True)]
+    return totals
+
+
+def _simulate(waits: Waits, settings: Sequence[Setting]) -> list[Totals]:
+    runs: dict[tuple[int | None, int], _Run] = {}
+    totals = []
+    for setting in settings:
+        timing = (setting.timeout_ns, setting.tick_ns)
+        if timing not in runs:
+            runs[timing] = _Run(waits, *timing)
+        totals.append(runs[timing].totals(setting.wheel_size))
+    return totals
+
+
+class _Run:
+    """Operations under a timeout and a tick."""
+
+    def __init__(self, waits: Waits, timeout_ns: int | None, tick_ns: int) -> None:
+        timed = waits.timeout_ns < NEVER
+        timeout = waits.timeout_ns if timeout_ns is None else np.where(timed, timeout_ns, NEVER)
+        due_ns = waits.submit_ns + timeout
+        self.deadline_tick = -(-due_ns // tick_ns)
+        deadline_ns = np.where(timed, self.deadline_tick * tick_ns, NEVER)
+        # What came true in the first check is no matter of time.
+        at_once = waits.completed & (waits.end_ns <= waits.submit_ns)
+        by_itself = (
+            (waits.end_ns < deadline_ns) | at_once | (~waits.completed & (waits.end_ns == deadline_ns))
+        )
+        end_ns = np.where(by_itself, waits.end_ns, deadline_ns)
+        self.ended = end_ns <= waits.last_ns
+        self.expired = self.ended & ~by_itself
+        self.by_itself = self.ended & by_itself
+        self.lateness_ns = deadline_ns - due_ns
+        self.waits = waits
+        self.until_ns = np.minimum(end_ns, waits.last_ns)
+        self.end_tick = self.until_ns // tick_ns
+        self.ticks = np.where(timed & ~at_once, self.deadline_tick - waits.submit_ns // tick_ns, 0)
+        self.own_deadline_ns = -(-(waits.submit_ns + waits.timeout_ns) // tick_ns) * tick_ns
+
+    def totals(self, wheel_size: int) -> Totals:
+        """What became of them, with a wheel."""
+        waits = self.waits
+        late = self.expired & waits.ended & (waits.end_ns >= self.own_deadline_ns)
+        return Totals(
+            operations=len(waits.submit_ns),
+            completed=_count(self.by_itself & waits.completed),
+            expired=_count(self.expired),
+            pending=_count(~self.ended),
+            pending_ns=int((self.until_ns - waits.submit_ns).sum()),
+            lateness_ns=int(self.lateness_ns[self.expired].sum()),
+            inserts=self._inserts(wheel_size),
+            decided_by_lateness=_count(late),
+        )
+
+    def _inserts(self, wheel_size: int) -> int:
+        """How often the wheel inserts them; one that is due when it comes is not put there."""
+        inserts = _count(self.ticks > 0)
+        farthest = int(self.ticks.max(initial=0))
+        width = wheel_size
+        while width <= farthest:
+            bucket_tick = self.deadline_tick - self.deadline_tick % width
+            inserts += _count((self.ticks >= width) & (bucket_tick <= self.end_tick))
+            width *= wheel_size
+        return inserts
+
+
+def _count(flags: Bools) -> int:
+    return int(np.count_nonzero(flags))

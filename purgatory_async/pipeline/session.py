@@ -1,0 +1,152 @@
+"""The Spark session of a job: its settings, and that nothing of it stays behind."""
+
+import os
+import re
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+from urllib.parse import urlsplit
+
+from pyspark.sql import SparkSession
+
+from purgatory_async.pipeline.java import find_java_home
+from purgatory_async.pipeline.refusal import Refused
+
+__all__ = ["open_session"]
+
+PATIENCE_S: Final = 10
+_CONNECT_PORT: Final = 15002
+_MOST_MEMORY: Final = 4 * 2**30  # bytes of the driver; five million rows fit
+
+_LOGGING: Final = Path(__file__).with_name("log4j2.properties").as_uri()
+
+# Results depend on these, wherever Spark runs.
+MEANING: Final = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "65536",
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+}
+# Only where this process starts Spark; spark-submit and a server were told theirs.
+QUIET: Final = {
+    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",
+}
+# Nobody else can reach a Spark that runs in this process.
+LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
+
+
+@contextmanager
+def open_session(
+    app_name: str,
+    *,
+    master: str | None = None,
+    remote: str | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """Lend a session, started here or connected to, and stop it at the end.
+
+    A session that is active in this process already is lent as it is, and left running. Under spark-submit what it was
+    told about master and machines stands.
+
+    Args:
+        app_name: What Spark calls the job.
+        master: Where Spark runs; by default on all cores of this machine.
+        remote: A Spark Connect server instead, such as ``sc://host:15002``.
+        settings: More of Spark's, or others than those here.
+
+    Yields:
+        The session.
+
+    Raises:
+        Refused: There is no Java that Spark can run on, or nothing listens at ``remote``.
+    """
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        yield active
+        return
+    with TemporaryDirectory(prefix="purgatory-spark-") as scratch:
+        if remote is not None and not remote.startswith("local"):
+            _check_listening(remote)
+            place, environment = {"spark.remote": remote}, dict[str, str | None]()
+        elif "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
+            place, environment = {}, {}
+        else:
+            place, environment = _started_here(master, remote, Path(scratch))
+        builder = SparkSession.builder.appName(app_name)
+        with _exported(environment):
+            spark = builder.config(map={**place, **MEANING, **(settings or {})}).getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def _started_here(
+    master: str | None, remote: str | None, scratch: Path
+) -> tuple[dict[str, str], dict[str, str | None]]:
+    """The settings and the environment of a Spark that this process starts."""
+    where = remote or master or "local[*]"
+    place = {
+        "spark.master" if remote is None else "spark.remote": where,
+        "spark.sql.warehouse.dir": f"file://{scratch}/warehouse",
+        **QUIET,
+    }
+    environment: dict[str, str | None] = {"JAVA_HOME": find_java_home(os.environ, scratch)}
+    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        environment[name] = os.environ.get(name) or sys.executable
+    if where.startswith("local"):
+        memory = min(_MOST_MEMORY, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
+        place |= LOOPBACK
+        place["spark.driver.memory"] = f"{memory >> 20}m"
+        place["spark.sql.shuffle.partitions"] = str(2 * _cores(where))
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    return place, environment
+
+
+def _cores(where: str) -> int:
+    """How many tasks a local master runs at once."""
+    number = re.match(r"local\[(\d+)", where)
+    return int(number[1]) if number else os.cpu_count() or 1
+
+
+def _check_listening(remote: str) -> None:
+    """Spark's client would try for minutes."""
+    # Without what follows the address: a token may be there.
+    address = urlsplit(remote)
+    host, port = address.hostname or "", address.port or _CONNECT_PORT
+    try:
+        socket.create_connection((host, port), timeout=PATIENCE_S).close()
+    except OSError as error:
+        raise Refused(
+            f"--remote: no Spark Connect server listens at {host}:{port}: {error}; "
+            "start one with start-connect-server.sh, or use --master"
+        ) from None
+
+
+@contextmanager
+def _exported(environment: Mapping[str, str | None]) -> Iterator[None]:
+    """Change the environment for a while; None takes a variable away."""
+    before = {name: os.environ.get(name) for name in environment}
+    _export(environment)
+    try:
+        yield
+    finally:
+        _export(before)
+
+
+def _export(environment: Mapping[str, str | None]) -> None:
+    for name, value in environment.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

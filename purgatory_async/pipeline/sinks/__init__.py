@@ -1,0 +1,1 @@
+"""Where a stream's results go: each batch once, however often it is done."""

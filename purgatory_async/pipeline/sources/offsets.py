@@ -1,0 +1,188 @@
+"""How far a stream has read a journal: a position in each segment, known by the segment's name.
+
+Files grow, are renamed when they become Parquet, and go; their names' run, node and number stay. A node's segments are
+read in the order of their numbers, so what has been read of a node is always all up to some ``seq``.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+from typing import Any, Final
+
+from purgatory_async.journal.segments import Segment, list_segments
+from purgatory_async.pipeline.sources.extent import divide
+from purgatory_async.pipeline.sources.parquet_segments import holds_after
+from purgatory_async.pipeline.sources.pieces import Piece
+from purgatory_async.pipeline.sources.positions import START, Position, last_position
+
+__all__ = ["Offset", "advance", "available", "decode_offset", "encode_offset", "pieces_between"]
+
+Place = tuple[str, str, int]
+"""A segment by its run, node and number."""
+
+Offset = dict[Place, Position | None]
+"""Where each segment was left; None for all of a Parquet file."""
+
+_NEW: Final = object()
+
+
+def available(directory: Path, start: Mapping[Place, Position | None]) -> Offset:
+    """Look how far one can read now. Reads the ends of files that may have something new.
+
+    Args:
+        directory: Of the journal.
+        start: How far everything has been read.
+
+    Returns:
+        The segments in which there is something to read, and those that became Parquet and have nothing new.
+
+    Raises:
+        OSError: The directory or a file cannot be read.
+    """
+    found: Offset = {}
+    for segment in list_segments(directory):
+        place = (segment.run_id, segment.node, segment.number)
+        since = start.get(place, START)
+        if since is not None and (end := _end(segment, since)) != since:
+            found[place] = end
+    return found
+
+
+def _end(segment: Segment, since: Position) -> Position | None:
+    if segment.live:
+        try:
+            return last_position(segment.path, since)
+        except FileNotFoundError:
+            if not segment.parquet.exists():
+                return since  # deleted
+    return None
+
+
+def advance(
+    directory: Path, start: Offset, target: Mapping[Place, Position | None], *, files: int | None, turn: int
+) -> Offset:
+    """Choose what the next batch reads up to.
+
+    Args:
+        directory: Of the journal.
+        start: How far everything has been read.
+        target: How far one can read.
+        files: From how many segments at most; None for all.
+        turn: Which node is first; counting it up lets none of them starve.
+
+    Returns:
+        The end of the batch; equal to ``start`` if there is nothing to read.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    ahead = [
+        (place, end) for place, end in sorted(target.items(), key=_place) if start.get(place, _NEW) != end
+    ]
+    full = [(place, end) for place, end in ahead if _has_news(directory, place, start.get(place, START), end)]
+    taken = dict(islice(_in_turns(full, turn), files))
+    if not taken:
+        return start
+    waiting = {place for place, _ in full}
+    done = {place: end for place, end in ahead if end is None and place not in waiting}
+    return start | done | taken
+
+
+def _place(item: tuple[Place, Position | None]) -> Place:
+    return item[0]
+
+
+def _has_news(directory: Path, place: Place, since: Position | None, end: Position | None) -> bool:
+    """Whether there are records in between; what was read before it became Parquet is not read again."""
+    if since is None:
+        return False
+    if end is not None:
+        return end.offset > since.offset
+    try:
+        return since == START or holds_after(_segment(directory, place).parquet, since.seq)
+    except FileNotFoundError:
+        return True  # so that whoever reads it finds it gone, and says so
+
+
+def _in_turns(
+    items: Iterable[tuple[Place, Position | None]], turn: int
+) -> Iterator[tuple[Place, Position | None]]:
+    """The nodes' segments one after the other, a node's own in order."""
+    nodes: dict[tuple[str, str], list[tuple[Place, Position | None]]] = {}
+    for item in items:
+        nodes.setdefault(item[0][:2], []).append(item)
+    queues = list(nodes.values())
+    first = turn % max(1, len(queues))
+    rounds = zip_longest(*queues[first:], *queues[:first])
+    return (item for item in chain.from_iterable(rounds) if item is not None)
+
+
+def pieces_between(directory: Path, start: Offset, end: Offset) -> Iterator[Piece]:
+    """Plan what a batch reads; the same records whenever it is asked, whatever became of the files.
+
+    Args:
+        directory: Of the journal.
+        start: Of the batch.
+        end: Of the batch.
+
+    Yields:
+        Pieces that no two share a record of.
+
+    Raises:
+        OSError: A file cannot be read.
+    """
+    for place, until in sorted(end.items(), key=_place):
+        since = start.get(place, START)
+        if since is None or until == since:
+            continue
+        piece = Piece(str(directory), _segment(directory, place).name, since, until)
+        try:
+            yield from divide(piece) if until is not None else (piece,)
+        except FileNotFoundError:
+            yield piece
+
+
+def _segment(directory: Path, place: Place) -> Segment:
+    return Segment.named(directory, *place)
+
+
+def encode_offset(offset: Mapping[Place, Position | None]) -> dict[str, Any]:
+    """Write an offset as Spark keeps it; short however many segments are done.
+
+    >>> encode_offset({("run", "node", 1): None, ("run", "node", 2): None, ("run", "node", 3): Position(80, 7)})
+    {'run.node': {'done': '1-2', 'live': {'3': {'offset': 80, 'seq': 7}}}}
+    """
+    text: dict[str, Any] = {}
+    for (run_id, node, number), position in sorted(offset.items(), key=_place):
+        entry = text.setdefault(f"{run_id}.{node}", {"done": "", "live": {}})
+        if position is None:
+            entry["done"] = _with_number(entry["done"], number)
+        else:
+            entry["live"][str(number)] = {"offset": position.offset, "seq": position.seq}
+    return text
+
+
+def _with_number(ranges: str, number: int) -> str:
+    before, _, last = ranges.rpartition(",")
+    first, _, end = last.partition("-")
+    if ranges and int(end or first) == number - 1:
+        return f"{before}{',' if before else ''}{first}-{number}"
+    return f"{ranges}{',' if ranges else ''}{number}"
+
+
+def decode_offset(text: Mapping[str, Any]) -> Offset:
+    """Read what `encode_offset` wrote.
+
+    >>> offset = {("run", "node", n): None for n in (1, 2, 4)} | {("run", "node", 3): Position(80, 7)}
+    >>> decode_offset(encode_offset(offset)) == offset
+    True
+    """
+    offset: Offset = {}
+    for name, entry in text.items():
+        run_id, _, node = name.partition(".")
+        for numbers in filter(None, entry["done"].split(",")):
+            first, _, last = numbers.partition("-")
+            offset |= dict.fromkeys((run_id, node, n) for n in range(int(first), int(last or first) + 1))
+        for number, position in entry["live"].items():
+            offset[run_id, node, int(number)] = Position(**position)
+    return offset

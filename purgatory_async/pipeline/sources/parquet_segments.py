@@ -1,0 +1,132 @@
+"""Segments that became Parquet, by this library or by others: fewer columns and wider integers are as good."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from purgatory_async.journal.columns import arrow_schema
+from purgatory_async.journal.schema import FIELDS
+from purgatory_async.pipeline.refusal import Refused
+
+__all__ = ["holds_after", "read_rows", "spark_columns"]
+
+_REQUIRED: Final = ("run_id", "node", "seq", "kind", "wall_ns", "mono_ns")
+_SCHEMA: Final = arrow_schema()
+_INTEGERS: Final = {
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.uint8(): "smallint",
+    pa.uint16(): "int",
+    pa.uint32(): "bigint",
+    pa.uint64(): "decimal(20,0)",
+    pa.float32(): "float",  # what pandas makes of integers of which some are missing
+    pa.float64(): "double",
+}
+
+
+def spark_columns(path: Path) -> tuple[tuple[str, str], ...]:
+    """Find which of a journal's columns a file has, and as what Spark must read them. Reads the file's end only.
+
+    Args:
+        path: Parquet.
+
+    Returns:
+        Names of `FIELDS`, each with a type in the words of Spark's SQL.
+
+    Raises:
+        Refused: The file is no Parquet, lacks what every record has, or has a column of a type that does not fit.
+    """
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise Refused(
+            f"{path} is no Parquet file: {error}; remove it, or put a whole one in its place"
+        ) from None
+    absent = [name for name in _REQUIRED if name not in schema.names]
+    if absent:
+        raise Refused(f"{path} lacks {', '.join(absent)}, which every record of a journal has")
+    present = [(field, schema.field(field.name).type) for field in _SCHEMA if field.name in schema.names]
+    return tuple((f.name, _spark_type(path, f, found)) for f, found in present if not pa.types.is_null(found))
+
+
+def _spark_type(path: Path, field: pa.Field, found: pa.DataType) -> str:
+    plain = found.value_type if pa.types.is_dictionary(found) else found
+    if pa.types.is_integer(field.type) and plain in _INTEGERS:
+        return _INTEGERS[plain]
+    if pa.types.is_string(field.type) and _is_text(plain):
+        return "string"
+    if pa.types.is_list(field.type) and _is_list(plain) and _is_text(plain.value_type):
+        return "array<string>"
+    raise Refused(
+        f"{path}: its column {field.name} is {found}; a journal has {dict(FIELDS)[field.name]} there"
+    )
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return _is_text(kind.value_type)
+    return any(
+        is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+    )
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return any(is_kind(kind) for is_kind in (pa.types.is_list, pa.types.is_large_list))
+
+
+def read_rows(path: Path, after: int, through: int | None) -> Iterator[pa.RecordBatch]:
+    """Read a range of a file's records, with all columns of `FIELDS`.
+
+    Args:
+        path: Parquet.
+        after: A ``seq``; only larger ones are read. 0 for all.
+        through: A ``seq``; no larger one is read. None for all.
+
+    Yields:
+        Batches with the columns of `arrow_schema`, none of them empty.
+
+    Raises:
+        OSError: The file cannot be read.
+        pa.ArrowInvalid: A value does not fit its column.
+    """
+    try:
+        with pq.ParquetFile(path) as file:
+            names = [field.name for field in _SCHEMA if field.name in file.schema_arrow.names]
+            for batch in file.iter_batches(columns=names):
+                seq = batch.column("seq").cast(pa.int64())
+                inside = pc.greater(seq, after)
+                if through is not None:
+                    inside = pc.and_(inside, pc.less_equal(seq, through))
+                if (kept := batch.filter(inside)).num_rows:
+                    yield _conform(kept)
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid(f"{path}: {error}; remove it, or put a whole one in its place") from None
+
+
+def _conform(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [
+        batch.column(field.name).cast(field.type)
+        if field.name in batch.schema.names
+        else pa.nulls(batch.num_rows, field.type)
+        for field in _SCHEMA
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+
+def holds_after(path: Path, seq: int) -> bool:
+    """Tell from a file's end whether it may have records after ``seq``; True if it does not say.
+
+    Raises:
+        OSError: The file cannot be read.
+        pa.ArrowInvalid: It is no Parquet.
+    """
+    metadata = pq.read_metadata(path)
+    column = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "seq")
+    groups = [metadata.row_group(index).column(column).statistics for index in range(metadata.num_row_groups)]
+    return any(group is None or not group.has_min_max or group.max > seq for group in groups)

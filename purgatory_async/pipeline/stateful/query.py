@@ -1,0 +1,103 @@
+"""The two stages in one query: operations and signals in, outcomes out."""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+from purgatory_async.pipeline.stateful.deciding import OPERATION_INPUT, OPERATION_OUTPUT, OperationProcessor
+from purgatory_async.pipeline.stateful.pace import Pace
+from purgatory_async.pipeline.stateful.watching import WATCH_INPUT, WATCH_OUTPUT, WatchProcessor
+
+__all__ = ["DECIDING_STAGE", "WATCHING_STAGE", "outcomes"]
+
+# Spark numbers the operators of a query from its end.
+DECIDING_STAGE = 0
+WATCHING_STAGE = 1
+
+
+def outcomes(operations: DataFrame, signals: DataFrame, *, pace: Pace, shards: int) -> DataFrame:
+    """End every operation once.
+
+    Rows are grouped by shard and not by operation or key, the proposal's "enqueue buckets, not tasks": what Spark keeps
+    and calls for is one value and one timer for each of a few shards.
+
+    Args:
+        operations: A stream of ``op_id, keys, needed, submit_ns, deadline_ns``; keys distinct, nothing null.
+        signals: A stream of ``key, at_ns, n``; nothing null, no ``n`` negative.
+        pace: By which time.
+        shards: Of the keys, and as many of the operations.
+
+    Returns:
+        A stream of ``op_id, outcome, submit_ns, deadline_ns, decided_ns``.
+    """
+    if pace.time == "event":
+        operations = _with_watermark(operations, "submit_ns", pace.delay_ms)
+        signals = _with_watermark(signals, "at_ns", pace.delay_ms)
+    matches = (
+        _watches(operations, shards)
+        .unionByName(_signals(signals, shards))
+        .groupBy("shard")
+        .transformWithStateInPandas(
+            WatchProcessor(pace), outputStructType=WATCH_OUTPUT, outputMode="append", timeMode=pace.time_mode
+        )
+    )
+    return (
+        _operations(operations, shards)
+        .unionByName(_matches(matches, shards))
+        .groupBy("shard")
+        .transformWithStateInPandas(
+            OperationProcessor(pace),
+            outputStructType=OPERATION_OUTPUT,
+            outputMode="append",
+            timeMode=pace.time_mode,
+        )
+    )
+
+
+def _with_watermark(rows: DataFrame, instant: str, delay_ms: int) -> DataFrame:
+    """Let Spark know the event time, in its microseconds, rounded down: a watermark is then never ahead of a record.
+
+    What follows does not select the column. Otherwise Spark would drop every row behind the watermark; so the stages
+    see them all, and a late operation ends like any other.
+    """
+    moment = F.timestamp_micros(F.expr(f"{instant} div 1000"))
+    return rows.withColumn("moment", moment).withWatermark("moment", f"{delay_ms} milliseconds")
+
+
+def _shard(column: str, shards: int) -> Column:
+    return F.pmod(F.xxhash64(column), F.lit(shards)).cast("int").alias("shard")
+
+
+def _watches(operations: DataFrame, shards: int) -> DataFrame:
+    """A row for each key of each operation that needs a signal at all."""
+    return (
+        operations.where(F.col("needed") > 0)
+        .withColumn("key", F.explode("keys"))
+        .withColumns({"instant_ns": F.col("submit_ns"), "until_ns": F.col("deadline_ns")})
+        .withColumns({"amount": F.col("needed"), "shard": _shard("key", shards)})
+        .select(*WATCH_INPUT)
+    )
+
+
+def _signals(signals: DataFrame, shards: int) -> DataFrame:
+    return (
+        signals.withColumns({"op_id": F.lit(None).cast("string"), "amount": F.col("n")})
+        .withColumns({"instant_ns": F.col("at_ns"), "until_ns": F.col("at_ns")})
+        .withColumn("shard", _shard("key", shards))
+        .select(*WATCH_INPUT)
+    )
+
+
+def _operations(operations: DataFrame, shards: int) -> DataFrame:
+    return (
+        operations.withColumns({"instant_ns": F.col("deadline_ns"), "amount": F.col("needed")})
+        .withColumns({"is_match": F.lit(False), "shard": _shard("op_id", shards)})
+        .select(*OPERATION_INPUT)
+    )
+
+
+def _matches(matches: DataFrame, shards: int) -> DataFrame:
+    return (
+        matches.withColumns({"instant_ns": F.col("at_ns"), "amount": F.col("n")})
+        .withColumns({"is_match": F.lit(True), "shard": _shard("op_id", shards)})
+        .select(*OPERATION_INPUT)
+    )

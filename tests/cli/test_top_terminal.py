@@ -1,0 +1,85 @@
+"""``purgatory top`` as a person sees it: in a terminal, beside a running service."""
+
+import re
+from contextlib import ExitStack, closing
+
+import pytest
+
+from purgatory_async.client import Client
+from tests.cli.terminal import CTRL_C, Terminal
+from tests.service.test_server import Served
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def served():
+    with ExitStack() as stack:
+        served = Served()
+        stack.callback(served.process.communicate)
+        stack.callback(served.process.kill)
+        yield served
+
+
+@pytest.fixture
+def client(served):
+    with closing(Client(f"http://127.0.0.1:{served.port}")) as client:
+        yield client
+
+
+@pytest.fixture
+def top(served):
+    with Terminal("top", "--interval", "0.1", "--url", f"http://127.0.0.1:{served.port}") as terminal:
+        yield terminal
+
+
+def test_what_is_pending_is_seen_to_change_with_a_signal(client, top):
+    for name in ("first", "second", "third"):
+        client.submit(["stays" if name == "third" else "goes"], operation_id=name)
+    top.until(lambda: top.line("pending 3 of ") and top.line("^goes +2$") and top.line("^first +goes"))
+    assert top.lines[0].startswith("purgatory ")
+    assert "serving" in top.lines[0]
+    assert client.signal("goes") == 2
+    top.until(lambda: top.line("pending 1 of ") and top.line("^third +stays") and not top.line("^first "))
+    assert re.fullmatch(r"in all +3 +2 +0 +0 +1", top.line("^in all"))
+
+
+def test_a_terminal_that_is_resized_is_filled_anew(client, top):
+    client.submit(["k" * 60], operation_id="long")
+    top.until(lambda: "leases" in top.line("pending 1 of") and "k" * 60 in top.line("^long "))
+    top.resize(50, 40)
+    top.until(lambda: "leases" not in top.line("pending 1 of") and top.line("^leases|leases 0"))
+    assert top.lines[0].startswith("purgatory ")
+    top.resize(8, 100)
+    top.until(lambda: "leases" in top.line("pending 1 of"))
+    assert top.lines[0].startswith("purgatory ")
+    top.resize(50, 100)
+    top.until(lambda: "k" * 60 in top.line("^long "))
+
+
+def test_ctrl_c_leaves_it_with_zero_and_the_terminal_as_it_was(top):
+    top.until(lambda: top.line("pending 0 of"))
+    assert not top.as_it_was
+    top.press(CTRL_C)
+    assert top.exit_code() == 0
+    assert top.as_it_was
+    assert b"Traceback" not in top.written
+
+
+def test_a_service_that_ends_is_told_in_a_sentence_below_what_was_there(served, top):
+    top.until(lambda: top.line("pending 0 of"))
+    served.process.kill()
+    assert top.exit_code() == 2
+    assert top.as_it_was
+    _, left, behind = (part.decode() for part in top.written.rpartition(b"\x1b[?1049l"))
+    assert left, "it drew over what was there"
+    assert "is there a service at http://127.0.0.1" in behind
+    assert "Traceback" not in behind
+
+
+def test_once_it_is_one_picture_below_what_was_there(served):
+    with Terminal("top", "--once", "--url", f"http://127.0.0.1:{served.port}") as terminal:
+        assert terminal.exit_code() == 0
+        assert terminal.line("pending 0 of")
+        assert terminal.as_it_was
+        assert b"\x1b[?1049h" not in terminal.written

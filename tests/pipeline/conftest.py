@@ -1,0 +1,37 @@
+"""One Spark for all the tests that need one; starting it takes longer than most of them."""
+
+from pathlib import Path
+
+import pytest
+
+from purgatory_async.pipeline.session import QUIET, open_session
+
+HERE = Path(__file__).parent
+
+SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.default.parallelism": "2",
+    "spark.driver.memory": "1g",
+    # No test runs long enough for a better compiler or collector to be worth its start.
+    "spark.driver.extraJavaOptions": " ".join(
+        [QUIET["spark.driver.extraJavaOptions"], "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"]
+    ),
+}
+
+
+@pytest.fixture(scope="session")
+def spark():
+    """A session on two cores of this machine."""
+    with open_session("tests", master="local[2]", settings=SETTINGS) as session:
+        yield session
+
+
+def pytest_collection_modifyitems(items):
+    """Whatever uses the session or starts commands is a Spark test, also if nobody said so.
+
+    The hook gets the items of the whole suite; here, what is slow is so because it starts Spark.
+    """
+    for item in items:
+        slow_here = HERE in item.path.parents and item.get_closest_marker("slow") is not None
+        if slow_here or "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)

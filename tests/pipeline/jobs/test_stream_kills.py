@@ -1,0 +1,174 @@
+"""A journal that grows and is rotated, and a stream that is killed again and again while it counts it."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import contextmanager
+
+import pyarrow.parquet as pq
+import pytest
+
+from purgatory_async.pipeline.transforms.windows import OUTCOMES
+from tests.pipeline.journals import MS, Node, append, lines, live, rotated
+from tests.source_tree import ROOT
+
+SECOND = 1_000_000_000
+PATIENCE_S = 300
+COUNTS = ("submitted", *OUTCOMES)
+
+# What has been done of a batch when something new is there: it was planned; its rows were published; its state is kept;
+# Spark knows that it is done.
+PHASES = ("checkpoint/query/offsets", "out/windows", "checkpoint/state", "checkpoint/query/commits")
+
+
+def busy_node(name, count, some):
+    """Operations that end up to some segments later, in any way, or never."""
+    node = Node(node=name)
+    open_ones = []
+    for number in range(count):
+        at = number * 7 * MS
+        open_ones.append((f"op-{number}", [f"k{some.randrange(50)}" for _ in range(some.randint(1, 3))]))
+        node.submit(*open_ones[-1][:1], at, keys=open_ones[-1][1])
+        if some.random() < 0.9:
+            op_id, keys = open_ones.pop(some.randrange(len(open_ones)))
+            word = some.choice(OUTCOMES)
+            node.outcome(op_id, at, outcome=word, keys=keys, latency=some.randrange(SECOND))
+            if some.random() < 0.05:
+                node.outcome(op_id, at, outcome="closed", keys=keys)
+    return node
+
+
+def expected(nodes):
+    """A walk over the records in order of seq."""
+    counts = Counter()
+    for node in nodes:
+        pending = {}
+        for record in node.records:
+            word = getattr(record, "outcome", "submitted")
+            if word == "submitted":
+                pending[record.op_id] = set(record.keys)
+            elif record.op_id not in pending:
+                continue
+            keys = pending[record.op_id] if word == "submitted" else pending.pop(record.op_id)
+            for key in keys:
+                counts[record.wall_ns // SECOND * SECOND, key, word] += 1
+    return counts
+
+
+def found(out):
+    counts = Counter()
+    for row in pq.read_table(out / "windows").to_pylist():
+        for word in COUNTS:
+            counts[row["window_start_ns"], row["key"], word] += row[word]
+    return +counts
+
+
+class Journal:
+    """Three nodes' segments, which come to be while the stream runs."""
+
+    def __init__(self, directory, some, count=500, segments=8):
+        directory.mkdir()
+        self.directory = directory
+        self.nodes = [busy_node(name, count, some) for name in ("n1", "n2", "n3")]
+        self.parts = {}
+        for node in self.nodes:
+            length = -(-len(node.records) // segments)
+            for number in range(segments):
+                self.parts[node.node, number + 1] = node.records[number * length : (number + 1) * length]
+
+    def grow(self, step):
+        """The next segment of each node: half of it with a torn line, the one before whole, older ones rotated."""
+        for (node, number), records in self.parts.items():
+            if number == step:
+                half = len(records) // 2
+                append(live(self.directory, records[:half], number, node=node), lines(records[half:])[:777])
+            elif number == step - 1:
+                live(self.directory, records, number, node=node)
+            elif number < step - 1:
+                rotated(self.directory, records, number, node=node)
+
+
+@contextmanager
+def started(directory, *more):
+    """A run as a user would start it, in a session of its own, so that a kill takes Java and all workers with it."""
+    arguments = [
+        *(
+            "--journal",
+            directory / "journal",
+            "--out",
+            directory / "out",
+            "--checkpoint",
+            directory / "checkpoint",
+        ),
+        *("--window", "1", "--files-per-batch", "2", "--master", "local[2]", *more),
+    ]
+    with (directory / "stderr").open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "purgatory_async", "pipeline", "stream", *map(str, arguments)],
+            cwd=directory,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def names(directory):
+    entries = directory.iterdir() if directory.is_dir() else ()
+    return {path.name for path in entries if path.name.isdigit() or path.name.startswith("batch-")}
+
+
+def wait_for_something_new(directory, known, process):
+    deadline = time.monotonic() + PATIENCE_S
+    while names(directory) <= known:
+        assert process.poll() is None, "it ended before it could be killed"
+        assert time.monotonic() < deadline, f"nothing new in {directory} for {PATIENCE_S} s"
+        time.sleep(0.002)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1])
+def test_killed_at_every_phase_while_segments_come_and_rotate_it_counts_each_record_once(tmp_path, seed):
+    some = random.Random(seed)
+    journal = Journal(tmp_path / "journal", some)
+    phases = some.sample(PHASES, len(PHASES))
+    for step, phase in enumerate(phases, start=1):
+        journal.grow(step)
+        with started(tmp_path) as process:
+            wait_for_something_new(place := tmp_path / phase, names(place), process)
+            os.killpg(process.pid, signal.SIGKILL)
+    for step in range(len(phases) + 1, 11):
+        journal.grow(step)
+    with started(tmp_path, "--available-now") as process:
+        told, _ = process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0, (tmp_path / "stderr").read_text()
+    assert json.loads(told.splitlines()[-1])["batches"] > 1
+    assert found(tmp_path / "out") == expected(journal.nodes)
+    assert pq.read_table(tmp_path / "out" / "quarantine").num_rows == 0
+    assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".windows")]
+
+
+# A stream without an end is ended by whoever started it, and that is no failure.
+@pytest.mark.slow
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_asked_to_stop_it_tells_what_it_did(tmp_path, how):
+    journal = Journal(tmp_path / "journal", random.Random(1), count=50, segments=1)
+    journal.grow(2)
+    with started(tmp_path) as process:
+        wait_for_something_new(tmp_path / "checkpoint/query/commits", {"0"}, process)
+        process.send_signal(how)
+        told, _ = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0
+    assert json.loads(told.splitlines()[-1])["batches"] == 2
+    assert found(tmp_path / "out") == expected(journal.nodes)

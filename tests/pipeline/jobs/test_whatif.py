@@ -1,0 +1,90 @@
+"""The command's part in a what-if: slices, sums over them, and the recommendation."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from purgatory_async.pipeline.jobs.whatif import Wanted, run
+from purgatory_async.pipeline.kernels.recommendation import recommend
+from tests.pipeline.journals import MS, Node, live
+
+SECOND = 1000 * MS
+
+
+def journal():
+    """Two nodes; operations wait for a signal in the same slice, in the next one, and without end."""
+    here, there = Node(node="n1"), Node(node="n2")
+    for node in (here, there):
+        node.submit("soon", 0, keys=("a",))
+        node.submit("two of two", 1 * MS, keys=("a", "b"), needed=2)
+        node.submit("endless", 2 * MS, keys=("z",), timeout=None)
+        node.signal("a", 50 * MS)
+        node.outcome("soon", 50 * MS, latency=50 * MS)
+        node.signal("b", 150 * MS)
+        node.outcome("two of two", 150 * MS, keys=("a", "b"), latency=149 * MS)
+        node.submit("never", 160 * MS + 1, keys=("nobody",))
+        node.outcome("never", 362 * MS, outcome="expired", keys=("nobody",), latency=202 * MS)
+        node.signal("z", 10 * SECOND)
+        node.outcome("endless", 10 * SECOND, keys=("z",), latency=10 * SECOND - 2 * MS)
+    there.submit("last", 10 * SECOND)
+    return here, there
+
+
+def test_settings_are_recomputed_over_all_nodes_and_slices(spark, tmp_path):
+    for node in journal():
+        live(tmp_path, node.records, node=node.node)
+    out = tmp_path / "out"
+    out.mkdir()
+    found = run(tmp_path, Wanted((0.1, 0.2), (0.001,), (8, 512)), out, spark)
+    shown = [
+        tuple(
+            line[name]
+            for name in ("timeout", "wheel_size", "completed", "expired", "pending", "decided_by_lateness")
+        )
+        for line in found["settings"]
+    ]
+    assert shown == [
+        (0.1, 8, 4, 4, 1, 0),
+        (0.1, 512, 4, 4, 1, 0),
+        (0.2, 8, 6, 2, 1, 0),
+        (0.2, 512, 6, 2, 1, 0),
+    ]
+    recorded = found["settings"][3]
+    assert recorded["timeout_rate"] == 2 / 9
+    assert recorded["lateness_mean_ns"] == MS - 1
+    assert recorded["inserts_per_operation"] == 7 / 9
+    # Each node: 50 ms, 149 ms, 10 s less 2 ms, and 361 ms less 160 ms and a nanosecond.
+    assert recorded["pending_mean"] == pytest.approx(2 * (50 + 149 + 9998 + 201 - 1e-6) / 20_000)
+    assert pq.read_table(out / "settings").to_pylist() == found["settings"]
+    assert {name: found["recommended"][name] for name in ("timeout", "tick", "wheel_size")} == {
+        "timeout": 0.2,
+        "tick": 0.001,
+        "wheel_size": 512,
+    }
+
+
+def line(timeout, tick, wheel_size, *, completed, late_ms, inserts):
+    return {
+        "timeout": timeout,
+        "tick": tick,
+        "wheel_size": wheel_size,
+        "completed": completed,
+        "timeout_rate": 0.1,
+        "pending_mean": 1.0,
+        "lateness_mean_ns": late_ms * MS,
+        "inserts_per_operation": inserts,
+    }
+
+
+def test_the_recommended_setting_waits_no_longer_than_pays_and_wakes_no_oftener_than_needed():
+    lines = [
+        line(0.1, 0.001, 256, completed=900, late_ms=0.5, inserts=1.0),  # completes too few
+        line(0.2, 0.001, 256, completed=995, late_ms=0.5, inserts=1.0),  # wakes too often
+        line(0.2, 0.004, 20, completed=995, late_ms=2, inserts=1.3),  # moves too much
+        line(0.2, 0.004, 256, completed=995, late_ms=2, inserts=1.0),
+        line(0.2, 0.004, 512, completed=995, late_ms=2, inserts=1.0),  # is larger than it need be
+        line(0.2, 0.050, 256, completed=996, late_ms=25, inserts=1.0),  # is too late
+        line(9.0, 0.001, 256, completed=1000, late_ms=0.5, inserts=1.0),  # only keeps more waiting
+    ]
+    found = recommend(lines)
+    assert (found["timeout"], found["tick"], found["wheel_size"]) == (0.2, 0.004, 256)
+    assert "0.2 s is the shortest timeout" in found["why"]

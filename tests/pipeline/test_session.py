@@ -1,0 +1,141 @@
+"""What a session is told, where Spark is looked for, and that nothing of it stays behind."""
+
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from purgatory_async.pipeline import session
+from purgatory_async.pipeline.refusal import Refused
+from purgatory_async.pipeline.session import MEANING, open_session
+
+
+class FakeBuilder:
+    """Takes notes of what it is told, and of the environment in which it starts."""
+
+    def __init__(self):
+        self.settings, self.environment, self.stopped, self.scratch = {}, {}, False, Path()
+
+    def appName(self, name):  # noqa: N802 - as Spark calls it
+        self.settings["spark.app.name"] = name
+        return self
+
+    def config(self, map):  # noqa: A002 - as Spark calls it
+        self.settings |= map
+        return self
+
+    def getOrCreate(self):  # noqa: N802 - as Spark calls it
+        self.environment = dict(os.environ)
+        self.scratch = Path(self.settings.get("spark.sql.warehouse.dir", "").removeprefix("file://"))
+        return self
+
+    def stop(self):
+        self.stopped = True
+
+
+@pytest.fixture
+def builder(monkeypatch):
+    """A builder in the place of Spark's, in a process that has no session and was started by nobody special."""
+    fake = FakeBuilder()
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(session, "SparkSession", SparkSession)
+    monkeypatch.setattr(SparkSession, "builder", fake)
+    monkeypatch.setattr(session, "find_java_home", lambda *_: "/a/java")
+    for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        monkeypatch.delenv(name, raising=False)
+    return fake
+
+
+def test_by_default_spark_starts_here_on_all_cores_and_listens_to_nobody_else(builder):
+    with open_session("job"):
+        pass
+    assert builder.settings.items() >= MEANING.items()
+    assert builder.settings["spark.master"] == "local[*]"
+    assert builder.settings["spark.driver.host"] == "127.0.0.1"
+    assert builder.settings["spark.ui.enabled"] == "false"
+    assert builder.settings["spark.sql.shuffle.partitions"] == str(2 * os.cpu_count())
+    assert 0 < int(builder.settings["spark.driver.memory"].removesuffix("m")) <= 4096
+    assert builder.stopped
+
+
+def test_spark_is_stopped_and_its_directory_gone_also_after_a_fault(builder):
+    def fail():
+        with open_session("job"):
+            assert builder.scratch.parent.is_dir()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail()
+    assert builder.stopped
+    assert builder.scratch.is_relative_to(tempfile.gettempdir())
+    assert not builder.scratch.parent.exists()
+
+
+def test_the_environment_is_that_of_the_start_only(builder, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/their/java")
+    monkeypatch.setenv("PYSPARK_PYTHON", "/their/python")
+    monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
+    with open_session("job"):
+        assert os.environ["JAVA_HOME"] == "/their/java"
+        assert "SPARK_LOCAL_IP" not in os.environ
+    assert builder.environment["JAVA_HOME"] == "/a/java"
+    assert builder.environment["SPARK_LOCAL_IP"] == "127.0.0.1"
+    assert builder.environment["PYSPARK_PYTHON"] == "/their/python"
+
+
+def test_a_java_home_that_is_bad_is_taken_away_where_java_on_path_is_good(builder, monkeypatch):
+    monkeypatch.setattr(session, "find_java_home", lambda *_: None)
+    monkeypatch.setenv("JAVA_HOME", "/bad")
+    with open_session("job"):
+        assert os.environ["JAVA_HOME"] == "/bad"
+    assert "JAVA_HOME" not in builder.environment
+
+
+@pytest.mark.parametrize("master", ["spark://h:7077", "yarn", "k8s://https://h:443"])
+def test_a_cluster_s_driver_is_not_bound_to_this_machine(builder, master):
+    with open_session("job", master=master):
+        pass
+    assert builder.settings["spark.master"] == master
+    assert not {"spark.driver.host", "spark.driver.memory", "spark.sql.shuffle.partitions"} & set(
+        builder.settings
+    )
+
+
+def test_what_spark_submit_was_told_stands(builder, monkeypatch):
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setattr(session, "find_java_home", None)
+    with open_session("job"):
+        pass
+    assert builder.settings == {"spark.app.name": "job"} | MEANING
+
+
+def test_a_server_is_told_nothing_about_its_machine_and_no_java_is_looked_for(builder, monkeypatch):
+    monkeypatch.setattr(session, "find_java_home", None)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        remote = f"sc://127.0.0.1:{server.getsockname()[1]}/;token=secret"
+        with open_session("job", remote=remote):
+            pass
+    assert builder.settings == {"spark.app.name": "job", "spark.remote": remote} | MEANING
+
+
+def test_a_server_that_is_not_there_is_refused_at_once_and_the_token_is_not_repeated(builder):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+    with pytest.raises(Refused, match=f"at 127.0.0.1:{port}: .*start-connect-server") as refused:
+        open_session("job", remote=f"sc://127.0.0.1:{port}/;token=secret").__enter__()
+    assert "secret" not in str(refused.value)
+    assert builder.settings == {}
+
+
+def test_a_session_that_is_there_is_lent_and_left_running(spark):
+    with open_session("another", settings={"spark.sql.shuffle.partitions": "99"}) as lent:
+        assert lent is spark
+    assert spark.range(3).count() == 3
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+
+
+def test_the_session_keeps_integers_instants_and_state_as_the_jobs_need_them(spark):
+    assert {name: spark.conf.get(name) for name in MEANING} == MEANING

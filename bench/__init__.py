@@ -1,1 +1,1 @@
-"""Measurements, run from the top level: ``python -m bench.core``, ``python -m bench.patterns``."""
+"""Measurements, run from the top level: ``python -m bench.core``, ``bench.proposal``, and others."""

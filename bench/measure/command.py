@@ -9,7 +9,7 @@ from typing import Generic
 
 from bench.measure.loops import LOOPS
 from bench.measure.machine import describe_machine
-from bench.measure.report import as_json, header, introduction, summary
+from bench.measure.report import as_json, header, in_process, introduction, summary
 from bench.measure.section import Row, S, Section
 
 __all__ = ["Benchmark"]
@@ -27,6 +27,8 @@ class Benchmark(Generic[S]):
         full: How much is measured.
         quick: The same with ``--quick``.
         numbers: Says in words how much that is.
+        conventions: Says how figures are taken, and how to read them.
+        chooses_loop: Whether ``--loops`` is offered; what runs in another process has the loop that it has there.
     """
 
     module: str
@@ -36,6 +38,8 @@ class Benchmark(Generic[S]):
     full: S
     quick: S
     numbers: Callable[[S], str]
+    conventions: Callable[[S], Mapping[str, str]] = in_process
+    chooses_loop: bool = True
 
     def run(self, arguments: Sequence[str] | None = None) -> int:
         """Run the sections asked for; 0 whatever they find, because figures are shown here and not judged."""
@@ -43,7 +47,8 @@ class Benchmark(Generic[S]):
         settings = self._settings(options)
         machine = describe_machine()
         sections = [self.sections[name] for name in options.only or self.sections]
-        print(header(self.title, machine, settings, self.numbers(settings), quick=options.quick))
+        numbers, conventions = self.numbers(settings), self.conventions(settings)
+        print(header(self.title, machine, settings, numbers, conventions, quick=options.quick))
         started = time.monotonic()
         results = {section.name: _rows(section, settings) for section in sections}
         print(summary(results, time.monotonic() - started, quick=options.quick))
@@ -59,7 +64,9 @@ class Benchmark(Generic[S]):
         parser.add_argument(
             "--only", action="append", choices=list(self.sections), metavar="SECTION", help="repeatable"
         )
-        parser.add_argument("--loops", type=_loops, default=LOOPS, help=f"of {','.join(LOOPS)}; default: all")
+        parser.set_defaults(loops=self.full.loops)
+        if self.chooses_loop:
+            parser.add_argument("--loops", type=_loops, help=f"of {','.join(LOOPS)}; default: all")
         parser.add_argument("--repeats", type=_positive, help="samples of each subject")
         parser.add_argument("--seed", type=int, default=self.full.seed, help="of shuffles and drawn timeouts")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the lines there too")

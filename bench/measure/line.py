@@ -8,6 +8,9 @@ from bench.measure.sampling import Spread
 __all__ = ["Line", "Verdict", "heading"]
 
 SMALL = 0.01
+WHOLE = frozenset(
+    {"ns", "bytes", "objects", "polls", "clients", "answers", "1/s"}
+)  # units without a fraction
 
 
 class Verdict(StrEnum):
@@ -85,7 +88,7 @@ def heading() -> str:
 
 
 def _figure(value: float, unit: str) -> str:
-    return f"{value:,.0f} {unit}" if unit in {"ns", "bytes", "objects"} else f"{value:,.2f} {unit}"
+    return f"{value:,.0f} {unit}" if unit in WHOLE else f"{value:,.2f} {unit}"
 
 
 def _ratio(value: float) -> str:

@@ -9,7 +9,7 @@ from bench.measure.line import Verdict
 from bench.measure.machine import Machine
 from bench.measure.section import Conditions, Row, S, Section
 
-__all__ = ["Results", "as_json", "header", "introduction", "summary"]
+__all__ = ["Results", "as_json", "header", "in_process", "introduction", "summary"]
 
 WIDTH = 150
 
@@ -17,13 +17,9 @@ Results = Mapping[str, Sequence[Row]]
 """The rows of each section, by its name."""
 
 
-def header(title: str, machine: Machine, settings: Conditions, numbers: str, *, quick: bool) -> str:
-    """Machine, loops, numbers, and how to read a figure."""
-    build = "profile-guided build" if machine.optimised_build else "build without profile-guided optimisation"
-    facts = {
-        "machine": f"{machine.cpu}, {machine.cores} cores, {machine.system}",
-        "python": f"{machine.python}, {build}; uvloop {machine.uvloop}; loops {', '.join(settings.loops)}",
-        "numbers": f"{numbers}; seed {settings.seed}",
+def in_process(settings: Conditions) -> dict[str, str]:
+    """How figures are taken, and read, where the subject runs in the process that measures it."""
+    return {
         "samples": (
             f"{settings.rounds} of each subject, in turns, after a round that is thrown away; "
             f"{settings.heavy_rounds} without where one takes seconds"
@@ -33,6 +29,25 @@ def header(title: str, machine: Machine, settings: Conditions, numbers: str, *, 
             "medians; a ratio is that of neighbouring samples: median and quartiles; processor time, except "
             "that passes of the loop are wall time"
         ),
+    }
+
+
+def header(
+    title: str,
+    machine: Machine,
+    settings: Conditions,
+    numbers: str,
+    conventions: Mapping[str, str],
+    *,
+    quick: bool,
+) -> str:
+    """Machine, loops, numbers, and how to read a figure."""
+    build = "profile-guided build" if machine.optimised_build else "build without profile-guided optimisation"
+    facts = {
+        "machine": f"{machine.cpu}, {machine.cores} cores, {machine.system}",
+        "python": f"{machine.python}, {build}; uvloop {machine.uvloop}; loops {', '.join(settings.loops)}",
+        "numbers": f"{numbers}; seed {settings.seed}",
+        **conventions,
     }
     if quick:
         facts["quick"] = "numbers too small for the figures to mean anything; it shows that all runs"

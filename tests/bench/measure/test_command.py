@@ -101,6 +101,19 @@ def test_the_header_says_how_much_is_measured(capsys):
     assert "numbers   1,000 at once; seed 7\n" in capsys.readouterr().out
 
 
+def test_where_the_subject_has_its_own_loop_none_can_be_chosen_and_its_own_conventions_are_printed(capsys):
+    other = benchmark(
+        SPEED, chooses_loop=False, conventions=lambda settings: {"watch": f"{settings.size} eyes"}
+    )
+    with pytest.raises(SystemExit):
+        other.run(["--loops", "asyncio"])
+    assert "--loops" in capsys.readouterr().err
+    other.run([])
+    printed = capsys.readouterr().out
+    assert "watch     1000 eyes\n" in printed
+    assert "collector" not in printed
+
+
 def test_json_has_the_machine_the_settings_and_every_row_with_section_and_verdict(tmp_path, capsys):
     written = tmp_path / "figures.json"
     benchmark(SPEED, MEMORY).run(["--json", str(written)])

@@ -1,0 +1,73 @@
+"""Measure the service of purgatory_async: what it holds, and what its clients cannot do to it."""
+
+import dataclasses
+import sys
+
+from bench.measure.command import Benchmark
+from bench.measure.loops import UVLOOP
+from bench.service.sections import SECTIONS
+from bench.service.settings import ServiceSettings
+
+FULL = ServiceSettings(
+    polls=15_000,
+    rate=1_000,
+    leaving=10_000,
+    slow=2_000,
+    deadline_s=10,
+    subscribers=1_000,
+    wrk_s=2,
+    rounds=7,
+    heavy_rounds=5,
+    loops=(UVLOOP,),
+    seed=1,
+)
+
+
+def numbers(settings: ServiceSettings) -> str:
+    """How much is measured."""
+    return (
+        f"{settings.polls:,} polls held, {settings.rate:,} of them let go in a second; {settings.leaving:,} held when "
+        f"clients leave or the service stops; {settings.slow:,} slow clients; "
+        f"{settings.subscribers:,} polls beside nchan"
+    )
+
+
+def conventions(settings: ServiceSettings) -> dict[str, str]:
+    """How the figures are taken, and how to read them."""
+    return {
+        "samples": (
+            f"each scene once, on a fresh service; beside nchan in turns, {settings.rounds} of wrk after a round that "
+            f"is thrown away and {settings.heavy_rounds} of held polls, their medians and quartiles of ratios"
+        ),
+        "processes": "the service is one process, its clients another, and they share the cores named above",
+        "figures": "wall time, seen by the clients; their own collector is off, the service has its own settings",
+    }
+
+
+BENCHMARK = Benchmark(
+    module="bench.service",
+    purpose=__doc__,
+    title="purgatory_async: the service",
+    sections=SECTIONS,
+    full=FULL,
+    quick=dataclasses.replace(
+        FULL,
+        polls=300,
+        rate=300,
+        leaving=300,
+        slow=60,
+        deadline_s=2,
+        subscribers=100,
+        wrk_s=1,
+        rounds=1,
+        heavy_rounds=1,
+    ),
+    numbers=numbers,
+    conventions=conventions,
+    chooses_loop=False,
+)
+
+main = BENCHMARK.run
+
+if __name__ == "__main__":
+    sys.exit(main())

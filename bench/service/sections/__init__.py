@@ -1,0 +1,16 @@
+"""The sections of ``python -m bench.service``, in the order they are run and printed."""
+
+from bench.service.sections import aborted, beside_nchan, held, slow_clients, stopped
+
+__all__ = ["SECTIONS"]
+
+SECTIONS = {
+    section.name: section
+    for section in (
+        held.SECTION,
+        beside_nchan.SECTION,
+        aborted.SECTION,
+        stopped.SECTION,
+        slow_clients.SECTION,
+    )
+}

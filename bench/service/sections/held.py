@@ -1,0 +1,145 @@
+"""15 000 polls held in one process, and what it costs to hold them and to let them go."""
+
+import asyncio
+import os
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from bench.measure.collector import Collector, collector_set
+from bench.measure.line import Line
+from bench.measure.loops import UVLOOP, run_on
+from bench.measure.section import Section
+from bench.service.crowd import all_files
+from bench.service.dialects import READ, WAIT, Dialect
+from bench.service.holding import CHANNELS, Letting, hold, let_go_at_once, let_go_one_by_one
+from bench.service.line import figure
+from bench.service.probe import PERIOD_S, Probe, Waits
+from bench.service.served import Served, processor_lost_ms
+from bench.service.settings import ServiceSettings
+
+__all__ = ["SECTION"]
+
+MAX_KIB = 12
+MAX_STALL_MS = 50
+IDLE_S = 3
+# Nothing here ends by itself, and all keys are remembered as they would be.
+FLAGS = ("--max-wait", "600s", "--jitter", "0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What was seen of one crowd of polls.
+
+    Attributes:
+        arriving_s: From the first connection to the moment in which all were held.
+        kib: Of memory, for each poll.
+        letting: How they were let go.
+        lost_ms: For how long the service, and the clients, had no processor meanwhile.
+        idle: What the probe waited before anybody came.
+        arriving: The same while they came.
+        leaving: The same while they were let go.
+        own_ms: The longest that the service itself was late for its own probe, since its start.
+    """
+
+    arriving_s: float
+    kib: float
+    letting: Letting
+    lost_ms: tuple[float, float]
+    idle: Waits
+    arriving: Waits
+    leaving: Waits
+    own_ms: float
+
+
+def lines(settings: ServiceSettings) -> Iterator[Line]:
+    """For each kind of poll: on keys of their own, then all on one."""
+    for dialect in (READ, WAIT):
+        for together in (False, True):
+            with ExitStack() as stack:
+                stack.enter_context(all_files())
+                served = stack.enter_context(Served(*FLAGS))
+                probe = stack.enter_context(Probe(served.port, served.process.pid))
+                stack.enter_context(collector_set(Collector.OFF))
+                scene = run_on(UVLOOP, _play(settings, served, probe, dialect, together=together))
+            yield from _figures(settings, dialect, scene, together=together)
+
+
+async def _play(
+    settings: ServiceSettings, served: Served, probe: Probe, dialect: Dialect, *, together: bool
+) -> Scene:
+    keys = ["herd"] * settings.polls if together else [f"key{number}" for number in range(settings.polls)]
+    await asyncio.sleep(IDLE_S)
+    idle, before = probe.waits(), served.resident_kib()
+    begin = time.perf_counter()
+    crowd = await hold(served, dialect, keys)
+    arriving_s, after = time.perf_counter() - begin, served.resident_kib()
+    arriving, lost_ms = probe.waits(), _lost_ms(served)
+    try:
+        if together:
+            letting = await let_go_at_once(served, dialect, crowd, keys[0])
+        else:
+            letting = await let_go_one_by_one(served, dialect, crowd, keys, settings.rate)
+        leaving, lost_after_ms = probe.waits(), _lost_ms(served)
+        lag_s = (await served.stats())["delays"]["loop_lag"]["max"]
+    finally:
+        crowd.reset()
+    return Scene(
+        arriving_s=arriving_s,
+        kib=(after - before) / len(keys),
+        letting=letting,
+        lost_ms=(lost_after_ms[0] - lost_ms[0], lost_after_ms[1] - lost_ms[1]),
+        idle=idle,
+        arriving=arriving,
+        leaving=leaving,
+        own_ms=(lag_s or 0.0) * 1e3,  # there is none in its first tenth of a second
+    )
+
+
+def _lost_ms(served: Served) -> tuple[float, float]:
+    """For how long the service, and this process of the clients, had no processor so far."""
+    return served.processor_lost_ms(), processor_lost_ms(os.getpid())
+
+
+def _figures(settings: ServiceSettings, dialect: Dialect, scene: Scene, *, together: bool) -> Iterator[Line]:
+    name = f"{dialect.name}, {'one key for all' if together else 'a key for each'}"
+    took = scene.letting.latencies
+    held = f"{settings.polls:,} held after {scene.arriving_s:.1f} s"
+    yield figure(f"{name}: memory of a poll", scene.kib, "KiB", target=MAX_KIB, note=held)
+    lost = "no processor for {:,.0f} ms, clients {:,.0f} ms".format(*scene.lost_ms)
+    if together:
+        yield figure(f"{name}: p99", took.p99, "ms", note=f"one signal; {took}; {lost}")
+        yield figure(f"{name}: until the last is answered", took.worst, "ms")
+    else:
+        yield figure(f"{name}: p99", took.p99, "ms", note=f"{settings.rate:,} signals/s; {took}; {lost}")
+    yield figure(f"{name}: not answered 200", scene.letting.refused, "polls", target=0)
+    own = f"the service's own, so far {scene.own_ms:.1f}; idle {scene.idle.loop.worst:.1f}"
+    for doing, waits in (("come", scene.arriving), ("are let go", scene.leaving)):
+        yield figure(
+            f"{name}: stall while they {doing}",
+            waits.loop.worst,
+            "ms",
+            target=MAX_STALL_MS,
+            note=f"{waits}; {own}",
+        )
+
+
+SECTION = Section(
+    name="held",
+    title="Polls held in one process, and let go by signals",
+    timed=(
+        "Each poll has a connection of its own, from several loopback addresses. Memory: what the resident set of the "
+        "service's process grew by, from before they came until all were held, over their number; the kernel's own "
+        "for sockets is not in it. p99: from sending a signal to the last byte of the answer to its poll, both in the "
+        "process of the clients, whose own time is in it, and what time either was ready to run and had no processor, "
+        "of which the sum stands beside it; signals are sent at the rate given over "
+        f"{CHANNELS} connections, whatever became of those before them, or one signal lets all go. Stall: the longest "
+        f"that a process of its own, asking /healthz every {PERIOD_S * 1e3:.0f} ms on one connection, waited for an "
+        "answer, without the time in which it or the service was ready to run and had no processor, as the system "
+        "counts it. That is at least the longest pass of the loop less that period, and usually more, for a request "
+        "takes two or three passes. Beside it stand the same with the lost time, the longest that the service itself "
+        "was late for its own probe, ten times a second, lost time included, and what the probe waited before."
+    ),
+    lines=lines,
+)

@@ -1,0 +1,110 @@
+"""The service as a process of its own, and what can be seen of it from outside."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any, Self
+
+from bench.service.channel import Channel, open_channel
+from bench.service.dialects import request
+
+__all__ = ["Served", "processor_lost_ms", "stats_over"]
+
+PATIENCE_S = 30.0
+LOOK_S = 0.02
+_STATS = request("GET", "/v1/admin/stats")
+
+
+class Served:
+    """A ``purgatory serve`` process; a context manager that kills it at the end.
+
+    Args:
+        flags: Of the command, besides the port.
+
+    Attributes:
+        port: Where it listens.
+        process: The process.
+    """
+
+    def __init__(self, *flags: str) -> None:
+        self._flags = flags
+
+    def __enter__(self) -> Self:
+        command = [sys.executable, "-m", "purgatory_async", "serve", "--port", "0", *self._flags]
+        self._log = TemporaryFile()
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, text=True)
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line.strip():
+            code = self.process.wait()
+            self._log.seek(0)
+            raise RuntimeError(f"{' '.join(command)} ended with {code}: {self._log.read().decode()}")
+        self.port = int(line.rpartition(":")[2])
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+        self._log.close()
+
+    def resident_kib(self) -> int:
+        """The memory it has, in KiB."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+
+    def processor_lost_ms(self) -> float:
+        """For how long it was ready to run and had no processor, in milliseconds, since its start."""
+        return processor_lost_ms(self.process.pid)
+
+    def files(self) -> int:
+        """How many files, so how many connections and a few more, it has open."""
+        return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def terminate(self) -> None:
+        """Ask it to stop."""
+        self.process.send_signal(signal.SIGTERM)
+
+    async def exited(self) -> float:
+        """Wait for its end.
+
+        Returns:
+            When that was seen, by `time.perf_counter`; it is looked for every 20 ms.
+        """
+        while self.process.poll() is None:  # noqa: ASYNC110 - a process that ends sets no event
+            await asyncio.sleep(LOOK_S)
+        return time.perf_counter()
+
+    async def stats(self) -> dict[str, Any]:
+        """Its figures, over a connection of their own."""
+        channel = await open_channel(self.port)
+        try:
+            return await stats_over(channel)
+        finally:
+            channel.close()
+
+    async def held(self) -> int:
+        """How many requests it holds."""
+        counts = (await self.stats())["counts"]
+        return int(counts["held"]) + int(counts["takers"])
+
+
+async def stats_over(channel: Channel) -> dict[str, Any]:
+    """Ask a service for its figures over a connection that stands."""
+    found: dict[str, Any] = json.loads((await channel.ask(_STATS)).body)
+    return found
+
+
+def processor_lost_ms(pid: int) -> float:
+    """Return for how long the first thread of a process was ready to run and had no processor, in milliseconds.
+
+    Raises:
+        OSError: There is no such process.
+    """
+    return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[1]) / 1e6

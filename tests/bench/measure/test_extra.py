@@ -1,0 +1,28 @@
+"""What is not installed is said in one sentence; a fault of ours is not taken for it."""
+
+import pytest
+
+from bench.measure.extra import needing
+
+
+def missing(name):
+    raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def test_a_missing_package_is_named_with_the_extra_that_brings_it(capsys):
+    with pytest.raises(SystemExit) as refused, needing("spark"):
+        missing("pyarrow.parquet")
+    assert refused.value.code == 2
+    assert capsys.readouterr().err == 'pyarrow is not installed; run: pip install "purgatory-async[spark]"\n'
+
+
+@pytest.mark.parametrize("name", ["bench.proposal.gone", "purgatory_async.gone", None])
+def test_a_module_of_ours_that_is_missing_is_a_fault_and_not_an_extra(name):
+    with pytest.raises(ModuleNotFoundError), needing("spark"):
+        missing(name)
+
+
+def test_nothing_is_said_where_nothing_is_missing(capsys):
+    with needing("spark"):
+        pass
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,74 @@
+"""Every design as a contestant: its requests count themselves and carry a payload, and it has the wheel it should."""
+
+import asyncio
+
+import pytest
+
+from bench.designs import DESIGNS
+from bench.proposal.callbacks import KEYS, callback_contestant, own_wheel_size
+from bench.proposal.contestant import Tally
+from bench.proposal.point import HARNESS
+from bench.proposal.waits import WAITS
+from tests.bench.proposal.made import point
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_a_request_is_counted_once_when_it_is_taken_and_once_when_it_is_answered(name):
+    async def main():
+        tally = Tally()
+        contestant = callback_contestant(point(name), tally)
+        request = contestant.submit(0)
+        assert (tally.submitted, tally.ended) == (1, 0)
+        assert len(request.payload) == 100
+        assert contestant.entries == len(KEYS)
+        contestant.answer(request)
+        contestant.answer(request)
+        assert (tally.submitted, tally.ended, tally.lateness_ns) == (1, 1, [])
+        assert contestant.entries == (len(KEYS) if DESIGNS[name].traits.purge_interval else 0)
+        contestant.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("name", DESIGNS)
+def test_a_request_that_expires_is_counted_and_tells_how_late_it_was(name):
+    async def main():
+        tally = Tally()
+        contestant = callback_contestant(point(name, timeout_ms=5), tally)
+        contestant.submit(0)
+        give_up = asyncio.get_running_loop().time() + 30
+        while not tally.lateness_ns:
+            assert asyncio.get_running_loop().time() < give_up
+            await asyncio.sleep(0.001)
+        contestant.close()
+        assert (tally.ended, len(tally.lateness_ns)) == (1, 1)
+        assert tally.lateness_ns[0] >= -1e6 * (DESIGNS[name].traits.early_ms + 0.5)
+
+    asyncio.run(main())
+
+
+def test_who_has_a_wheel_is_known_with_its_own_size():
+    sizes = {name: own_wheel_size(name) for name in (HARNESS, *DESIGNS, *WAITS)}
+    assert {name: size for name, size in sizes.items() if size} == {
+        "purgatory_async": 256,
+        "purging_wheel": 20,
+        "weak_watchers": 20,
+    }
+
+
+@pytest.mark.parametrize(("asked", "given"), [(0, 20), (64, 64)])
+def test_the_design_gets_the_wheel_that_the_point_names_or_its_own(monkeypatch, asked, given):
+    sizes = []
+
+    class Recorded(DESIGNS["purging_wheel"]):
+        def __init__(self, clock, wheel_size=20):
+            sizes.append(wheel_size)
+            super().__init__(clock, wheel_size)
+
+    monkeypatch.setitem(DESIGNS, "purging_wheel", Recorded)
+
+    async def main():
+        callback_contestant(point("purging_wheel", wheel_size=asked), Tally()).close()
+
+    asyncio.run(main())
+    assert sizes == [given]

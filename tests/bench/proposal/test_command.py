@@ -1,0 +1,150 @@
+"""``python -m bench.proposal``: its options, what it prints and keeps, and what a failure costs."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="the command needs the extra spark")
+
+from bench.proposal import command
+from bench.proposal.files import load
+from bench.proposal.options import CONTESTANTS, parser
+from bench.proposal.point import FLOOD
+from tests.bench.proposal.made import reading
+from tests.source_tree import ROOT
+
+SMALL = ("--quick", "--loops", "asyncio", "--cases", "low")
+
+
+@pytest.fixture
+def read(monkeypatch):
+    """Readings out of the air; what a point does can be changed."""
+    does = {}
+
+    def read_point(point):
+        return does.get(point.contestant, lambda: reading(rate_reached=20_000.0))()
+
+    monkeypatch.setattr(command, "read", read_point)
+    return does
+
+
+def failing():
+    raise subprocess.CalledProcessError(1, "python")
+
+
+def test_every_point_is_printed_and_kept_with_machine_command_and_date(read, tmp_path, capsys):
+    assert command.run([*SMALL, "--out", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    assert "seed 1" in printed
+    kept = load(tmp_path)
+    assert {point.contestant for point in kept.readings} == set(CONTESTANTS)
+    assert {point.rate for point in kept.readings} == {20_000, FLOOD}
+    assert all(f"\n{point.name:<20} " in printed for point in kept.readings)
+    assert kept.command == f"python -m bench.proposal {' '.join(SMALL)} --out {tmp_path}"
+    assert "numbers too small" in printed
+
+
+def test_a_lost_point_is_printed_in_words(read, capsys):
+    read["call_later"] = lambda: reading(rate_reached=20_000.0, cpu_s_per_million=4.0)
+    command.run(SMALL)
+    printed = capsys.readouterr().out
+    assert (
+        "  at 20,000/s on asyncio, low: call_later used 20 % less processor time than purgatory_async; one "
+        "reading each\n" in printed
+    )
+    assert "\nsomebody else was better in 2 figures; " in printed
+
+
+def test_a_reading_that_fails_is_told_and_loses_no_other(read, tmp_path, capsys):
+    # The fault: an hour of readings is lost with one that fails.
+    read["condition"] = failing
+    assert command.run([*SMALL, "--out", str(tmp_path)]) == 1
+    assert "NOT MEASURED: condition at 20,000/s on asyncio, low, failed, see above" in capsys.readouterr().out
+    kept = load(tmp_path)
+    assert {point.contestant for point in kept.readings} == {*CONTESTANTS} - {"condition"}
+    assert len(kept.failed) == 2
+
+
+def test_what_was_read_is_kept_after_every_round(read, tmp_path):
+    # The fault: who kills a run of hours loses all of it.
+    kept = []
+
+    def look():
+        kept.append((tmp_path / "readings.parquet").exists())
+        return reading(rate_reached=20_000.0)
+
+    read["wait"] = look
+    command.run([*SMALL, "--only", "wait", "--out", str(tmp_path)])
+    assert kept == [False, True]
+
+
+def test_after_an_interrupt_what_was_read_is_kept(read, tmp_path, capsys):
+    answers = iter([reading(rate_reached=20_000.0)])
+
+    def interrupted():
+        for answer in answers:
+            return answer
+        raise KeyboardInterrupt
+
+    read["wait"] = interrupted
+    assert command.run([*SMALL, "--only", "wait", "--out", str(tmp_path)]) == 1
+    assert "NOT MEASURED: interrupted" in capsys.readouterr().out
+    assert [(point.contestant, point.rate) for point in load(tmp_path).readings] == [("wait", 20_000)]
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ([], None),
+        (["--only", "wait", "--only", "harness"], ["wait", "harness"]),
+        (["--callback"], ("harness", *CONTESTANTS[1:7])),
+        (["--awaited"], ("harness", *CONTESTANTS[7:])),
+    ],
+)
+def test_contestants_are_all_or_some_or_a_kind_with_the_harness(flags, expected):
+    assert parser("").parse_args(flags).contestants == expected
+
+
+def test_sizes_of_the_wheel_are_numbers_or_each_ones_own():
+    assert parser("").parse_args([]).wheel_sizes == (0, 20)
+    assert parser("").parse_args(["--wheel-sizes", "512,own,512"]).wheel_sizes == (512, 0)
+
+
+@pytest.mark.parametrize(
+    ("flags", "complaint"),
+    [
+        (["--rates", "1000,fast"], "'fast'"),
+        (["--rates", "0"], "'0'"),
+        (["--wheel-sizes", "big"], "'big'"),
+        (["--cases", "low,middle"], "'middle' is not among low, high"),
+        (["--loops", "trio"], "'trio'"),
+        (["--repeats", "0"], "'0'"),
+        (["--only", "nobody"], "'nobody'"),
+        (["--callback", "--awaited"], "not allowed with"),
+    ],
+)
+def test_a_bad_option_is_refused_by_its_value(flags, complaint, capsys):
+    with pytest.raises(SystemExit) as refused:
+        parser("").parse_args(flags)
+    assert refused.value.code == 2
+    assert complaint in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_quick_runs_real_points_each_in_a_process_of_its_own(tmp_path):
+    some = [word for name in ("harness", "purgatory_async", "wait") for word in ("--only", name)]
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.proposal", *SMALL, *some, "--out", str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads((tmp_path / "readings.json").read_text(encoding="utf-8"))["readings"]
+    assert len(rows) == 8  # of the library's wheel there are two sizes; each at a rate and in the flood
+    assert all(row["entries_left"] == 0 for row in rows)
+    assert all(row["timeout_rate"] > 0 for row in rows if row["contestant"] != "harness")

@@ -1,0 +1,119 @@
+"""A lost point is told in words: who was better, in what, by how much, and whether the readings bear it."""
+
+import pytest
+
+from bench.proposal.lost import losses
+from bench.proposal.point import FLOOD, HARNESS
+from tests.bench.proposal.made import point, reading
+
+
+def told(ours, theirs, *, name="call_later", **changes):
+    """The sentences of one point, where each side has those readings."""
+    mine = point(**changes)
+    readings = {
+        mine: [reading(**each) for each in ours],
+        point(name, **changes): [reading(**each) for each in theirs],
+    }
+    return [str(loss) for loss in losses(readings)]
+
+
+def test_less_processor_time_is_told_with_rate_loop_case_and_share():
+    [sentence] = told(
+        [{"cpu_s_per_million": 5.0}] * 3,
+        [{"cpu_s_per_million": 4.85}] * 3,
+        rate=80_000,
+        loop="uvloop",
+        case="high",
+    )
+    assert (
+        sentence
+        == "at 80,000/s on uvloop, high: call_later used 3.0 % less processor time than purgatory_async"
+    )
+
+
+def test_where_the_library_is_better_or_level_nothing_is_told():
+    assert told([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 5.0}]) == []
+    assert told([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 7.0, "rate_reached": 9_000.0}]) == []
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "words"),
+    [
+        ({"rate_reached": 8_000.0}, {"rate_reached": 10_000.0}, "took 25 % more requests a second"),
+        ({"lateness_ms_p99": 2.0}, {"lateness_ms_p99": 1.1}, "was 0.90 ms less late at the 99th percentile"),
+        ({"gc_ms": 900.0}, {"gc_ms": 100.0}, "spent 800 ms less in the collector"),
+        ({"held_mib": 30.0}, {"held_mib": 2.0}, "held 28 MiB less when all had ended"),
+        ({"entries_left": 2_000}, {"entries_left": 0}, "left 2,000 entries fewer behind"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_every_figure_that_is_shown_can_be_lost(ours, theirs, words):
+    [sentence] = told([ours] * 3, [theirs] * 3)
+    assert words in sentence
+
+
+def test_a_median_that_is_better_although_readings_overlap_says_so():
+    ours = [{"cpu_s_per_million": each} for each in (4.0, 6.0, 7.0)]
+    theirs = [{"cpu_s_per_million": each} for each in (4.5, 5.0, 5.5)]
+    [sentence] = told(ours, theirs)
+    assert sentence.endswith("; their readings overlap")
+
+
+def test_one_reading_each_may_be_chance_and_is_told_as_such():
+    # The fault: two single readings never overlap, and count as clear.
+    [sentence] = told([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 4.0}])
+    assert sentence.endswith("; one reading each")
+
+
+def test_losses_come_from_the_lowest_rate_up_whatever_the_order_of_the_readings():
+    fast = [reading(cpu_s_per_million=0.1)]
+    readings = {}
+    for rate in (FLOOD, 20_000, 80_000):
+        readings |= {point(rate=rate): [reading()], point("call_later", rate=rate): fast}
+    assert [loss.ours.rate for loss in losses(readings)] == [20_000, 80_000, FLOOD]
+
+
+def test_without_the_harness_the_share_is_greater_and_told_too():
+    readings = {
+        point(): [reading(cpu_s_per_million=5.0)],
+        point("call_later"): [reading(cpu_s_per_million=4.0)],
+        point(HARNESS): [reading(cpu_s_per_million=1.0)],
+    }
+    [loss] = losses(readings)
+    assert "20 % less processor time (25 % without the harness)" in str(loss)
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        pytest.param(point(HARNESS), id="the harness"),
+        pytest.param(point(wheel_size=20), id="ours with another wheel"),
+        pytest.param(point("call_later_future"), id="a task, where ours is a callback"),
+        pytest.param(point("call_later", loop="uvloop"), id="another loop"),
+        pytest.param(point("call_later", case="high"), id="another case"),
+        pytest.param(point("call_later", rate=FLOOD), id="another rate"),
+        pytest.param(point("call_later", collector="recipe"), id="another collector"),
+    ],
+)
+def test_only_like_is_compared_with_like(theirs):
+    fast = reading(cpu_s_per_million=0.1)
+    assert list(losses({point(): [reading()], theirs: [fast]})) == []
+
+
+def test_the_harness_wins_no_point_of_tasks_either():
+    fast = reading(cpu_s_per_million=0.1)
+    assert list(losses({point("wait"): [reading()], point(HARNESS): [fast]})) == []
+
+
+def test_both_of_ours_that_are_awaited_are_compared_with_every_peer():
+    fast = reading(cpu_s_per_million=0.1)
+    found = losses({point("wait"): [reading()], point("operation"): [reading()], point("anyio"): [fast]})
+    assert [(loss.ours.contestant, loss.theirs.contestant) for loss in found] == [
+        ("wait", "anyio"),
+        ("operation", "anyio"),
+    ]
+
+
+def test_the_flood_is_called_that():
+    [sentence] = told([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 4.0}], rate=FLOOD)
+    assert sentence.startswith("at the flood on asyncio")

@@ -1,0 +1,121 @@
+"""The page is whole by itself, tells what it was made of, and can be made again from the readings alone."""
+
+import re
+import sys
+
+import pytest
+
+pytest.importorskip("matplotlib", reason="figures need the extra spark")
+pytest.importorskip("pyarrow", reason="readings need the extra spark")
+
+from bench.proposal import figures, page
+from bench.proposal.files import save
+from bench.proposal.point import FLOOD, HARNESS
+from tests.bench.proposal.made import measured, point, reading
+
+FEW = figures.MEASURES[:2]
+
+
+def readings():
+    rates = (10_000, 20_000, FLOOD)
+    return {
+        point(name, rate=rate, case=case): [reading(cpu_s_per_million=cpu), reading(cpu_s_per_million=cpu)]
+        for rate in rates
+        for case in ("low", "high")
+        for name, cpu in ((HARNESS, 1.0), ("purgatory_async", 5.0), ("call_later", 4.0), ("wait", 6.0))
+    }
+
+
+@pytest.fixture
+def made(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(figures, "MEASURES", FEW)
+    save(tmp_path, measured(readings(), failed=["anyio fell asleep"]))
+    assert page.main([str(tmp_path)]) == 0
+    return tmp_path
+
+
+def test_every_measure_of_both_kinds_is_there_as_svg_and_png(made):
+    names = {f"{kind}-{measure.name}" for kind in figures.KINDS for measure in FEW}
+    assert {path.name for path in (made / "figures").iterdir()} == {
+        f"{name}.{kind}" for name in names for kind in ("svg", "png")
+    }
+    drawing = (made / "figures" / "callback-cpu.svg").read_text(encoding="utf-8")
+    for text in ("purgatory_async", "call_later", "harness", "flood", "20 k", "low latency", "high latency"):
+        assert f">{text}" in drawing
+    assert ">wait<" not in drawing
+
+
+def test_the_page_needs_nothing_else(made):
+    text = (made / "page.html").read_text(encoding="utf-8")
+    assert text.count('<img alt="') == 4
+    assert set(re.findall(r'(?:src|href)="([^",]*)', text)) == {"data:image/svg+xml;base64"}
+    assert "<script" not in text
+
+
+def test_the_page_tells_machine_date_command_and_what_it_does_not_show(made):
+    text = (made / "page.html").read_text(encoding="utf-8")
+    # The fault: what the machine is called is taken for markup.
+    assert "a &lt;processor&gt;, 2 cores" in text
+    for told in ("2026-01-02", "<code>python -m bench.proposal --quick</code>", "anyio fell asleep"):
+        assert told in text
+    assert "What this does not show" in text
+
+
+def test_the_page_has_a_row_for_every_point_and_a_sentence_for_every_lost_one(made):
+    text = (made / "page.html").read_text(encoding="utf-8")
+    assert text.count('<th scope="row">') == len(readings())
+    assert "call_later used 20 % less processor time (25 % without the harness) than purgatory_async" in text
+    assert "At 0 of 6 points nobody used less processor time than the library." in text
+
+
+def test_the_same_readings_make_the_same_page(made):
+    first = (made / "page.html").read_bytes()
+    page.main([str(made)])
+    assert (made / "page.html").read_bytes() == first
+
+
+def test_a_directory_without_readings_is_refused_in_one_sentence(tmp_path, capsys):
+    assert page.main([str(tmp_path)]) == 2
+    [sentence] = capsys.readouterr().err.splitlines()
+    assert "make one with: python -m bench.proposal --out" in sentence
+
+
+def test_without_matplotlib_one_sentence_says_what_to_install(tmp_path, monkeypatch, capsys):
+    monkeypatch.delitem(sys.modules, "bench.proposal.figures")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(sys, "meta_path", [_Without("matplotlib"), *sys.meta_path])
+    with pytest.raises(SystemExit) as refused:
+        page.main([str(tmp_path)])
+    assert refused.value.code == 2
+    assert (
+        capsys.readouterr().err == 'matplotlib is not installed; run: pip install "purgatory-async[spark]"\n'
+    )
+
+
+class _Without:
+    """Finds nothing, and says so, for one package."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def find_spec(self, name, path=None, target=None):
+        if name == self._name:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+
+def test_linear_scales_start_at_nothing_and_end_above_the_highest_line():
+    # The fault: the first panel sets the scale of all, and a higher line of the second is cut off.
+    grown = {each: [reading(cpu_s_per_million=50.0 if each.case == "high" else 1.0)] for each in readings()}
+    seen = []
+    save_figure = figures.Figure.savefig
+
+    def remember(figure, *arguments, **keywords):
+        seen.append([axes.get_ylim() for axes in figure.axes])
+
+    figures.Figure.savefig = remember
+    try:
+        figures._drawn(FEW[1], "callback", grown, figures.Path("nowhere"))
+    finally:
+        figures.Figure.savefig = save_figure
+    assert all(low == 0 and high > 50 for low, high in seen[0])

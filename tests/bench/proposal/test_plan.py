@@ -1,0 +1,107 @@
+"""Which points are run: everybody in every round, in an order of its own; who is saturated, only in the flood."""
+
+from bench.proposal.plan import OWN, Plan
+from bench.proposal.point import FLOOD
+from tests.bench.proposal.made import reading
+
+
+def plan(**changes):
+    known = {
+        "contestants": ("harness", "purgatory_async", "call_later", "wait"),
+        "loops": ("asyncio",),
+        "cases": ("low",),
+        "rates": (20_000, 10_000),
+        "collectors": ("default",),
+        "wheel_sizes": (OWN,),
+        "requests": 150_000,
+        "longest_s": 10.0,
+        "repeats": 3,
+        "seed": 1,
+    }
+    return Plan(**{**known, **changes})
+
+
+def run(made, reach=lambda point: point.rate):
+    """Run a plan; returns its rounds."""
+    readings, rounds = {}, []
+    for points in made.rounds(readings):
+        rounds.append(points)
+        for point in points:
+            found = reach(point)
+            readings.setdefault(point, []).extend([] if found is None else [reading(rate_reached=found)])
+    return rounds
+
+
+def test_rates_come_from_the_lowest_up_with_the_flood_last_and_each_point_once_a_round():
+    rounds = run(plan())
+    assert [{point.rate for point in points} for points in rounds] == [
+        *[{10_000}] * 3,
+        *[{20_000}] * 3,
+        *[{FLOOD}] * 3,
+    ]
+    assert all(len(points) == len(set(points)) == 4 for points in rounds)
+
+
+def test_repeats_are_interleaved_in_an_order_of_their_own_that_the_seed_gives():
+    # The fault: the three readings of a point next to each other, so that a bad minute is one contestant's.
+    made = plan(contestants=tuple(f"some-{number}" for number in range(12)), repeats=4)
+    rounds = run(made)
+    assert len({tuple(points) for points in rounds[:4]}) == 4
+    assert len({frozenset(points) for points in rounds[:4]}) == 1
+    assert rounds == run(made)
+    assert rounds != run(plan(contestants=made.contestants, repeats=4, seed=2))
+
+
+def test_every_case_loop_and_collector_is_combined():
+    made = plan(cases=("low", "high"), loops=("asyncio", "uvloop"), collectors=("default", "recipe"))
+    [first, *_] = run(made)
+    assert len(first) == 2 * 2 * 2 * 4
+    assert {(p.case, p.loop, p.collector) for p in first} == {
+        (case, loop, gc) for case in made.cases for loop in made.loops for gc in made.collectors
+    }
+
+
+def test_requests_are_those_of_the_longest_time_and_no_more_than_the_most():
+    requests = {points[0].rate: points[0].requests for points in run(plan())}
+    assert requests == {10_000: 100_000, 20_000: 150_000, FLOOD: 150_000}
+
+
+def test_who_was_saturated_is_left_out_of_higher_rates_and_comes_back_for_the_flood():
+    rounds = run(plan(), lambda point: 5_000 if point.contestant == "wait" else point.rate)
+    present = [any(point.contestant == "wait" for point in points) for points in rounds]
+    assert present == [True] * 3 + [False] * 3 + [True] * 3
+
+
+def test_one_bad_reading_is_no_saturation():
+    # The fault: a machine that was busy for a moment ends somebody's curve.
+    bad = iter([True])
+    rounds = run(plan(), lambda point: 100 if next(bad, False) else point.rate)
+    assert all(len(points) == 4 for points in rounds)
+
+
+def test_saturation_is_of_a_case_loop_and_size_and_not_of_the_contestant():
+    made = plan(cases=("low", "high"), contestants=("purgatory_async",), wheel_sizes=(OWN, 20))
+    rounds = run(made, lambda p: 1 if (p.case, p.wheel_size) == ("high", 20) else p.rate)
+    assert {(p.case, p.wheel_size) for p in rounds[3]} == {("low", OWN), ("low", 20), ("high", OWN)}
+
+
+def test_who_failed_at_a_rate_is_not_offered_more():
+    rounds = run(plan(), lambda point: None if point.contestant == "wait" else point.rate)
+    assert all(point.contestant != "wait" for point in rounds[3])
+
+
+def test_sizes_are_of_those_that_have_a_wheel_and_each_point_is_run_once():
+    # The faults: a heap run twice for two sizes of wheel; the older wheel run at 20 and at its own, which is 20.
+    made = plan(
+        contestants=("purgatory_async", "purging_wheel", "call_later", "wait"), wheel_sizes=(OWN, 20, 256)
+    )
+    [first, *_] = run(made)
+    assert {(point.contestant, point.wheel_size) for point in first} == {
+        ("purgatory_async", OWN),
+        ("purgatory_async", 20),
+        ("purging_wheel", OWN),
+        ("purging_wheel", 256),
+        ("call_later", OWN),
+        ("wait", OWN),
+    }
+    assert len(first) == 6

@@ -1,0 +1,80 @@
+"""What is printed and kept of readings: medians, ranges, net of the harness; and files that give back what went in."""
+
+import dataclasses
+import json
+
+import pytest
+
+from bench.proposal.point import FLOOD, HARNESS
+from bench.proposal.results import heading, line, middle, net_cpu, range_of
+from tests.bench.proposal.made import MACHINE, measured, point, reading
+
+pytest.importorskip("pyarrow", reason="the files need the extra spark")
+
+from bench.proposal.files import load, save
+
+
+def cpu(*seconds):
+    return [reading(cpu_s_per_million=each) for each in seconds]
+
+
+def test_a_range_goes_from_the_least_over_the_median_to_the_greatest():
+    # The fault: a mean, which one bad reading moves.
+    assert range_of(cpu(9.0, 2.0, 3.0), lambda one: one.cpu_s_per_million) == (2.0, 3.0, 9.0)
+
+
+def test_who_never_expired_has_no_lateness_and_others_are_not_counted_as_nothing():
+    none, some = reading(lateness_ms_p99=None), reading(lateness_ms_p99=4.0)
+    assert middle([none, none], "lateness_ms_p99") is None
+    assert middle([none, some], "lateness_ms_p99") == 4.0
+
+
+def test_net_is_taken_from_the_harness_of_the_same_round_and_the_same_load():
+    # The faults: medians are subtracted, or the harness of another loop or size is taken.
+    ours = point(wheel_size=20)
+    readings = {
+        ours: cpu(10.0, 20.0, 31.0),
+        point(HARNESS): cpu(1.0, 9.0, 2.0),
+        point(HARNESS, loop="uvloop"): cpu(0.0, 0.0, 0.0),
+    }
+    assert net_cpu(readings, ours) == (9.0, 11.0, 29.0)
+    assert net_cpu({ours: cpu(10.0)}, ours) is None
+
+
+def test_a_line_has_gross_and_net_and_its_columns_stand_under_the_heading():
+    readings = {point(): cpu(4.0, 5.0, 7.0), point(HARNESS): cpu(1.0, 1.5, 1.0)}
+    ours = line(readings, point())
+    assert "5.00 [4.00-7.00]" in ours
+    assert len(ours) == len(heading())
+    assert ours[: heading().index("timed out")].split()[-1] == "3.50"
+    assert "8.0%" in ours
+
+
+def test_a_line_names_the_size_of_a_wheel_and_the_flood():
+    flooded = point(rate=FLOOD, wheel_size=20)
+    assert line({flooded: [reading()]}, flooded).split()[0] == "purgatory_async/20"
+    assert " flood " in line({flooded: [reading()]}, flooded)
+
+
+def test_both_files_give_back_every_reading_in_its_order_with_machine_command_and_date(tmp_path):
+    readings = {
+        point(): cpu(1.0, 2.0),
+        point("harness", wheel_size=0): [reading(lateness_ms_p50=None, lateness_ms_p99=None)],
+        point("wait", loop="uvloop", case="high", rate=FLOOD): cpu(3.0),
+    }
+    saved = measured(readings, failed=["somebody fell asleep"])
+    save(tmp_path / "new" / "directory", saved)
+    assert load(tmp_path / "new" / "directory") == saved
+    document = json.loads((tmp_path / "new" / "directory" / "readings.json").read_text(encoding="utf-8"))
+    assert document["machine"] == dataclasses.asdict(MACHINE)
+    assert (document["command"], document["date"]) == (saved.command, saved.date)
+    assert document["failed"] == ["somebody fell asleep"]
+    assert [row["cpu_s_per_million"] for row in document["readings"]] == [1.0, 2.0, 5.0, 3.0]
+    assert document["readings"][0] == {**dataclasses.asdict(point()), **dataclasses.asdict(cpu(1.0)[0])}
+
+
+def test_a_directory_without_readings_is_refused_with_the_command_that_makes_some(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"readings\.parquet; make one with: python -m bench\.proposal --out"
+    ):
+        load(tmp_path)

@@ -1,0 +1,71 @@
+"""What a point's process does: who takes part, what load comes, and when it gives up."""
+
+import pytest
+
+pytest.importorskip("numpy", reason="the load needs the extra spark")
+
+import asyncio
+import dataclasses
+
+from bench.designs import DESIGNS
+from bench.proposal import run
+from bench.proposal.contestant import Tally
+from bench.proposal.point import HARNESS
+from bench.proposal.waits import WAITS
+from tests.bench.proposal.made import point
+
+
+def test_the_harness_takes_and_ends_every_request_and_keeps_none():
+    tally = Tally()
+    nobody = run._contestant(point(HARNESS), tally)
+    assert len(nobody.submit(0)) == 100
+    assert (tally.submitted, tally.ended, tally.lateness_ns) == (1, 1, [])
+    nobody.answer(b"")
+    assert (tally.ended, nobody.entries) == (1, 0)
+    nobody.close()
+
+
+@pytest.mark.parametrize("name", [*DESIGNS, *WAITS])
+def test_every_name_is_a_contestant(name):
+    async def main():
+        run._contestant(point(name), Tally()).close()
+
+    asyncio.run(main())
+
+
+def test_the_load_is_that_of_the_seed_whoever_takes_part():
+    # The fault: contestants are compared under different loads.
+    load = run.load(point())
+    assert run.load(point("wait", loop="uvloop", wheel_size=20)) == load
+    assert run.load(point(seed=2)) != load
+
+
+@pytest.mark.parametrize(("case", "expected"), [("low", 0.079), ("high", 0.5)])
+def test_arrivals_ascend_at_the_rate_and_the_cases_share_of_latencies_reaches_the_timeout(case, expected):
+    # More requests than the generator makes in a block: the fault is arrivals that start over with each.
+    arrivals_ns, latencies_ms = run.load(point(case=case, rate=50_000, requests=70_000))
+    assert len(arrivals_ns) == len(latencies_ms) == 70_000
+    assert sorted(arrivals_ns) == arrivals_ns
+    assert arrivals_ns[-1] == pytest.approx(70_000 / 50_000 * 1e9, rel=0.02)
+    late = sum(latency >= 200 for latency in latencies_ms) / 70_000
+    assert late == pytest.approx(expected, abs=0.01)
+
+
+def test_requests_that_never_end_are_an_error_with_their_number(monkeypatch):
+    # The fault: a contestant that loses a request hangs the run.
+    monkeypatch.setattr(run, "GRACE_S", -1.0)
+    tally = Tally()
+    tally.submitted = 3
+    with pytest.raises(TimeoutError, match="3 requests have not ended"):
+        asyncio.run(run._until_ended(tally))
+
+
+def test_a_reading_of_a_small_point_has_every_figure(monkeypatch):
+    # In this process: what is for a process of its own stays off.
+    monkeypatch.setattr(run.gc, "freeze", lambda: None)
+    found = run.run_point(point("purgatory_async", requests=200, case="high"))
+    assert found.rate_reached > 0
+    assert found.timeout_rate > 0.3
+    assert (found.early, found.entries_left) == (0, 0)
+    assert found.peak_pending > 0
+    assert not [name for name, value in dataclasses.asdict(found).items() if value is None]

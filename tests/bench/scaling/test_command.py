@@ -1,0 +1,44 @@
+"""``python -m bench.scaling`` runs, and prints every section."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from bench.scaling.__main__ import FULL
+from bench.scaling.sections import SECTIONS
+from bench.scaling.sections.timeouts import TIMEOUTS_MS
+from tests.source_tree import ROOT
+
+
+@pytest.mark.slow
+def test_quick_exits_0_and_prints_and_writes_every_section(tmp_path):
+    written = tmp_path / "figures.json"
+    finished = subprocess.run(
+        [sys.executable, "-m", "bench.scaling", "--quick", "--loops", "asyncio", "--json", str(written)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    assert [name for name in SECTIONS if f"\n== {name}: " not in finished.stdout] == []
+    lines = json.loads(written.read_text(encoding="utf-8"))["lines"]
+    assert {line["section"] for line in lines} == set(SECTIONS)
+    assert all(set(line["ns"]) >= {"purgatory_async", "purging_wheel", "call_later"} for line in lines)
+    assert {line["verdict"] for line in lines} == {"shown"}
+
+
+def test_every_section_says_what_is_timed():
+    assert [section.name for section in SECTIONS.values() if len(section.timed) < 80] == []
+
+
+def test_the_prices_are_followed_as_far_as_was_asked():
+    assert (FULL.pending[0], FULL.pending[-1]) == (1_000, 1_000_000)
+    assert (FULL.keys[0], FULL.keys[-1]) == (1, 100)
+    assert (FULL.watchers[0], FULL.watchers[-1]) == (1, 100_000)
+    mixed = TIMEOUTS_MS["1 ms to 1 year"]
+    assert min(mixed) == 1
+    assert abs(max(mixed) / (365 * 86_400_000) - 1) < 0.001

@@ -1,0 +1,56 @@
+"""Answers are cut out of what a connection brings, however it is cut into pieces."""
+
+import pytest
+
+from bench.service.answers import Answer, take_answer
+
+FULL = b"HTTP/1.1 200 OK\r\ndate: now\r\nContent-Length: 4\r\n\r\ndone"
+BARE = b"HTTP/1.1 304 Not Modified\r\nx: y\r\n\r\n"
+
+
+def taken(*pieces):
+    buffer, found = bytearray(), []
+    for piece in pieces:
+        buffer += piece
+        while (answer := take_answer(buffer)) is not None:
+            found.append(answer)
+    return found, bytes(buffer)
+
+
+def test_answers_in_one_piece_are_told_apart_and_what_is_behind_stays():
+    assert taken(FULL + BARE + FULL + b"HTTP/1") == (
+        [Answer(200, b"done"), Answer(304, b""), Answer(200, b"done")],
+        b"HTTP/1",
+    )
+
+
+def test_an_answer_that_comes_byte_by_byte_is_one_answer():
+    assert taken(*(FULL[place : place + 1] for place in range(len(FULL)))) == ([Answer(200, b"done")], b"")
+
+
+# A 304 may say how long the body would be; who waits for it waits for ever.
+def test_an_answer_without_a_body_has_none_whatever_its_length_says():
+    assert taken(BARE.replace(b"x: y", b"content-length: 9") + FULL)[0] == [
+        Answer(304, b""),
+        Answer(200, b"done"),
+    ]
+
+
+def test_a_length_in_the_body_is_no_length():
+    body = b"\r\ncontent-length: 3\r\n"
+    answer = b"HTTP/1.1 204 No Content\r\n\r\n"
+    assert taken(answer + body) == ([Answer(204, b"")], body)
+
+
+@pytest.mark.parametrize(
+    ("sent", "complaint"),
+    [
+        (b"HTTP/1.0 200 OK\r\ncontent-length: 0\r\n\r\n", "HTTP/1.0"),
+        (b"HTTP/1.1 200 OK\r\n\r\n\r\ncontent-length: 3\r\n", "Content-Length"),
+        (b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n", "Content-Length"),
+    ],
+    ids=["version", "a length in the body", "no length"],
+)
+def test_what_is_not_understood_is_refused_with_what_it_is(sent, complaint):
+    with pytest.raises(ValueError, match=complaint):
+        take_answer(bytearray(sent))

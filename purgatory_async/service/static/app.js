@@ -327,6 +327,7 @@ async function follow() {
     if (newestEvent !== null) headers["Last-Event-ID"] = newestEvent;
     const answer = await ask("/events", { headers, signal: broken.signal });
     if (answer.ok) {
+      at("no-events").textContent = "None since this page was opened."; // not before: what came until here is unseen
       let rest = "";
       for await (const text of chunks(answer.body)) {
         clearTimeout(watchdog);

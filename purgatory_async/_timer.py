@@ -330,6 +330,8 @@ class Timer(Driver):
         handle._when = self._begin(handle, self._admit("timeout", delay, unlimited=True))
         return handle
 
-    def _canceller(self) -> Callable[[TimerNode], bool]:
-        """What takes a waiting entry out."""
-        return self._queue.cancel if self._plain else self._withdraw
+    def _canceller(self) -> Callable[[TimerNode], bool] | None:
+        """What takes a waiting entry out; None if to unlink it is all that `TimingWheel.cancel` does."""
+        if not self._plain:
+            return self._withdraw
+        return None if type(self._queue) is TimingWheel else self._queue.cancel

@@ -21,7 +21,10 @@ from tests.source_tree import PACKAGE, ROOT, Sources, read_package, with_fault
 LAYERS = {
     "foundation": ("_checks", "_errors", "_report", "clock"),
     "timing": ("timing", "timing._entry", "timing._queue", "timing._wheel", "timing._hashed"),
-    "core": ("_core", "_hooks", "_narrator", "_operation", "_outcome", "_owner", "_watchers", "events"),
+    "core": (
+        *("_core", "_hooks", "_life_cycle", "_narrator", "_operation", "_outcome", "_owner", "_watchers"),
+        "events",
+    ),
     "shell": ("_dispatch", "_driver", "_handle", "_portal", "_purgatory", "_runner", "_timer", "_wait"),
     # The twelve public names. Whatever stands above is built on them, as a user's code is.
     "package": ("",),

@@ -19,6 +19,7 @@ from tests.properties.reference import Reference
 
 # A single key may itself be a tuple, and must not be taken for two.
 KEYS = ("a", "b", "c", ("a", "b"), 0, frozenset())
+GROUPS = (("a", "b"), ("a", "b", "c"))  # keys that many operations watch together
 GATES = 3
 # From less than the clock can tell, over a part of a tick, one and several of them, to 100 years.
 TIMEOUTS = (

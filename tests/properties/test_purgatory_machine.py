@@ -12,7 +12,18 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.properties.script import ADVANCES, CHECKS, GATES, KEYS, QUEUES, RAISED, TICKS, TIMEOUTS, Plan
+from tests.properties.script import (
+    ADVANCES,
+    CHECKS,
+    GATES,
+    GROUPS,
+    KEYS,
+    QUEUES,
+    RAISED,
+    TICKS,
+    TIMEOUTS,
+    Plan,
+)
 from tests.properties.twins import Twins
 
 keys = st.sampled_from(KEYS)
@@ -40,7 +51,7 @@ def plans(hooks):
     """Operations whose hooks do what is drawn from ``hooks``."""
     return st.builds(
         Plan,
-        keys=st.lists(keys, min_size=1, max_size=4).map(tuple),
+        keys=st.sampled_from(GROUPS) | st.lists(keys, min_size=1, max_size=4).map(tuple),
         timeout=st.sampled_from(TIMEOUTS),
         gate=gates,
         check=st.sampled_from(tuple(CHECKS)),

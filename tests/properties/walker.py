@@ -8,7 +8,18 @@ import argparse
 from random import Random
 from time import perf_counter
 
-from tests.properties.script import ADVANCES, CHECKS, GATES, KEYS, QUEUES, RAISED, TICKS, TIMEOUTS, Plan
+from tests.properties.script import (
+    ADVANCES,
+    CHECKS,
+    GATES,
+    GROUPS,
+    KEYS,
+    QUEUES,
+    RAISED,
+    TICKS,
+    TIMEOUTS,
+    Plan,
+)
 from tests.properties.twins import Twins
 
 EPISODE = 2_000  # steps
@@ -127,7 +138,7 @@ class Chance:
     def plan(self, depth):
         """What an operation is going to do; the hooks of what a hook submits do nothing of the kind."""
         return Plan(
-            keys=tuple(self.random.choices(KEYS, k=self.any((1, 1, 2, 4)))),
+            keys=self.any((*GROUPS, tuple(self.random.choices(KEYS, k=self.any((1, 1, 2, 4)))))),
             timeout=self.any(TIMEOUTS),
             gate=self.random.randrange(GATES),
             check=self.any(("complete", *CHECKS)),

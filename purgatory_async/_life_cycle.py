@@ -1,0 +1,250 @@
+"""The one way in and the one way out: how an operation is registered, walked to and ended.
+
+Everything decided here is decided before any of the user's hooks runs: a walk goes over a snapshot of a key's
+operations, moves states, and only then lets the hooks go.
+"""
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any, Final, cast
+
+from purgatory_async._errors import PurgatoryClosed, PurgatoryFull
+from purgatory_async._hooks import HookQueue, hooks_of_thread
+from purgatory_async._narrator import Narrator  # noqa: TC001 - one kind of import, seen by the architecture test
+from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter
+from purgatory_async._owner import CHECKING, Runner
+from purgatory_async._report import report
+from purgatory_async._watchers import Watcher, WatchTable
+
+__all__ = ["LifeCycle"]
+
+_COMPLETED: Final = Outcome.COMPLETED
+_EXPIRED: Final = Outcome.EXPIRED
+
+
+class LifeCycle(WatchTable):
+    """Watch table plus the life of what watches; the verbs of `PurgatoryCore` stand on it.
+
+    Args:
+        name: For messages.
+        max_pending: How many operations may be pending; None for any number.
+    """
+
+    __slots__ = (
+        "_admission",
+        "_emptied",
+        "_hooks",
+        "_ident",
+        "_narrator",
+        "_refusal",
+        "_runner",
+        "_start_timeout",
+        "_unschedule",
+        "_wake",
+        "max_pending",
+        "name",
+    )
+
+    # Supplied by the shell, the first two at once, the others before the first operation is watched.
+    _ident: Callable[[], int]  # which thread the caller is on
+    _runner: Runner  # its loop
+    _hooks: HookQueue
+    _admission: Admission
+    _wake: Callable[[Any], None]  # takes what an operation has in `_waiters`
+    _start_timeout: Callable[[DelayedOperation[Any], float], int | None]  # returns the deadline in ns
+    _unschedule: Callable[[DelayedOperation[Any]], bool] | None  # None where no more is needed than to unlink
+
+    def __init__(self, name: str, max_pending: int | None) -> None:
+        super().__init__()
+        self.name = name
+        self.max_pending = max_pending
+        self._hooks = hooks_of_thread()
+        self._narrator: Narrator | None = None  # tells the observer, if there is one
+        self._refusal: str | None = None  # why nothing new is taken: "closed" or "draining"
+        self._emptied: Callable[[], None] | None = None  # called when the last operation has ended
+
+    # What the shell must add.
+
+    def _arrive(self, *, watching: bool) -> bool:
+        """See that the caller may be here: right loop, right thread, not inside a check.
+
+        Returns:
+            Whether the purgatory has only now found its loop.
+        """
+        raise NotImplementedError(f"the shell of {self.name!r} knows the loop")
+
+    def _leave_loop(self) -> None:
+        """Belong to no loop again."""
+        raise NotImplementedError(f"the shell of {self.name!r} knows the loop")
+
+    def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
+        """A future of the owning loop, for a task that awaits the operation."""
+        raise NotImplementedError(f"the shell of {self.name!r} knows the loop")
+
+    # The one way to the end.
+
+    def _end(self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None) -> bool:
+        """Move a pending operation to its end: out of the timer and every list, then wakeups and hooks."""
+        operation._state = outcome
+        if result is not None:
+            operation.result = result
+        following = operation._next
+        if following is not None:
+            unschedule = self._unschedule
+            if unschedule is not None:
+                unschedule(operation)
+            else:  # `TimingWheel.cancel`, written out
+                previous = operation._prev
+                following._prev = previous
+                previous._next = following
+                operation._next = operation._prev = None  # type: ignore[assignment]  # in no bucket
+        keys = operation._keys
+        if type(keys) is tuple:
+            self._leave(keys, operation)
+        elif self._watchers[keys] is operation:
+            # The sole watcher of its only key: `_leave`, written out (python -m bench.core --only task).
+            del self._watchers[keys]
+        else:
+            self._leave((keys,), operation)
+        operation._keys = None
+        older = operation._older
+        newer = operation._newer
+        older._newer = newer
+        newer._older = older
+        operation._older = operation._newer = None  # type: ignore[assignment]  # as in _remove
+        waiters = operation._waiters
+        if waiters is not None:
+            operation._waiters = None
+            wake = self._wake
+            wake(waiters)
+        hooks = self._hooks
+        if (outcome is _COMPLETED or outcome is _EXPIRED) and operation._has_hooks:
+            hooks.queue.append(operation)
+        if self._narrator is not None or self._emptied is not None:
+            self._tell_end(operation, outcome)
+        if hooks.queue and not hooks.held:
+            hooks.run()
+        return True
+
+    def _tell_end(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
+        if self._narrator is not None:
+            self._narrator.ended(operation, outcome)
+        if self._emptied is not None and not self._watchers:
+            self._emptied()
+
+    # The walks. While one is on, hooks are held.
+
+    def _walk(
+        self, key: Hashable, operations: Iterable[DelayedOperation[Any]], limit: int | None = None
+    ) -> int:
+        """Check operations on a key; returns how many completed in their check."""
+        completed = 0
+        narrator = self._narrator
+        hooks = self._hooks
+        held = hooks.held
+        hooks.held = True
+        runner = self._runner
+        self._runner = CHECKING
+        try:
+            for operation in operations:
+                if operation._state is not self:
+                    continue  # ended by the check of one before it
+                if narrator is not None:
+                    narrator.checked(operation)
+                try:
+                    operation.try_complete()
+                except (KeyboardInterrupt, SystemExit):
+                    raise
+                except BaseException as exception:  # noqa: BLE001 - it ends the operation, not the walk
+                    _raised_in_check(operation, exception)
+                state: object = operation._state
+                if state is not self and state is _COMPLETED:
+                    completed += 1
+                    if completed == limit:
+                        break
+            if narrator is not None:
+                # Before the hooks: what they watch was not there when the key was signalled.
+                narrator.signalled(key, completed)
+        finally:
+            self._runner = runner
+            hooks.held = held
+            if hooks.queue and not held:
+                hooks.run()
+        return completed
+
+    def _end_everything(self) -> list[DelayedOperation[Any]]:
+        """End all pending operations as closed; returns them, oldest first."""
+        return self._ended_by(lambda operation: self._end(operation, Outcome.CLOSED), self._arrived())
+
+    def _ended_by(
+        self, ends: Callable[[DelayedOperation[Any]], bool], watchers: Iterable[Watcher], *signalled: Hashable
+    ) -> list[DelayedOperation[Any]]:
+        """Apply an ending to a snapshot of watchers, tell of a signalled key, let the hooks run; returns the ended."""
+        hooks = self._hooks
+        held = hooks.held
+        hooks.held = True
+        try:
+            snapshot = cast("list[DelayedOperation[Any]]", list(watchers))
+            ended = [operation for operation in snapshot if ends(operation)]
+            if self._narrator is not None:
+                for key in signalled:
+                    self._narrator.signalled(key, len(ended))
+            return ended
+        finally:
+            hooks.held = held
+            if hooks.queue and not held:
+                hooks.run()
+
+    # Watching.
+
+    def _refuse(self) -> PurgatoryClosed:
+        return PurgatoryClosed(f"purgatory {self.name!r} is {self._refusal} and takes nothing new")
+
+    def _ended_in_check(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
+        """Tell of an operation that never got as far as to be watched."""
+        if self._narrator is not None:
+            self._narrator.submitted(operation, keys)
+            self._narrator.ended(operation, cast("Outcome", operation._state))
+
+    def _watch(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
+        """Register a new operation under every key and start its deadline, or leave nothing behind."""
+        if self._refusal is not None:  # closed in its first check
+            raise self._refuse()
+        if self.max_pending is not None and self.pending >= self.max_pending:
+            raise PurgatoryFull(
+                f"purgatory {self.name!r} is full: {self.pending} operations are pending, max_pending is "
+                f"{self.max_pending}; try again when some have ended"
+            )
+        key = keys[0]
+        if len(keys) == 1 and self._watchers.setdefault(key, operation) is operation:
+            # The first watcher of its only key: `_add`, written out (python -m bench.core --only task).
+            operation._keys = keys if type(key) is tuple else key
+            arrivals = self._arrivals
+            operation._older = newest = arrivals._older
+            operation._newer = arrivals
+            newest._newer = arrivals._older = operation
+        else:
+            self._add(operation, keys)
+        operation._state = self
+        timeout = operation.timeout
+        deadline_ns = None
+        if timeout is not None:
+            start_timeout = self._start_timeout
+            try:
+                deadline_ns = start_timeout(operation, timeout)
+            except BaseException:
+                self._remove(operation)
+                operation._state = NEW
+                raise
+        if self._narrator is not None:
+            self._narrator.submitted(operation, keys, deadline_ns)
+
+    def check_invariants(self) -> None:
+        """Assert that lists, counts and states agree. O(watched), for tests."""
+        super().check_invariants()
+        for operation in cast("Iterable[DelayedOperation[Any]]", self._arrived()):
+            assert operation._state is self, f"{operation!r} is listed in {self.name!r} but is elsewhere"
+
+
+def _raised_in_check(operation: DelayedOperation[Any], exception: BaseException) -> None:
+    if not operation.fail(exception):  # it had ended before it raised
+        report(f"try_complete of {operation!r} raised", exception, operation)

@@ -1,0 +1,146 @@
+"""Operations that watch the same several keys share one list; nobody can tell but by the time it takes."""
+
+import itertools
+
+import pytest
+
+from purgatory_async import DelayedOperation, Outcome
+from purgatory_async._watchers import SharedList
+from tests.purgatory.recording import Recorded, Switch
+
+KEYS = ("a", "b", "c")
+
+
+@pytest.fixture(autouse=True)
+def emptied(purgatory):
+    """Here it matters who is where, not how they end."""
+    yield
+    purgatory.close()
+
+
+def watch(purgatory, *all_keys):
+    operations = [DelayedOperation() for _ in all_keys]
+    for operation, keys in zip(operations, all_keys, strict=True):
+        assert not purgatory.try_complete_else_watch(operation, keys)
+    purgatory.check_invariants()
+    return operations
+
+
+def lists(purgatory):
+    return [type(purgatory._watchers[key]) for key in KEYS]
+
+
+def test_the_same_keys_are_one_list(purgatory):
+    operations = watch(purgatory, KEYS, list(KEYS), KEYS)
+    assert purgatory._watchers["a"] is purgatory._watchers["b"] is purgatory._watchers["c"]
+    assert (purgatory.pending, purgatory.watched, purgatory.keys) == (3, 9, 3)
+    assert dict(purgatory.watchers()) == {"a": 3, "b": 3, "c": 3}
+    for key in KEYS:
+        assert list(purgatory.operations(key)) == operations
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
+@pytest.mark.parametrize("late", [(), ("c",), ("b", "x")])
+def test_whoever_leaves_in_whatever_order_leaves_all_keys(purgatory, order, late):
+    operations = watch(purgatory, KEYS, KEYS, KEYS)
+    if late:
+        operations += watch(purgatory, late)
+    for place in order:
+        assert operations[place].force_complete()
+        purgatory.check_invariants()
+        for key in KEYS:
+            assert operations[place] not in purgatory.operations(key)
+    assert (purgatory.pending, purgatory.watched) == ((1, len(late)) if late else (0, 0))
+
+
+@pytest.mark.parametrize("other", [("a",), ("b",), ("b", "a"), ("a", "b"), ("c", "d"), ("a", "b", "c", "d")])
+def test_one_with_other_keys_comes_last_on_them_and_takes_nobody_away(purgatory, other):
+    first, second, third, fourth = watch(purgatory, KEYS, KEYS, other, KEYS)
+    assert SharedList not in lists(purgatory)
+    for key in KEYS:
+        expected = [first, second, third, fourth] if key in other else [first, second, fourth]
+        assert list(purgatory.operations(key)) == expected
+    assert purgatory.complete_for_key(other[-1]) == (1 if other[-1] == "d" else 4)
+    purgatory.check_invariants()
+
+
+def test_two_groups_of_keys_that_meet_in_one_are_told_apart(purgatory):
+    groups = ("a", "b"), ("c", "d"), ("b", "c")
+    operations = watch(purgatory, groups[0], groups[0], groups[1], groups[1], groups[2])
+    assert list(purgatory.operations("b")) == [operations[0], operations[1], operations[4]]
+    assert purgatory.cancel_for_key("c") == [operations[2], operations[3], operations[4]]
+    assert list(purgatory.operations("a")) == operations[:2]
+    purgatory.check_invariants()
+
+
+def test_who_is_alone_on_some_of_the_keys_only_shares_nothing(purgatory):
+    first, second, third = watch(purgatory, KEYS, ("b",), KEYS)
+    assert lists(purgatory) == [dict, dict, dict]
+    assert list(purgatory.operations("b")) == [first, second, third]
+    assert list(purgatory.operations("a")) == [first, third]
+
+
+def test_keys_that_are_equal_are_the_same_and_each_shows_its_own(purgatory):
+    first, second = watch(purgatory, (1, 2), (True, 2.0))
+    assert list(purgatory.operations(1)) == [first, second]
+    assert list(map(repr, second.keys)) == ["True", "2.0"]
+
+
+def test_a_tuple_as_a_key_is_not_taken_for_the_keys_that_it_holds(purgatory):
+    first, second = watch(purgatory, [KEYS], KEYS)
+    assert list(purgatory.operations(KEYS)) == [first]
+    assert list(purgatory.operations("a")) == [second]
+
+
+@pytest.mark.parametrize("before", [1, 2], ids=["not yet shared", "shared"])
+def test_an_operation_that_equals_others_is_refused_and_the_others_stay(purgatory, before):
+    class Alike(DelayedOperation):
+        def __eq__(self, other):
+            return True
+
+        __hash__ = DelayedOperation.__hash__
+
+    operations = watch(purgatory, *[KEYS] * before)
+    with pytest.raises(TypeError, match="__eq__"):
+        purgatory.try_complete_else_watch(Alike(), KEYS)
+    purgatory.check_invariants()
+    for key in KEYS:
+        assert list(purgatory.operations(key)) == operations
+
+
+def test_a_key_whose_comparison_raises_leaves_the_list_as_it_was(purgatory):
+    class Touchy:
+        def __hash__(self):
+            return hash("b")
+
+        def __eq__(self, other):
+            raise RuntimeError("do not compare me")
+
+    operations = watch(purgatory, KEYS, KEYS)
+    with pytest.raises(RuntimeError, match="do not compare me"):
+        purgatory.try_complete_else_watch(DelayedOperation(), ("a", Touchy()))
+    purgatory.check_invariants()
+    assert purgatory.pending == 2
+    for key in KEYS:
+        assert list(purgatory.operations(key)) == operations
+
+
+@pytest.mark.parametrize("limit", [None, 1, 2])
+def test_a_check_of_one_key_asks_the_oldest_and_they_leave_the_others_too(purgatory, limit):
+    switch, log = Switch(), []
+    operations = [Recorded(log, name, holds=switch) for name in "uvw"]
+    for operation in operations:
+        purgatory.try_complete_else_watch(operation, KEYS)
+    switch.on = True
+    assert purgatory.check_and_complete("b", limit=limit) == (limit or 3)
+    purgatory.check_invariants()
+    assert list(purgatory.operations("c")) == operations[limit or 3 :]
+
+
+def test_many_that_part_and_meet_again_are_counted_exactly(purgatory):
+    for _ in range(3):
+        operations = watch(purgatory, *[KEYS] * 50, ("b",), *[KEYS] * 50)
+        assert purgatory.complete_for_key("b") == 101
+        assert {operation.outcome for operation in operations} == {Outcome.COMPLETED}
+        assert (purgatory.pending, purgatory.watched, purgatory.keys) == (0, 0, 0)
+        purgatory.check_invariants()

@@ -80,6 +80,12 @@ def test_who_is_alone_on_some_of_the_keys_only_shares_nothing(purgatory):
     assert list(purgatory.operations("a")) == [first, third]
 
 
+def test_the_same_keys_in_another_order_are_others(purgatory):
+    first, second = watch(purgatory, KEYS, KEYS[::-1])
+    assert lists(purgatory) == [dict, dict, dict]
+    assert list(purgatory.operations("a")) == [first, second]
+
+
 def test_keys_that_are_equal_are_the_same_and_each_shows_its_own(purgatory):
     first, second = watch(purgatory, (1, 2), (True, 2.0))
     assert list(purgatory.operations(1)) == [first, second]

@@ -9,7 +9,7 @@ the older designs count. The clock is the library's protocol, so that one suite 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
 from purgatory_async.clock import Cancellable, Clock
 
@@ -20,20 +20,18 @@ REAPER_MS = 200  # how long Kafka's reaper waits at most
 
 
 class Operation(Protocol):
-    """What waits.
+    """What waits."""
 
-    Attributes:
-        timeout_ms: From watching to its deadline.
-    """
-
-    timeout_ms: int
+    @property
+    def timeout_ms(self) -> int:
+        """From watching to its deadline."""
 
     @property
     def ended(self) -> bool:
         """Whether it has completed or expired."""
 
-    def __init__(self, timeout_ms: int) -> None:
-        """Make one that waits for so many milliseconds."""
+    def __init__(self, timeout: Any) -> None:
+        """Make one that waits so long, in the unit of its design: see `Design.timeout`."""
 
     def try_complete(self) -> bool:
         """Ask whether it is time; calls `force_complete` then and returns what that returned."""
@@ -80,6 +78,11 @@ class Design(ABC):
 
     @abstractmethod
     def __init__(self, clock: Clock) -> None: ...
+
+    @staticmethod
+    def timeout(milliseconds: int) -> Any:
+        """What its operations are made with: its users have their timeouts in its unit in the first place."""
+        return milliseconds
 
     @abstractmethod
     def watch(self, operation: Operation, keys: Sequence[Hashable]) -> bool:

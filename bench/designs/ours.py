@@ -11,25 +11,15 @@ from purgatory_async.timing import TimingWheel
 __all__ = ["OurOperation", "OurPurgatory"]
 
 
-class _Seconds(dict[int, float]):
-    """Milliseconds in seconds, each divided once: who uses the library has seconds in the first place."""
-
-    def __missing__(self, milliseconds: int) -> float:
-        self[milliseconds] = seconds = milliseconds / 1000
-        return seconds
-
-
-_SECONDS = _Seconds()
-
-
 class OurOperation(DelayedOperation[None]):
-    """A delayed operation whose timeout is given in milliseconds."""
+    """A delayed operation."""
 
-    __slots__ = ("timeout_ms",)
+    __slots__ = ()
 
-    def __init__(self, timeout_ms: int) -> None:
-        DelayedOperation.__init__(self, _SECONDS[timeout_ms])
-        self.timeout_ms = timeout_ms
+    @property
+    def timeout_ms(self) -> int:
+        """From watching to its deadline."""
+        return round(1000 * (self.timeout or 0))
 
     @property
     def ended(self) -> bool:
@@ -54,6 +44,11 @@ class OurPurgatory(Design):
         self._purgatory = Purgatory("ours", timer=self._timer)
         # Called as its users call it, without a method in between.
         setattr(self, "watch", self._purgatory.try_complete_else_watch)  # noqa: B010 - a method to type checkers
+
+    @staticmethod
+    def timeout(milliseconds: int) -> float:
+        """In seconds."""
+        return milliseconds / 1000
 
     def watch(self, operation: Operation, keys: Sequence[Hashable]) -> bool:
         """`Purgatory.try_complete_else_watch`."""

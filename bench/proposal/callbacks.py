@@ -51,8 +51,8 @@ def own_wheel_size(contestant: str) -> int:
 
 
 def _submitter(design: Design, point: Point, tally: Tally) -> Callable[[int], object]:
-    timeout_ms, payload = point.timeout_ms, point.payload
-    timeout_ns = timeout_ms * 1_000_000
+    timeout, payload = design.timeout(point.timeout_ms), point.payload
+    timeout_ns = point.timeout_ms * 1_000_000
     monotonic_ns = time.monotonic_ns
     watch = design.watch
 
@@ -70,7 +70,7 @@ def _submitter(design: Design, point: Point, tally: Tally) -> Callable[[int], ob
             tally.lateness_ns.append(monotonic_ns() - self.due_ns)
 
     def submit(_: int) -> object:
-        request = Request(timeout_ms)
+        request = Request(timeout)
         request.payload = bytes(payload)
         request.due_ns = monotonic_ns() + timeout_ns
         tally.submitted += 1

@@ -49,7 +49,7 @@ class Scene:
         purgatory = self.design(MonotonicClock())
         kind = _kind_of(self.design)
         draw = random.Random(self.seed).randint
-        standing = [kind(draw(*STANDING_MS)) for _ in self.keys]
+        standing = [kind(self.design.timeout(draw(*STANDING_MS))) for _ in self.keys]
         for operation, keys in zip(standing, self.keys, strict=True):
             purgatory.watch(operation, keys)
         return purgatory, kind, standing
@@ -63,12 +63,12 @@ def churn(scene: Scene) -> Sample:
     async def sample() -> float:
         """Per operation, with the turns of the loop between and after."""
         purgatory, kind, standing = scene.made()
-        watch, timeout_ms = purgatory.watch, STANDING_MS[1]
+        watch, timeout = purgatory.watch, scene.design.timeout(STANDING_MS[1])
         started = time.process_time_ns()
         for first in range(0, len(places), CHUNK):
             for place in places[first : first + CHUNK]:
                 standing[place].force_complete()
-                standing[place] = operation = kind(timeout_ms)
+                standing[place] = operation = kind(timeout)
                 watch(operation, scene.keys[place])
             await asyncio.sleep(0)
         await asyncio.sleep(SETTLE_S)
@@ -87,7 +87,7 @@ def batches(scene: Scene, timeouts_ms: Sequence[int]) -> Sample:
         timeouts_ms: Theirs; a short one does not expire in between, as no timer runs.
     """
     chance = random.Random(scene.seed + 2)
-    drawn = [chance.choice(timeouts_ms) for _ in range(scene.operations)]
+    drawn = [scene.design.timeout(chance.choice(timeouts_ms)) for _ in range(scene.operations)]
     order = chance.sample(range(CHUNK), CHUNK)
     keys = [(f"new-{number}",) for number in range(CHUNK)]
 
@@ -96,7 +96,7 @@ def batches(scene: Scene, timeouts_ms: Sequence[int]) -> Sample:
         purgatory, kind, standing = scene.made()
         started = time.process_time_ns()
         for first in range(0, len(drawn), CHUNK):
-            new = [kind(timeout_ms) for timeout_ms in drawn[first : first + CHUNK]]
+            new = [kind(timeout) for timeout in drawn[first : first + CHUNK]]
             for operation, key in zip(new, keys, strict=False):
                 purgatory.watch(operation, key)
             for place in order:
@@ -115,23 +115,23 @@ def batches(scene: Scene, timeouts_ms: Sequence[int]) -> Sample:
 def expire(scene: Scene) -> Sample:
     """New ones are watched, untimed, and expire within a fifth of a second, while the others stand there."""
     draw = random.Random(scene.seed + 3).randrange
-    timeouts_ms = [FIRST_MS + draw(SPREAD_MS) for _ in range(scene.operations)]
+    timeouts = [scene.design.timeout(FIRST_MS + draw(SPREAD_MS)) for _ in range(scene.operations)]
 
     async def sample() -> float:
         """Per operation: the timer's passes; sleeping is free."""
         purgatory, kind, standing = scene.made()
         kind.expired = 0
-        for number, timeout_ms in enumerate(timeouts_ms):
-            purgatory.watch(kind(timeout_ms), (f"new-{number}",))
+        for number, timeout in enumerate(timeouts):
+            purgatory.watch(kind(timeout), (f"new-{number}",))
         give_up = time.monotonic() + PATIENCE_S
         started = time.process_time_ns()
-        while kind.expired < len(timeouts_ms):
-            assert time.monotonic() < give_up, f"{len(timeouts_ms) - kind.expired} have not expired"
+        while kind.expired < len(timeouts):
+            assert time.monotonic() < give_up, f"{len(timeouts) - kind.expired} have not expired"
             await asyncio.sleep(0.02)
         spent = time.process_time_ns() - started
         assert not any(operation.ended for operation in standing), "one that stands there has ended"
         purgatory.close()
-        return spent / len(timeouts_ms)
+        return spent / len(timeouts)
 
     return sample
 
@@ -149,7 +149,7 @@ def complete_all(scene: Scene) -> Sample:
         for _ in range(passes):
             kind.ready = False
             for keys in scene.keys:
-                purgatory.watch(kind(STANDING_MS[1]), keys)
+                purgatory.watch(kind(scene.design.timeout(STANDING_MS[1])), keys)
             kind.ready = True
             started = time.process_time_ns()
             completed = purgatory.check(key)

@@ -28,7 +28,7 @@ class World:
 
         class Recorded(design.operation):
             def __init__(self, name, timeout_ms=TIMEOUT_MS):
-                super().__init__(timeout_ms)
+                super().__init__(design.timeout(timeout_ms))
                 self.name = name
 
             def try_complete(self):

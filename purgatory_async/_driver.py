@@ -1,9 +1,9 @@
 """The driver: a timer queue, a clock, and the one wakeup between them.
 
 The wakeup is armed for the earliest bucket with something in it, and armed again only when something earlier
-comes. Cancelling does not touch it; a wakeup that finds nothing arms nothing. Every pass looks at the clock itself,
-takes out what is due by it, at most `SLICE` at a time, and lets the loop turn in between; a wakeup that came early
-just arms again.
+comes. Cancelling does not touch it; a wakeup that finds nothing arms nothing. Every pass looks at the clock itself
+and takes out what is due by it, `SLICE` by `SLICE` for `PASS_NS` at most, and lets the loop turn in between; a wakeup
+that came early just arms again.
 
 On a clock that needs no loop (``needs_loop = False``, as `ManualClock`) the driver is *exact*: the wakeup follows
 every change, a pass takes all that is due, and a callback may itself move the clock.
@@ -28,6 +28,10 @@ __all__ = ["NEVER", "Driver", "Timed"]
 
 NEVER: Final = maxsize
 """Later than any tick: 100 years are 3e15 microseconds."""
+
+PASS_NS: Final = 1_000_000
+"""How long a pass goes on to a next slice, in nanoseconds. A flooded loop turns slowly, and with one slice a turn it
+would fall behind what comes due; a clock that stands still, or is that coarse, gives one slice."""
 
 _IN_PASS: Final = (
     -1
@@ -262,35 +266,51 @@ class Driver:
         return self._pass()
 
     def _pass(self) -> bool:
-        """Fire what is due, at most a slice of it unless exact, and arm for the rest.
+        """Fire what is due, unless exact for a bounded time, and arm for the rest.
 
         Returns:
             Whether anything fired; entries may only have moved within the queue, or been called off.
         """
         if not self._exact:
             self._armed_tick = _IN_PASS
-        now_tick = self._scale.elapsed_ticks(self._time_ns())
+        time_ns = self._time_ns
+        began_ns = time_ns()
+        now_tick = self._scale.elapsed_ticks(began_ns)
         firing = self._firing
         firing.extend(self._take(now_tick, None if self._exact else SLICE))
-        fired = False
         try:
             if self._exact:
                 self._finish_pass(now_tick)  # before calling anybody, who may move the clock
-            while firing:
-                entry = firing.popleft()
-                if self._exact and firing:
-                    self._pass_soon()
-                if entry._next is not None or entry._prev is not None:
-                    continue  # rescheduled by one before it
-                if self._counted and entry._waiting:
-                    self._count -= 1
-                if entry._expire():
-                    fired = True
+            fired = self._fire()
+            while not self._exact and self._holds_due(now_tick) and 0 < time_ns() - began_ns < PASS_NS:
+                firing.extend(self._take(now_tick, SLICE))
+                fired = self._fire() or fired
         finally:
             self._finish_pass(now_tick)
             if firing:
                 self._pass_soon()  # an interrupt left them; they come before whatever is due then
         return fired
+
+    def _fire(self) -> bool:
+        """Fire what was taken out, in order; returns whether anything did."""
+        firing = self._firing
+        fired = False
+        while firing:
+            entry = firing.popleft()
+            if self._exact and firing:
+                self._pass_soon()
+            if entry._next is not None or entry._prev is not None:
+                continue  # rescheduled by one before it
+            if self._counted and entry._waiting:
+                self._count -= 1
+            if entry._expire():
+                fired = True
+        return fired
+
+    def _holds_due(self, now_tick: int) -> bool:
+        """Whether the queue was left with something that is due."""
+        next_tick = self._queue.next_tick
+        return next_tick is not None and next_tick <= now_tick
 
     def _take(self, now_tick: int, limit: int | None) -> list[Timed]:
         """Take out what is due, in order of deadline."""
@@ -309,8 +329,7 @@ class Driver:
         """Arm for what is left, or have another pass made soon if some of that is due."""
         if self.closed:
             return
-        next_tick = self._queue.next_tick
-        if next_tick is not None and next_tick <= now_tick:
+        if self._holds_due(now_tick):
             self._pass_soon()  # the limit held some back; until then, what is added needs no arming
         else:
             self._arm()

@@ -195,6 +195,25 @@ async def test_a_herd_is_called_in_slices_with_other_tasks_in_between(
     assert calls == list(range(MANY))
 
 
+@pytest.mark.parametrize(("each_us", "in_the_first_turn"), [(1, 1_024), (3, 512), (100, 256)])
+async def test_a_pass_takes_slice_after_slice_for_a_millisecond_and_the_rest_in_other_turns(
+    clock: SteppedClock, timer: Timer, each_us: int, in_the_first_turn: int
+) -> None:
+    calls: list[int] = []
+
+    def fire(number: int) -> None:
+        calls.append(number)
+        clock.move(each_us / 1e6)
+
+    for number in range(MANY):
+        timer.call_later(0.1, fire, number)
+    clock.move(0.1)
+    clock.ring()
+    assert len(calls) == in_the_first_turn
+    await settle()
+    assert calls == list(range(MANY))
+
+
 async def test_what_waits_for_its_slice_can_be_cancelled_and_put_off(
     clock: SteppedClock, timer: Timer
 ) -> None:

@@ -13,7 +13,7 @@ from purgatory_async._narrator import Narrator  # noqa: TC001 - one kind of impo
 from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter
 from purgatory_async._owner import CHECKING, Runner
 from purgatory_async._report import report
-from purgatory_async._watchers import Watcher, WatchTable
+from purgatory_async._watchers import SharedList, Watcher, WatchTable, identity
 
 __all__ = ["LifeCycle"]
 
@@ -98,13 +98,17 @@ class LifeCycle(WatchTable):
                 previous._next = following
                 operation._next = operation._prev = None  # type: ignore[assignment]  # in no bucket
         keys = operation._keys
-        if type(keys) is tuple:
-            self._leave(keys, operation)
-        elif self._watchers[keys] is operation:
-            # The sole watcher of its only key: `_leave`, written out (python -m bench.core --only task).
+        # `_leave`, written out for the sole watcher of its only key and for one of several on the same keys.
+        if type(keys) is not tuple and self._watchers[keys] is operation:
             del self._watchers[keys]
+        elif (
+            type(keys) is tuple and type(shared := self._watchers[keys[0]]) is SharedList and len(shared) > 1
+        ):
+            del shared[operation]
+            self._further_watchers -= len(keys)
+            self._further_keys -= len(keys) - 1
         else:
-            self._leave((keys,), operation)
+            self._leave(keys if type(keys) is tuple else (keys,), operation)
         operation._keys = None
         older = operation._older
         newer = operation._newer
@@ -218,12 +222,22 @@ class LifeCycle(WatchTable):
         if len(keys) == 1 and self._watchers.setdefault(key, operation) is operation:
             # The first watcher of its only key: `_add`, written out (python -m bench.core --only task).
             operation._keys = keys if type(key) is tuple else key
-            arrivals = self._arrivals
-            operation._older = newest = arrivals._older
-            operation._newer = arrivals
-            newest._newer = arrivals._older = operation
+        elif (
+            type(shared := self._watchers.get(key)) is SharedList
+            and shared.of is keys
+            and type(operation).__eq__ is identity
+        ):
+            # One more of those that watch these keys: as above (python -m bench.proposal --callback).
+            shared[operation] = None
+            self._further_watchers += len(keys)
+            self._further_keys += len(keys) - 1
+            operation._keys = keys
         else:
             self._add(operation, keys)
+        arrivals = self._arrivals
+        operation._older = newest = arrivals._older
+        operation._newer = arrivals
+        newest._newer = arrivals._older = operation
         operation._state = self
         timeout = operation.timeout
         deadline_ns = None

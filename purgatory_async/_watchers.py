@@ -24,10 +24,11 @@ from typing import Final, NoReturn
 
 from purgatory_async.timing._entry import TimerNode
 
-__all__ = ["SharedList", "WatchTable", "Watcher", "distinct_keys", "in_turn"]
+__all__ = ["SharedList", "WatchTable", "Watcher", "distinct_keys", "identity", "in_turn"]
 
 
-_identity: Final = object.__eq__
+identity: Final = object.__eq__
+"""What a watcher's ``__eq__`` must be."""
 
 
 class Watcher(TimerNode):
@@ -124,12 +125,15 @@ class WatchTable:
             watcher = newer
 
     def _add(self, watcher: Watcher, keys: tuple[Hashable, ...]) -> None:
-        """Watch distinct keys, at the end of each list, or none if a key's hash or comparison raises. O(keys)."""
+        """Watch distinct keys, at the end of each list, or none if a key's hash or comparison raises. O(keys).
+
+        Its place in the order of arrival it is given by whoever calls.
+        """
         found = self._watchers.get(keys[0])
         if type(found) is not SharedList and found is not None and len(keys) > 1:
             found = self._shared_with(found, keys)
         if type(found) is SharedList and (found.of is keys or found.of == keys):
-            if type(watcher).__eq__ is not _identity:
+            if type(watcher).__eq__ is not identity:
                 _refuse_equal(watcher)
             found[watcher] = None
             self._further_watchers += len(keys)
@@ -137,10 +141,6 @@ class WatchTable:
             self._enter(watcher, keys)
         self._further_keys += len(keys) - 1
         watcher._keys = keys[0] if len(keys) == 1 and type(keys[0]) is not tuple else keys
-        newest = self._arrivals._older
-        watcher._older = newest
-        watcher._newer = self._arrivals
-        newest._newer = self._arrivals._older = watcher
 
     def _shared_with(self, found: object, keys: tuple[Hashable, ...]) -> SharedList | None:
         """Let a watcher that is alone on exactly these keys share a list; None if it is not."""
@@ -149,7 +149,7 @@ class WatchTable:
             return None
         if any(watchers[key] is not found for key in keys):
             return None
-        if type(found).__eq__ is not _identity:
+        if type(found).__eq__ is not identity:
             _refuse_equal(found)
         shared = SharedList(keys, found)
         for key in keys:
@@ -166,7 +166,7 @@ class WatchTable:
                 if found is None:
                     watchers[key] = watcher
                 else:
-                    if type(watcher).__eq__ is not _identity:
+                    if type(watcher).__eq__ is not identity:
                         _refuse_equal(watcher)
                     if type(found) is SharedList:
                         self._unshare(found)
@@ -174,7 +174,7 @@ class WatchTable:
                     if type(found) is dict:
                         found[watcher] = None
                     else:
-                        if type(found).__eq__ is not _identity:
+                        if type(found).__eq__ is not identity:
                             _refuse_equal(found)
                         watchers[key] = {found: None, watcher: None}  # type: ignore[dict-item]  # not a dict: sole
                     further += 1

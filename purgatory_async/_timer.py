@@ -24,11 +24,13 @@ from purgatory_async.clock import (
     seconds_to_ns,
 )
 from purgatory_async.timing import TimerQueue, TimingWheel
-from purgatory_async.timing._entry import TimerNode
+from purgatory_async.timing._entry import Bucket, Link, TimerNode
 
 __all__ = ["Timer"]
 
 _new_handle: Final = TimerHandle.__new__
+_NOWHERE: Final = Bucket()
+_NOWHERE.drop()  # as every bucket that a queue has given up
 _NO_DELAY: Final = float("nan")  # an object that no caller has
 
 
@@ -50,6 +52,7 @@ class Timer(Driver):
     """
 
     __slots__ = (
+        "_last_bucket",
         "_last_delay",
         "_last_delay_ns",
         "_last_tick",
@@ -76,11 +79,12 @@ class Timer(Driver):
         self._max_pending = max_pending
         self._open = False  # whether an ordinary delay needs no further look: in use, not limited, not closed
         # The delay started last (by identity, so True is not taken for 1.0), and the tick its last deadline fell
-        # in: most timers have one timeout or a few, and many start within a tick. To look at a delay, convert it
-        # and divide costs as much as to schedule; and one int object serves all deadlines of the tick.
+        # in, with its bucket: most timers have one timeout or a few, and many start within a tick. To look at a delay,
+        # convert it and divide costs as much as to schedule; and one int object serves all deadlines of the tick.
         self._last_delay = _NO_DELAY
         self._last_delay_ns = 0
         self._last_tick = 0
+        self._last_bucket: Link = _NOWHERE
         self._tick_after_ns = self._tick_until_ns = 0
 
     def __repr__(self) -> str:
@@ -280,6 +284,10 @@ class Timer(Driver):
                 return deadline_ns
         deadline_ns = self._start(entry, self._last_delay_ns)
         self._last_tick = entry.deadline_tick
+        queue = self._queue
+        self._last_bucket = (
+            queue.bucket_of(entry.deadline_tick) if type(queue) is TimingWheel else None
+        ) or _NOWHERE
         self._tick_until_ns = self._scale.tick_start_ns(entry.deadline_tick)
         self._tick_after_ns = self._tick_until_ns - self._tick_ns
         return deadline_ns
@@ -304,14 +312,22 @@ class Timer(Driver):
             The deadline in nanoseconds, before it is rounded to a tick; None for an infinite one.
         """
         if timeout is self._last_delay:
-            # `_start_again`, written out (python -m bench.core --only task).
+            # `_start_again` with `Bucket.append`, written out (python -m bench.proposal --callback).
             time_ns = self._time_ns
             deadline_ns: int = time_ns() + self._last_delay_ns
             if self._tick_after_ns < deadline_ns <= self._tick_until_ns:
                 operation.deadline_tick = tick = self._last_tick
+                bucket = self._last_bucket
                 schedule = self._schedule
-                if tick >= self._armed_tick and schedule(operation):
-                    return deadline_ns
+                if tick >= self._armed_tick:
+                    if bucket._prev is not None:
+                        last = bucket._prev
+                        operation._next = bucket
+                        operation._prev = last
+                        last._next = bucket._prev = operation
+                        return deadline_ns
+                    if schedule(operation):
+                        return deadline_ns
             return self._start_again(operation)
         if self._remember(timeout):
             return self._start(operation, self._last_delay_ns)

@@ -1,11 +1,12 @@
-"""Operations that watch the same several keys share one list; nobody can tell but by the time it takes."""
+"""Operations that watch the same keys share one list; nobody can tell but by the time it takes."""
 
 import itertools
 
 import pytest
 
-from purgatory_async import DelayedOperation, Outcome
+from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryFull, Timer
 from purgatory_async._watchers import SharedList
+from purgatory_async.testing import ManualClock
 from tests.purgatory.recording import Recorded, Switch
 
 KEYS = ("a", "b", "c")
@@ -80,6 +81,17 @@ def test_who_is_alone_on_some_of_the_keys_only_shares_nothing(purgatory):
     assert list(purgatory.operations("a")) == [first, third]
 
 
+@pytest.mark.parametrize("key", ["a", KEYS])
+def test_several_on_one_key_and_no_other_are_a_list_too(purgatory, key):
+    first, second, third = watch(purgatory, [key], (key,), [key])
+    assert type(purgatory._watchers[key]) is SharedList
+    fourth, fifth = watch(purgatory, (key, "b"), [key])
+    assert type(purgatory._watchers[key]) is dict
+    assert second.cancel()
+    assert list(purgatory.operations(key)) == [first, third, fourth, fifth]
+    assert purgatory.complete_for_key(key) == 4
+
+
 def test_the_same_keys_in_another_order_are_others(purgatory):
     first, second = watch(purgatory, KEYS, KEYS[::-1])
     assert lists(purgatory) == [dict, dict, dict]
@@ -129,6 +141,16 @@ def test_a_key_whose_comparison_raises_leaves_the_list_as_it_was(purgatory):
     assert purgatory.pending == 2
     for key in KEYS:
         assert list(purgatory.operations(key)) == operations
+
+
+def test_one_whose_timeout_is_refused_is_on_the_list_no_more():
+    purgatory = Purgatory(timer=Timer(clock=ManualClock(), max_pending=1))
+    assert not purgatory.try_complete_else_watch(DelayedOperation(1.0), KEYS)
+    with pytest.raises(PurgatoryFull, match="timer is full"):
+        purgatory.try_complete_else_watch(DelayedOperation(1.0), KEYS)
+    purgatory.check_invariants()
+    assert (purgatory.pending, purgatory.watched) == (1, 3)
+    purgatory.close()
 
 
 @pytest.mark.parametrize("limit", [None, 1, 2])

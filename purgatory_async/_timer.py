@@ -275,13 +275,21 @@ class Timer(Driver):
 
     def _start_again(self, entry: TimerNode) -> int:
         """`_start` with the delay started last, and all of it that can be known from then."""
-        time_ns = self._time_ns
-        schedule = self._schedule  # neither is a method: see PurgatoryCore.try_complete_else_watch
+        time_ns = self._time_ns  # no method: see PurgatoryCore.try_complete_else_watch
         deadline_ns = time_ns() + self._last_delay_ns
         if self._tick_after_ns < deadline_ns <= self._tick_until_ns:
             entry.deadline_tick = tick = self._last_tick
-            if tick >= self._armed_tick and schedule(entry):
-                return deadline_ns
+            if tick >= self._armed_tick:
+                bucket = self._last_bucket
+                last = bucket._prev
+                if last is not None:  # else it was dropped: `Bucket.append`, written out
+                    entry._next = bucket
+                    entry._prev = last
+                    last._next = bucket._prev = entry
+                    return deadline_ns
+                schedule = self._schedule
+                if schedule(entry):
+                    return deadline_ns
         deadline_ns = self._start(entry, self._last_delay_ns)
         self._last_tick = entry.deadline_tick
         queue = self._queue
@@ -317,15 +325,15 @@ class Timer(Driver):
             deadline_ns: int = time_ns() + self._last_delay_ns
             if self._tick_after_ns < deadline_ns <= self._tick_until_ns:
                 operation.deadline_tick = tick = self._last_tick
-                bucket = self._last_bucket
-                schedule = self._schedule
                 if tick >= self._armed_tick:
-                    if bucket._prev is not None:
-                        last = bucket._prev
+                    bucket = self._last_bucket
+                    last = bucket._prev
+                    if last is not None:
                         operation._next = bucket
                         operation._prev = last
                         last._next = bucket._prev = operation
                         return deadline_ns
+                    schedule = self._schedule
                     if schedule(operation):
                         return deadline_ns
             return self._start_again(operation)

@@ -108,6 +108,21 @@ async def test_after_everything_was_cancelled_at_most_the_one_wakeup_comes_and_f
     assert (clock.rung <= 1, clock.armed, timer.next_deadline) == (True, [], None)
 
 
+async def test_when_the_last_was_cancelled_another_in_its_tick_is_armed_for_again(
+    clock: SteppedClock, timer: Timer
+) -> None:
+    calls: list[str] = []
+    for name in ("first", "second", "another", "one more"):
+        handle = timer.call_later(0.1, calls.append, name)
+        handle.cancel()
+        assert timer.next_deadline is None
+        assert clock.armed == []
+    timer.call_later(0.1, calls.append, "last")
+    timer.call_later(0.1, calls.append, "very last")
+    await clock.run(0.2)
+    assert calls == ["last", "very last"]
+
+
 async def test_starting_and_cancelling_for_ever_arms_no_more(clock: SteppedClock, timer: Timer) -> None:
     timer.call_later(5, int)
     for _ in range(MANY):

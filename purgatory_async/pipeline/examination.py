@@ -1,6 +1,8 @@
 """From a journal to what its report says; the tables are written on the way."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,18 +19,32 @@ from purgatory_async.pipeline.findings import (
     filled,
     nice_width_ns,
 )
+from purgatory_async.pipeline.kernels.buckets import DEAL_READ, DEALT, buckets_for, deal
+from purgatory_async.pipeline.kernels.coverage import COVER_READ, COVERED, cover
+from purgatory_async.pipeline.kernels.pairing import OPERATIONS
+from purgatory_async.pipeline.kernels.tallies import (
+    KEYS_READ,
+    SIGNALLED,
+    STEPS,
+    TALLIES,
+    Tally,
+    signalled,
+)
 from purgatory_async.pipeline.output import spark_writes
+from purgatory_async.pipeline.schemas import spark_schema
+from purgatory_async.pipeline.sinks.outcome_parts import OutcomeParts
 from purgatory_async.pipeline.sources.edges import find_edges
 from purgatory_async.pipeline.sources.extent import Extent
+from purgatory_async.pipeline.sources.mapped import map_records
 from purgatory_async.pipeline.sources.paths import spark_path
 from purgatory_async.pipeline.sources.tables import read_journal
 from purgatory_async.pipeline.transforms.keys import by_key
 from purgatory_async.pipeline.transforms.missing import missing
 from purgatory_async.pipeline.transforms.nodes import nodes
-from purgatory_async.pipeline.transforms.operations import anomalies, operations
+from purgatory_async.pipeline.transforms.operations import anomalies_of, paired
 from purgatory_async.pipeline.transforms.ranks import nearest_ranks
 from purgatory_async.pipeline.transforms.timeline import timeline
-from purgatory_async.pipeline.transforms.totals import STEPS, durations, histogram, totals
+from purgatory_async.pipeline.transforms.totals import durations, histogram, totals
 
 __all__ = ["examine"]
 
@@ -53,22 +69,26 @@ def examine(spark: SparkSession, extent: Extent, out: Path, say: Callable[[str],
             each a directory with Parquet files.
         say: Told what is being done.
 
-    One pass over the journal puts the operations together, and writes them. Three more count records by node and key
-    and look for gaps; everything else is read from the operations.
+    One pass over the journal surveys its nodes and looks for gaps, one puts the operations together, writes them and
+    counts them, and one counts signals. Only percentiles are read from the operations again.
     """
-    examination = _Examination(spark, extent, out)
-    covered = examination.covered()
+    with ExitStack() as caches:
+        return _examined(_Examination(spark, extent, out, caches), say)
+
+
+def _examined(examination: "_Examination", say: Callable[[str], None]) -> Findings:
+    covered = examination.nodes()
     say(f"putting {sum(node.submits for node in covered)} operations together")
-    lives = examination.kept(operations(examination.records), "outcomes")
-    counts = totals(lives).collect()
+    width_ns = nice_width_ns(_wall_ns(covered, max, "last") - _wall_ns(covered, min, "first"))
+    tallies = examination.tallies(covered, width_ns)
+    counts = totals(tallies).collect()  # which computes them, and writes the operations
     say("measuring durations")
-    measured = durations(lives)
-    steps = _steps(histogram(measured).collect())
-    percentiles = _percentiles(measured, steps)
+    steps = _steps(histogram(tallies).collect())
+    percentiles = _percentiles(durations(examination.operations()), steps)
     say("following the time")
-    width_ns, stretches = examination.timeline(lives, covered)
+    stretches = examination.timeline(tallies, width_ns)
     say("counting by key")
-    keys = examination.keys(lives)
+    keys = examination.keys(tallies, covered)
     say("looking for what is wrong")
     by_outcome = _by_outcome(counts)
     submitted = sum(row.operations for row in counts)
@@ -108,15 +128,37 @@ def examine(spark: SparkSession, extent: Extent, out: Path, say: Callable[[str],
 class _Examination:
     """A journal's tables, and what is computed from them into a directory."""
 
-    def __init__(self, spark: SparkSession, extent: Extent, out: Path) -> None:
+    def __init__(self, spark: SparkSession, extent: Extent, out: Path, caches: ExitStack) -> None:
         self._spark = spark
         self._extent = extent
         self._out = out
-        self.records, self.damage = read_journal(spark, extent)
+        self._caches = caches
+        self.damage = read_journal(spark, extent).damage
+        self._covered = self._cached(map_records(spark, extent, cover, COVER_READ, COVERED))
 
-    def covered(self) -> list[Row]:
+    def _cached(self, frame: DataFrame) -> DataFrame:
+        """Compute a table once, and forget it at the end."""
+        frame.persist()
+        self._caches.callback(frame.unpersist)
+        return frame
+
+    def nodes(self) -> list[Row]:
         """The runs and nodes, in order."""
-        return sorted(nodes(self.records).collect(), key=lambda node: (node.run_id, node.node))
+        return sorted(nodes(self._covered).collect(), key=lambda node: (node.run_id, node.node))
+
+    def _dealt(self, covered: Iterable[Row]) -> DataFrame:
+        number = buckets_for(sum(node.submits for node in covered))
+        return map_records(self._spark, self._extent, partial(deal, buckets=number), DEAL_READ, DEALT)
+
+    def tallies(self, covered: Iterable[Row], width_ns: int) -> DataFrame:
+        """What there is of operations, which are written when this is computed."""
+        parts = OutcomeParts(self._out.absolute() / "outcomes", Tally(width_ns))
+        parts.lay_out()
+        return self._cached(paired(self._dealt(covered), parts.write, TALLIES))
+
+    def operations(self) -> DataFrame:
+        """The operations that were written."""
+        return self._spark.read.schema(spark_schema(OPERATIONS)).parquet(spark_path(self._out / "outcomes"))
 
     def kept(self, frame: DataFrame, name: str) -> DataFrame:
         """Compute a table once, write it, and go on with what was written."""
@@ -124,12 +166,9 @@ class _Examination:
         spark_writes(frame, path)
         return self._spark.read.schema(frame.schema).parquet(spark_path(path))
 
-    def timeline(self, lives: DataFrame, covered: Sequence[Row]) -> tuple[int, list[Stretch]]:
+    def timeline(self, tallies: DataFrame, width_ns: int) -> list[Stretch]:
         """What happened when, in stretches of a length that suits the whole."""
-        began = min((node.first_wall_ns for node in covered), default=0)
-        ended = max((node.last_wall_ns for node in covered), default=0)
-        width_ns = nice_width_ns(ended - began)
-        stretches = filled((row.asDict() for row in timeline(lives, width_ns).collect()), width_ns)
+        stretches = filled((row.asDict() for row in timeline(tallies).collect()), width_ns)
         rows = [
             {
                 "start_ns": each.start_ns,
@@ -141,23 +180,25 @@ class _Examination:
             for each in stretches
         ]
         self._write("timeline", pa.Table.from_pylist(rows, _TIMELINE))
-        return width_ns, stretches
+        return stretches
 
-    def keys(self, lives: DataFrame) -> DataFrame:
+    def keys(self, tallies: DataFrame, covered: Iterable[Row]) -> DataFrame:
         """The keys that were waited for; the table also has those that were only signalled."""
-        signals = self.records.where("kind = 'signal'")
-        return self.kept(by_key(lives, signals), "keys").where("submitted > 0")
+        signals = map_records(self._spark, self._extent, signalled, KEYS_READ, SIGNALLED)
+        if not any(node.signals for node in covered):
+            signals = self._spark.createDataFrame([], spark_schema(SIGNALLED))
+        return self.kept(by_key(tallies, signals), "keys").where("submitted > 0")
 
-    def anomalies(self, expected: int, covered: Iterable[Row]) -> DataFrame:
+    def anomalies(self, expected: int, covered: Sequence[Row]) -> DataFrame:
         """What belongs to no operation; to look for it is work, and it is known how many records do belong to one."""
-        found = anomalies(self.records)
+        found = anomalies_of(self._dealt(covered))
         if sum(node.submits + node.outcomes for node in covered) == expected:
             found = self._spark.createDataFrame([], found.schema)
         return self.kept(found, "anomalies")
 
     def missing(self, damage: DataFrame, covered: Iterable[Row]) -> list[dict[str, Any]]:
         """Ranges of numbers that no record has: between records, before the first and after the last."""
-        found = [row.asDict() for row in missing(self.records).collect()]
+        found = [row.asDict() for row in missing(self._covered).collect()]
         known = {(node.run_id, node.node): node for node in covered}
         lines: dict[str, list[int]] = {}
         for row in damage.select("file", "offset").collect():
@@ -182,6 +223,10 @@ class _Examination:
     def _write(self, name: str, table: pa.Table) -> None:
         (self._out / name).mkdir()
         pq.write_table(table, self._out / name / "part-00000.parquet")
+
+
+def _wall_ns(covered: Iterable[Row], most: Callable[..., int], end: str) -> int:
+    return most((node[f"{end}_wall_ns"] for node in covered), default=0)
 
 
 def _by_outcome(counts: Iterable[Row]) -> dict[str, int]:

@@ -2,11 +2,21 @@
 
 from typing import Final
 
-from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType, StructField, StructType
+import pyarrow as pa
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from purgatory_async.journal.schema import FIELDS
 
-__all__ = ["DAMAGE_SCHEMA", "RECORD_SCHEMA"]
+__all__ = ["DAMAGE_SCHEMA", "RECORD_SCHEMA", "spark_schema"]
 
 _TYPES: Final[dict[str, DataType]] = {
     "int": IntegerType(),
@@ -26,3 +36,16 @@ DAMAGE_SCHEMA: Final = StructType(
     ]
 )
 """Lines that are no records: the file's name, the offset of the line's first byte, and what is wrong with it."""
+
+_ARROW: Final[dict[pa.DataType, DataType]] = {
+    pa.int32(): IntegerType(),
+    pa.int64(): LongType(),
+    pa.string(): StringType(),
+    pa.binary(): BinaryType(),
+    pa.list_(pa.string()): ArrayType(StringType()),
+}
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """Say in Spark's words what a kernel makes."""
+    return StructType([StructField(field.name, _ARROW[field.type]) for field in schema])

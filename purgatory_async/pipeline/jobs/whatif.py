@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import Any, Final
@@ -14,21 +15,24 @@ from pyspark.sql import Row, SparkSession
 
 from purgatory_async.clock import MAX_TICK, MAX_TIMEOUT, MIN_TICK
 from purgatory_async.pipeline.jobs.frame import journal_option, out_option, spark_options, summary
+from purgatory_async.pipeline.kernels.buckets import DEAL_READ, DEALT, buckets_for, deal
+from purgatory_async.pipeline.kernels.coverage import COVER_READ, COVERED, cover
 from purgatory_async.pipeline.kernels.recommendation import recommend
+from purgatory_async.pipeline.kernels.slices import SIGNALS_READ, SLICED, Slices
 from purgatory_async.pipeline.kernels.wheel_sim import Setting, Totals
 from purgatory_async.pipeline.output import check_fresh, staged
 from purgatory_async.pipeline.progress import progress
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.sources.extent import Extent, survey
-from purgatory_async.pipeline.sources.tables import read_journal
+from purgatory_async.pipeline.sources.mapped import map_records
 from purgatory_async.pipeline.transforms.nodes import nodes
-from purgatory_async.pipeline.transforms.operations import operations
+from purgatory_async.pipeline.transforms.operations import paired
 from purgatory_async.pipeline.transforms.replays import replays
 
 __all__ = ["Wanted", "command", "run"]
 
 _NS: Final = 1_000_000_000
-_SLICE_RECORDS: Final = 500_000  # of a node; a worker holds them easily, and they outweigh what a slice costs
+_SLICE_RECORDS: Final = 200_000  # of a node; a worker holds them easily, and they outweigh what a slice costs
 
 SCHEMA: Final = pa.schema(
     [
@@ -79,22 +83,22 @@ def run(
     Returns:
         The summary.
     """
-    records = read_journal(spark, journal).records
+    extent = journal if isinstance(journal, Extent) else survey(journal)
     say("surveying the nodes")
-    found = nodes(records).collect()
+    found = nodes(map_records(spark, extent, cover, COVER_READ, COVERED)).collect()
     combinations = wanted.combinations()
     settings = [
         Setting(round(timeout * _NS), round(tick * _NS), size) for timeout, tick, size in combinations
     ]
-    say(f"replaying {sum(node.submits for node in found)} operations under {len(settings)} settings")
-    last = [(node.run_id, node.node, node.last_ns) for node in found]
+    operations = sum(node.submits for node in found)
+    say(f"replaying {operations} operations under {len(settings)} settings")
+    dealing = partial(deal, buckets=buckets_for(operations))
+    slices = Slices(_slice_ns(settings, found), any(node.untimed for node in found))
     parts = replays(
-        operations(records),
-        records.where("kind = 'signal'"),
-        spark.createDataFrame(last, "run_id string, node string, last_ns long"),
+        paired(map_records(spark, extent, dealing, DEAL_READ, DEALT), slices.of_operations, SLICED),
+        map_records(spark, extent, slices.of_signals, SIGNALS_READ, SLICED),
+        {(node.run_id, node.node): node.last_ns for node in found},
         settings,
-        slice_ns=_slice_ns(settings, found),
-        endless=any(node.untimed for node in found),
     ).collect()
     totals = _added_up(parts, len(settings))
     span_ns = sum(node.last_ns - node.first_ns for node in found)

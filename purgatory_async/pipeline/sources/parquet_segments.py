@@ -1,6 +1,6 @@
 """Segments that became Parquet, by this library or by others: fewer columns and wider integers are as good."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -12,10 +12,11 @@ from purgatory_async.journal.columns import arrow_schema
 from purgatory_async.journal.schema import FIELDS
 from purgatory_async.pipeline.refusal import Refused
 
-__all__ = ["holds_after", "read_rows", "spark_columns"]
+__all__ = ["holds_after", "read_group", "read_rows", "spark_columns"]
 
 _REQUIRED: Final = ("run_id", "node", "seq", "kind", "wall_ns", "mono_ns")
 _SCHEMA: Final = arrow_schema()
+_BATCH: Final = 1 << 16  # records
 _INTEGERS: Final = {
     pa.int8(): "tinyint",
     pa.int16(): "smallint",
@@ -109,14 +110,39 @@ def read_rows(path: Path, after: int, through: int | None) -> Iterator[pa.Record
         raise pa.ArrowInvalid(f"{path}: {error}; remove it, or put a whole one in its place") from None
 
 
-def _conform(batch: pa.RecordBatch) -> pa.RecordBatch:
+def read_group(path: Path, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Read some columns of a file's row group.
+
+    Args:
+        path: Parquet.
+        group: Its number, from 0.
+        columns: Names of `FIELDS`.
+
+    Yields:
+        Batches with these columns, null where the file does not have them.
+
+    Raises:
+        OSError: The file cannot be read.
+        pa.ArrowInvalid: A value does not fit its column.
+    """
+    schema = pa.schema([_SCHEMA.field(name) for name in columns])
+    try:
+        with pq.ParquetFile(path) as file:
+            present = [name for name in columns if name in file.schema_arrow.names]
+            for batch in file.iter_batches(_BATCH, row_groups=[group], columns=present, use_threads=False):
+                yield _conform(batch, schema)
+    except pa.ArrowInvalid as error:
+        raise pa.ArrowInvalid(f"{path}: {error}; remove it, or put a whole one in its place") from None
+
+
+def _conform(batch: pa.RecordBatch, schema: pa.Schema = _SCHEMA) -> pa.RecordBatch:
     columns = [
         batch.column(field.name).cast(field.type)
         if field.name in batch.schema.names
         else pa.nulls(batch.num_rows, field.type)
-        for field in _SCHEMA
+        for field in schema
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def holds_after(path: Path, seq: int) -> bool:

@@ -6,11 +6,11 @@ from pyspark.sql import functions as sf
 __all__ = ["nodes"]
 
 
-def nodes(records: DataFrame) -> DataFrame:
+def nodes(covered: DataFrame) -> DataFrame:
     """Survey the runs and nodes of a journal.
 
     Args:
-        records: Of the journal.
+        covered: What `purgatory_async.pipeline.kernels.coverage.cover` found in its parts.
 
     Returns:
         ``run_id, node, first_seq, last_seq, first_ns, last_ns, first_wall_ns, last_wall_ns, records,
@@ -18,16 +18,10 @@ def nodes(records: DataFrame) -> DataFrame:
         ``mono_ns``, ``untimed`` is how many were submitted without a timeout, and the last two are null if no record
         tells.
     """
-    return records.groupBy("run_id", "node").agg(
-        sf.min("seq").alias("first_seq"),
-        sf.max("seq").alias("last_seq"),
-        sf.min("mono_ns").alias("first_ns"),
-        sf.max("mono_ns").alias("last_ns"),
-        sf.min("wall_ns").alias("first_wall_ns"),
-        sf.max("wall_ns").alias("last_wall_ns"),
-        sf.count("*").alias("records"),
-        *(sf.count_if(sf.col("kind") == kind).alias(f"{kind}s") for kind in ("submit", "outcome", "signal")),
-        sf.count_if((sf.col("kind") == "submit") & sf.col("timeout_ns").isNull()).alias("untimed"),
-        sf.max("tick_ns").alias("tick_ns"),
-        sf.max("wheel_size").alias("wheel_size"),
+    counts = ("records", "submits", "outcomes", "signals", "untimed")
+    return covered.groupBy("run_id", "node").agg(
+        *(sf.min(f"first_{what}").alias(f"first_{what}") for what in ("seq", "ns", "wall_ns")),
+        *(sf.max(f"last_{what}").alias(f"last_{what}") for what in ("seq", "ns", "wall_ns")),
+        *(sf.sum(name).alias(name) for name in counts),
+        *(sf.max(name).alias(name) for name in ("tick_ns", "wheel_size")),
     )

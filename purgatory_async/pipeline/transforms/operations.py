@@ -3,19 +3,25 @@
 An operation is a run's, a node's and an id's; within a run and node ``seq`` is the order of things. Its first
 submission begins it and the first outcome after that ends it. What is over and above that is an anomaly: it says
 that a journal lost a record, or that something ended twice. It is listed, and counted in no other figure.
+
+Records are dealt into buckets and put together by workers, in columns: to sort them as Spark's rows takes several
+times as long.
 """
 
+from collections.abc import Callable
 from typing import Final
 
-from pyspark.sql import Column, DataFrame, Window
-from pyspark.sql import functions as sf
+import pyarrow as pa
+from pyspark.sql import DataFrame
 
-__all__ = ["OPERATION", "anomalies", "operations"]
+from purgatory_async.pipeline.kernels.buckets import DEAL_READ, DEALT, deal, gathered
+from purgatory_async.pipeline.kernels.pairing import ANOMALIES, OPERATIONS, Pairing
+from purgatory_async.pipeline.schemas import spark_schema
+
+__all__ = ["OPERATION", "anomalies", "anomalies_of", "dealt", "operations", "operations_of", "paired"]
 
 OPERATION: Final = ("run_id", "node", "op_id")
 """The columns that name an operation."""
-
-_END: Final = ("seq", "mono_ns", "wall_ns", "outcome", "latency_ns", "lateness_ns", "checks", "inserts")
 
 
 def operations(records: DataFrame) -> DataFrame:
@@ -30,28 +36,9 @@ def operations(records: DataFrame) -> DataFrame:
         from ``outcome`` on are null while it is pending. ``submit_ns`` and ``end_ns`` are ``mono_ns`` of the
         records, and stand in for a ``latency_ns`` or ``lateness_ns`` that an outcome does not have.
 
-    One shuffle and one sort of the submissions and outcomes.
+    One shuffle of the submissions and outcomes.
     """
-    lives = _lives(records).where(_is("submit") & (sf.col("submits") == 1))
-    expired = sf.col("end.outcome") == "expired"
-    late_ns = sf.col("end.mono_ns") - sf.col("mono_ns") - sf.col("timeout_ns")
-    return lives.select(
-        *OPERATION,
-        sf.col("seq").alias("submit_seq"),
-        sf.col("mono_ns").alias("submit_ns"),
-        sf.col("wall_ns").alias("submit_wall_ns"),
-        "keys",
-        "needed",
-        "timeout_ns",
-        "end.outcome",
-        sf.col("end.seq").alias("end_seq"),
-        sf.col("end.mono_ns").alias("end_ns"),
-        sf.col("end.wall_ns").alias("end_wall_ns"),
-        sf.coalesce("end.latency_ns", sf.col("end.mono_ns") - sf.col("mono_ns")).alias("latency_ns"),
-        sf.coalesce("end.lateness_ns", sf.when(expired, late_ns)).alias("lateness_ns"),
-        "end.checks",
-        "end.inserts",
-    )
+    return operations_of(dealt(records))
 
 
 def anomalies(records: DataFrame) -> DataFrame:
@@ -64,33 +51,36 @@ def anomalies(records: DataFrame) -> DataFrame:
         ``run_id, node, seq, kind, op_id, outcome, wall_ns, mono_ns, reason``, a row for each outcome that has no
         submission before it or is not the first, and for each repeated submission.
     """
-    reason = (
-        sf.when(sf.col("submits") == 0, "no submission before it")
-        .when(_is("outcome") & (sf.col("ends") > 1), "ended before")
-        .when(_is("submit") & (sf.col("submits") > 1), "submitted before")
-    )
-    lives = _lives(records).withColumn("reason", reason).where(sf.col("reason").isNotNull())
-    return lives.select("run_id", "node", "seq", "kind", "op_id", "outcome", "wall_ns", "mono_ns", "reason")
+    return anomalies_of(dealt(records))
 
 
-def _lives(records: DataFrame) -> DataFrame:
-    """Put next to each submission and outcome what was before it in its operation, and what ended it after it.
+def dealt(records: DataFrame) -> DataFrame:
+    """Deal records into buckets; see `purgatory_async.pipeline.kernels.buckets`."""
+    wanted = records.where("kind in ('submit', 'outcome')").select(*DEAL_READ)
+    return wanted.mapInArrow(deal, spark_schema(DEALT))
 
-    Adds ``submits`` and ``ends``, how many of each there were up to this record, an outcome before any submission
-    left out; and ``end``, the next outcome.
+
+def operations_of(buckets: DataFrame) -> DataFrame:
+    """As `operations`, of records that were dealt already."""
+    return paired(buckets, Pairing.operations, OPERATIONS)
+
+
+def anomalies_of(buckets: DataFrame) -> DataFrame:
+    """As `anomalies`, of records that were dealt already."""
+    return paired(buckets, Pairing.anomalies, ANOMALIES)
+
+
+def paired(buckets: DataFrame, told: Callable[[Pairing], pa.Table], schema: pa.Schema) -> DataFrame:
+    """Put together the records of each bucket.
+
+    Args:
+        buckets: From `dealt`, or what `deal` made of a journal.
+        told: What to tell of a bucket; it runs where the bucket is.
+        schema: Of what it tells.
     """
-    life = Window.partitionBy(*OPERATION).orderBy("seq")
-    so_far = life.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    # As SQL, because Spark's functions in Python have no way to say that submissions are passed over.
-    next_end = f"lead(end) ignore nulls over (partition by {', '.join(OPERATION)} order by seq)"
-    return (
-        records.where(_is("submit") | _is("outcome"))
-        .withColumn("submits", sf.count(sf.when(_is("submit"), 1)).over(so_far))
-        .withColumn("end", sf.when(_is("outcome"), sf.struct(*_END)))
-        .withColumn("end", sf.expr(next_end))
-        .withColumn("ends", sf.count(sf.when(_is("outcome") & (sf.col("submits") > 0), 1)).over(so_far))
-    )
 
+    def tell(rows: pa.Table) -> pa.Table:
+        """Do a bucket."""
+        return told(Pairing.of(*gathered(rows), rows["bucket"][0].as_py()))
 
-def _is(kind: str) -> Column:
-    return sf.col("kind") == kind
+    return buckets.groupBy("bucket").applyInArrow(tell, spark_schema(schema))

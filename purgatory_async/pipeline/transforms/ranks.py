@@ -8,19 +8,19 @@ pass is small.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-__all__ = ["nearest_ranks"]
+from purgatory_async.pipeline.kernels.ranges import COUNTED, RANGES, counting
+from purgatory_async.pipeline.schemas import spark_schema
 
-_RANGES: Final = 1 << 14
+__all__ = ["nearest_ranks"]
 
 
 @dataclass(frozen=True, slots=True)
 class _Sought:
-    """A rank whose value is somewhere in `_RANGES` ranges from ``low`` on; ``rank`` counts from 1 in there.
+    """A rank whose value is somewhere in `RANGES` ranges from ``low`` on; ``rank`` counts from 1 in there.
 
     A width of 0 says that ``low`` is the value.
     """
@@ -69,24 +69,15 @@ def _first(name: str, share: int, steps: Sequence[tuple[int, int, int]]) -> _Sou
 
 
 def _width(span: int) -> int:
-    return -(-span // _RANGES)
+    return -(-span // RANGES)
 
 
 def _narrowed(values: DataFrame, sought: Iterable[_Sought]) -> list[_Sought]:
     """Look in which of its ranges each lies."""
     counts: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
-    grids = {(each.name, each.low, each.width) for each in sought}
-    wanted = values.sparkSession.createDataFrame(sorted(grids), "of string, low long, width long")
-    inside = (
-        (sf.col("name") == sf.col("of"))
-        & (sf.col("value") >= sf.col("low"))
-        & (sf.col("value") - sf.col("low") < sf.col("width") * _RANGES)
-    )
-    cells = (
-        values.join(sf.broadcast(wanted), on=inside, how="inner")
-        .groupBy("name", "low", "width", sf.expr("(value - low) div width").alias("cell"))
-        .count()
-    )
+    grids = sorted({(each.name, each.low, each.width) for each in sought})
+    cells = values.mapInArrow(counting(grids), spark_schema(COUNTED))
+    cells = cells.groupBy("name", "low", "width", "cell").agg(sf.sum("count").alias("count"))
     for row in cells.collect():
         counts.setdefault((row["name"], row["low"], row["width"]), []).append((row["cell"], row["count"]))
     return [_cell(each, sorted(counts[each.name, each.low, each.width])) for each in sought]

@@ -1,39 +1,51 @@
 """How operations ended and how long they took."""
 
-from typing import Final
-
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-__all__ = ["STEPS", "durations", "histogram", "totals"]
-
-_NS: Final = 1_000_000_000
-
-STEPS: Final = 8
-"""Of a histogram, for each factor of two."""
+__all__ = ["durations", "histogram", "totals"]
 
 
-def totals(operations: DataFrame) -> DataFrame:
+def totals(tallies: DataFrame) -> DataFrame:
     """Add up operations by node and outcome.
 
     Args:
-        operations: As `purgatory_async.pipeline.transforms.operations.operations` gives them.
+        tallies: Of parts, as `purgatory_async.pipeline.kernels.tallies.Tally` makes them.
 
     Returns:
         ``run_id, node, outcome, operations, held_s, held_ns``. The outcome is null for those that are pending. Of the
         rest the last two columns are how long they were pending, all in all, in whole seconds and what is over in
         nanoseconds, so that neither overflows; of the pending, as if they had ended at instant 0.
     """
-    held = "coalesce(end_ns, 0) - submit_ns"
-    return operations.groupBy("run_id", "node", "outcome").agg(
-        sf.count("*").alias("operations"),
-        sf.sum(sf.expr(f"({held}) div {_NS}")).alias("held_s"),
-        sf.sum(sf.expr(f"({held}) % {_NS}")).alias("held_ns"),
+    found = tallies.where("tally = 'total'").groupBy("run_id", "node", sf.col("name").alias("outcome"))
+    return found.agg(
+        sf.sum("count").alias("operations"),
+        sf.sum("first").alias("held_s"),
+        sf.sum("second").alias("held_ns"),
+    )
+
+
+def histogram(tallies: DataFrame) -> DataFrame:
+    """Add up durations on a scale of logarithms.
+
+    Args:
+        tallies: As for `totals`.
+
+    Returns:
+        ``name, step, count, least, greatest``: step *i* is from ``2 ** (i / STEPS)`` nanoseconds to the next; and the
+        extreme values in it.
+    """
+    found = tallies.where("tally = 'step'").groupBy("name", sf.col("at").alias("step"))
+    return found.agg(
+        sf.sum("count").alias("count"), sf.min("first").alias("least"), sf.max("second").alias("greatest")
     )
 
 
 def durations(operations: DataFrame) -> DataFrame:
     """Measure completed operations by their latency, and expired ones by their lateness.
+
+    Args:
+        operations: As `purgatory_async.pipeline.transforms.operations.operations` gives them.
 
     Returns:
         ``name, value``: the outcome, and nanoseconds.
@@ -44,19 +56,3 @@ def durations(operations: DataFrame) -> DataFrame:
     )
     found = operations.select(outcome.alias("name"), value.alias("value"))
     return found.where(sf.col("value").isNotNull())
-
-
-def histogram(durations: DataFrame) -> DataFrame:
-    """Count durations on a scale of logarithms; what is below a nanosecond counts as one.
-
-    Args:
-        durations: ``name, value``.
-
-    Returns:
-        ``name, step, count, least, greatest``: step *i* is from ``2 ** (i / STEPS)`` nanoseconds to the next; and the
-        extreme values in it.
-    """
-    step = sf.floor(sf.log2(sf.greatest("value", sf.lit(1))) * STEPS).cast("int").alias("step")
-    return durations.groupBy("name", step).agg(
-        sf.count("*").alias("count"), sf.min("value").alias("least"), sf.max("value").alias("greatest")
-    )

@@ -1,0 +1,176 @@
+"""Records of a journal, dealt out so that all of an operation come together, in few rows that are large.
+
+Spark moves rows one by one, and each costs it as much as a worker needs for hundreds of a column. So what one task
+read goes to the next as one row for each bucket, with a table of Arrow's in it. The bucket follows from the
+operation's id alone.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from purgatory_async.journal.columns import arrow_schema
+from purgatory_async.journal.schema import FIELDS
+
+__all__ = [
+    "BUCKETS",
+    "DEALT",
+    "DEAL_READ",
+    "bucket_of",
+    "buckets_for",
+    "deal",
+    "gathered",
+    "in_portions",
+    "packed",
+    "unpacked",
+]
+
+BUCKETS: Final = 64
+"""Where nobody knows how many operations there are."""
+
+_OPERATIONS: Final = 1 << 16  # in a bucket: a worker holds one at a time
+_MOST: Final = 1024  # tables of fewer records than then are in one would cost more than the records
+
+_WHOSE: Final = ("run_id", "node", "op_id", "seq", "mono_ns", "wall_ns")
+_COLUMNS: Final = {
+    "submit": (*_WHOSE, "keys", "needed", "timeout_ns"),
+    "outcome": (*_WHOSE, "outcome", "latency_ns", "lateness_ns", "checks", "inserts"),
+}
+_USED: Final = {"kind"}.union(*_COLUMNS.values())
+
+DEAL_READ: Final = tuple(name for name, _ in FIELDS if name in _USED)
+"""What `deal` has to know of a record."""
+
+DEALT: Final = pa.schema([("bucket", pa.int32()), ("submit", pa.binary()), ("outcome", pa.binary())])
+"""What `deal` makes: the number of a bucket, and packed the submissions in it, or the outcomes."""
+
+# At a time: fewer make small tables, of which each costs something, and for more a worker has to ask for memory.
+_RECORDS: Final = 1 << 18
+_BYTES: Final = 1 << 28  # less than one column of text may have
+_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that nothing of a byte is lost
+
+
+def buckets_for(operations: int) -> int:
+    """Choose how many buckets so many operations are dealt into.
+
+    >>> buckets_for(0), buckets_for(5_000_000)
+    (1, 77)
+    """
+    return min(operations // _OPERATIONS + 1, _MOST)
+
+
+def deal(batches: Iterable[pa.RecordBatch], buckets: int = BUCKETS) -> Iterator[pa.RecordBatch]:
+    """Deal out the submissions and outcomes among some records.
+
+    Args:
+        batches: With the columns of `DEAL_READ`.
+        buckets: How many there are.
+
+    Yields:
+        Batches with the columns of `DEALT`; in each row one of the last two is null. O(records).
+    """
+    for records in in_portions(batches):
+        yield from _dealt(records, buckets)
+
+
+def in_portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Put batches together until they are worth a table, and none is empty."""
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= _RECORDS or size >= _BYTES:
+            yield pa.Table.from_batches(held)
+            held, rows, size = [], 0, 0
+    if rows:
+        yield pa.Table.from_batches(held)
+
+
+def _dealt(records: pa.Table, buckets: int) -> Iterator[pa.RecordBatch]:
+    for kind, columns in _COLUMNS.items():
+        chosen = records.filter(pc.equal(records["kind"], kind)).select(columns)
+        for name in ("run_id", "node"):
+            place = chosen.schema.get_field_index(name)
+            chosen = chosen.set_column(place, name, chosen[name].dictionary_encode())
+        found = packed(chosen, bucket_of(chosen["op_id"], buckets), buckets)
+        if found:
+            numbers, tables = list(found), list(found.values())
+            nothing = pa.nulls(len(found), pa.binary())
+            arrays = {"submit": nothing, "outcome": nothing} | {kind: pa.array(tables, pa.binary())}
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(numbers, pa.int32()), arrays["submit"], arrays["outcome"]], schema=DEALT
+            )
+
+
+def bucket_of(names: pa.ChunkedArray, buckets: int) -> NDArray[np.int64]:
+    """Choose a bucket for each name; the same one for equal names, on any machine. O(bytes).
+
+    A name's bytes are the digits of a number; all names get their next digit at once, until none has one.
+    """
+    array = pc.fill_null(names, "").combine_chunks().cast(pa.large_binary())
+    _, offsets_buffer, bytes_buffer = array.buffers()
+    offsets = np.frombuffer(offsets_buffer, np.int64, len(array) + 1, 8 * array.offset)
+    digits = np.frombuffer(bytes_buffer or b"", np.uint8)
+    numbers = np.zeros(len(array), np.uint64)
+    some = np.flatnonzero(offsets[1:] > offsets[:-1])
+    place, end, number = offsets[:-1][some], offsets[1:][some], numbers[some]
+    while len(some):
+        number = (number + digits[place] + np.uint64(1)) * _FACTOR
+        place = place + 1
+        numbers[some] = number
+        more = place < end
+        if not more.all():
+            some, place, end, number = some[more], place[more], end[more], number[more]
+    top = (numbers ^ numbers >> np.uint64(29)) * _FACTOR >> np.uint64(32)
+    return (top * np.uint64(buckets) >> np.uint64(32)).astype(np.int64)
+
+
+def packed(table: pa.Table, part: NDArray[np.integer], parts: int) -> Mapping[int, bytes]:
+    """Pack the rows of each part of a table, in the order in which they are.
+
+    Args:
+        table: Any.
+        part: Of each row the number of its part.
+        parts: How many there are; the numbers are from 0 to one less.
+    """
+    short = part.astype(np.uint16) if parts <= 1 << 16 else part  # which numpy sorts in linear time
+    ordered = table.combine_chunks().take(np.argsort(short, kind="stable"))
+    ends = np.cumsum(np.bincount(part, minlength=parts)).tolist()
+    found = {}
+    for number, (begin, end) in enumerate(pairwise([0, *ends])):
+        if begin < end:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, ordered.schema) as stream:
+                stream.write_table(ordered.slice(begin, end - begin))
+            found[number] = sink.getvalue().to_pybytes()
+    return found
+
+
+def unpacked(tables: Iterable[bytes], empty: pa.Table) -> pa.Table:
+    """Put together what was packed; if that is nothing, ``empty``."""
+    found = [pa.ipc.open_stream(table).read_all() for table in tables]
+    return pa.concat_tables(found).unify_dictionaries() if found else empty
+
+
+def gathered(dealt: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Unpack a bucket: the submissions and the outcomes in it, in some of the columns of a journal.
+
+    Args:
+        dealt: All rows of `DEALT` with the bucket's number.
+    """
+    schema = arrow_schema()
+    submits, outcomes = (
+        unpacked(
+            dealt[kind].drop_null().to_pylist(),
+            pa.schema([schema.field(name) for name in columns]).empty_table(),
+        )
+        for kind, columns in _COLUMNS.items()
+    )
+    return submits, outcomes

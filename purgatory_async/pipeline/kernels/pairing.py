@@ -1,0 +1,154 @@
+"""Submissions and outcomes put together, as Arrow tables.
+
+An operation is a run's, a node's and an id's; within a run and node ``seq`` is the order of things. Its first
+submission begins it and the first outcome after that ends it. What is over and above that is an anomaly.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+__all__ = ["ANOMALIES", "OPERATIONS", "Pairing"]
+
+OPERATIONS: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("run_id", "node", "op_id")),
+        *((name, pa.int64()) for name in ("submit_seq", "submit_ns", "submit_wall_ns")),
+        ("keys", pa.list_(pa.string())),
+        ("needed", pa.int32()),
+        ("timeout_ns", pa.int64()),
+        ("outcome", pa.string()),
+        *((name, pa.int64()) for name in ("end_seq", "end_ns", "end_wall_ns", "latency_ns", "lateness_ns")),
+        *((name, pa.int32()) for name in ("checks", "inserts")),
+    ]
+)
+"""What is known of an operation; from ``outcome`` on null while it is pending."""
+
+ANOMALIES: Final = pa.schema(
+    [
+        *((name, pa.string()) for name in ("run_id", "node")),
+        ("seq", pa.int64()),
+        *((name, pa.string()) for name in ("kind", "op_id", "outcome")),
+        *((name, pa.int64()) for name in ("wall_ns", "mono_ns")),
+        ("reason", pa.string()),
+    ]
+)
+"""A record that belongs to no operation, and why."""
+
+Ints = NDArray[np.int64]
+_NONE: Final = -1
+_NEVER: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """Which submission begins each operation, and which outcome ends it.
+
+    Attributes:
+        submits: Submissions, in the columns of a journal, in any order.
+        outcomes: All outcomes of the same operations, likewise.
+        begun: Rows of the submissions that begin an operation.
+        ended: For each of those the row of the outcome that ends it; -1 while it is pending.
+        early: Which outcomes have no submission before them.
+        bucket: Number of the bucket that all of this was in.
+    """
+
+    submits: pa.Table
+    outcomes: pa.Table
+    begun: Ints
+    ended: Ints
+    early: NDArray[np.bool_]
+    bucket: int
+
+    @classmethod
+    def of(cls, submits: pa.Table, outcomes: pa.Table, bucket: int = 0) -> "Pairing":
+        """Put records together. O(records log records), and nearly linear where they come in order."""
+        submitted, reported, count = _numbered(submits, outcomes)
+        submit_seq, outcome_seq = _seq(submits), _seq(outcomes)
+        begins = _earliest(submitted, submit_seq, np.arange(len(submitted)), count)
+        began = begins[reported]
+        began_seq = np.append(submit_seq, _NEVER)[began]
+        early = outcome_seq <= began_seq
+        ends = _earliest(reported, outcome_seq, np.flatnonzero(~early), count)
+        begun = np.sort(begins[begins != _NONE])
+        return cls(submits, outcomes, begun, ends[submitted[begun]], early, bucket)
+
+    def operations(self) -> pa.Table:
+        """What became of each, in the columns of `OPERATIONS`."""
+        begin = self.submits.take(self.begun)
+        end = self.outcomes.take(pa.array(self.ended, mask=self.ended == _NONE))
+        held_ns = pc.subtract(end["mono_ns"], begin["mono_ns"])
+        late_ns = pc.if_else(
+            pc.equal(end["outcome"], "expired"), pc.subtract(held_ns, begin["timeout_ns"]), None
+        )
+        columns = {
+            **{name: begin[name] for name in ("run_id", "node", "op_id", "keys", "needed", "timeout_ns")},
+            **{name: end[name] for name in ("outcome", "checks", "inserts")},
+            "submit_seq": begin["seq"],
+            "submit_ns": begin["mono_ns"],
+            "submit_wall_ns": begin["wall_ns"],
+            "end_seq": end["seq"],
+            "end_ns": end["mono_ns"],
+            "end_wall_ns": end["wall_ns"],
+            "latency_ns": pc.coalesce(end["latency_ns"], held_ns),
+            "lateness_ns": pc.coalesce(end["lateness_ns"], late_ns),
+        }
+        return _laid_out(columns, OPERATIONS)
+
+    def anomalies(self) -> pa.Table:
+        """The records that are no part of an operation, in the columns of `ANOMALIES`."""
+        again = np.ones(self.submits.num_rows, np.bool_)
+        again[self.begun] = False
+        over = ~self.early
+        over[self.ended[self.ended != _NONE]] = False
+        found = (
+            _strange(self.submits, again, "submit", "submitted before"),
+            _strange(self.outcomes, self.early, "outcome", "no submission before it"),
+            _strange(self.outcomes, over, "outcome", "ended before"),
+        )
+        return pa.concat_tables(found)
+
+
+def _numbered(submits: pa.Table, outcomes: pa.Table) -> tuple[Ints, Ints, int]:
+    """Number the operations in both; and how many numbers there may be."""
+    numbers, count = np.zeros(submits.num_rows + outcomes.num_rows, np.int64), 1
+    for name in ("run_id", "node", "op_id"):
+        chunks = [chunk.cast(pa.string()) for table in (submits, outcomes) for chunk in table[name].chunks]
+        names = pa.chunked_array(chunks, pa.string()).combine_chunks()
+        encoded = names.dictionary_encode(null_encoding="encode")
+        # Ids are numbered anew where several nodes have the same: the numbers must not outgrow the records.
+        numbers = numbers * len(encoded.dictionary) + encoded.indices.to_numpy()
+        count *= len(encoded.dictionary)
+        if count > 2 * len(numbers):
+            _, numbers = np.unique(numbers, return_inverse=True)
+            count = int(numbers.max(initial=-1)) + 1
+    return numbers[: submits.num_rows], numbers[submits.num_rows :], count
+
+
+def _seq(records: pa.Table) -> Ints:
+    numbers: Ints = pc.fill_null(records["seq"], 0).to_numpy()
+    return numbers
+
+
+def _earliest(operation: Ints, seq: Ints, rows: Ints, count: int) -> Ints:
+    """Of each operation the one with the least ``seq`` among some rows; `_NONE` if it has none of them."""
+    found = np.full(count, _NONE, np.int64)
+    backwards = rows[np.argsort(seq[rows], kind="stable")[::-1]]
+    found[operation[backwards]] = backwards  # of equal indices the last one stands
+    return found
+
+
+def _strange(records: pa.Table, which: NDArray[np.bool_], kind: str, reason: str) -> pa.Table:
+    chosen = records.filter(pa.array(which))
+    columns = {name: chosen[name] for name in chosen.column_names}
+    columns |= {"kind": pa.repeat(kind, len(chosen)), "reason": pa.repeat(reason, len(chosen))}
+    columns.setdefault("outcome", pa.nulls(len(chosen), pa.string()))
+    return _laid_out(columns, ANOMALIES)
+
+
+def _laid_out(columns: dict[str, pa.ChunkedArray], schema: pa.Schema) -> pa.Table:
+    return pa.table({field.name: columns[field.name].cast(field.type) for field in schema}, schema=schema)

@@ -87,7 +87,8 @@ def batches(scene: Scene, timeouts_ms: Sequence[int]) -> Sample:
         timeouts_ms: Theirs; a short one does not expire in between, as no timer runs.
     """
     chance = random.Random(scene.seed + 2)
-    drawn = [scene.design.timeout(chance.choice(timeouts_ms)) for _ in range(scene.operations)]
+    timeouts = [scene.design.timeout(timeout_ms) for timeout_ms in timeouts_ms]  # constants, as of a program
+    drawn = [chance.choice(timeouts) for _ in range(scene.operations)]
     order = chance.sample(range(CHUNK), CHUNK)
     keys = [(f"new-{number}",) for number in range(CHUNK)]
 

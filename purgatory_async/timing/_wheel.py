@@ -280,8 +280,10 @@ class TimingWheel:
         """Where a tick that far away belongs: its bucket's first tick, and the level's slots."""
         while delta >= self._levels[-1][1]:
             self._add_level()
-        width, _, slots = next(level for level in self._levels if delta < level[1])
-        return tick - tick % width, slots
+        for width, reach, slots in self._levels:
+            if delta < reach:
+                return tick - tick % width, slots
+        raise AssertionError(f"no level reaches {delta} ticks")
 
     def _cascade(self, level: int, start: int, budget: int) -> int:
         """Move the entries of a coarse bucket one level down, as far as the budget goes; returns what is left.

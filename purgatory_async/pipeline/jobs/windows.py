@@ -9,13 +9,15 @@ from pyspark.sql import functions as sf
 
 from purgatory_async.pipeline.jobs.frame import journal_option, out_option, spark_options, summary
 from purgatory_async.pipeline.jobs.window_option import window_option
+from purgatory_async.pipeline.kernels.buckets import DEAL_READ, DEALT, deal
 from purgatory_async.pipeline.output import check_fresh, spark_writes, staged
 from purgatory_async.pipeline.progress import progress
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.sources.extent import Extent, survey
+from purgatory_async.pipeline.sources.mapped import map_records
 from purgatory_async.pipeline.sources.paths import spark_path
 from purgatory_async.pipeline.sources.tables import read_journal
-from purgatory_async.pipeline.transforms.operations import operations
+from purgatory_async.pipeline.transforms.operations import operations_of
 from purgatory_async.pipeline.transforms.windows import steps, windows
 
 __all__ = ["command", "run"]
@@ -36,9 +38,10 @@ def run(journal: Path | Extent, out: Path, window_ns: int, spark: SparkSession) 
     Raises:
         Refused: The journal cannot be read.
     """
-    records, damage = read_journal(spark, journal)
-    spark_writes(windows(steps(operations(records)), window_ns), out / "windows")
-    spark_writes(damage, out / "quarantine")
+    extent = journal if isinstance(journal, Extent) else survey(journal)
+    lives = operations_of(map_records(spark, extent, deal, DEAL_READ, DEALT))
+    spark_writes(windows(steps(lives), window_ns), out / "windows")
+    spark_writes(read_journal(spark, extent).damage, out / "quarantine")
     made = spark.read.parquet(spark_path(out / "windows"))
     counts = made.agg(sf.countDistinct("window_start_ns").alias("windows"), sf.count("*").alias("rows"))
     found: Any = counts.first()

@@ -51,16 +51,26 @@ def replay(operations: pa.Table, signals: pa.Table, settings: Sequence[Setting])
 
 
 def _came_true_ns(operations: pa.Table, signals: pa.Table, submit_ns: Ints) -> Ints:
-    """When the signals satisfied each operation; `NEVER` if they did not."""
+    """When the signals satisfied each operation; `NEVER` if they did not, or if its condition is no sum of them."""
+    came_true_ns = np.full(len(submit_ns), NEVER)
+    needed = _numbers(operations["needed"], NO_SUM)
+    summed = needed != NO_SUM
+    if summed.any():
+        some = operations.select(["submit_seq", "keys"]).filter(pa.array(summed))
+        came_true_ns[summed] = _satisfied_ns(some, needed[summed], submit_ns[summed], signals)
+    return came_true_ns
+
+
+def _satisfied_ns(operations: pa.Table, needed: Ints, submit_ns: Ints, signals: pa.Table) -> Ints:
+    """When the signals summed up to what each operation needs; `NEVER` if they did not."""
     by_seq = signals.take(pc.array_sort_indices(signals["seq"]))
     watched = operations["keys"].combine_chunks()
     counts = _numbers(pc.list_value_length(watched))
     keys, signalled = _numbered(pc.list_flatten(watched), by_seq["key"])
-    needed = _numbers(operations["needed"], NO_SUM)
     found = satisfy.satisfied(
         satisfy.Waits(
             submit_seq=_numbers(operations["submit_seq"]),
-            needed=np.where(needed == NO_SUM, NEVER, needed),
+            needed=needed,
             offsets=np.concatenate([[0], np.cumsum(counts)]),
             keys=keys,
         ),

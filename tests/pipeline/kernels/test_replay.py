@@ -207,3 +207,20 @@ def test_signals_say_nothing_of_a_condition_that_is_no_sum():
     recording.operations = {1: row | {"outcome": "completed", "end_ns": 20 * MS}}
     short, long = replay(*recording.tables(), [Setting(15 * MS, MS, WHEEL), Setting(50 * MS, MS, WHEEL)])
     assert (short.completed, short.expired, long.completed) == (0, 1, 1)
+
+
+def test_among_sums_a_condition_that_is_none_takes_nobody_s_signal_and_nobody_s_place():
+    recording = Recording()
+    recording.signals = [
+        {"seq": 4 + place, "mono_ns": (10 + place) * MS, "key": key, "n": 1}
+        for place, key in enumerate("abc")
+    ]
+    recording.last_ns = 100 * MS
+    row = {"timeout_ns": TIMEOUT_NS, "outcome": None, "end_ns": None}
+    recording.operations = {
+        seq: row | {"submit_seq": seq, "submit_ns": seq * MS, "keys": [key], "needed": needed}
+        for seq, key, needed in ((1, "a", NO_SUM), (2, "c", 1), (3, "b", NO_SUM))
+    }
+    (totals,) = replay(*recording.tables(), [Setting(50 * MS, MS, WHEEL)])
+    assert (totals.completed, totals.expired) == (1, 2)
+    assert totals.pending_ns == (50 + 10 + 50) * MS

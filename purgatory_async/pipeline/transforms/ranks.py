@@ -8,8 +8,10 @@ pass is small.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from purgatory_async.pipeline.kernels.ranges import COUNTED, RANGES, counting
@@ -76,11 +78,18 @@ def _narrowed(values: DataFrame, sought: Iterable[_Sought]) -> list[_Sought]:
     """Look in which of its ranges each lies."""
     counts: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
     grids = sorted({(each.name, each.low, each.width) for each in sought})
-    cells = values.mapInArrow(counting(grids), spark_schema(COUNTED))
+    # Which the workers could do as well, but only few values are in any grid, and the rest need not go there.
+    inside = reduce(or_, (_inside(*grid) for grid in grids))
+    cells = values.where(inside).mapInArrow(counting(grids), spark_schema(COUNTED))
     cells = cells.groupBy("name", "low", "width", "cell").agg(sf.sum("count").alias("count"))
     for row in cells.collect():
         counts.setdefault((row["name"], row["low"], row["width"]), []).append((row["cell"], row["count"]))
     return [_cell(each, sorted(counts[each.name, each.low, each.width])) for each in sought]
+
+
+def _inside(name: str, low: int, width: int) -> Column:
+    value = sf.col("value")
+    return (sf.col("name") == name) & (value >= low) & (value < low + width * RANGES)
 
 
 def _cell(sought: _Sought, counts: Iterable[tuple[int, int]]) -> _Sought:

@@ -5,6 +5,7 @@ request is told by a callback (the designs, which watch the same three keys as i
 for a key of its own (the peers). Every point is run in a process of its own, one at a time.
 """
 
+import argparse
 import dataclasses
 import datetime as dt
 import json
@@ -50,9 +51,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     )
     machine = describe_machine()
     print(_described(machine, plan))
-    command = shlex.join(
-        ["python", "-m", "bench.proposal", *(sys.argv[1:] if arguments is None else arguments)]
-    )
+    command = _command(sys.argv[1:] if arguments is None else arguments)
     date = f"{dt.datetime.now(dt.UTC):%Y-%m-%d}"
     measured = Measured(readings={}, machine=machine, command=command, date=date)
     # Kept after every round: who kills a run of hours loses minutes.
@@ -62,6 +61,13 @@ def run(arguments: Sequence[str] | None = None) -> int:
             save(options.out, measured)
     _report(measured, quick=options.quick)
     return 1 if measured.failed else 0
+
+
+def _command(arguments: Sequence[str]) -> str:
+    """What to type to measure the same; where the readings went is nobody else's."""
+    where = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    where.add_argument("--out")
+    return shlex.join(["python", "-m", "bench.proposal", *where.parse_known_args(arguments)[1]])
 
 
 def _described(machine: Machine, plan: Plan) -> str:

@@ -42,7 +42,7 @@ def test_every_point_is_printed_and_kept_with_machine_command_and_date(read, tmp
     assert {point.contestant for point in kept.readings} == set(CONTESTANTS)
     assert {point.rate for point in kept.readings} == {20_000, FLOOD}
     assert all(f"\n{point.name:<20} " in printed for point in kept.readings)
-    assert kept.command == f"python -m bench.proposal {' '.join(SMALL)} --out {tmp_path}"
+    assert kept.command == f"python -m bench.proposal {' '.join(SMALL)}"
     assert "numbers too small" in printed
 
 

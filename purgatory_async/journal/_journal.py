@@ -114,6 +114,7 @@ class Journal:
         self._limit = max_buffered
         self._purgatory: Purgatory | None = None
         self._sample_due_ns = 0
+        self._noted = 0  # records that the pen was given; only here, as it alone counts what it has released
         self._gap = 0  # dropped, and not yet told to the pen
         self._dropped = 0
         self._buffer = Buffer()
@@ -173,12 +174,13 @@ class Journal:
 
     def notify(self, event: Event) -> None:
         """Take note of an event. O(1)."""
-        if (self._gap or len(self._buffer) + self._pen.held >= self._limit) and not self._make_room():
+        if (self._gap or self._noted - self._pen.released >= self._limit) and not self._make_room():
             return
         extra: int | Exception = self._queue.now_tick
         if isinstance(event, KeySignalled):
             extra = 1 if self._weigh is None else self._weight_of(event)
         self._buffer.append((event, extra))
+        self._noted += 1
         if event.at_ns >= self._sample_due_ns:
             self._sample(event.at_ns)
         if self._pen.idle:
@@ -193,7 +195,7 @@ class Journal:
 
     def _make_room(self) -> bool:
         """Count an event as dropped, or tell the pen of those that were; returns whether there is room."""
-        if self.closed or len(self._buffer) + self._pen.held >= self._limit:
+        if self.closed or self.buffered >= self._limit:
             self._gap += 1
             self._dropped += 1
             return False
@@ -216,6 +218,7 @@ class Journal:
         self._sample_due_ns = now_ns + SAMPLE_NS
         buckets = getattr(self._queue, "bucket_count", 0)
         self._buffer.append(Sample(now_ns, purgatory.pending, purgatory.watched, buckets))
+        self._noted += 1
 
     async def commit(self) -> None:
         """Wait until everything noted so far is as safe as the policy promises: with `Sync.ALWAYS` on the disk.
@@ -264,7 +267,7 @@ class Journal:
     @property
     def buffered(self) -> int:
         """How many records wait for the disk."""
-        return len(self._buffer) + self._pen.held
+        return self._noted - self._pen.released
 
     @property
     def dropped(self) -> int:

@@ -112,8 +112,9 @@ class Pen(Thread):
     ) -> None:
         super().__init__(name="purgatory-journal", daemon=True)
         self.idle = False
-        self.held = 0  # entries that are taken but not yet written
+        self.released = 0  # records that wait no more: written, or dropped here
         self.dropped = 0
+        self._held = 0  # records that are encoded and not yet written
         self.trouble: JournalError | None = None
         self.failed = False
         self._buffer = buffer
@@ -200,17 +201,21 @@ class Pen(Thread):
 
     def _encode(self, entry: Entry) -> None:
         if self.failed:
-            self.dropped += 1
+            self._drop(1)
             return
         length = len(self._lines)
         try:
             self._encoder.encode(entry, self._lines)
         except BaseException as error:  # noqa: BLE001 - a key's repr is the user's code; one record is lost, and counted
             del self._lines[length:]
-            self.dropped += 1
+            self._drop(1)
             self._tell(f"a record was dropped, it cannot be written: {error!r}")
         else:
-            self.held += 1
+            self._held += 1
+
+    def _drop(self, records: int) -> None:
+        self.dropped += records
+        self.released += records
 
     def _write(self) -> None:
         if not self.failed and self._lines:
@@ -220,7 +225,8 @@ class Pen(Thread):
                 self._suffer(f"the journal cannot write to {self._book.segment.path}: {error.strerror}")
             else:
                 self._lines.clear()
-                self.held = 0
+                self.released += self._held
+                self._held = 0
                 self._unsafe = True
                 self._recover()
         if not self.trouble:
@@ -275,7 +281,7 @@ class Pen(Thread):
             _LOG.warning("%r raised %r when told: %s", self._on_trouble, error, sentence)
 
     def _finish(self) -> None:
-        self.dropped += self.held
-        if self.held:
-            self._tell(f"{self.held} records were dropped: the journal was closed while it could not write")
+        self._drop(self._held)
+        if self._held:
+            self._tell(f"{self._held} records were dropped: the journal was closed while it could not write")
         self._book.close()

@@ -60,6 +60,22 @@ def test_so_many_are_buffered_and_no_more_and_what_is_dropped_is_missing_by_its_
     assert (records[-1].key, records[-1].seq, len(records)) == ("after", LIMIT + 11, LIMIT + 1)
 
 
+def test_a_record_on_its_way_from_the_buffer_to_the_disk_is_counted(tmp_path):
+    seen = []
+
+    class Key:
+        def __str__(self):  # asked by the pen, while it has the record in its hand
+            seen.append(desk.journal.buffered)
+            return "key"
+
+        __repr__ = __str__
+
+    with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
+        desk.signal(Key())
+        until(lambda: desk.journal.buffered == 0)
+    assert set(seen) == {1}
+
+
 def test_a_run_of_drops_is_told_once(stalled):
     for _ in range(2):
         stalled.desk.signal(*range(LIMIT + 10))

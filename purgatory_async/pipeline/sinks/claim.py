@@ -1,6 +1,5 @@
 """Which checkpoint and which results belong together, and that one stream at a time works on them."""
 
-import fcntl
 import json
 import secrets
 from collections.abc import Iterator
@@ -8,13 +7,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from purgatory_async.pipeline.hold import LOCK, held
 from purgatory_async.pipeline.refusal import Refused
 
 __all__ = ["check_pair", "claimed"]
 
 _NAME: Final = ".purgatory-stream.json"
-_LOCK: Final = ".lock"
-_OURS: Final = (_LOCK, _NAME, f"{_NAME}.new")
+_OURS: Final = (LOCK, _NAME, f"{_NAME}.new")
 
 
 def check_pair(checkpoint: Path, out: Path, window_ns: int) -> None:
@@ -82,19 +81,11 @@ def claimed(checkpoint: Path, out: Path, window_ns: int) -> Iterator[None]:
     Raises:
         Refused: Another stream holds them, or they cannot be made.
     """
-    try:
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        out.mkdir(parents=True, exist_ok=True)
-        lock = (checkpoint / _LOCK).open("w")
-    except OSError as error:
-        raise Refused(f"{error.filename} cannot be made: {error.strerror}; name another directory") from None
-    with lock:
+    with held(checkpoint, "stream"):
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Refused(
-                f"--checkpoint {checkpoint} is in use by another stream; stop that one, or name another"
-            ) from None
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise Refused(f"{out} cannot be made: {error.strerror}; name another directory") from None
         check_pair(checkpoint, out, window_ns)
         claim = _read(checkpoint) or {"id": secrets.token_hex(8), "window_ns": window_ns}
         for directory in (checkpoint, out):

@@ -1,6 +1,5 @@
 """What a checkpoint was made with, and what its shards have counted."""
 
-import fcntl
 import json
 import time
 from collections.abc import Iterator
@@ -16,6 +15,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
+from purgatory_async.pipeline.hold import held
 from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.sources.paths import checkpoint_path
 from purgatory_async.pipeline.stateful.deciding import TALLY
@@ -121,16 +121,9 @@ def claimed_checkpoint(checkpoint: Path, identity: Identity) -> Iterator[Path]:
         A directory that is to be read with the operations, with a file for each start.
 
     Raises:
-        Refused: Another run holds it.
+        Refused: Another run holds it, or it cannot be made.
     """
-    checkpoint.mkdir(parents=True, exist_ok=True)
-    with (checkpoint / ".lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Refused(
-                f"--checkpoint {checkpoint} is in use by another run; stop that one, or name another"
-            ) from None
+    with held(checkpoint, "run"):
         _put(checkpoint / _NAME, (json.dumps(asdict(identity), indent=2) + "\n").encode())
         starts = checkpoint / "starts"
         starts.mkdir(exist_ok=True)

@@ -1,21 +1,16 @@
 """The first stage in Spark: a shard of watch keys."""
 
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql.streaming.stateful_processor import (
-    ExpiredTimerInfo,
-    StatefulProcessor,
-    StatefulProcessorHandle,
-    TimerValues,
-)
 
 from purgatory_async.pipeline.kernels.shards_frontier import Frontier
 from purgatory_async.pipeline.kernels.shards_rows import decode, encode
 from purgatory_async.pipeline.kernels.shards_watches import MATCHES, SEEN, SIGNALS, WATCHES, WatchShard
-from purgatory_async.pipeline.stateful.frames import Frame, as_frames, as_rows, chosen
-from purgatory_async.pipeline.stateful.pace import Pace, reset_timer
+from purgatory_async.pipeline.stateful.frames import chosen
+from purgatory_async.pipeline.stateful.pace import reset_timer
+from purgatory_async.pipeline.stateful.processor import ShardProcessor
 
 __all__ = ["WATCH_INPUT", "WATCH_OUTPUT", "WATCH_STATE", "WatchProcessor"]
 
@@ -27,50 +22,26 @@ WATCH_OUTPUT: Final = "op_id string, submit_ns long, at_ns long, n long"
 WATCH_STATE: Final = "watches binary, seen binary, timer_ms long"
 
 
-class WatchProcessor(StatefulProcessor):
-    """Who waits on which key of a shard, and which signals were seen: `WatchShard` kept by Spark.
+class WatchProcessor(ShardProcessor):
+    """Who waits on which key of a shard, and which signals were seen: `WatchShard` kept by Spark."""
 
-    Args:
-        pace: By which time it goes.
-    """
+    state = WATCH_STATE
 
-    def __init__(self, pace: Pace) -> None:
-        self._pace = pace
-
-    def init(self, handle: StatefulProcessorHandle) -> None:
-        """Called by Spark before anything else, in each task."""
-        self._handle = handle
-        self._state = handle.getValueState("shard", WATCH_STATE)
-
-    # Spark passes these arguments by name.
-    def handleInputRows(  # noqa: N802
-        self,
-        key: Any,  # noqa: ARG002
-        rows: Iterator[Frame],
-        timerValues: TimerValues,  # noqa: N803
-    ) -> Iterator[Frame]:
-        """Let what a batch brings for the shard meet what is there; gives the matches."""
-        both = as_rows(rows)
-        is_signal = pc.is_null(both["op_id"])
-        watches = chosen(both, pc.invert(is_signal), WATCHES, {"submit_ns": "instant_ns", "needed": "amount"})
-        signals = chosen(both, is_signal, SIGNALS, {"at_ns": "instant_ns", "n": "amount"})
-        frontier = self._pace.frontier(timerValues)
+    def take_in(self, rows: pa.Table, frontier: Frontier) -> pa.Table:
+        """Let watches and signals meet what is there; gives the matches."""
+        is_signal = pc.is_null(rows["op_id"])
+        watches = chosen(rows, pc.invert(is_signal), WATCHES, {"submit_ns": "instant_ns", "needed": "amount"})
+        signals = chosen(rows, is_signal, SIGNALS, {"at_ns": "instant_ns", "n": "amount"})
         shard, timer_ms = self._load()
         shard, matches = shard.take_in(watches, signals, frontier)
         self._store(shard, timer_ms, frontier)
-        yield from as_frames(matches)
+        return matches
 
-    def handleExpiredTimer(  # noqa: N802
-        self,
-        key: Any,  # noqa: ARG002
-        timerValues: TimerValues,  # noqa: N803
-        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
-    ) -> Iterator[Frame]:
-        """Let go what nobody needs any more, where no rows come; gives nothing."""
-        frontier = self._pace.frontier(timerValues)
+    def go_on(self, frontier: Frontier) -> pa.Table:
+        """Let go what nobody needs any more; gives nothing."""
         shard, timer_ms = self._load()
         self._store(shard.evicted(frontier), timer_ms, frontier)
-        yield from as_frames(MATCHES.empty_table())
+        return MATCHES.empty_table()
 
     def _load(self) -> tuple[WatchShard, int]:
         watches, seen, timer_ms = self._state.get() or (None, None, 0)

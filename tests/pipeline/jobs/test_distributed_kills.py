@@ -1,23 +1,18 @@
 """Fifty thousand operations, and a process that is killed again and again while it works on them."""
 
 import json
-import os
 import random
-import signal
 import subprocess
-import sys
-import time
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
+from tests.pipeline.jobs.killed import kill, started, wait_for_something_new
 from tests.pipeline.parquet_inputs import Inputs, read_outcomes
 from tests.pipeline.purgatory_oracle import Operation, Outcome, Signal, outcome_of
-from tests.source_tree import ROOT
 
 SECOND = 10**9
 T = 1_700_000_000 * SECOND
@@ -32,16 +27,16 @@ PATIENCE_S = 1200
 PHASES = ("checkpoint/offsets", "out/outcomes/_spark_metadata", "checkpoint/commits", "out/outcomes")
 
 
-class Kill(NamedTuple):
+class Crash(NamedTuple):
     phase: str
     batches: int  # that are finished in this run before it comes
 
 
-def some_kills(seed: int) -> list[Kill]:
+def some_crashes(seed: int) -> list[Crash]:
     """Two in the first batch of a run, where it repeats what was left, and four after steady work."""
     some = random.Random(seed)
     phases = [some.choice(PHASES), *some.sample(PHASES, 4), some.choice(PHASES)]
-    return [Kill(phase, batches) for phase, batches in zip(phases, (0, 2, 3, 0, 4, 2), strict=True)]
+    return [Crash(phase, batches) for phase, batches in zip(phases, (0, 2, 3, 0, 4, 2), strict=True)]
 
 
 def operations_and_signals(seed: int) -> tuple[list[Operation], list[Signal]]:
@@ -78,38 +73,19 @@ def names(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir() if path.name.isdigit() or path.suffix == ".parquet"}
 
 
-@contextmanager
-def started(directory: Path) -> Iterator[subprocess.Popen]:
-    """A run as a user would start it, in a session of its own, so that a kill takes Java and all workers with it."""
-    arguments = [
+def run(directory: Path) -> AbstractContextManager[subprocess.Popen]:
+    return started(
+        directory,
+        "distributed",
         *("--operations", directory / "operations", "--signals", directory / "signals"),
         *("--out", directory / "out", "--checkpoint", directory / "checkpoint"),
         *("--time", "event", "--available-now", "--files-per-batch", "1", "--shards", "4"),
         *("--master", "local[2]"),
-    ]
-    with (directory / "stderr").open("wb") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "purgatory_async", "pipeline", "distributed", *map(str, arguments)],
-            cwd=directory,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            start_new_session=True,
-        )
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+    )
 
 
-def wait_for_a_file(directory: Path, known: set[str], process: subprocess.Popen) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while names(directory) <= known:
-        assert process.poll() is None, "it ended before it could be killed"
-        assert time.monotonic() < deadline, f"nothing new in {directory} for {PATIENCE_S} s"
-        time.sleep(0.002)
+def wait_for_a_file(directory: Path, process: subprocess.Popen) -> None:
+    wait_for_something_new(lambda: names(directory), names(directory), process, PATIENCE_S)
 
 
 @pytest.mark.slow
@@ -124,13 +100,13 @@ def test_killed_six_times_it_loses_and_doubles_nothing_and_every_end_is_that_of_
     beat_ns = T + SPAN + 60 * SECOND
     inputs.submit(Operation("beat", (), 1, beat_ns, SECOND))
     inputs.signal(Signal("beat", beat_ns, 1))
-    for kill in some_kills(seed):
-        with started(tmp_path) as process:
-            for _ in range(kill.batches):
-                wait_for_a_file(commits := tmp_path / "checkpoint/commits", names(commits), process)
-            wait_for_a_file(place := tmp_path / kill.phase, names(place), process)
-            os.killpg(process.pid, signal.SIGKILL)
-    with started(tmp_path) as process:
+    for crash in some_crashes(seed):
+        with run(tmp_path) as process:
+            for _ in range(crash.batches):
+                wait_for_a_file(tmp_path / "checkpoint/commits", process)
+            wait_for_a_file(tmp_path / crash.phase, process)
+            kill(process)
+    with run(tmp_path) as process:
         told, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, (tmp_path / "stderr").read_text()
     ends = expected(operations, signals)

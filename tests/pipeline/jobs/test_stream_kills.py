@@ -1,21 +1,17 @@
 """A journal that grows and is rotated, and a stream that is killed again and again while it counts it."""
 
 import json
-import os
 import random
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter
-from contextlib import contextmanager
+from functools import partial
 
 import pyarrow.parquet as pq
 import pytest
 
 from purgatory_async.pipeline.transforms.windows import OUTCOMES
+from tests.pipeline.jobs.killed import kill, started, wait_for_something_new
 from tests.pipeline.journals import MS, Node, append, lines, live, rotated
-from tests.source_tree import ROOT
 
 SECOND = 1_000_000_000
 PATIENCE_S = 300
@@ -93,48 +89,19 @@ class Journal:
                 rotated(self.directory, records, number, node=node)
 
 
-@contextmanager
-def started(directory, *more):
-    """A run as a user would start it, in a session of its own, so that a kill takes Java and all workers with it."""
-    arguments = [
-        *(
-            "--journal",
-            directory / "journal",
-            "--out",
-            directory / "out",
-            "--checkpoint",
-            directory / "checkpoint",
-        ),
+def run(directory, *more):
+    return started(
+        directory,
+        "stream",
+        *("--journal", directory / "journal", "--out", directory / "out"),
+        *("--checkpoint", directory / "checkpoint"),
         *("--window", "1", "--files-per-batch", "2", "--master", "local[2]", *more),
-    ]
-    with (directory / "stderr").open("wb") as stderr:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "purgatory_async", "pipeline", "stream", *map(str, arguments)],
-            cwd=directory,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            start_new_session=True,
-        )
-        try:
-            yield process
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.communicate()
+    )
 
 
 def names(directory):
     entries = directory.iterdir() if directory.is_dir() else ()
     return {path.name for path in entries if path.name.isdigit() or path.name.startswith("batch-")}
-
-
-def wait_for_something_new(directory, known, process):
-    deadline = time.monotonic() + PATIENCE_S
-    while names(directory) <= known:
-        assert process.poll() is None, "it ended before it could be killed"
-        assert time.monotonic() < deadline, f"nothing new in {directory} for {PATIENCE_S} s"
-        time.sleep(0.002)
 
 
 @pytest.mark.slow
@@ -145,12 +112,14 @@ def test_killed_at_every_phase_while_segments_come_and_rotate_it_counts_each_rec
     phases = some.sample(PHASES, len(PHASES))
     for step, phase in enumerate(phases, start=1):
         journal.grow(step)
-        with started(tmp_path) as process:
-            wait_for_something_new(place := tmp_path / phase, names(place), process)
-            os.killpg(process.pid, signal.SIGKILL)
+        with run(tmp_path) as process:
+            wait_for_something_new(
+                partial(names, place := tmp_path / phase), names(place), process, PATIENCE_S
+            )
+            kill(process)
     for step in range(len(phases) + 1, 11):
         journal.grow(step)
-    with started(tmp_path, "--available-now") as process:
+    with run(tmp_path, "--available-now") as process:
         told, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, (tmp_path / "stderr").read_text()
     assert json.loads(told.splitlines()[-1])["batches"] > 1
@@ -165,8 +134,9 @@ def test_killed_at_every_phase_while_segments_come_and_rotate_it_counts_each_rec
 def test_asked_to_stop_it_tells_what_it_did(tmp_path, how):
     journal = Journal(tmp_path / "journal", random.Random(1), count=50, segments=1)
     journal.grow(2)
-    with started(tmp_path) as process:
-        wait_for_something_new(tmp_path / "checkpoint/query/commits", {"0"}, process)
+    with run(tmp_path) as process:
+        commits = partial(names, tmp_path / "checkpoint/query/commits")
+        wait_for_something_new(commits, {"0"}, process, PATIENCE_S)
         process.send_signal(how)
         told, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0

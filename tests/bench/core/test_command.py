@@ -1,35 +1,17 @@
 """``python -m bench.core`` runs, and prints every section."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from bench.core.__main__ import main
 from bench.core.sections import SECTIONS
-
-ROOT = Path(__file__).parents[3]
+from tests.bench.quick import run_quick
 
 
 @pytest.mark.slow
 def test_quick_exits_0_and_prints_and_writes_every_section(tmp_path):
-    written = tmp_path / "figures.json"
-    finished = subprocess.run(
-        [sys.executable, "-m", "bench.core", "--quick", "--json", str(written)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert [name for name in SECTIONS if f"\n== {name}: " not in finished.stdout] == []
-    assert " targets met, " in finished.stdout
-    document = json.loads(written.read_text(encoding="utf-8"))
-    assert {line["section"] for line in document["lines"]} == set(SECTIONS)
-    assert {line["verdict"] for line in document["lines"]} <= {"met", "MISSED", "shown"}
+    printed, lines = run_quick("bench.core", SECTIONS, tmp_path)
+    assert " targets met, " in printed
+    assert {line["verdict"] for line in lines} <= {"met", "MISSED", "shown"}
 
 
 def test_only_runs_the_section_asked_for_on_the_loop_asked_for(capsys):

@@ -1,36 +1,18 @@
 """``python -m bench.patterns`` runs, and prints every section."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from bench.patterns.__main__ import main
 from bench.patterns.sections import SECTIONS
-
-ROOT = Path(__file__).parents[3]
+from tests.bench.quick import run_quick
 
 
 @pytest.mark.slow
 def test_quick_exits_0_and_prints_and_writes_every_section(tmp_path):
-    written = tmp_path / "figures.json"
-    finished = subprocess.run(
-        [sys.executable, "-m", "bench.patterns", "--quick", "--json", str(written)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert [name for name in SECTIONS if f"\n== {name}: " not in finished.stdout] == []
-    assert " targets met, 0 missed, " in finished.stdout
-    document = json.loads(written.read_text(encoding="utf-8"))
-    assert {line["section"] for line in document["lines"]} == set(SECTIONS)
-    assert {line["verdict"] for line in document["lines"]} <= {"met", "shown"}
-    counted = [line for line in document["lines"] if line["section"] == "hand-off"]
+    printed, lines = run_quick("bench.patterns", SECTIONS, tmp_path)
+    assert " targets met, 0 missed, " in printed
+    assert {line["verdict"] for line in lines} <= {"met", "shown"}
+    counted = [line for line in lines if line["section"] == "hand-off"]
     assert sum(line["lost"] for line in counted if line["ours"]) == 0
     assert sum(line["lost"] for line in counted if not line["ours"]) > 0
 

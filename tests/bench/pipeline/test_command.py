@@ -1,36 +1,20 @@
 """``python -m bench.pipeline`` runs, and prints every section."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 
 from bench.measure.line import Verdict
-from tests.source_tree import ROOT
 
 pytest.importorskip("pyspark", reason="the pipeline needs the extra spark")
 
 from bench.pipeline.rate import Rate, measured
 from bench.pipeline.sections import SECTIONS
+from tests.bench.quick import run_quick
 
 
 @pytest.mark.slow
 @pytest.mark.spark
 def test_quick_exits_0_and_prints_and_writes_every_section(tmp_path):
-    written = tmp_path / "figures.json"
-    finished = subprocess.run(
-        [sys.executable, "-m", "bench.pipeline", "--quick", "--json", str(written)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert [name for name in SECTIONS if f"\n== {name}: " not in finished.stdout] == []
-    document = json.loads(written.read_text(encoding="utf-8"))
-    assert {line["section"] for line in document["lines"]} == set(SECTIONS)
+    run_quick("bench.pipeline", SECTIONS, tmp_path, patience_s=600)
 
 
 def test_every_section_says_what_is_timed():

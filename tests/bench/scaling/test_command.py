@@ -1,32 +1,16 @@
 """``python -m bench.scaling`` runs, and prints every section."""
 
-import json
-import subprocess
-import sys
-
 import pytest
 
 from bench.scaling.__main__ import FULL
 from bench.scaling.sections import SECTIONS
 from bench.scaling.sections.timeouts import TIMEOUTS_MS
-from tests.source_tree import ROOT
+from tests.bench.quick import run_quick
 
 
 @pytest.mark.slow
 def test_quick_exits_0_and_prints_and_writes_every_section(tmp_path):
-    written = tmp_path / "figures.json"
-    finished = subprocess.run(
-        [sys.executable, "-m", "bench.scaling", "--quick", "--loops", "asyncio", "--json", str(written)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert [name for name in SECTIONS if f"\n== {name}: " not in finished.stdout] == []
-    lines = json.loads(written.read_text(encoding="utf-8"))["lines"]
-    assert {line["section"] for line in lines} == set(SECTIONS)
+    _, lines = run_quick("bench.scaling", SECTIONS, tmp_path, "--loops", "asyncio")
     assert all(set(line["ns"]) >= {"purgatory_async", "purging_wheel", "call_later"} for line in lines)
     assert {line["verdict"] for line in lines} == {"shown"}
 

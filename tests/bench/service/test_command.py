@@ -1,35 +1,17 @@
 """``python -m bench.service`` runs, and prints every section."""
 
-import json
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 from bench.service.__main__ import BENCHMARK, main
 from bench.service.sections import SECTIONS
-
-ROOT = Path(__file__).parents[3]
+from tests.bench.quick import run_quick
 
 
 @pytest.mark.slow
 def test_quick_exits_0_and_prints_and_writes_every_section(tmp_path):
-    written = tmp_path / "figures.json"
-    finished = subprocess.run(
-        [sys.executable, "-m", "bench.service", "--quick", "--json", str(written)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert finished.returncode == 0, finished.stdout + finished.stderr
-    assert [name for name in SECTIONS if f"\n== {name}: " not in finished.stdout] == []
-    document = json.loads(written.read_text(encoding="utf-8"))
-    assert {line["section"] for line in document["lines"]} == set(SECTIONS)
+    _, lines = run_quick("bench.service", SECTIONS, tmp_path)
     # Who is not answered, is refused, or stays is none of how busy the machine is.
-    counted = [line for line in document["lines"] if line.get("target") == 0]
+    counted = [line for line in lines if line.get("target") == 0]
     assert len(counted) == 9
     assert [line["name"] for line in counted if line["ours"]] == []
 

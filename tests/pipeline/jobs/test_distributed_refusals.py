@@ -142,6 +142,15 @@ def test_a_checkpoint_is_held_by_one_run_at_a_time(plan):
     claim(plan)
 
 
+def test_a_checkpoint_that_cannot_be_made_is_refused_with_what_to_do(plan, tmp_path):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(Refused, match=r"file.* cannot be made: Not a directory; name another directory"),
+        claimed_checkpoint(tmp_path / "file" / "checkpoint", plan.identity),
+    ):
+        pass
+
+
 def test_outcomes_are_not_continued_with_a_new_checkpoint(plan):
     # Spark takes its first batches for those in the list of the old one, and writes none of them.
     (plan.out / "outcomes").mkdir(parents=True)

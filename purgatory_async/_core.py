@@ -13,7 +13,7 @@ from purgatory_async._errors import PurgatoryError
 from purgatory_async._life_cycle import LifeCycle
 from purgatory_async._operation import NEW, DelayedOperation, Outcome, not_an_operation
 from purgatory_async._owner import CHECKING
-from purgatory_async._watchers import SharedList, distinct_keys, in_turn
+from purgatory_async._watchers import distinct_keys, in_turn
 
 __all__ = ["PurgatoryCore"]
 
@@ -51,16 +51,8 @@ class PurgatoryCore(LifeCycle):
 
         After an error nothing is registered. What `try_complete` raises comes out too. O(keys).
         """
-        if not (
-            type(keys) is tuple
-            and keys
-            and (
-                len(keys) == 1
-                or (type(found := self._watchers.get(keys[0])) is SharedList and found.of is keys)
-            )
-        ):
+        if keys is not self._last_shared.of:  # else they were looked at before
             keys = distinct_keys(keys)
-        hash(keys[0])
         try:
             state = operation._state
         except AttributeError:

@@ -50,7 +50,7 @@ class LifeCycle(WatchTable):
     _hooks: HookQueue
     _admission: Admission
     _wake: Callable[[Any], None]  # takes what an operation has in `_waiters`
-    _start_timeout: Callable[[DelayedOperation[Any], float], int | None]  # returns the deadline in ns
+    _start_timeout: Callable[[DelayedOperation[Any], float], int | None]  # returns when it began, in ns
     _unschedule: Callable[[DelayedOperation[Any]], bool] | None  # None where no more is needed than to unlink
 
     def __init__(self, name: str, max_pending: int | None) -> None:
@@ -82,7 +82,9 @@ class LifeCycle(WatchTable):
 
     # The one way to the end.
 
-    def _end(self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None) -> bool:
+    def _end(  # noqa: C901 - what it does is written out where a call would cost as much
+        self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None
+    ) -> bool:
         """Move a pending operation to its end: out of the timer and every list, then wakeups and hooks."""
         operation._state = outcome
         if result is not None:
@@ -98,17 +100,17 @@ class LifeCycle(WatchTable):
                 previous._next = following
                 operation._next = operation._prev = None  # type: ignore[assignment]  # in no bucket
         keys = operation._keys
-        # `_leave`, written out for the sole watcher of its only key and for one of several on the same keys.
-        if type(keys) is not tuple and self._watchers[keys] is operation:
+        # `_leave`, written out for one on a shared list, and for the sole watcher of its only key.
+        if type(keys) is SharedList:
+            del keys[operation]
+            self._more_pending -= 1
+            self._more_pairs -= keys.width
+            if not keys:
+                self._give_up(keys)
+        elif type(keys) is not tuple and self._watchers[keys] is operation:
             del self._watchers[keys]
-        elif (
-            type(keys) is tuple and type(shared := self._watchers[keys[0]]) is SharedList and len(shared) > 1
-        ):
-            del shared[operation]
-            self._further_watchers -= len(keys)
-            self._further_keys -= len(keys) - 1
         else:
-            self._leave(keys if type(keys) is tuple else (keys,), operation)
+            self._leave(operation)
         operation._keys = None
         older = operation._older
         newer = operation._newer
@@ -218,20 +220,16 @@ class LifeCycle(WatchTable):
                 f"purgatory {self.name!r} is full: {self.pending} operations are pending, max_pending is "
                 f"{self.max_pending}; try again when some have ended"
             )
-        key = keys[0]
-        if len(keys) == 1 and self._watchers.setdefault(key, operation) is operation:
-            # The first watcher of its only key: `_add`, written out (python -m bench.core --only task).
-            operation._keys = keys if type(key) is tuple else key
-        elif (
-            type(shared := self._watchers.get(key)) is SharedList
-            and shared.of is keys
-            and type(operation).__eq__ is identity
-        ):
-            # One more of those that watch these keys: as above (python -m bench.proposal --callback).
+        shared = self._last_shared
+        if shared.of is keys and type(operation).__eq__ is identity:
+            # One more of those that watch these keys: `_add`, written out (python -m bench.proposal --callback).
             shared[operation] = None
-            self._further_watchers += len(keys)
-            self._further_keys += len(keys) - 1
-            operation._keys = keys
+            self._more_pending += 1
+            self._more_pairs += shared.width
+            operation._keys = shared
+        elif len(keys) == 1 and self._watchers.setdefault(key := keys[0], operation) is operation:
+            # The first watcher of its only key: as above (python -m bench.core --only task).
+            operation._keys = keys if type(key) is tuple else key
         else:
             self._add(operation, keys)
         arrivals = self._arrivals
@@ -240,17 +238,17 @@ class LifeCycle(WatchTable):
         newest._newer = arrivals._older = operation
         operation._state = self
         timeout = operation.timeout
-        deadline_ns = None
+        since_ns = None
         if timeout is not None:
             start_timeout = self._start_timeout
             try:
-                deadline_ns = start_timeout(operation, timeout)
+                since_ns = start_timeout(operation, timeout)
             except BaseException:
                 self._remove(operation)
                 operation._state = NEW
                 raise
         if self._narrator is not None:
-            self._narrator.submitted(operation, keys, deadline_ns)
+            self._narrator.submitted(operation, keys, since_ns)
 
     def check_invariants(self) -> None:
         """Assert that lists, counts and states agree. O(watched), for tests."""

@@ -22,7 +22,7 @@ from purgatory_async._checks import check_exception
 from purgatory_async._errors import PurgatoryError
 from purgatory_async._hooks import HookQueue, hooks_of_thread
 from purgatory_async._outcome import Outcome
-from purgatory_async._watchers import Watcher
+from purgatory_async._watchers import Watcher, keys_of
 from purgatory_async.clock import MAX_TIMEOUT, check_timeout
 
 __all__ = ["NEW", "Admission", "DelayedOperation", "Outcome", "Place", "Waiter", "not_an_operation"]
@@ -199,8 +199,7 @@ class DelayedOperation(Watcher, Generic[T]):
         """What it watches, in order, without duplicates; empty before and after."""
         if isinstance(self._state, Outcome | New | Admission):
             return ()
-        keys = self._keys
-        return keys if type(keys) is tuple else (keys,)
+        return keys_of(self)
 
     @property
     def abandoned(self) -> bool:

@@ -9,10 +9,9 @@ they are: 12 000 operations on three keys cost two thirds of what a list for eac
 --callback). The first operation on one of the keys that watches others makes a dict of each key's watchers, for each
 its own; no operation goes through that twice.
 
-Nothing is counted on the way in or out of a sole watch. With ``n`` operations, each watching ``k`` keys, each key
-watched by ``w`` operations, the number of (operation, key) pairs is the number of keys plus the further watchers of
-each key, and it is the number of operations plus the further keys of each operation; only the further ones are
-counted, and both sums are exact.
+Nothing is counted on the way in or out of a sole watch: it brings one key, one operation and one pair of them, and
+takes them away again. What is counted is by how much there are more operations, and more pairs, than keys; how many
+keys there are the dict knows.
 
 All watchers also form one circular list in order of arrival, for listing them: two pointers each, where a dict
 would take 42 bytes.
@@ -20,11 +19,11 @@ would take 42 bytes.
 
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from purgatory_async.timing._entry import TimerNode
 
-__all__ = ["SharedList", "WatchTable", "Watcher", "distinct_keys", "identity", "in_turn"]
+__all__ = ["SharedList", "WatchTable", "Watcher", "distinct_keys", "identity", "in_turn", "keys_of"]
 
 
 identity: Final = object.__eq__
@@ -36,7 +35,9 @@ class Watcher(TimerNode):
 
     __slots__ = ("_keys", "_newer", "_older")
 
-    _keys: Hashable  # a tuple of them; a sole key that is no tuple itself is stored bare
+    # A tuple of them; a sole key that is no tuple itself is stored bare; who entered a shared list with the very tuple
+    # that the list is of has the list here, and need not look for it when it leaves.
+    _keys: Any
     _older: "Watcher"
     _newer: "Watcher"
 
@@ -45,17 +46,24 @@ class SharedList(dict[Watcher, None]):
     """The watchers of some keys, one list for all of them, while each of the watchers watches all of them and no other.
 
     Args:
-        of: The keys.
+        of: The keys; `NO_KEYS` once the table has given the list up.
         first: Watches them already.
     """
 
-    __slots__ = ("of",)
+    __slots__ = ("of", "width")
 
     of: tuple[Hashable, ...]
+    width: int
+    """How many keys."""
 
-    def __init__(self, of: tuple[Hashable, ...], first: Watcher) -> None:
+    def __init__(self, of: tuple[Hashable, ...], *first: Watcher) -> None:
+        super().__init__(dict.fromkeys(first))
         self.of = of
-        self[first] = None
+        self.width = len(of)
+
+
+NO_KEYS: Final[tuple[Hashable, ...]] = (object(),)
+"""What no caller has: an empty tuple would be anybody's."""
 
 
 class WatchTable:
@@ -64,25 +72,26 @@ class WatchTable:
     Base of the purgatory's core, which writes the sole-watcher path out where it is hot.
     """
 
-    __slots__ = ("_arrivals", "_further_keys", "_further_watchers", "_watchers")
+    __slots__ = ("_arrivals", "_last_shared", "_more_pairs", "_more_pending", "_watchers")
 
     def __init__(self) -> None:
         # A value is the sole watcher itself, or a list that the key shares with others, or a dict of its own.
         self._watchers: dict[Hashable, Watcher | dict[Watcher, None]] = {}
-        self._further_watchers = 0  # watchers of a key beyond its first, over all keys
-        self._further_keys = 0  # keys of a watcher beyond its first, over all watchers
+        self._more_pending = 0  # operations beyond the number of keys; may be negative
+        self._more_pairs = 0  # (operation, key) pairs beyond the number of keys
+        self._last_shared = SharedList(NO_KEYS)  # entered last: its keys need no second look
         self._arrivals = Watcher()  # sentinel: its newer is the oldest watcher, its older the newest
         self._arrivals._older = self._arrivals._newer = self._arrivals
 
     @property
     def pending(self) -> int:
         """Operations that have not ended. Exact, O(1)."""
-        return len(self._watchers) + self._further_watchers - self._further_keys
+        return len(self._watchers) + self._more_pending
 
     @property
     def watched(self) -> int:
         """(operation, key) pairs. Exact, O(1)."""
-        return len(self._watchers) + self._further_watchers
+        return len(self._watchers) + self._more_pairs
 
     @property
     def keys(self) -> int:
@@ -137,14 +146,18 @@ class WatchTable:
         found = self._watchers.get(keys[0])
         if type(found) is not SharedList and found is not None:
             found = self._shared_with(found, keys)
-        if type(found) is SharedList and (found.of is keys or found.of == keys):
+        if type(found) is not SharedList or (found.of is not keys and found.of != keys):
+            self._enter(watcher, keys)
+        else:
             if type(watcher).__eq__ is not identity:
                 _refuse_equal(watcher)
             found[watcher] = None
-            self._further_watchers += len(keys)
-        else:
-            self._enter(watcher, keys)
-        self._further_keys += len(keys) - 1
+            self._more_pending += 1
+            self._more_pairs += found.width
+            self._last_shared = found
+            if found.of is keys:
+                watcher._keys = found
+                return
         watcher._keys = keys[0] if len(keys) == 1 and type(keys[0]) is not tuple else keys
 
     def _shared_with(
@@ -154,7 +167,7 @@ class WatchTable:
         watchers = self._watchers
         if not isinstance(found, Watcher):
             return None
-        if keys != (found._keys if type(found._keys) is tuple else (found._keys,)):
+        if keys != keys_of(found):
             return None
         if any(watchers[key] is not found for key in keys):
             return None
@@ -168,7 +181,8 @@ class WatchTable:
     def _enter(self, watcher: Watcher, keys: tuple[Hashable, ...]) -> None:
         """Put a watcher on the list of each key, or on none."""
         watchers = self._watchers
-        entered = further = 0
+        known = len(watchers)
+        entered = 0
         try:
             for key in keys:
                 found = watchers.get(key)
@@ -186,56 +200,67 @@ class WatchTable:
                         if type(found).__eq__ is not identity:
                             _refuse_equal(found)
                         watchers[key] = {found: None, watcher: None}  # type: ignore[dict-item]  # not a dict: sole
-                    further += 1
                 entered += 1
         except BaseException:
-            self._further_watchers += further
             self._leave_each(keys[:entered], watcher)
             raise
-        self._further_watchers += further
+        new = len(watchers) - known
+        self._more_pending += 1 - new
+        self._more_pairs += len(keys) - new
 
     def _remove(self, watcher: Watcher) -> None:
         """Leave every list at once. O(keys of the watcher)."""
-        keys = watcher._keys
-        self._leave(keys if type(keys) is tuple else (keys,), watcher)
+        self._leave(watcher)
         watcher._keys = None
         older, newer = watcher._older, watcher._newer
         older._newer = newer
         newer._older = older
         watcher._older = watcher._newer = None  # type: ignore[assignment]  # keep no neighbour alive
 
-    def _leave(self, keys: tuple[Hashable, ...], watcher: Watcher) -> None:
+    def _leave(self, watcher: Watcher) -> None:
         watchers = self._watchers
-        self._further_keys -= len(keys) - 1
-        found = watchers[keys[0]]
-        if type(found) is SharedList:
-            del found[watcher]
-            if found:
-                self._further_watchers -= len(keys)
-            else:
-                for key in keys:
-                    del watchers[key]
-        else:
-            self._leave_each(keys, watcher)
+        keys = keys_of(watcher)
+        shared = watchers[keys[0]]
+        if type(shared) is SharedList:
+            del shared[watcher]
+            self._more_pending -= 1
+            self._more_pairs -= shared.width
+            if not shared:
+                self._give_up(shared)
+            return
+        known = len(watchers)
+        self._leave_each(keys, watcher)
+        gone = known - len(watchers)
+        self._more_pending += gone - 1
+        self._more_pairs += gone - len(keys)
 
     def _leave_each(self, keys: tuple[Hashable, ...], watcher: Watcher) -> None:
         """Leave the lists of keys, each with a list of its own."""
         watchers = self._watchers
         for key in keys:
             found = watchers[key]
-            if found is watcher:
-                del watchers[key]
-            elif type(found) is dict:
+            if type(found) is dict:
                 del found[watcher]
-                if found:
-                    self._further_watchers -= 1
-                else:
-                    del watchers[key]
+            if found is watcher or not found:
+                del watchers[key]
+
+    def _give_up(self, empty: SharedList) -> None:
+        """Forget the keys of a shared list that everybody has left."""
+        for key in empty.of:
+            del self._watchers[key]
+        self._more_pending += empty.width
+        self._more_pairs += empty.width
+        empty.of = NO_KEYS
 
     def _unshare(self, shared: SharedList) -> None:
         """Give each key a list of its own. O(watchers * keys), and once in the life of each watcher."""
-        for key in shared.of:
+        keys = shared.of
+        for key in keys:
             self._watchers[key] = dict(shared)
+        for watcher in shared:
+            if watcher._keys is shared:
+                watcher._keys = keys
+        shared.of = NO_KEYS
 
     def _drop_sentinel(self) -> None:
         """Cut the cycle that the sentinel of an empty list is; nothing can be added any more."""
@@ -252,7 +277,7 @@ class WatchTable:
                 assert all(sharing), f"key {key!r} has a list that is not that of all of {found.of!r}"
             assert watchers, f"key {key!r} is kept without a watcher"
             for watcher in watchers:
-                keys = watcher._keys if type(watcher._keys) is tuple else (watcher._keys,)
+                keys = keys_of(watcher)
                 assert key in keys, f"{watcher!r} is listed under {key!r}, which is not one of its keys"
                 if type(found) is SharedList:
                     assert keys == found.of, f"{watcher!r} is on the list of {found.of!r}"
@@ -260,6 +285,14 @@ class WatchTable:
         assert pairs == self.watched, f"{pairs} pairs are listed, {self.watched} counted"
         assert len(arrived) == self.pending, f"{len(arrived)} operations are listed, {self.pending} counted"
         assert len(set(map(id, arrived))) == len(arrived), "an operation is listed twice"
+
+
+def keys_of(watcher: Watcher) -> tuple[Hashable, ...]:
+    """What a watcher watches, as a tuple."""
+    keys = watcher._keys
+    if type(keys) is SharedList:
+        return keys.of
+    return keys if type(keys) is tuple else (keys,)
 
 
 def in_turn(watchers: dict[Watcher, None]) -> Iterator[Watcher]:

@@ -99,9 +99,26 @@ def test_the_same_keys_in_another_order_are_others(purgatory):
 
 
 def test_keys_that_are_equal_are_the_same_and_each_shows_its_own(purgatory):
-    first, second = watch(purgatory, (1, 2), (True, 2.0))
-    assert list(purgatory.operations(1)) == [first, second]
-    assert list(map(repr, second.keys)) == ["True", "2.0"]
+    operations = watch(purgatory, (1, 2), (True, 2.0), (1.0, 2))
+    assert list(purgatory.operations(1)) == operations
+    assert [str(operation.keys) for operation in operations] == ["(1, 2)", "(True, 2.0)", "(1.0, 2)"]
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["never shared", "shared once"])
+def test_no_keys_are_not_taken_for_those_of_a_list_that_everybody_left(purgatory, shared):
+    if shared:
+        watch(purgatory, KEYS, KEYS)
+        assert purgatory.complete_for_key("a") == 2
+    with pytest.raises(ValueError, match="at least one"):
+        purgatory.try_complete_else_watch(DelayedOperation(), ())
+
+
+def test_the_same_keys_are_one_list_again_after_everybody_left(purgatory):
+    watch(purgatory, KEYS, KEYS)
+    assert purgatory.complete_for_key("b") == 2
+    assert (purgatory.pending, purgatory.watched, purgatory.keys) == (0, 0, 0)
+    operations = watch(purgatory, KEYS, KEYS)
+    assert list(purgatory.operations("c")) == operations
 
 
 def test_a_tuple_as_a_key_is_not_taken_for_the_keys_that_it_holds(purgatory):

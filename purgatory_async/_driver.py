@@ -24,10 +24,13 @@ from purgatory_async.clock import Cancellable, Clock, MonotonicClock, TickScale
 from purgatory_async.timing import TimerQueue
 from purgatory_async.timing._entry import Link, TimerNode
 
-__all__ = ["NEVER", "Driver", "Timed"]
+__all__ = ["LONG_AGO", "NEVER", "Driver", "Timed"]
 
 NEVER: Final = maxsize
 """Later than any tick: 100 years are 3e15 microseconds."""
+
+LONG_AGO: Final = -maxsize
+"""Earlier than any time in nanoseconds."""
 
 PASS_NS: Final = 1_000_000
 """How long a pass goes on to a next slice, in nanoseconds. A flooded loop turns slowly, and with one slice a turn it
@@ -86,6 +89,7 @@ class Driver:
         "_plain",
         "_queue",
         "_runner",
+        "_same_until_ns",
         "_scale",
         "_schedule",
         "_soon",
@@ -116,6 +120,9 @@ class Driver:
         self._soon: deque[Timed] = deque()  # due without the queue: zero delays
         self._firing: deque[Timed] = deque()  # handed out in this pass
         self._never: set[TimerNode] = set()  # infinite delays: waiting, but never due
+        # Until when a deadline after the timer's last delay falls in the last tick; no pass has been made since then,
+        # so that tick is not before the armed one, and its bucket has not begun to move down.
+        self._same_until_ns = LONG_AGO
         self._hurried = False  # a pass will be made soon, whatever the wakeup says
         self._hurry: Cancellable | None = None  # the same on a clock that needs no loop
         self.closed = False
@@ -217,10 +224,14 @@ class Driver:
         self._exact = not getattr(clock, "needs_loop", True)
         self._plain = not (self._counted or self._exact)
         self._scale = TickScale(self._tick_ns, clock.time_ns(), self._queue.now_tick)
+        self._same_until_ns = LONG_AGO
 
     def _arm(self) -> None:
         """See that the one wakeup there is, if any, is for the next thing to do."""
-        tick = self._queue.next_tick
+        self._arm_for(self._queue.next_tick)
+
+    def _arm_for(self, tick: int | None) -> None:
+        """`_arm`, for who has asked the queue already."""
         if tick is None:
             self._disarm()
             return
@@ -271,22 +282,31 @@ class Driver:
         Returns:
             Whether anything fired; entries may only have moved within the queue, or been called off.
         """
+        self._same_until_ns = LONG_AGO
         if not self._exact:
             self._armed_tick = _IN_PASS
-        time_ns = self._time_ns
+        time_ns, queue = self._time_ns, self._queue
         began_ns = time_ns()
         now_tick = self._scale.elapsed_ticks(began_ns)
         firing = self._firing
         firing.extend(self._take(now_tick, None if self._exact else SLICE))
+        next_tick: int | None = now_tick  # for all that is known, should an interrupt come
         try:
             if self._exact:
-                self._finish_pass(now_tick)  # before calling anybody, who may move the clock
+                self._finish_pass(now_tick, queue.next_tick)  # before calling anybody, who may move the clock
             fired = self._fire()
-            while not self._exact and self._holds_due(now_tick) and 0 < time_ns() - began_ns < PASS_NS:
+            next_tick = queue.next_tick
+            while (
+                not self._exact
+                and next_tick is not None
+                and next_tick <= now_tick
+                and 0 < time_ns() - began_ns < PASS_NS
+            ):
                 firing.extend(self._take(now_tick, SLICE))
                 fired = self._fire() or fired
+                next_tick = queue.next_tick
         finally:
-            self._finish_pass(now_tick)
+            self._finish_pass(now_tick, next_tick)
             if firing:
                 self._pass_soon()  # an interrupt left them; they come before whatever is due then
         return fired
@@ -307,11 +327,6 @@ class Driver:
                 fired = True
         return fired
 
-    def _holds_due(self, now_tick: int) -> bool:
-        """Whether the queue was left with something that is due."""
-        next_tick = self._queue.next_tick
-        return next_tick is not None and next_tick <= now_tick
-
     def _take(self, now_tick: int, limit: int | None) -> list[Timed]:
         """Take out what is due, in order of deadline."""
         due = cast("list[Timed]", self._queue.advance(now_tick, limit))
@@ -325,14 +340,14 @@ class Driver:
             due.sort(key=_BY_DEADLINE)
         return due
 
-    def _finish_pass(self, now_tick: int) -> None:
+    def _finish_pass(self, now_tick: int, next_tick: int | None) -> None:
         """Arm for what is left, or have another pass made soon if some of that is due."""
         if self.closed:
             return
-        if self._holds_due(now_tick):
+        if next_tick is not None and next_tick <= now_tick:
             self._pass_soon()  # the limit held some back; until then, what is added needs no arming
         else:
-            self._arm()
+            self._arm_for(next_tick)
         if self._soon:
             self._pass_soon()
         elif self._exact and not self._firing:

@@ -93,20 +93,20 @@ class Narrator:
         self._checked: dict[int, int] = {}  # only those that were asked again
 
     def submitted(
-        self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...], deadline_ns: int | None = None
+        self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...], since_ns: int | None = None
     ) -> None:
         """An operation was watched, or completed in its first check.
 
         Args:
             operation: Which.
             keys: What it watches.
-            deadline_ns: When it will expire; then it was submitted at the instant from which that was reckoned,
-                not at the one, microseconds later, at which it is told.
+            since_ns: The instant from which its deadline is reckoned, if it has one; then it was submitted at that, not
+                at the one, microseconds later, at which it is told.
         """
         timeout = operation.timeout
         timeout_ns = None if timeout is None or timeout == inf else seconds_to_ns(max(timeout, 0))
         self._submitted += 1
-        at_ns = self._time_ns() if deadline_ns is None or timeout_ns is None else deadline_ns - timeout_ns
+        at_ns = self._time_ns() if since_ns is None else since_ns
         event: Any = _Submitted(operation, self._submitted, keys, timeout_ns, at_ns)
         self._pending[id(operation)] = event
         self._tell(event)

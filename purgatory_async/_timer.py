@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from purgatory_async._checks import CO_COROUTINE, check_callback, check_limit
 from purgatory_async._dispatch import dispatcher_of
-from purgatory_async._driver import NEVER, Driver, Timed
+from purgatory_async._driver import LONG_AGO, NEVER, Driver, Timed
 from purgatory_async._errors import PurgatoryClosed, PurgatoryFull
 from purgatory_async._handle import Sleeper, TimerHandle
 from purgatory_async.clock import (
@@ -58,8 +58,6 @@ class Timer(Driver):
         "_last_tick",
         "_max_pending",
         "_open",
-        "_tick_after_ns",
-        "_tick_until_ns",
     )
 
     def __init__(
@@ -78,14 +76,14 @@ class Timer(Driver):
         super().__init__(tick_ns, queue, clock, counted=max_pending is not None)
         self._max_pending = max_pending
         self._open = False  # whether an ordinary delay needs no further look: in use, not limited, not closed
-        # The delay started last (by identity, so True is not taken for 1.0), and the tick its last deadline fell
-        # in, with its bucket: most timers have one timeout or a few, and many start within a tick. To look at a delay,
-        # convert it and divide costs as much as to schedule; and one int object serves all deadlines of the tick.
+        # The delay started last (by identity, so True is not taken for 1.0), the tick that its last deadline fell in
+        # and that tick's bucket, until `_same_until_ns`: most timers have one timeout or a few, and many start within
+        # a tick. To look at a delay, convert it and divide costs as much as to schedule; and one int object serves
+        # all deadlines of the tick.
         self._last_delay = _NO_DELAY
         self._last_delay_ns = 0
         self._last_tick = 0
         self._last_bucket: Link = _NOWHERE
-        self._tick_after_ns = self._tick_until_ns = 0
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"pending={self.pending}"
@@ -124,7 +122,7 @@ class Timer(Driver):
         if get_ident() != self._runner._thread_id:
             handle._when = self._begin(handle, self._admit("delay", delay))
         elif delay is self._last_delay:
-            handle._when = self._start_again(handle)
+            handle._when = self._start_again(handle) + self._last_delay_ns
         elif self._remember(delay):
             handle._when = self._start(handle, self._last_delay_ns)
         else:
@@ -260,6 +258,7 @@ class Timer(Driver):
         if self._open and type(delay) is float and 0.0 < delay <= MAX_TIMEOUT:
             self._last_delay = delay
             self._last_delay_ns = int(delay * 1e9 + 0.5) or 1  # seconds_to_ns, without the call
+            self._same_until_ns = LONG_AGO
             return True
         return False
 
@@ -274,31 +273,28 @@ class Timer(Driver):
         self._adopt(_get_running_loop())
 
     def _start_again(self, entry: TimerNode) -> int:
-        """`_start` with the delay started last, and all of it that can be known from then."""
+        """`_start` with the delay started last, and all of it that is known from then; returns the present in ns."""
         time_ns = self._time_ns  # no method: see PurgatoryCore.try_complete_else_watch
-        deadline_ns = time_ns() + self._last_delay_ns
-        if self._tick_after_ns < deadline_ns <= self._tick_until_ns:
-            entry.deadline_tick = tick = self._last_tick
-            if tick >= self._armed_tick:
-                bucket = self._last_bucket
-                last = bucket._prev
-                if last is not None:  # else it was dropped: `Bucket.append`, written out
-                    entry._next = bucket
-                    entry._prev = last
-                    last._next = bucket._prev = entry
-                    return deadline_ns
-                schedule = self._schedule
-                if schedule(entry):
-                    return deadline_ns
-        deadline_ns = self._start(entry, self._last_delay_ns)
-        self._last_tick = entry.deadline_tick
-        queue = self._queue
-        self._last_bucket = (
-            queue.bucket_of(entry.deadline_tick) if type(queue) is TimingWheel else None
-        ) or _NOWHERE
-        self._tick_until_ns = self._scale.tick_start_ns(entry.deadline_tick)
-        self._tick_after_ns = self._tick_until_ns - self._tick_ns
-        return deadline_ns
+        now_ns = time_ns()
+        if now_ns <= self._same_until_ns:
+            entry.deadline_tick = self._last_tick
+            bucket = self._last_bucket
+            last = bucket._prev
+            if last is not None:  # else it was dropped: `Bucket.append`, written out
+                entry._next = bucket
+                entry._prev = last
+                last._next = bucket._prev = entry
+                return now_ns
+            schedule = self._schedule
+            if self._last_tick >= self._armed_tick and schedule(entry):
+                return now_ns
+        delay_ns = self._last_delay_ns
+        now_ns = self._start(entry, delay_ns) - delay_ns
+        self._last_tick = tick = entry.deadline_tick
+        # An entry is put at the end of its bucket, whatever the level: the bucket comes next.
+        self._last_bucket = (entry._next if type(self._queue) is TimingWheel else None) or _NOWHERE
+        self._same_until_ns = self._scale.tick_start_ns(tick) - delay_ns
+        return now_ns
 
     def _begin(self, entry: TimerNode, delay_ns: int | None) -> float:
         """Let an admitted delay start; returns when it ends, in nanoseconds."""
@@ -317,31 +313,28 @@ class Timer(Driver):
         """Let an operation's deadline start; its purgatory has seen to the loop.
 
         Returns:
-            The deadline in nanoseconds, before it is rounded to a tick; None for an infinite one.
+            The present in nanoseconds, from which the deadline is reckoned; None if it has none.
         """
         if timeout is self._last_delay:
-            # `_start_again` with `Bucket.append`, written out (python -m bench.proposal --callback).
+            # `_start_again`, the usual half of it written out (python -m bench.proposal --callback).
             time_ns = self._time_ns
-            deadline_ns: int = time_ns() + self._last_delay_ns
-            if self._tick_after_ns < deadline_ns <= self._tick_until_ns:
-                operation.deadline_tick = tick = self._last_tick
-                if tick >= self._armed_tick:
-                    bucket = self._last_bucket
-                    last = bucket._prev
-                    if last is not None:
-                        operation._next = bucket
-                        operation._prev = last
-                        last._next = bucket._prev = operation
-                        return deadline_ns
-                    schedule = self._schedule
-                    if schedule(operation):
-                        return deadline_ns
+            now_ns: int = time_ns()
+            if now_ns <= self._same_until_ns:
+                bucket = self._last_bucket
+                last = bucket._prev
+                if last is not None:
+                    operation.deadline_tick = self._last_tick
+                    operation._next = bucket
+                    operation._prev = last
+                    last._next = bucket._prev = operation
+                    return now_ns
             return self._start_again(operation)
         if self._remember(timeout):
-            return self._start(operation, self._last_delay_ns)
+            return self._start(operation, self._last_delay_ns) - self._last_delay_ns
         if timeout == inf:
             return None
-        return int(self._begin(operation, self._admit("timeout", timeout)))
+        delay_ns = self._admit("timeout", timeout)
+        return int(self._begin(operation, delay_ns)) - (delay_ns or 0)
 
     def _restart(self, handle: TimerHandle, delay: float) -> None:
         delay_ns = self._admit("delay", delay, unlimited=True)

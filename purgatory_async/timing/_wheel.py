@@ -150,10 +150,6 @@ class TimingWheel:
         """How many buckets there are, with those that were emptied by cancelling and not yet dropped. O(levels)."""
         return sum(len(slots) for _, _, slots in self._levels)
 
-    def bucket_of(self, tick: int) -> Bucket | None:
-        """The finest bucket for a tick, if there is one: until it is dropped, `schedule` would append to it. O(1)."""
-        return self._finest.get(tick)
-
     def insertions(self, deadline_tick: int, entered_tick: int, left_tick: int) -> int:
         """How often an entry has been put into a bucket: once, and again for each level that it came down. O(levels).
 

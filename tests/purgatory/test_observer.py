@@ -91,6 +91,16 @@ def test_a_submission_tells_keys_timeout_and_time_in_integer_nanoseconds(observe
     assert all(type(number) is int for number in (event.timeout_ns, event.at_ns, event.operation_id))
 
 
+def test_one_timeout_again_and_again_is_reckoned_each_time_from_its_own_submission(
+    observed, diary, manual_clock
+):
+    timeout = 1.5
+    for _ in range(5):
+        observed.try_complete_else_watch(DelayedOperation(timeout), ["a"])
+        manual_clock.advance(0.0004)
+    assert [event.at_ns for event in diary.events] == [0, 400_000, 800_000, 1_200_000, 1_600_000]
+
+
 def test_an_end_tells_its_outcome_its_deadline_and_when_it_came(observed, diary, manual_clock):
     operation = DelayedOperation(1.5)
     observed.try_complete_else_watch(operation, ["a", "b"])

@@ -125,6 +125,22 @@ async def test_on_a_loop_what_an_interrupt_left_comes_once_on_the_next_turn(
 
 @interrupts
 @pytest.mark.asyncio
+async def test_on_a_loop_what_comes_later_is_armed_for_although_the_last_that_was_due_interrupted(
+    interrupt: type[BaseException],
+) -> None:
+    clock, calls = SteppedClock(), []
+    timer = Timer(clock=clock)
+    timer.call_later(0.1, raising(interrupt()))
+    timer.call_later(0.2, calls.append, "later")
+    clock.move(0.1)
+    with pytest.raises(interrupt):
+        clock.ring()
+    await clock.run(0.1)
+    assert (calls, timer.pending) == (["later"], 0)
+
+
+@interrupts
+@pytest.mark.asyncio
 async def test_what_an_interrupt_left_can_still_be_cancelled_and_put_off(
     interrupt: type[BaseException],
 ) -> None:

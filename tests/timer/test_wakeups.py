@@ -260,6 +260,20 @@ async def test_what_comes_while_a_herd_is_called_is_not_lost(clock: SteppedClock
     assert calls == ["zero", "soon after"]
 
 
+async def test_what_comes_while_a_coarse_bucket_is_half_moved_down_is_called_after_those_before_it(
+    clock: SteppedClock, timer: Timer
+) -> None:
+    calls: list[int] = []
+    timer.call_later(0.256, int)  # the first of a bucket of 256 ticks
+    clock.move(0.3)  # and the loop is late for it
+    for number in range(MANY):
+        timer.call_later(0.1, calls.append, number)
+    clock.ring()
+    timer.call_later(0.1, calls.append, MANY)
+    await clock.run(0.1)
+    assert calls == list(range(MANY + 1))
+
+
 # Clocks that move under the timer's feet.
 
 

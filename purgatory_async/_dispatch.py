@@ -53,11 +53,12 @@ class Dispatcher:
                 self.wake(waiter)
         elif self._left:
             self._left -= 1
-            if not waiters.done():  # type: ignore[union-attr]  # not a dict: one future
-                try:
-                    waiters.set_result(None)  # type: ignore[union-attr]
-                except RuntimeError:
-                    _check_closed(waiters)  # type: ignore[arg-type]
+            try:
+                waiters.set_result(None)  # type: ignore[union-attr]  # not a dict: one future
+            except asyncio.InvalidStateError:
+                pass  # its task was cancelled
+            except RuntimeError:
+                _check_closed(waiters)  # type: ignore[arg-type]
             if not self._left:
                 self.soon(self._wake_slice)
         else:

@@ -27,7 +27,7 @@ from purgatory_async._runner import runner_of
 from purgatory_async._timer import Timer
 from purgatory_async._wait import ConditionWait, KeyedWait
 from purgatory_async._watchers import distinct_keys
-from purgatory_async.clock import check_timeout
+from purgatory_async.clock import MAX_TIMEOUT, check_timeout
 from purgatory_async.events import Observer
 
 __all__ = ["Purgatory"]
@@ -35,6 +35,7 @@ __all__ = ["Purgatory"]
 T = TypeVar("T")
 
 _COMPLETED: Final = Outcome.COMPLETED
+_new_wait: Final = KeyedWait.__new__
 
 
 _NOT_YET: Final = Nobody("not used yet")
@@ -148,7 +149,13 @@ class Purgatory(PurgatoryCore):
             return await self._wait_until(keys, until, timeout)
         if len(keys) != 1:
             keys = distinct_keys(keys)
-        operation: KeyedWait[Any] = KeyedWait(timeout)
+        if timeout is not None and not (type(timeout) is float and 0.0 <= timeout <= MAX_TIMEOUT):
+            check_timeout(timeout)
+        # `KeyedWait(timeout)`, written out: see Timer.call_later.
+        operation: KeyedWait[Any] = _new_wait(KeyedWait)
+        operation.timeout = timeout
+        operation.result = None
+        operation._next = None  # type: ignore[assignment]  # in no bucket
         try:
             hash(keys[0])
         except TypeError as error:

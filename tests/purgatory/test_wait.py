@@ -194,6 +194,12 @@ async def test_bad_arguments_are_refused_and_nothing_is_registered(keys, options
     assert counts(purgatory) == (0, 0, 0, 0)
 
 
+async def test_a_bad_timeout_is_refused_before_the_purgatory_is_looked_at(purgatory):
+    purgatory.close()
+    with pytest.raises(ValueError, match="timeout must be finite"):
+        await purgatory.wait("a", timeout=nan)
+
+
 async def test_a_str_is_one_key(purgatory):
     task = await waiting(purgatory, "order:42")
     assert purgatory.complete_for_key("order:42", 1) == 1

@@ -86,14 +86,14 @@ def _rounds(plan: Plan) -> Iterator[tuple[dict[Point, list[Reading]], list[str]]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     try:
         with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-            for number, points in enumerate(plan.rounds(readings)):
+            for number, points in enumerate(plan.rounds(readings), 1):
                 task = progress.add_task("", total=len(points))
                 for point in points:
-                    told = f"round {number + 1}: {point.offered} {point.case} {point.loop} {point.name}"
+                    told = f"round {number}: {point.offered} {point.case} {point.loop} {point.name}"
                     progress.update(task, description=told)
                     of_point = readings.setdefault(point, [])
                     try:
-                        of_point.append(read(point))
+                        of_point.append(dataclasses.replace(read(point), round_number=number))
                     except subprocess.SubprocessError as error:
                         failed.append(_failure(point, error))
                     progress.advance(task)

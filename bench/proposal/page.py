@@ -154,6 +154,7 @@ def _lost(found: Sequence[Loss]) -> str:
 _FIGURES = (
     ("rate_reached", "reached/s", 0),
     ("timeout_rate", "timed out", 3),
+    ("early", "early", 0),
     ("lateness_ms_p50", "late p50", 2),
     ("lateness_ms_p99", "p99", 2),
     ("lateness_ms_p999", "p99.9 ms", 2),

@@ -73,6 +73,7 @@ class Reading:
         peak_rss_mib: Most memory of the process.
         held_mib: Memory held when all had ended, over that before the first.
         entries_left: Entries in watch lists when all had ended.
+        round_number: Of the round in which it was taken, from 1. Readings of one round are a few minutes apart.
     """
 
     rate_reached: float
@@ -89,3 +90,4 @@ class Reading:
     peak_rss_mib: float
     held_mib: float
     entries_left: int
+    round_number: int = 0

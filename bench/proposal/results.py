@@ -29,8 +29,7 @@ class Measured:
     """All of a run.
 
     Attributes:
-        readings: Of each point, in the order in which they were taken; the n-th of two points of one rate were taken
-            within the same minutes.
+        readings: Of each point, in the order in which they were taken.
         machine: On which.
         command: With which it was measured.
         date: When, as YYYY-MM-DD.
@@ -70,21 +69,25 @@ def middle(readings: Sequence[Reading], name: str) -> float | None:
 
 
 def net_cpu(readings: Readings, point: Point) -> Range | None:
-    """Processor seconds per million, less those of the harness in the same round; None if it did not run."""
+    """Processor seconds per million, less those of the harness in the same round; None if it ran in none of them."""
     harness = readings.get(dataclasses.replace(point, contestant=HARNESS, wheel_size=0))
     if not harness:
         return None
-    pairs = zip(readings[point], harness, strict=False)  # one of them may have failed in the last round
-    nets = [ours.cpu_s_per_million - theirs.cpu_s_per_million for ours, theirs in pairs]
-    return Range(min(nets), statistics.median(nets), max(nets))
+    alone = {reading.round_number: reading.cpu_s_per_million for reading in harness}
+    nets = [
+        reading.cpu_s_per_million - alone[reading.round_number]
+        for reading in readings[point]
+        if reading.round_number in alone  # it may have failed there
+    ]
+    return Range(min(nets), statistics.median(nets), max(nets)) if nets else None
 
 
 def heading() -> str:
     """The names of the columns of `line`."""
     return (
         f"{'contestant':<20} {'loop':<8} {'case':<5} {'gc':<8} {'offered':>10} {'reached/s':>10} "
-        f"{'CPU s/M':>8} {'[range]':<13} {'net':>6} {'timed out':>9} {'late p50':>9} {'p99':>8} {'p99.9 ms':>9} "
-        f"{'gc ms':>8} {'pending':>8} {'held MiB':>8} {'entries':>8}"
+        f"{'CPU s/M':>8} {'[range]':<13} {'net':>6} {'timed out':>9} {'early':>6} {'late p50':>9} "
+        f"{'p99':>8} {'p99.9 ms':>9} {'gc ms':>8} {'pending':>8} {'held MiB':>8} {'entries':>8}"
     )
 
 
@@ -98,7 +101,7 @@ def line(readings: Readings, point: Point) -> str:
     return (
         f"{point.name:<20} {point.loop:<8} {point.case:<5} {point.collector:<8} {point.offered:>10} "
         f"{figures['rate_reached']:>10,.0f} {cpu.median:>8.2f} {f'[{cpu.low:.2f}-{cpu.high:.2f}]':<13} "
-        f"{_if_any(None if net is None else net.median):>6} {figures['timeout_rate']:>9.1%} "
+        f"{_if_any(None if net is None else net.median):>6} {figures['timeout_rate']:>9.1%} {figures['early']:>6,.0f} "
         f"{_if_any(figures['lateness_ms_p50']):>9} {_if_any(figures['lateness_ms_p99']):>8} "
         f"{_if_any(figures['lateness_ms_p999']):>9} {figures['gc_ms']:>8.0f} {figures['peak_pending']:>8,.0f} "
         f"{figures['held_mib']:>8.1f} {figures['entries_left']:>8,.0f}"

@@ -67,6 +67,24 @@ def test_a_reading_that_fails_is_told_and_loses_no_other(read, tmp_path, capsys)
     assert len(kept.failed) == 2
 
 
+def test_a_reading_knows_its_round_although_one_before_it_failed(read, tmp_path):
+    # The fault: readings are counted, so that those after a failure seem to be of the round before.
+    outcomes = iter([failing])
+
+    def failing_once():
+        return next(outcomes, reading)()
+
+    read["call_later"] = failing_once
+    command.run(["--rates", "10", "--repeats", "3", *SMALL[1:], "--out", str(tmp_path)])
+    kept = load(tmp_path).readings
+    rounds = {
+        (point.contestant, point.rate): [one.round_number for one in of_point]
+        for point, of_point in kept.items()
+    }
+    assert rounds["call_later", 10] == [2, 3]
+    assert (rounds["delay_queue", 10], rounds["delay_queue", FLOOD]) == ([1, 2, 3], [4, 5, 6])
+
+
 def test_what_was_read_is_kept_after_every_round(read, tmp_path):
     # The fault: who kills a run of hours loses all of it.
     kept = []

@@ -15,7 +15,7 @@ from bench.proposal.files import load, save
 
 
 def cpu(*seconds):
-    return [reading(cpu_s_per_million=each) for each in seconds]
+    return [reading(cpu_s_per_million=each, round_number=number) for number, each in enumerate(seconds, 1)]
 
 
 def test_a_range_goes_from_the_least_over_the_median_to_the_greatest():
@@ -39,6 +39,18 @@ def test_net_is_taken_from_the_harness_of_the_same_round_and_the_same_load():
     }
     assert net_cpu(readings, ours) == (9.0, 11.0, 29.0)
     assert net_cpu({ours: cpu(10.0)}, ours) is None
+
+
+@pytest.mark.parametrize("missing", ["ours", "the harness"])
+def test_net_leaves_out_a_round_in_which_one_of_the_two_failed(missing):
+    # The fault: the readings after the one that failed are paired with those of the round before.
+    ours, alone = cpu(10.0, 20.0, 31.0), cpu(1.0, 9.0, 2.0)
+    del (ours if missing == "ours" else alone)[1]
+    assert net_cpu({point(): ours, point(HARNESS): alone}, point()) == (9.0, 19.0, 29.0)
+
+
+def test_there_is_no_net_when_the_harness_failed_in_every_round_of_a_point():
+    assert net_cpu({point(): cpu(10.0), point(HARNESS): cpu(1.0, 2.0)[1:]}, point()) is None
 
 
 def test_a_line_has_gross_and_net_and_its_columns_stand_under_the_heading():

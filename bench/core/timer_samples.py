@@ -9,6 +9,7 @@ the loops do what ``cancel()`` put off.
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Any
 
 from bench.core.workload import Workload
 from bench.designs.kafka_wheel import KafkaTask, KafkaTimer, TaskEntry
@@ -45,7 +46,7 @@ def wheel_churn(workload: Workload, shape: str, *, make_entries: bool = False) -
     def make_and_schedule(wheel: TimingWheel, entries: list[TimerEntry[None]]) -> None:
         monotonic_ns, schedule, keep = time.monotonic_ns, wheel.schedule, entries.append
         for timeout_ns in timeouts:
-            entry = TimerEntry((monotonic_ns() + timeout_ns) // NS_PER_MS)
+            entry: TimerEntry[None] = TimerEntry((monotonic_ns() + timeout_ns) // NS_PER_MS)
             schedule(entry)
             keep(entry)
 
@@ -116,7 +117,7 @@ def timer_churn(workload: Workload, shape: str) -> Sample:
 
 
 async def _churn(call_later: Callable[..., object], workload: Workload, timeouts: list[float]) -> float:
-    handles = []
+    handles: list[Any] = []
     keep = handles.append
     started = time.process_time_ns()
     for timeout in timeouts:

@@ -1,6 +1,6 @@
 """Whether the loop stalls when a hundred thousand end at once."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from statistics import median
 
 from bench.core.herd_scenes import DEADLINE_SCENES, EVENT_SCENES, Scene
@@ -29,7 +29,7 @@ def _lines_for(
 ) -> Iterator[Line]:
     watches: dict[str, list[StallWatch]] = {name: [] for name in scenes}
 
-    def sample_of(name: str, scene: Callable[[int], object]) -> Sample:
+    def sample_of(name: str, scene: Scene) -> Sample:
         async def sample() -> float:
             watch = StallWatch()
             await scene(settings.herd, watch)

@@ -33,8 +33,8 @@ def wheel_expiry(workload: Workload, shape: str) -> Sample:
             wheel.schedule(TimerEntry(tick))
         expired = 0
         started = time.process_time_ns()
-        while (tick := wheel.next_tick) is not None:
-            expired += len(wheel.advance(tick))
+        while (due := wheel.next_tick) is not None:
+            expired += len(wheel.advance(due))
         spent = time.process_time_ns() - started
         assert expired == workload.count, f"{expired} of {workload.count} entries expired"
         return spent / workload.count

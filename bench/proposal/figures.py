@@ -19,7 +19,7 @@ from bench.proposal.lost import OURS
 from bench.proposal.point import CASES, FLOOD, HARNESS, Point, Reading
 from bench.proposal.results import Range, Readings, range_of, takes_callbacks
 
-__all__ = ["KINDS", "MEASURES", "Measure", "draw"]
+__all__ = ["KINDS", "MEASURES", "Drawn", "Measure", "draw"]
 
 KINDS: Final[dict[str, str]] = {"callback": "told by a callback", "awaited": "awaited by a task"}
 """The two ways in which a request is told, which are not compared with each other."""
@@ -159,34 +159,52 @@ MEASURES: Final = (
 )
 
 
-def draw(readings: Readings, directory: Path, collector: str = "default") -> dict[str, Path]:
-    """Draw every figure that has something to show.
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A figure that has been drawn.
+
+    Attributes:
+        title: What it shows, of which kind of requests.
+        path: The SVG file; a PNG file of the same name lies beside it.
+    """
+
+    title: str
+    path: Path
+
+
+def draw(readings: Readings, directory: Path) -> list[Drawn]:
+    """Draw every figure that has something to show, one for each setting of the collector that was measured.
 
     Args:
         readings: Of all points.
-        directory: Takes ``<kind>-<measure>.svg`` and ``.png`` of each; is made.
-        collector: Whose points are drawn.
+        directory: Takes ``<kind>-<measure>.svg`` and ``.png`` of each, with the collector at the end of the name if it
+            is not the default one; is made.
 
     Returns:
-        The SVG files by name, in the order of `MEASURES`, callbacks first.
+        The figures, in the order of `MEASURES`, callbacks first.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    drawn = {}
-    for kind in KINDS:
-        shown = {
-            point: of_point
-            for point, of_point in readings.items()
-            if point.collector == collector
-            and (point.contestant == HARNESS or takes_callbacks(point) == (kind == "callback"))
-        }
-        if any(point.contestant != HARNESS for point in shown):
-            for measure in MEASURES:
-                with mpl.rc_context(_STYLE):
-                    drawn[f"{kind}-{measure.name}"] = _drawn(measure, kind, shown, directory)
+    drawn = []
+    for measure in MEASURES:
+        for kind in KINDS:
+            for collector in sorted({point.collector for point in readings}):
+                shown = _shown(readings, kind, collector)
+                if any(point.contestant != HARNESS for point in shown):
+                    with mpl.rc_context(_STYLE):
+                        drawn.append(_drawn(measure, kind, collector, shown, directory))
     return drawn
 
 
-def _drawn(measure: Measure, kind: str, readings: Readings, directory: Path) -> Path:
+def _shown(readings: Readings, kind: str, collector: str) -> Readings:
+    return {
+        point: of_point
+        for point, of_point in readings.items()
+        if point.collector == collector
+        and (point.contestant == HARNESS or takes_callbacks(point) == (kind == "callback"))
+    }
+
+
+def _drawn(measure: Measure, kind: str, collector: str, readings: Readings, directory: Path) -> Drawn:
     loops = list(dict.fromkeys(point.loop for point in readings))
     cases = [case for case in CASES if any(point.case == case for point in readings)]
     rates = sorted({point.rate for point in readings} - {FLOOD})
@@ -205,18 +223,20 @@ def _drawn(measure: Measure, kind: str, readings: Readings, directory: Path) -> 
         )  # last: a limit that is set stops the scale from growing with the lines
     for axes in panels[-1]:
         axes.set_xlabel("requests offered a second")
-    figure.suptitle(f"{measure.title}: requests {KINDS[kind]}", x=0.01, ha="left", fontsize=12)
+    plain = collector == "default"
+    title = f"{measure.title}: requests {KINDS[kind]}" + ("" if plain else f", collector by the {collector}")
+    figure.suptitle(title, x=0.01, ha="left", fontsize=12)
     handles = {
         label: handle
         for axes in panels.flat
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     figure.legend(handles.values(), handles.keys(), loc="outside lower left", ncols=5, handlelength=3)
-    path = directory / f"{kind}-{measure.name}.svg"
+    path = directory / f"{kind}-{measure.name}{'' if plain else f'-{collector}'}.svg"
     figure.savefig(path, facecolor="white", metadata={"Date": None})
     figure.set_layout_engine("none")  # it stands; to compute it again takes half of the time
     figure.savefig(path.with_suffix(".png"), dpi=_DPI, facecolor="white")
-    return path
+    return Drawn(title, path)
 
 
 def _panel(axes: Axes, measure: Measure, readings: Readings, rates: Sequence[int]) -> None:

@@ -7,7 +7,7 @@ So both can be made again from readings that were kept, without measuring anythi
 import argparse
 import base64
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from bench.proposal.point import CASES, HARNESS, Point
 from bench.proposal.results import Measured, Readings, middle, net_cpu, range_of
 
 if TYPE_CHECKING:
-    from bench.proposal.figures import Measure
+    from bench.proposal.figures import Drawn
 
 __all__ = ["main", "write_page"]
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("directory", type=Path, metavar="DIR", help="where readings.parquet is")
     directory: Path = parser.parse_args(arguments).directory
     with needing("spark"):
-        from bench.proposal.figures import MEASURES, draw  # noqa: PLC0415 - what is missing is said in a sentence
+        from bench.proposal.figures import draw  # noqa: PLC0415 - what is missing is said in a sentence
         from bench.proposal.files import load  # noqa: PLC0415
     try:
         measured = load(directory)
@@ -57,26 +57,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     drawn = draw(measured.readings, directory / "figures")
     page = directory / "page.html"
-    write_page(measured, drawn, MEASURES, page)
+    write_page(measured, drawn, page)
     print(f"{page}, and {len(drawn)} figures beside it")
     return 0
 
 
-def write_page(
-    measured: Measured, figures: Mapping[str, Path], measures: Iterable["Measure"], path: Path
-) -> None:
+def write_page(measured: Measured, figures: Iterable["Drawn"], path: Path) -> None:
     """Write the page.
 
     Args:
         measured: What it tells.
-        figures: SVG files by name, as `bench.proposal.figures.draw` returns them.
-        measures: What the figures show, in the order of the page.
+        figures: In the order of the page.
         path: The file.
     """
     found = list(losses(measured.readings))
     parts = (
         _header(measured, found),
-        _figures(figures, measures),
+        _figures(figures),
         _lost(found),
         _table(measured.readings),
         _not_shown(measured),
@@ -124,19 +121,16 @@ def _headline(readings: Readings, found: Sequence[Loss]) -> str:
     return f"At {won} of {len(ours)} points nobody used less processor time than the library."
 
 
-def _figures(figures: Mapping[str, Path], measures: Iterable["Measure"]) -> str:
+def _figures(figures: Iterable["Drawn"]) -> str:
     parts = [
         "<h2>Figures</h2>",
         '<p class="lead">Blue and thick: the library. Grey band: all that is offered.</p>',
     ]
-    for measure in measures:
-        for name, path in figures.items():
-            if name.partition("-")[2] == measure.name:
-                image = base64.b64encode(path.read_bytes()).decode()
-                parts.append(
-                    f'<figure><img alt="{escape(measure.title)}, {name.partition("-")[0]}" '
-                    f'src="data:image/svg+xml;base64,{image}"></figure>'
-                )
+    for figure in figures:
+        image = base64.b64encode(figure.path.read_bytes()).decode()
+        parts.append(
+            f'<figure><img alt="{escape(figure.title)}" src="data:image/svg+xml;base64,{image}"></figure>'
+        )
     return "\n".join(parts)
 
 

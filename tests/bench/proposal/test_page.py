@@ -45,6 +45,26 @@ def test_every_measure_of_both_kinds_is_there_as_svg_and_png(made):
     assert ">wait<" not in drawing
 
 
+def test_each_setting_of_the_collector_has_figures_of_its_own(tmp_path, monkeypatch):
+    # The fault: only the points of the default collector are drawn, and nobody is told that there are others.
+    monkeypatch.setattr(figures, "MEASURES", FEW[1:])
+    taken = {
+        point("purgatory_async", collector=collector, rate=rate): [reading()]
+        for collector, rate in (("default", 10_000), ("recipe", 20_000))
+    }
+    default, recipe = figures.draw(taken, tmp_path)
+    assert (default.path.name, recipe.path.name) == (
+        "callback-cpu.svg",
+        "callback-cpu-recipe.svg",
+    )
+    assert recipe.title == f"{default.title}, collector by the recipe"
+    drawings = [each.path.read_text(encoding="utf-8") for each in (default, recipe)]
+    assert [(">10 k<" in drawing, ">20 k<" in drawing) for drawing in drawings] == [
+        (True, False),
+        (False, True),
+    ]
+
+
 def test_the_page_needs_nothing_else(made):
     text = (made / "page.html").read_text(encoding="utf-8")
     assert text.count('<img alt="') == 4
@@ -115,7 +135,7 @@ def test_linear_scales_start_at_nothing_and_end_above_the_highest_line():
 
     figures.Figure.savefig = remember
     try:
-        figures._drawn(FEW[1], "callback", grown, figures.Path("nowhere"))
+        figures._drawn(FEW[1], "callback", "default", grown, figures.Path("nowhere"))
     finally:
         figures.Figure.savefig = save_figure
     assert all(low == 0 and high > 50 for low, high in seen[0])

@@ -1,11 +1,12 @@
 """The library behind the face that the older designs share."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import ClassVar, cast
 
 from bench.designs.interface import Design, Operation, Traits
 from purgatory_async import DelayedOperation, Purgatory, Timer
 from purgatory_async.clock import Clock
+from purgatory_async.events import Observer
 from purgatory_async.timing import TimingWheel
 
 __all__ = ["OurOperation", "OurPurgatory"]
@@ -33,15 +34,23 @@ class OurPurgatory(Design):
     Args:
         clock: What time it is, and who wakes the timer.
         wheel_size: Buckets of a level.
+        observed_by: Makes the purgatory's observer, given its timer; None for nobody.
     """
 
     name = "purgatory_async"
     operation: ClassVar[type[Operation]] = cast("type[Operation]", OurOperation)
     traits = Traits()
 
-    def __init__(self, clock: Clock, wheel_size: int = 256) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        wheel_size: int = 256,
+        *,
+        observed_by: Callable[[Timer], Observer] | None = None,
+    ) -> None:
         self._timer = Timer(clock=clock, queue=TimingWheel(wheel_size))
-        self._purgatory = Purgatory("ours", timer=self._timer)
+        observer = None if observed_by is None else observed_by(self._timer)
+        self._purgatory = Purgatory("ours", timer=self._timer, observer=observer)
         # Called as its users call it, without a method in between.
         setattr(self, "watch", self._purgatory.try_complete_else_watch)  # noqa: B010 - a method to type checkers
 

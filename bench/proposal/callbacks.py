@@ -3,6 +3,7 @@
 import inspect
 import time
 from collections.abc import Callable
+from typing import Any
 
 from bench.designs import DESIGNS, Design
 from bench.proposal.contestant import Contestant, Tally
@@ -33,13 +34,13 @@ class _CallbackContestant(Contestant):
         self._design.close()
 
 
-def callback_contestant(point: Point, tally: Tally) -> Contestant:
-    """Make the design of that name, on the running loop."""
+def callback_contestant(point: Point, tally: Tally, **options: Any) -> Contestant:
+    """Make the design of that name, on the running loop; options are the design's own."""
     kind = DESIGNS[point.contestant]
     clock = MonotonicClock()
     # Only points of designs that have a wheel name a size: see `bench.proposal.plan`.
     size = {"wheel_size": point.wheel_size} if point.wheel_size else {}
-    design: Design = kind(clock, **size)
+    design: Design = kind(clock, **size, **options)
     return _CallbackContestant(design, point, tally)
 
 

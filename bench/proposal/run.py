@@ -24,7 +24,7 @@ from bench.proposal.point import CASES, HARNESS, Point, Reading
 from bench.proposal.waits import waiting_contestant
 from purgatory_async.pipeline.kernels.workload import Workload
 
-__all__ = ["load", "measure", "run_point"]
+__all__ = ["load", "measure", "run_point", "until_ended"]
 
 RECIPE = (100_000, 50, 100)
 PAGE_KIB = resource.getpagesize() / 1024
@@ -87,7 +87,7 @@ async def measure(point: Point) -> Reading:
     rss_before = _rss_mib()
     cpu = time.process_time()
     await feed.run()
-    await _until_ended(tally)
+    await until_ended(tally)
     cpu = time.process_time() - cpu
     held_mib = _rss_mib() - rss_before
     gc.callbacks.remove(pauses)
@@ -146,7 +146,12 @@ async def _watch_peak(tally: Tally) -> None:
         await asyncio.sleep(0.01)
 
 
-async def _until_ended(tally: Tally) -> None:
+async def until_ended(tally: Tally) -> None:
+    """Wait until every request that was submitted has ended.
+
+    Raises:
+        TimeoutError: Some have not half a minute later: the contestant has lost them.
+    """
     give_up = time.monotonic() + GRACE_S
     while tally.ended < tally.submitted:
         if time.monotonic() > give_up:

@@ -57,7 +57,7 @@ def test_requests_that_never_end_are_an_error_with_their_number(monkeypatch):
     tally = Tally()
     tally.submitted = 3
     with pytest.raises(TimeoutError, match="3 requests have not ended"):
-        asyncio.run(run._until_ended(tally))
+        asyncio.run(run.until_ended(tally))
 
 
 def test_a_reading_of_a_small_point_has_every_figure(monkeypatch):

@@ -31,7 +31,8 @@ MAX_TICK: Final = 86_400.0
 _NS_PER_MS: Final = 1_000_000
 # A loop wakes at least once a day for a far deadline: asyncio's selector caps its sleep at 24 hours anyway,
 # and libuv's millisecond arithmetic is never near its limits.
-_LONGEST_SLEEP_MS: Final = 86_400_000
+_LONGEST_SLEEP_NS: Final = 86_400 * 1_000_000_000
+_RESOLUTION: Final = time.get_clock_info("monotonic").resolution
 
 
 class Cancellable(Protocol):
@@ -77,8 +78,9 @@ class MonotonicClock:
     def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> Cancellable:
         """Ask the running loop for a wakeup at ``when_ns``.
 
-        The delay is rounded up to whole milliseconds. uvloop counts in milliseconds and may fire up to 1.2 ms
-        early; asked for the exact remainder it would then spin, some 200 wakeups a timer.
+        asyncio's own loops are asked for the exact remainder, and for the clock's resolution more, by which they may
+        be early. Others for whole milliseconds, rounded up: uvloop counts in these and may fire up to 1.2 ms early;
+        asked for the exact remainder it would then spin, some 200 wakeups a timer.
 
         Args:
             when_ns: Time on this clock, in nanoseconds.
@@ -91,10 +93,13 @@ class MonotonicClock:
         Raises:
             RuntimeError: No event loop is running.
         """
-        remaining_ms = -(-(when_ns - time.monotonic_ns()) // _NS_PER_MS)
-        delay_ms = min(max(remaining_ms, 0), _LONGEST_SLEEP_MS)
         loop = asyncio.get_running_loop()
-        return loop.call_later(delay_ms / 1000, callback, context=contextvars.Context())
+        remaining_ns = min(max(when_ns - time.monotonic_ns(), 0), _LONGEST_SLEEP_NS)
+        if isinstance(loop, asyncio.BaseEventLoop):
+            delay = remaining_ns / 1e9 + _RESOLUTION
+        else:
+            delay = -(-remaining_ns // _NS_PER_MS) / 1000
+        return loop.call_later(delay, callback, context=contextvars.Context())
 
 
 class TickScale:

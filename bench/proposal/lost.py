@@ -36,16 +36,17 @@ class _Judged:
 
 
 CPU = _Judged(lambda reading: reading.cpu_s_per_million, "used {} less processor time", share=0.005)
+LATENESS = _Judged(
+    lambda reading: reading.lateness_ms_p99,
+    "was {} less late at the 99th percentile",
+    share=0.02,
+    least=0.05,
+    unit="ms",
+)
 JUDGED = (
     CPU,
     _Judged(lambda reading: reading.rate_reached, "took {} more requests a second", more=True, share=0.01),
-    _Judged(
-        lambda reading: reading.lateness_ms_p99,
-        "was {} less late at the 99th percentile",
-        share=0.02,
-        least=0.05,
-        unit="ms",
-    ),
+    LATENESS,
     _Judged(
         lambda reading: reading.gc_ms, "spent {} less in the collector", share=0.02, least=1.0, unit="ms"
     ),
@@ -92,7 +93,9 @@ def losses(readings: Readings) -> Iterator[Loss]:
         for judged in JUDGED:
             words = _better(judged, readings[ours], readings[theirs])
             if words is not None:
-                yield Loss(ours, theirs, *_with_net(judged, words, readings, ours, theirs))
+                more = _net(readings, ours, theirs) if judged is CPU else ""
+                more = _early(readings, theirs) if judged is LATENESS else more
+                yield Loss(ours, theirs, words[0] + more, words[1])
 
 
 def compared(readings: Readings) -> Iterator[tuple[Point, Point]]:
@@ -124,15 +127,19 @@ def _better(judged: _Judged, ours: Sequence[Reading], theirs: Sequence[Reading])
     return judged.words.format(how_much), "" if _apart(judged, mine, other) else "their readings overlap"
 
 
-def _with_net(
-    judged: _Judged, found: tuple[str, str], readings: Readings, ours: Point, theirs: Point
-) -> tuple[str, str]:
-    """The same; of processor time also without the harness's."""
-    words, doubt = found
+def _net(readings: Readings, ours: Point, theirs: Point) -> str:
+    """How much less processor time that is without the harness's."""
     mine, other = net_cpu(readings, ours), net_cpu(readings, theirs)
-    if judged is CPU and mine is not None and other is not None and 0 < other.median < mine.median:
-        words += f" ({_share(1 - other.median / mine.median)} without the harness)"
-    return words, doubt
+    if mine is None or other is None or not 0 < other.median < mine.median:
+        return ""
+    return f" ({_share(1 - other.median / mine.median)} without the harness)"
+
+
+def _early(readings: Readings, theirs: Point) -> str:
+    """What being less late is worth, if some were told that their time was up before it was."""
+    early = sum(reading.early for reading in readings[theirs])
+    expired = sum(reading.timeout_rate * theirs.requests for reading in readings[theirs])
+    return f" (and too early in {_share(early / expired)} of its expirations)" if early else ""
 
 
 def _apart(judged: _Judged, mine: Range, other: Range) -> bool:

@@ -52,6 +52,20 @@ def test_every_figure_that_is_shown_can_be_lost(ours, theirs, words):
     assert words in sentence
 
 
+def test_who_is_less_late_because_it_is_early_is_told_so():
+    # The fault: a timer that fires before its time is praised for being on time.
+    theirs = {"lateness_ms_p99": 1.0, "early": 20, "timeout_rate": 0.08}
+    [sentence] = told(
+        [{"lateness_ms_p99": 2.0}] * 3, [theirs, {**theirs, "early": 0}, {**theirs, "early": 40}]
+    )
+    assert (
+        "was 1.00 ms less late at the 99th percentile (and too early in 25 % of its expirations) than"
+        in sentence
+    )
+    [sentence] = told([{"cpu_s_per_million": 6.0}] * 3, [{"cpu_s_per_million": 3.0, "early": 20}] * 3)
+    assert "early" not in sentence
+
+
 def test_a_median_that_is_better_although_readings_overlap_says_so():
     ours = [{"cpu_s_per_million": each} for each in (4.0, 6.0, 7.0)]
     theirs = [{"cpu_s_per_million": each} for each in (4.5, 5.0, 5.5)]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from bench.measure.extra import needing
 from bench.proposal.lost import Loss, compared, losses
 from bench.proposal.point import CASES, HARNESS, Point
-from bench.proposal.results import Measured, Readings, middle, net_cpu, range_of
+from bench.proposal.results import Measured, Readings, middle, net_cpu, range_of, takes_callbacks
 
 if TYPE_CHECKING:
     from bench.proposal.figures import Drawn
@@ -112,13 +112,18 @@ def _header(measured: Measured, found: Sequence[Loss]) -> str:
 
 
 def _headline(readings: Readings, found: Sequence[Loss]) -> str:
-    """How often nobody used less processor time."""
+    """How often nobody used less processor time, by how requests are told."""
     ours = {mine for mine, _ in compared(readings)}
-    if not ours:
-        return "Nothing was compared."
     lost = {loss.ours for loss in found if "processor time" in loss.words}
-    won = len(ours) - len(lost)
-    return f"At {won} of {len(ours)} points nobody used less processor time than the library."
+    parts = []
+    for kind, callbacks in (("told by a callback", True), ("awaited", False)):
+        points = [point for point in ours if takes_callbacks(point) == callbacks]
+        if points:
+            won = sum(point not in lost for point in points)
+            parts.append(f"at {won} of {len(points)} points where requests are {kind}")
+    if not parts:
+        return "Nothing was compared."
+    return f"Nobody used less processor time than the library {', and '.join(parts)}."
 
 
 def _figures(figures: Iterable["Drawn"]) -> str:

@@ -10,6 +10,7 @@ pytest.importorskip("pyarrow", reason="readings need the extra spark")
 
 from bench.proposal import figures, page
 from bench.proposal.files import save
+from bench.proposal.lost import losses
 from bench.proposal.point import FLOOD, HARNESS
 from tests.bench.proposal.made import measured, point, reading
 
@@ -85,7 +86,30 @@ def test_the_page_has_a_row_for_every_point_and_a_sentence_for_every_lost_one(ma
     text = (made / "page.html").read_text(encoding="utf-8")
     assert text.count('<th scope="row">') == len(readings())
     assert "call_later used 20 % less processor time (25 % without the harness) than purgatory_async" in text
-    assert "At 0 of 6 points nobody used less processor time than the library." in text
+    # The fault: points of both kinds are counted together, and the many of one hide those of the other.
+    assert (
+        "Nobody used less processor time than the library at 0 of 6 points where requests are told by a callback.</h1>"
+        in text
+    )
+
+
+def test_the_headline_counts_each_kind_for_itself():
+    taken = {
+        point(name, rate=rate): [reading(cpu_s_per_million=cpu)]
+        for rate in (10, 20)
+        for name, cpu in (
+            ("purgatory_async", 5.0),
+            ("hashed", 6.0),
+            ("wait", 7.0),
+            ("anyio", 6.0 + 2 * (rate > 10)),
+        )
+    }
+    found = list(losses(taken))
+    assert page._headline(taken, found) == (
+        "Nobody used less processor time than the library at 2 of 2 points where requests are told by a callback, and "
+        "at 1 of 2 points where requests are awaited."
+    )
+    assert page._headline({}, []) == "Nothing was compared."
 
 
 def test_the_same_readings_make_the_same_page(made):

@@ -14,18 +14,22 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-import numpy as np
-
 from bench.designs.ours import OurPurgatory
+from bench.measure.extra import needing
 from bench.measure.loops import LOOPS, run_on
 from bench.proposal.callbacks import callback_contestant
 from bench.proposal.contestant import Tally
 from bench.proposal.feed import NS_PER_MS, Feed
 from bench.proposal.point import CASES, Point
-from bench.proposal.run import load, until_ended
 from purgatory_async import Timer
-from purgatory_async.journal import Journal, read_journal
-from purgatory_async.journal.schema import Outcome
+
+with needing("spark"):
+    import numpy as np
+
+    from bench.proposal.options import positive
+    from bench.proposal.run import load, until_ended
+    from purgatory_async.journal import Journal, JournalError, read_journal
+    from purgatory_async.journal.schema import Outcome
 
 __all__ = ["keep", "main", "told"]
 
@@ -34,12 +38,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Keep a journal of each case, say what is in it, and have it reported.
 
     Returns:
-        0; 2 if there is something in the way; what the report returned if it failed.
+        0; 2 if there is something in the way, with a sentence on standard error; what the report returned if it failed.
     """
     parser = argparse.ArgumentParser(prog="python -m bench.proposal.journal", description=__doc__)
     parser.add_argument("directory", type=Path, metavar="DIR", help="takes a directory for each case")
-    parser.add_argument("--rate", type=int, default=10_000, help="requests offered a second")
-    parser.add_argument("--requests", type=int, default=50_000)
+    parser.add_argument("--rate", type=positive, default=10_000, help="requests offered a second")
+    parser.add_argument("--requests", type=positive, default=50_000, help="of each case")
     parser.add_argument("--loop", choices=LOOPS, default=LOOPS[0])
     options = parser.parse_args(arguments)
     for case in CASES:
@@ -54,7 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rate=options.rate,
             requests=options.requests,
         )
-        run_on(point.loop, keep(point, place / "journal"))
+        try:
+            run_on(point.loop, keep(point, place / "journal"))
+        except JournalError as error:
+            sys.stderr.write(f"{error}\n")
+            return 2
         print(f"{case}, {point.offered}, {point.requests:,} requests: {told(place / 'journal')}")
         failed = _report(place)
         if failed:

@@ -10,7 +10,7 @@ from bench.proposal.plan import OWN
 from bench.proposal.point import CASES, HARNESS
 from bench.proposal.waits import WAITS
 
-__all__ = ["CONTESTANTS", "parser"]
+__all__ = ["CONTESTANTS", "parser", "positive"]
 
 CONTESTANTS = (HARNESS, *DESIGNS, *WAITS)
 RATES = (10_000, 20_000, 30_000, 50_000, 80_000, 120_000, 200_000)
@@ -38,11 +38,11 @@ def parser(purpose: str | None) -> argparse.ArgumentParser:
     made.add_argument(
         "--rates", type=_rates, default=RATES, help="offered per second; the flood is always added"
     )
-    made.add_argument("--requests", type=_positive, default=1_000_000, help="of a point, at most")
+    made.add_argument("--requests", type=positive, default=1_000_000, help="of a point, at most")
     made.add_argument(
         "--longest", type=float, default=10.0, help="seconds for which requests of a point come"
     )
-    made.add_argument("--repeats", type=_positive, default=3, help="readings of each point")
+    made.add_argument("--repeats", type=positive, default=3, help="readings of each point")
     made.add_argument("--seed", type=int, default=1, help="of arrivals, latencies and the order of points")
     made.add_argument(
         "--out", type=Path, metavar="DIR", help="write readings.json and readings.parquet there"
@@ -83,16 +83,17 @@ def _some_of(known: tuple[str, ...]) -> Callable[[str], tuple[str, ...]]:
     return _read
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """A whole number of at least 1, from the command line."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be a whole number of at least 1, got {text!r}")
     return int(text)
 
 
 def _rates(text: str) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(map(_positive, text.split(","))))
+    return tuple(dict.fromkeys(map(positive, text.split(","))))
 
 
 def _sizes(text: str) -> tuple[int, ...]:
-    sizes = (OWN if word == "own" else _positive(word) for word in text.split(","))
+    sizes = (OWN if word == "own" else positive(word) for word in text.split(","))
     return tuple(dict.fromkeys(sizes))

@@ -23,10 +23,13 @@ TESTS = Path(__file__).parent
 NEEDS_EXTRA = {
     "cli": "click",
     "bench/journal": "msgspec",
+    "bench/pipeline": "pyspark",
     "client": "httpx",
     "client/test_clients.py": "starlette",
     "client/test_over_sockets.py": "starlette",
     "journal": "msgspec",
+    "journal/test_lines.py": "pyarrow",
+    "journal/test_rotation.py": "pyarrow",
     "pipeline": "pyspark",
     "service": "starlette",
     "test_metrics.py": "prometheus_client",

@@ -41,7 +41,7 @@ PYTHON = [
 ]
 
 
-def test_the_first_shell_block_starts_the_demo_and_the_second_runs_every_check() -> None:
+def test_the_first_block_starts_the_demo_the_second_checks() -> None:
     shell = [block.text for block in fenced_blocks(README) if block.language == "sh"]
     assert shell[:2] == [START, CHECK]
 

@@ -3,9 +3,6 @@
 import pytest
 
 from bench.measure.line import Verdict
-
-pytest.importorskip("pyspark", reason="the pipeline needs the extra spark")
-
 from bench.pipeline.rate import Rate, measured
 from bench.pipeline.sections import SECTIONS
 from tests.bench.quick import run_quick

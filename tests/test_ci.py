@@ -1,0 +1,99 @@
+"""The scripts that check the project: what CI runs first, and what a stopped run leaves behind."""
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.source_tree import ROOT
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="processes are found under /proc"),
+]
+
+PATIENCE_S = 60
+
+README = """
+```sh
+mkdir -p .venv/bin && printf '#!/bin/sh\\necho "pip $*" >>{diary}\\n' >.venv/bin/pip && chmod +x .venv/bin/pip
+```
+
+```sh
+echo second >>{diary}; exit {status}
+```
+"""
+
+# In place of a step's Python: tells that the tools are installed, then runs as "the tests" with two children,
+# of which one has left the process group, as a detached server does.
+PYTHON = """#!/bin/sh
+case $1 in -c) exit 0 ;; esac
+setsid sleep 1000 & echo $! >>{pids}
+sleep 1000 & echo $! >>{pids}
+echo $$ >>{pids}
+wait
+"""
+
+
+def write_program(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
+
+
+def run_ci(tmp_path: Path, status: int) -> list[str]:
+    """Run a copy of .ci/run over a README that keeps a diary; returns the diary."""
+    diary, project, path = tmp_path / "diary", tmp_path / "project", tmp_path / "path"
+    write_program(project / ".ci/check", f'#!/bin/sh\necho "check $*" >>{diary}\n')
+    shutil.copy(ROOT / ".ci/run", project / ".ci/run")
+    (project / "README.md").write_text(README.format(diary=diary, status=status), encoding="utf-8")
+    for name in ("chromium", "nginx", "systemd-analyze"):
+        write_program(path / name, "#!/bin/sh\n")
+    author = ["-c", "user.name=a", "-c", "user.email=a@localhost"]
+    for command in (["init", "-q"], ["add", "-A"], [*author, "commit", "-q", "-m", "all"]):
+        subprocess.run(["git", *command], cwd=project, check=True)
+    environment = {**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}
+    ended = subprocess.run(["bash", ".ci/run"], cwd=project, env=environment, check=False, timeout=PATIENCE_S)
+    assert ended.returncode == status
+    return diary.read_text(encoding="utf-8").splitlines()
+
+
+def test_ci_runs_both_readme_commands_before_it_installs_more(tmp_path):
+    assert run_ci(tmp_path, 0) == ["second", "pip install -q -e .[service,spark,dev]", "check all"]
+
+
+def test_a_readme_command_that_fails_ends_ci(tmp_path):
+    assert run_ci(tmp_path, 7) == ["second"]
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return ") Z " not in Path(f"/proc/{pid}/stat").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return False
+
+
+def until(condition) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_check_stopped_by_a_signal_leaves_no_process(tmp_path, number):
+    pids, check = tmp_path / "pids", tmp_path / ".ci/check"
+    write_program(tmp_path / ".venv/bin/python", PYTHON.format(pids=pids))
+    check.parent.mkdir()
+    shutil.copy(ROOT / ".ci/check", check)
+    run = subprocess.Popen(["bash", check, "tests"], start_new_session=True)
+    until(lambda: pids.exists() and pids.read_text(encoding="utf-8").count("\n") == 3)
+    started = [int(pid) for pid in pids.read_text(encoding="utf-8").split()]
+    assert all(map(is_running, started))
+    run.send_signal(number)
+    assert run.wait(PATIENCE_S) == 128 + number
+    until(lambda: not any(map(is_running, started)))

@@ -1,7 +1,7 @@
 """The package's sources as syntax trees, for the tests that read the code instead of running it."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -34,24 +34,34 @@ class Source:
         """The name as one imports it."""
         return f"{PACKAGE}.{self.name}".rstrip(".")
 
-    def nodes(self) -> Iterator[ast.AST]:
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
         """Every node, function bodies and typing-only blocks included."""
-        return ast.walk(self.tree)
+        return list(ast.walk(self.tree))
 
-    def imports(self, *, only_at_import_time: bool = False) -> Iterator[tuple[str, int]]:
+    @cached_property
+    def imports(self) -> list[tuple[str, int]]:
         """Every name imported, absolute, with its line; ``from a import b`` gives ``a.b``."""
+        return list(self._imports(self.nodes))
+
+    @property
+    def eager_imports(self) -> list[tuple[str, int]]:
+        """As `imports`, those that run when the module is imported."""
+        return list(self._imports(_run_on_import(self.tree)))
+
+    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+        """Every function and method, nested ones included."""
+        return (node for node in self.nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+
+    def _imports(self, nodes: Iterable[ast.AST]) -> Iterator[tuple[str, int]]:
         package = self.dotted.split(".")[: None if self.is_package else -1]
-        for node in _run_on_import(self.tree) if only_at_import_time else self.nodes():
+        for node in nodes:
             if isinstance(node, ast.Import):
                 yield from ((alias.name, node.lineno) for alias in node.names)
             elif isinstance(node, ast.ImportFrom):
                 parent = package[: len(package) - node.level + 1] if node.level else []
                 base = ".".join([*parent, *([node.module] if node.module else [])])
                 yield from ((f"{base}.{alias.name}", node.lineno) for alias in node.names)
-
-    def functions(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
-        """Every function and method, nested ones included."""
-        return (node for node in self.nodes() if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
 
 
 Sources = dict[str, Source]

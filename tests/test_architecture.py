@@ -129,7 +129,7 @@ def internal_imports(sources: Sources) -> dict[str, dict[str, int]]:
     """For each module those of the package that it imports, with the line."""
     edges: dict[str, dict[str, int]] = {name: {} for name in sources}
     for source in sources.values():
-        for target, line in source.imports():
+        for target, line in source.imports:
             if target.partition(".")[0] == PACKAGE:
                 name = target.removeprefix(PACKAGE).removeprefix(".")
                 # ``from package.module import Name`` means the module; a name that is a module means itself.
@@ -173,7 +173,7 @@ def forbidden_imports(sources: Sources) -> list[str]:
     return [
         f"{source.dotted}:{line}: imports {target}, but {reason}"
         for source in sources.values()
-        for target, line in source.imports()
+        for target, line in source.imports
         for modules, layers, exempt, reason in FORBIDDEN
         if target.partition(".")[0] in modules
         and layer_of(source.name) in layers
@@ -187,7 +187,7 @@ def eager_imports(sources: Sources) -> list[str]:
         f"{source.dotted}:{line}: imports {target} when it is imported itself"
         for source in sources.values()
         if layer_of(source.name) in LIBRARY
-        for target, line in source.imports(only_at_import_time=True)
+        for target, line in source.eager_imports
         if target.partition(".")[0] in LAZY
     ]
 
@@ -198,15 +198,13 @@ def banned_calls(sources: Sources) -> list[str]:
     for source in (source for source in sources.values() if layer_of(source.name) in LIBRARY):
         aliases = {
             alias.asname or "asyncio"
-            for node in source.nodes()
+            for node in source.nodes
             if isinstance(node, ast.Import)
             for alias in node.names
             if alias.name.partition(".")[0] == "asyncio"
         }
-        used = [(target, line) for target, line in source.imports() if target.startswith("asyncio.")]
-        used += [
-            (ast.unparse(node), node.lineno) for node in source.nodes() if isinstance(node, ast.Attribute)
-        ]
+        used = [(target, line) for target, line in source.imports if target.startswith("asyncio.")]
+        used += [(ast.unparse(node), node.lineno) for node in source.nodes if isinstance(node, ast.Attribute)]
         complaints += [
             f"{source.dotted}:{line}: uses {name}"
             for name, line in used
@@ -218,16 +216,16 @@ def banned_calls(sources: Sources) -> list[str]:
 
 def private_names(sources: Sources) -> list[str]:
     """Modules behind the public ones, and attributes with an underscore that are not the object's own."""
-    complaints = []
+    complaints, edges = [], internal_imports(sources)
     for source in (source for source in sources.values() if matches(source.name, ON_PUBLIC_NAMES)):
         complaints += [
             f"{source.dotted}:{line}: imports {sources[target].dotted}, which is not public"
-            for target, line in internal_imports(sources)[source.name].items()
+            for target, line in edges[source.name].items()
             if target not in PUBLIC_MODULES and not matches(target, ON_PUBLIC_NAMES)
         ]
         complaints += [
             f"{source.dotted}:{node.lineno}: uses {ast.unparse(node)}"
-            for node in source.nodes()
+            for node in source.nodes
             if isinstance(node, ast.Attribute)
             and node.attr.startswith("_")
             and not node.attr.startswith("__")
@@ -258,7 +256,7 @@ def test_what_the_literals_name_is_there() -> None:
     listed = {name for layer in LIBRARY for name in LAYERS[layer] if not name.endswith("*")}
     assert listed <= set(SOURCES)
     for target, modules in EXCEPTIONS.items():
-        assert set(modules) == {name for name in modules if target in dict(SOURCES[name].imports())}
+        assert set(modules) == {name for name in modules if target in dict(SOURCES[name].imports)}
 
 
 def test_importing_the_library_brings_in_the_standard_library_only() -> None:

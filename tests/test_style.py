@@ -59,7 +59,7 @@ def undocumented(sources: Sources) -> list[str]:
     return complaints + [
         f"{source.dotted}:{node.lineno}: {node.name} has no docstring"
         for source in sources.values()
-        for node in source.nodes()
+        for node in source.nodes
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         if not node.name.startswith("_") and ast.get_docstring(node) is None
     ]
@@ -80,7 +80,7 @@ def message_builders(sources: Sources) -> set[str]:
     """Classes and functions of the package that make a message from what they are given."""
     names = set()
     for source in sources.values():
-        for node in source.nodes():
+        for node in source.nodes:
             if isinstance(node, ast.ClassDef):
                 makers = [part for part in node.body if getattr(part, "name", "") in {"__init__", "__str__"}]
                 names |= {node.name} if any(interpolates(maker) for maker in makers) else set()
@@ -94,7 +94,7 @@ def message_builders(sources: Sources) -> set[str]:
 
 def raised_messages(source: Source) -> Iterator[tuple[ast.Call, int]]:
     """Every ``raise Error(...)`` with at least one argument."""
-    for node in source.nodes():
+    for node in source.nodes:
         if (
             isinstance(node, ast.Raise)
             and isinstance(node.exc, ast.Call)
@@ -109,7 +109,7 @@ def mute_messages(sources: Sources) -> list[str]:
     for source in sources.values():
         built = {
             target.id
-            for node in source.nodes()
+            for node in source.nodes
             if isinstance(node, ast.Assign) and interpolates(node.value)
             for target in node.targets
             if isinstance(target, ast.Name)

@@ -108,7 +108,9 @@ class DelayedOperation(Watcher, Generic[T]):
     _has_hooks = True
 
     def __init__(self, timeout: float | None = None) -> None:
-        if timeout is not None and not (type(timeout) is float and 0.0 <= timeout <= MAX_TIMEOUT):
+        if timeout is not None and not (
+            (type(timeout) is float or type(timeout) is int) and 0.0 <= timeout <= MAX_TIMEOUT
+        ):
             check_timeout(timeout)
         self.timeout = timeout
         self.result = None

@@ -149,7 +149,9 @@ class Purgatory(PurgatoryCore):
             return await self._wait_until(keys, until, timeout)
         if len(keys) != 1:
             keys = distinct_keys(keys)
-        if timeout is not None and not (type(timeout) is float and 0.0 <= timeout <= MAX_TIMEOUT):
+        if timeout is not None and not (
+            (type(timeout) is float or type(timeout) is int) and 0.0 <= timeout <= MAX_TIMEOUT
+        ):
             check_timeout(timeout)
         # `KeyedWait(timeout)`, written out: see Timer.call_later.
         operation: KeyedWait[Any] = _new_wait(KeyedWait)

@@ -255,7 +255,7 @@ class Timer(Driver):
 
     def _remember(self, delay: float) -> bool:
         """Take an ordinary delay on an open timer and convert it; False if `_admit` must look at it."""
-        if self._open and type(delay) is float and 0.0 < delay <= MAX_TIMEOUT:
+        if self._open and (type(delay) is float or type(delay) is int) and 0.0 < delay <= MAX_TIMEOUT:
             self._last_delay = delay
             self._last_delay_ns = int(delay * 1e9 + 0.5) or 1  # seconds_to_ns, without the call
             self._same_until_ns = LONG_AGO

@@ -1,0 +1,152 @@
+"""Integers cost what floats cost: both take the same way through the code, call by call."""
+
+import gc
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from purgatory_async import DelayedOperation, Purgatory, Timer
+from purgatory_async.testing import ManualClock, settle
+from tests.timer.stepped_clock import SteppedClock
+
+NUMBERS = pytest.mark.parametrize(
+    "number", [-1, 0, 1, 5, 86_400, 3_155_760_000], ids=lambda number: f"{number} s"
+)
+
+
+def calls_of(work: Callable[[], object]) -> list[str]:
+    """The Python functions that are called, in order."""
+    called: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            called.append(frame.f_code.co_qualname)
+
+    gc.disable()  # a finalizer is no part of the work
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        gc.enable()
+    return called
+
+
+class Setting:
+    """A purgatory whose timer is in use and has seen other delays."""
+
+    def __init__(self) -> None:
+        self.timer = Timer(clock=SteppedClock(start=1.0))
+        self.purgatory = Purgatory(timer=self.timer)
+        for delay in (7_000_000.0, 0.25):
+            self.handle = self.timer.call_later(delay, int)
+        self.purgatory.try_complete_else_watch(DelayedOperation(3.0), ["warm"])
+
+    def close(self) -> None:
+        self.purgatory.close()
+        self.timer.close()
+
+
+def watch(setting: Setting, number: float) -> None:
+    setting.purgatory.try_complete_else_watch(DelayedOperation(number), ["key"])
+
+
+def watch_twice(setting: Setting, number: float) -> None:
+    watch(setting, number)
+    watch(setting, number)
+
+
+def wait(setting: Setting, number: float) -> None:
+    waiting = setting.purgatory.wait("key", timeout=number)
+    waiting.send(None)
+    waiting.close()
+
+
+def sleep(setting: Setting, number: float) -> None:
+    sleeping = setting.timer.sleep(number)
+    sleeping.send(None)
+    sleeping.close()
+
+
+def call_later(setting: Setting, number: float) -> None:
+    setting.timer.call_later(number, int)
+
+
+def call_later_twice(setting: Setting, number: float) -> None:
+    call_later(setting, number)
+    call_later(setting, number)
+
+
+USES = [
+    lambda setting, number: DelayedOperation(number),
+    watch,
+    watch_twice,
+    wait,
+    sleep,
+    call_later,
+    call_later_twice,
+    lambda setting, number: setting.timer.call_at(number, int),
+    lambda setting, number: setting.handle.reschedule(number),
+]
+NAMES = ["make", "watch", "watch twice", "wait", "sleep", "call_later", "twice", "call_at", "reschedule"]
+
+
+@NUMBERS
+@pytest.mark.parametrize("use", USES, ids=NAMES)
+@pytest.mark.asyncio
+async def test_an_integer_makes_the_same_calls_as_a_float(
+    use: Callable[[Setting, float], object], number: int
+) -> None:
+    called = []
+    for kind in (float, int):
+        setting = Setting()
+        called.append(calls_of(lambda kind=kind, setting=setting: use(setting, kind(number))))
+        await settle()
+        setting.close()
+    assert called[0] == called[1]
+
+
+@pytest.mark.parametrize("number", [1, 1.0], ids=repr)
+def test_a_bool_is_refused_although_it_equals_the_last_delay(number: float) -> None:
+    clock = ManualClock()
+    timer = Timer(clock=clock)
+    for _ in range(3):
+        timer.call_later(number, int)
+    uses: list[Callable[[Any], object]] = [
+        lambda delay: timer.call_later(delay, int),
+        lambda delay: timer.call_at(delay, int),
+        DelayedOperation,
+    ]
+    for use in uses:
+        with pytest.raises(TypeError, match="got bool"):
+            use(True)
+    assert timer.pending == 3
+    clock.advance(1)
+    assert timer.pending == 0
+
+
+def test_a_bool_put_into_an_operation_is_refused_when_watched() -> None:
+    purgatory = Purgatory(timer=Timer(clock=ManualClock()))
+    operation = DelayedOperation(1)
+    for _ in range(3):
+        purgatory.try_complete_else_watch(DelayedOperation(1), ["key"])
+    operation.timeout = True
+    with pytest.raises(TypeError, match="got bool"):
+        purgatory.try_complete_else_watch(operation, ["key"])
+    assert (purgatory.pending, purgatory.timer.pending) == (3, 3)
+    purgatory.close()
+
+
+@pytest.mark.parametrize("number", [1, 60, 86_400, 3_000_000_000], ids=lambda number: f"{number} s")
+def test_an_integer_ends_on_the_tick_of_its_float(number: int) -> None:
+    clock = ManualClock(start=0.0123)
+    timer, calls = Timer(clock=clock), []
+    timer.call_later(0.001, int)  # so that the timer is in use
+    handles = [timer.call_later(kind(number), calls.append, kind) for kind in (float, int)]
+    assert handles[0].when == handles[1].when
+    assert {handle.deadline_tick for handle in handles} == {timer.queue.now_tick + number * 1000 + 1}
+    clock.advance(number + 0.001)
+    assert calls == [float, int]

@@ -7,12 +7,14 @@ from typing import ClassVar
 from bench.measure.section import Settings
 from purgatory_async import DelayedOperation
 
-__all__ = ["SHAPES", "CallbackOperation", "GatedOperation", "Workload"]
+__all__ = ["SHAPES", "WHOLE", "CallbackOperation", "GatedOperation", "Workload"]
 
 SAME_TIMEOUT = 60.0
 UNIFORM_TIMEOUTS = (1.0, 60.0)
 
 SHAPES = {"same": "same 60 s", "uniform": "1-60 s"}
+WHOLE = {"same": "same 60 s", "whole": "whole seconds, 1-60"}
+"""Shapes that can be had as integers too: their name with ``int`` behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,8 +42,12 @@ class Workload:
 
     def timeouts(self, shape: str) -> list[float]:
         """A timeout in seconds for each operation."""
-        if shape == "same":
-            return [SAME_TIMEOUT] * self.count
+        kind = int if shape.endswith(" int") else float
+        if shape.startswith("same"):
+            return [kind(SAME_TIMEOUT)] * self.count
+        if shape.startswith("whole"):
+            choose = random.Random(self.seed + 1).randint
+            return [kind(choose(1, 60)) for _ in range(self.count)]
         draw = random.Random(self.seed + 1).uniform
         return [draw(*UNIFORM_TIMEOUTS) for _ in range(self.count)]
 

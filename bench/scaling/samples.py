@@ -79,15 +79,17 @@ def churn(scene: Scene) -> Sample:
     return sample
 
 
-def batches(scene: Scene, timeouts_ms: Sequence[int]) -> Sample:
+def batches(scene: Scene, timeouts_ms: Sequence[int], *, whole: bool = False) -> Sample:
     """New ones are watched, some hundred at a time, and completed in random order before the loop gets a turn.
 
     Args:
         scene: What else waits.
         timeouts_ms: Theirs; a short one does not expire in between, as no timer runs.
+        whole: Whether those in seconds are integers.
     """
     chance = random.Random(scene.seed + 2)
     timeouts = [scene.design.timeout(timeout_ms) for timeout_ms in timeouts_ms]  # constants, as of a program
+    timeouts = [int(timeout) for timeout in timeouts] if whole else timeouts
     drawn = [chance.choice(timeouts) for _ in range(scene.operations)]
     order = chance.sample(range(CHUNK), CHUNK)
     keys = [(f"new-{number}",) for number in range(CHUNK)]

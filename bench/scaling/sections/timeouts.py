@@ -18,6 +18,7 @@ TIMEOUTS_MS: Final = {
     "1 ms": (1,),
     "1 s": (_SECOND,),
     "1 min": (60 * _SECOND,),
+    "1 min, an int": (60 * _SECOND,),
     "1 h": (3_600 * _SECOND,),
     "1 day": (_DAY,),
     "1 year": (365 * _DAY,),
@@ -33,7 +34,8 @@ def lines(settings: ScalingSettings) -> Iterator[Growth]:
 
     def batched(design: type[Design], place: int) -> Sample:
         """With those timeouts."""
-        return batches(Scene(design, keys, settings.operations, settings.seed), mixes[place])
+        whole = list(TIMEOUTS_MS)[place].endswith(" int")
+        return batches(Scene(design, keys, settings.operations, settings.seed), mixes[place], whole=whole)
 
     for loop in settings.loops:
         yield from followed(

@@ -12,6 +12,8 @@ every change, a pass takes all that is due, and a callback may itself move the c
 import asyncio
 from asyncio import _get_running_loop
 from collections import deque
+from heapq import heappop, heappush
+from itertools import count
 from operator import attrgetter
 from sys import maxsize
 from typing import Final, Protocol, cast
@@ -41,8 +43,8 @@ _IN_PASS: Final = (
 )  # earlier than any tick: what is added during a pass needs no arming, the pass ends with it
 _NOT_YET: Final = Nobody("not used yet")
 _BY_DEADLINE: Final = attrgetter("deadline_tick")
-# Where an entry is that no bucket links: its `_prev`. None means nowhere, or handed out in this pass.
-_SOON: Final = Link()
+# Where an entry is that no bucket links: its `_prev`, which is this, or its number in `_soon`. None means nowhere, or
+# handed out in this pass.
 _FOREVER: Final = Link()
 
 
@@ -71,21 +73,21 @@ class Driver:
         tick_ns: Nanoseconds per tick.
         queue: Orders the entries.
         clock: None for the running loop's own virtual time, or the monotonic clock.
-        counted: Whether to keep an exact count of what waits, for a limit.
+        counted: Whether to know at any time how many wait, for a limit.
     """
 
     __slots__ = (
         "__weakref__",
         "_armed_tick",
         "_clock",
-        "_count",
-        "_counted",
         "_exact",
         "_firing",
         "_hurried",
         "_hurry",
         "_loop",
         "_never",
+        "_numbers",
+        "_pending_ids",
         "_plain",
         "_queue",
         "_runner",
@@ -107,8 +109,7 @@ class Driver:
         self._tick_ns = tick_ns
         self._queue = queue
         self._schedule = queue.schedule
-        self._counted = counted
-        self._count = 0
+        self._pending_ids: set[int] | None = set() if counted else None  # `id` of each entry that waits
         self._exact = False
         self._plain = not counted  # a cancelled entry need only leave the queue
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -117,7 +118,9 @@ class Driver:
         self._wakeup: Cancellable | None = None
         self._wakeup_tick = NEVER
         self._armed_tick = NEVER  # what is due before it must arm a wakeup
-        self._soon: deque[Timed] = deque()  # due without the queue: zero delays
+        # Due without the queue: times that have come. A heap of deadlines in nanoseconds, numbers in order, entries.
+        self._soon: list[tuple[int, int, Timed]] = []
+        self._numbers = count()
         self._firing: deque[Timed] = deque()  # handed out in this pass
         self._never: set[TimerNode] = set()  # infinite delays: waiting, but never due
         # Until when a deadline after the timer's last delay falls in the last tick; no pass has been made since then,
@@ -134,10 +137,9 @@ class Driver:
         self._queue.check_invariants()
         if len(self._queue) and not self._hurried:
             assert self._wakeup is not None, f"{self!r} has entries, but no wakeup"
-        if self._counted:
-            assert self._count == self._counted_out(), (
-                f"{self._counted_out()} wait, {self._count} are counted"
-            )
+        if self._pending_ids is not None:
+            counted, waiting = len(self._pending_ids), self._counted_out()
+            assert counted == waiting, f"{waiting} wait, {counted} are counted"
 
     # Scheduling.
 
@@ -169,12 +171,12 @@ class Driver:
         deadline_ns = now_ns + delay_ns
         entry.deadline_tick = tick = self._scale.deadline_tick(deadline_ns)
         if tick < self._armed_tick:
-            self._start_earliest(entry, now_ns)
+            self._start_earliest(entry, now_ns, deadline_ns)
         elif not self._schedule(entry):
-            self._start_now(entry)  # the clock has gone back
+            self._start_now(entry, deadline_ns)  # the clock has gone back
         return deadline_ns
 
-    def _start_earliest(self, entry: TimerNode, now_ns: int) -> None:
+    def _start_earliest(self, entry: TimerNode, now_ns: int, deadline_ns: int) -> None:
         """Schedule an entry that is due before the wakeup there is, and arm an earlier one."""
         # A queue that stood still while idle is brought to the present first, or it would place the entry as
         # coarsely as if it were that much further away. Nothing comes out: the wakeup there is, is still to come,
@@ -182,13 +184,16 @@ class Driver:
         late = self._queue.advance(self._scale.elapsed_ticks(now_ns), SLICE)
         assert not late, f"{late[0]!r} was due before the wakeup at tick {self._armed_tick}"
         if not self._schedule(entry):
-            self._start_now(entry)
+            self._start_now(entry, deadline_ns)
         self._arm()
 
-    def _start_now(self, entry: TimerNode) -> None:
-        """Let an entry fire in the loop's next turn, without the queue."""
-        entry._prev = _SOON
-        self._soon.append(cast("Timed", entry))
+    def _start_now(self, entry: TimerNode, deadline_ns: int) -> None:
+        """Let an entry fire in the loop's next turn, without the queue; the earliest deadline first."""
+        # Rounded down: what the queue hands out by then was due before.
+        entry.deadline_tick = self._scale.elapsed_ticks(deadline_ns)
+        number = next(self._numbers)
+        entry._prev = cast("Link", number)
+        heappush(self._soon, (deadline_ns, number, cast("Timed", entry)))
         self._pass_soon()
 
     def _start_never(self, entry: TimerNode) -> None:
@@ -198,20 +203,23 @@ class Driver:
         self._never.add(entry)
 
     def _withdraw(self, entry: TimerNode) -> bool:
-        """Take a waiting entry out, wherever it is; what is due already is skipped when its turn comes."""
+        """Take an entry out of the queue and the count; what is due already is skipped when its turn comes."""
         queued = self._queue.cancel(entry)
-        if not queued:
-            self._never.discard(entry)
-        self._count -= self._counted
+        self._count_out(entry)
         if self._exact and queued:
             self._arm()
         return queued
 
+    def _count_out(self, entry: Link) -> None:
+        """An entry has ended, or was never counted."""
+        if self._pending_ids is not None:
+            self._pending_ids.discard(id(entry))
+
     def _due(self) -> list[Timed]:
         """What has left the queue and still has to fire, in order of deadline."""
         due = [entry for entry in self._firing if _is_in(entry, None)]
-        due += [entry for entry in self._soon if _is_in(entry, _SOON)]
-        return sorted(dict.fromkeys(due), key=_BY_DEADLINE)
+        due += [entry for _, number, entry in sorted(self._soon) if _is_in(entry, number)]
+        return sorted({id(entry): entry for entry in due}.values(), key=_BY_DEADLINE)
 
     def _counted_out(self) -> int:
         return len(self._queue) + len(self._never) + len(self._due())
@@ -222,7 +230,7 @@ class Driver:
         self._clock = clock
         self._time_ns = clock.time_ns
         self._exact = not getattr(clock, "needs_loop", True)
-        self._plain = not (self._counted or self._exact)
+        self._plain = self._pending_ids is None and not self._exact
         self._scale = TickScale(self._tick_ns, clock.time_ns(), self._queue.now_tick)
         self._same_until_ns = LONG_AGO
 
@@ -321,8 +329,7 @@ class Driver:
                 self._pass_soon()
             if entry._next is not None or entry._prev is not None:
                 continue  # rescheduled by one before it
-            if self._counted and entry._waiting:
-                self._count -= 1
+            self._count_out(entry)
             if entry._expire():
                 fired = True
         return fired
@@ -333,8 +340,8 @@ class Driver:
         soon = self._soon
         if soon:
             for _ in range(min(len(soon), limit or len(soon))):
-                entry = soon.popleft()
-                if _is_in(entry, _SOON):
+                _, number, entry = heappop(soon)
+                if _is_in(entry, number):
                     entry._prev = None  # type: ignore[assignment]  # handed out
                     due.append(entry)
             due.sort(key=_BY_DEADLINE)
@@ -354,10 +361,10 @@ class Driver:
             self._calm()
 
 
-def _is_in(entry: Timed, place: Link | None) -> bool:
+def _is_in(entry: Timed, place: int | None) -> bool:
     """Whether an entry waits, and just there: one that was rescheduled meanwhile is elsewhere."""
     link: Link | None = entry._next
-    return link is None and cast("Link | None", entry._prev) is place and entry._waiting
+    return link is None and cast("int | None", entry._prev) is place and entry._waiting
 
 
 def _default_clock(running: object) -> Clock:

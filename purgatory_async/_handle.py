@@ -74,11 +74,8 @@ class TimerHandle(TimerNode):
             return False
         self._home = False
         self._callback = self._args = self._context = None
-        if home._plain:
-            if not home._queue.cancel(self):
-                home._never.discard(self)
-        else:
-            home._withdraw(self)
+        if not (home._queue.cancel(self) if home._plain else home._withdraw(self)):
+            home._never.discard(self)
         return True
 
     def reschedule(self, delay: float) -> bool:

@@ -89,16 +89,14 @@ class LifeCycle(WatchTable):
         operation._state = outcome
         if result is not None:
             operation.result = result
-        following = operation._next
-        if following is not None:
-            unschedule = self._unschedule
-            if unschedule is not None:
-                unschedule(operation)
-            else:  # `TimingWheel.cancel`, written out
-                previous = operation._prev
-                following._prev = previous
-                previous._next = following
-                operation._next = operation._prev = None  # type: ignore[assignment]  # in no bucket
+        unschedule = self._unschedule
+        if unschedule is not None:
+            unschedule(operation)
+        elif (following := operation._next) is not None:  # `TimingWheel.cancel`, written out
+            previous = operation._prev
+            following._prev = previous
+            previous._next = following
+            operation._next = operation._prev = None  # type: ignore[assignment]  # in no bucket
         keys = operation._keys
         # `_leave`, written out for one on a shared list, and for the sole watcher of its only key.
         if type(keys) is SharedList:

@@ -95,7 +95,7 @@ class Timer(Driver):
         """Call ``callback(*args)`` after a delay, in a copy of the present context. O(1).
 
         Args:
-            delay: Seconds. Zero and less: on the next loop turn. ``inf``: never.
+            delay: Seconds. Zero and less: on the next loop turn, the earliest time first. ``inf``: never.
             callback: A plain function. Its exception goes to the loop's exception handler.
             *args: What it is called with.
 
@@ -133,15 +133,16 @@ class Timer(Driver):
         """Call ``callback(*args)`` at a time of this timer's `time`; as `call_later` otherwise.
 
         Args:
-            when: Seconds on this timer's clock, at most 100 years from now; in the past: on the next loop turn.
-                ``inf``: never.
+            when: Seconds on this timer's clock, at most 100 years from now; in the past: on the next loop turn,
+                the earliest time first. ``inf``: never.
             callback: A plain function.
             *args: What it is called with.
         """
         handle = TimerHandle(self, callback, args)
-        delay_ns = delay_until_ns(when, self.time_ns())
+        now_ns = self.time_ns()
+        delay_ns = delay_until_ns(when, now_ns)
         self._enter("when", when)
-        self._begin(handle, delay_ns)
+        self._begin(handle, delay_ns, now_ns)
         handle._when = (
             when if type(when) is float else float(max(when, -MAX_TIMEOUT))
         )  # an int may be too large
@@ -195,7 +196,7 @@ class Timer(Driver):
     @property
     def pending(self) -> int:
         """Callbacks, sleeps and operations' deadlines that wait. O(1) with ``max_pending``, else O(n)."""
-        return self._count if self._counted else self._counted_out()
+        return self._counted_out() if self._pending_ids is None else len(self._pending_ids)
 
     @property
     def next_deadline(self) -> float | None:
@@ -234,7 +235,8 @@ class Timer(Driver):
         self._firing.clear()
         self._soon.clear()
         self._never.clear()
-        self._count = 0
+        if self._pending_ids is not None:
+            self._pending_ids.clear()
         for entry in left:
             entry._lost_timer()
         handles = [entry for entry in left if type(cast("object", entry)) is TimerHandle]
@@ -249,7 +251,7 @@ class Timer(Driver):
         if delay == inf:
             return None
         if delay <= 0:
-            return 0
+            return seconds_to_ns(max(delay, -MAX_TIMEOUT))
         self._open = self._max_pending is None
         return max(1, seconds_to_ns(delay))
 
@@ -266,9 +268,9 @@ class Timer(Driver):
         """See that the timer takes something, from here and now."""
         if self.closed:
             raise PurgatoryClosed(f"the timer is closed and takes no {name} of {delay} s")
-        if self._max_pending is not None and not unlimited and self._count >= self._max_pending:
+        if self._max_pending is not None and not unlimited and self.pending >= self._max_pending:
             raise PurgatoryFull(
-                f"the timer is full: {self._count} are pending, max_pending is {self._max_pending}"
+                f"the timer is full: {self.pending} are pending, max_pending is {self._max_pending}"
             )
         self._adopt(_get_running_loop())
 
@@ -296,18 +298,24 @@ class Timer(Driver):
         self._same_until_ns = self._scale.tick_start_ns(tick) - delay_ns
         return now_ns
 
-    def _begin(self, entry: TimerNode, delay_ns: int | None) -> float:
-        """Let an admitted delay start; returns when it ends, in nanoseconds."""
-        self._count += self._counted
+    def _begin(self, entry: TimerNode, delay_ns: int | None, now_ns: int | None = None) -> float:
+        """Let an admitted delay start; returns when it ends, in nanoseconds.
+
+        Args:
+            entry: Waits from now on.
+            delay_ns: None for never.
+            now_ns: From when a delay that is over is reckoned; None for the present.
+        """
+        if self._pending_ids is not None:
+            self._pending_ids.add(id(entry))
         if delay_ns is None:
             self._start_never(entry)
             return inf
         if delay_ns > 0:
             return self._start(entry, delay_ns)
-        now_ns = self._time_ns()
-        entry.deadline_tick = self._scale.elapsed_ticks(now_ns)
-        self._start_now(entry)
-        return now_ns
+        deadline_ns: int = (self._time_ns() if now_ns is None else now_ns) + delay_ns
+        self._start_now(entry, deadline_ns)
+        return deadline_ns
 
     def _start_timeout(self, operation: TimerNode, timeout: float) -> int | None:
         """Let an operation's deadline start; its purgatory has seen to the loop.
@@ -338,7 +346,8 @@ class Timer(Driver):
 
     def _restart(self, handle: TimerHandle, delay: float) -> None:
         delay_ns = self._admit("delay", delay, unlimited=True)
-        self._withdraw(handle)
+        if not self._withdraw(handle):
+            self._never.discard(handle)
         handle._when = self._begin(handle, delay_ns)
 
     def _call_unlimited(self, delay: float, callback: Callable[..., object], *args: object) -> TimerHandle:

@@ -165,7 +165,7 @@ def delay_until_ns(when: float, now_ns: int) -> int | None:
         now_ns: The present on it, in nanoseconds.
 
     Returns:
-        Nanoseconds, 0 if the time has come; None for ``inf``.
+        Nanoseconds, 0 and less if the time has come; None for ``inf``.
 
     Raises:
         TypeError: ``when`` is no number.
@@ -177,7 +177,8 @@ def delay_until_ns(when: float, now_ns: int) -> int | None:
     # An int may be too large to subtract from; whatever the clock says, that is more than 100 years away.
     distance = when - now_ns / 1e9 if -MAX_TIMEOUT < when < MAX_TIMEOUT * _NS_PER_MS else when
     _check_number("when, from now,", distance, "a number of seconds")
-    return max(1, seconds_to_ns(when) - now_ns) if distance > 0 else 0
+    delay_ns = seconds_to_ns(max(when, -MAX_TIMEOUT)) - now_ns
+    return max(1, delay_ns) if distance > 0 else min(0, delay_ns)
 
 
 def check_tick(tick: float) -> int:

@@ -7,8 +7,9 @@ from purgatory_async import Outcome, PurgatoryClosed, PurgatoryError, PurgatoryF
 
 
 class Reference:
-    def __init__(self, tick_ns, max_pending, tell):
-        self.tick_ns, self.max_pending, self.tell = tick_ns, max_pending, tell
+    def __init__(self, tick_ns, max_pending, max_deadlines, tell):
+        self.tick_ns, self.max_pending, self.max_deadlines = tick_ns, max_pending, max_deadlines
+        self.tell = tell
         self.now_ns, self.closed, self.checking, self.held = 0, False, False, 0
         self.arrived = []  # what is pending, oldest first
         self.deadlines = []  # (nanoseconds, operation): earliest first, equal ones as they came
@@ -22,18 +23,23 @@ class Reference:
                 raise PurgatoryClosed
             self.ask(operation)
             if not operation.outcome:
-                if self.max_pending is not None and len(self.arrived) >= self.max_pending:
+                timed = operation.timeout not in (None, inf)
+                if len(self.arrived) >= self.max_pending:
+                    raise PurgatoryFull
+                if timed and len(self.deadlines) >= self.max_deadlines:
                     raise PurgatoryFull
                 operation.keys = tuple(dict.fromkeys(keys))
                 self.arrived.append(operation)
-                if operation.timeout not in (None, inf):
+                if timed:
                     self.deadlines.append((self.due_ns(operation.timeout), operation))
                     self.deadlines.sort(key=lambda deadline: deadline[0])
         return operation.outcome is Outcome.COMPLETED
 
     def due_ns(self, timeout):
+        if timeout <= 0:
+            return self.now_ns + round(timeout * 1e9)
         exact_ns = self.now_ns + max(1, round(timeout * 1e9))
-        return self.now_ns if timeout <= 0 else exact_ns + -exact_ns % self.tick_ns  # up to a whole tick
+        return exact_ns + -exact_ns % self.tick_ns  # up to a whole tick
 
     def check_and_complete(self, key):
         with self.verb():
@@ -81,11 +87,18 @@ class Reference:
         return True
 
     def advance_to(self, target_ns):
+        self.hand_out()
         # A hook may have moved on beyond the target.
         while self.deadlines and self.deadlines[0][0] <= max(target_ns, self.now_ns):
             self.now_ns = max(self.now_ns, self.deadlines[0][0])
+            if self.deadlines[0][0] > -inf:
+                self.hand_out()
             self.end(self.deadlines[0][1], Outcome.EXPIRED)
         self.now_ns = max(self.now_ns, target_ns)
+
+    def hand_out(self):
+        """Put what is due before all that hooks will add, even with a timeout below zero."""
+        self.deadlines = [(-inf if ns <= self.now_ns else ns, each) for ns, each in self.deadlines]
 
     @contextmanager
     def verb(self):

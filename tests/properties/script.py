@@ -23,7 +23,7 @@ GROUPS = (("a", "b"), ("a", "b", "c"))  # keys that many operations watch togeth
 GATES = 3
 # From less than the clock can tell, over a part of a tick, one and several of them, to 100 years.
 TIMEOUTS = (
-    *(None, inf, 0, -1, -0.0, 1e-10, 1e-7, 0.0003, 0.001, 0.001000001, 0.0025, 0.003, 0.07, 0.256),
+    *(None, inf, 0, -1, -0.0002, -0.0, 1e-10, 1e-7, 0.0003, 0.001, 0.001000001, 0.0025, 0.003, 0.07, 0.256),
     *(1.001, 60, 3600.0, 90061.001, 3_155_760_000),
 )
 ADVANCES = (0, 1e-9, 0.0003, 0.000999, 0.001, 0.002, 0.017, 0.25, 1.0, 61.5, 3600.0, 100_000.0, 40_000_000)
@@ -176,12 +176,12 @@ class RealOperation(Planned, DelayedOperation):
 class RealSide(Side):
     """The purgatory, on a manual clock and without a loop."""
 
-    def __init__(self, queue, tick, max_pending):
+    def __init__(self, queue, tick, max_pending, max_deadlines):
         super().__init__()
         kind, size = QUEUES[queue]
         self.clock = ManualClock()
         self.tick = tick
-        self.timer = Timer(clock=self.clock, queue=kind(size), tick=tick)
+        self.timer = Timer(clock=self.clock, queue=kind(size), tick=tick, max_pending=max_deadlines)
         self.max_pending = max_pending
         self.open()
 
@@ -249,9 +249,9 @@ class ReferenceOperation(Planned):
 class ReferenceSide(Side):
     """The reference model."""
 
-    def __init__(self, tick, max_pending):
+    def __init__(self, tick, max_pending, max_deadlines):
         super().__init__()
-        self.purgatory = Reference(round(tick * 1e9), max_pending, self.tell)
+        self.purgatory = Reference(round(tick * 1e9), max_pending or inf, max_deadlines or inf, self.tell)
 
     def make(self, timeout):
         return ReferenceOperation(self.purgatory, timeout)

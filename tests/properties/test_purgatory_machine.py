@@ -29,6 +29,7 @@ from tests.properties.twins import Twins
 keys = st.sampled_from(KEYS)
 gates = st.integers(0, GATES - 1)
 results = st.sampled_from((None, "result", 0))
+limits = st.sampled_from((None, None, 1, 3))
 ages = st.integers(0, 5)  # which operation, counted from the latest
 
 
@@ -70,10 +71,10 @@ class PurgatoryMachine(RuleBasedStateMachine):
 
     kind: str
 
-    @initialize(data=st.data(), tick=st.sampled_from(TICKS), max_pending=st.sampled_from((None, None, 1, 3)))
-    def begin(self, data, tick, max_pending):
+    @initialize(data=st.data(), tick=st.sampled_from(TICKS), max_pending=limits, max_deadlines=limits)
+    def begin(self, data, tick, max_pending, max_deadlines):
         queue = data.draw(st.sampled_from([name for name in QUEUES if name.startswith(self.kind)]), "queue")
-        self.twins = Twins(queue, tick, max_pending)
+        self.twins = Twins(queue, tick, max_pending, max_deadlines)
 
     @rule(plan=st.one_of(quiet, liveliest))
     def submit(self, plan):

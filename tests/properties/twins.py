@@ -13,11 +13,12 @@ class Twins:
         queue: Where the deadlines wait: a name from `QUEUES`.
         tick: Of the timer, in seconds.
         max_pending: Of the purgatory.
+        max_deadlines: How many may be pending on its timer.
     """
 
-    def __init__(self, queue="timing wheel of 8", tick=0.001, max_pending=None):
-        self.real = RealSide(queue, tick, max_pending)
-        self.reference = ReferenceSide(tick, max_pending)
+    def __init__(self, queue="timing wheel of 8", tick=0.001, max_pending=None, max_deadlines=None):
+        self.real = RealSide(queue, tick, max_pending, max_deadlines)
+        self.reference = ReferenceSide(tick, max_pending, max_deadlines)
 
     def perform(self, command):
         """Perform a command on both sides, and compare everything that can be seen from outside."""

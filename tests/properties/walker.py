@@ -119,7 +119,8 @@ class Chance:
 
     def twins(self):
         """A new pair."""
-        return Twins(self.any(tuple(QUEUES)), self.any(TICKS), self.any((None, None, 1, 5, 40)))
+        limits = (None, None, 1, 5, 40)
+        return Twins(self.any(tuple(QUEUES)), self.any(TICKS), self.any(limits), self.any(limits))
 
     def command(self, odds, depth=0):
         """A command, and what it needs."""

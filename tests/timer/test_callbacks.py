@@ -3,11 +3,13 @@
 import asyncio
 import functools
 import math
+from typing import Any
 
 import pytest
 
-from purgatory_async import TimerHandle
+from purgatory_async import DelayedOperation, Purgatory, Timer, TimerHandle
 from purgatory_async.testing import settle
+from tests.timer.stepped_clock import SteppedClock
 from tests.timer.worlds import World
 
 pytestmark = pytest.mark.asyncio
@@ -117,6 +119,91 @@ async def test_a_time_that_is_not_to_come_is_the_next_loop_turn(world: World, wh
     assert calls == []
     await asyncio.sleep(0)
     assert (calls, handle.fired) == (["called"], True)
+
+
+def by_call_at(timer: Timer, when: float, calls: list[float]) -> None:
+    timer.call_at(when, calls.append, when)
+
+
+def by_call_later(timer: Timer, when: float, calls: list[float]) -> None:
+    timer.call_later(when - timer.time(), calls.append, when)
+
+
+def by_reschedule(timer: Timer, when: float, calls: list[float]) -> None:
+    timer.call_later(0, calls.append, when).reschedule(when - timer.time())
+
+
+def by_operation(timer: Timer, when: float, calls: list[float]) -> None:
+    class Noted(DelayedOperation[None]):
+        def on_expiration(self) -> None:
+            calls.append(when)
+
+    Purgatory(timer=timer).try_complete_else_watch(Noted(when - timer.time()), ["key"])
+
+
+def by_sleep(timer: Timer, when: float, calls: list[float]) -> None:
+    async def sleep() -> None:
+        await timer.sleep(when - timer.time())
+        calls.append(when)
+
+    TASKS.append(asyncio.create_task(sleep()))
+
+
+TASKS: list[asyncio.Task[None]] = []
+WAYS = [by_call_at, by_call_later, by_reschedule, by_operation]
+
+
+@pytest.mark.parametrize("way", [*WAYS, by_sleep, "any"], ids=lambda way: getattr(way, "__name__", way))
+async def test_times_that_have_come_fire_in_their_own_order(world: World, way: Any) -> None:
+    timer, calls = world.timer(), []
+    await world.run(100.0004)
+    whens = [100.0002, 99.5, 100.0001, 99.5001, -3, 7, 99.9995, 100]
+    for number, when in enumerate(whens):
+        (WAYS[number % len(WAYS)] if way == "any" else way)(timer, when, calls)
+    await world.run(0)
+    TASKS.clear()
+    assert calls == sorted(whens)
+
+
+@pytest.mark.parametrize("way", [by_call_at, by_reschedule], ids=lambda way: way.__name__)
+async def test_one_time_that_has_come_is_first_in_first_out(world: World, way: Any) -> None:
+    timer, calls = world.timer(), []
+    await world.run(10)
+    for number in range(20):
+        way(timer, 9, calls)
+        calls.append(-number)
+    assert timer.pending == 20
+    handles = [timer.call_at(5, calls.append, number) for number in range(3)]
+    handles[0].reschedule(-5)
+    del calls[:]
+    await world.run(0)
+    assert calls == [1, 2, 0, *[9] * 20]
+
+
+async def test_a_time_that_has_come_goes_behind_what_was_due_before_it() -> None:
+    clock, calls = SteppedClock(), []
+    timer = Timer(clock=clock)
+    timer.call_later(1.0, calls.append, "due at 1")
+    timer.call_later(1.5, calls.append, "due at 1.5")
+    clock.move(2)  # the loop is blocked, and nothing has fired
+    timer.call_at(1.2, calls.append, "asked for 1.2")
+    timer.call_later(0, calls.append, "zero delay")
+    clock.ring()
+    await settle()
+    assert calls == ["due at 1", "asked for 1.2", "due at 1.5", "zero delay"]
+
+
+async def test_past_times_keep_their_order_while_the_clock_moves() -> None:
+    class Moving(SteppedClock):
+        def time_ns(self) -> int:
+            self.now_ns += 1_000
+            return self.now_ns
+
+    timer, calls = Timer(clock=Moving(start=10.0)), []
+    for when in (5.0000001, 5.0, 4.9999999):
+        timer.call_at(when, calls.append, when)
+    await settle()
+    assert calls == [4.9999999, 5.0, 5.0000001]
 
 
 async def test_a_zero_delay_inside_a_callback_waits_for_the_callbacks_of_this_pass(world: World) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from purgatory_async import PurgatoryError, PurgatoryFull, Timer, TimerHandle
+from purgatory_async import DelayedOperation, Purgatory, PurgatoryError, PurgatoryFull, Timer, TimerHandle
 from purgatory_async.testing import ManualClock, VirtualTimeLoop, settle
 from tests.timer.stepped_clock import SteppedClock
 from tests.timer.worlds import World
@@ -125,6 +125,92 @@ async def test_rescheduling_on_a_full_timer_needs_no_room(world: World) -> None:
     handle = timer.call_later(1, int)
     assert [handle.reschedule(delay) for delay in (5, 0, math.inf, 2)] == [True] * 4
     assert timer.pending == 1
+
+
+class Odd(DelayedOperation[None]):
+    """Equals everything and cannot be hashed."""
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("kind", [DelayedOperation, Odd])
+@pytest.mark.parametrize("timeout", [0, -1, 0.5, 70.0, None, math.inf], ids=str)
+@pytest.mark.parametrize("end", ["cancel", "force_complete", "close"])
+@pytest.mark.asyncio
+async def test_an_operation_that_ends_early_makes_room(
+    world: World, kind: type[DelayedOperation[None]], timeout: float | None, end: str
+) -> None:
+    timer = world.timer(max_pending=1)
+    for _ in range(3):
+        purgatory, operation = Purgatory(timer=timer), kind(timeout)
+        purgatory.try_complete_else_watch(operation, ["key"])
+        assert timer.pending == (timeout not in (None, math.inf))
+        (purgatory.close if end == "close" else getattr(operation, end))()
+        assert timer.pending == 0
+        timer.check_invariants()
+    timer.call_later(1, int)
+    await world.run(1)
+    assert timer.pending == 0
+
+
+class Ending(DelayedOperation[None]):
+    """Ends others when it expires, and writes down what the timer counts then."""
+
+    def __init__(self, timeout: float, timer: Timer, seen: list[int]) -> None:
+        super().__init__(timeout)
+        self.timer, self.seen, self.others = timer, seen, list[DelayedOperation[None]]()
+
+    def on_expiration(self) -> None:
+        self.seen.append(self.timer.pending)
+        for other in self.others:
+            other.cancel()
+            self.seen.append(self.timer.pending)
+
+
+@pytest.mark.parametrize("timeout", [0, 0.5, 70.0], ids=str)
+@pytest.mark.asyncio
+async def test_a_hook_that_ends_its_neighbours_makes_room(world: World, timeout: float) -> None:
+    timer, seen = world.timer(max_pending=3), []
+    with contextlib.closing(Purgatory(timer=timer)) as purgatory:
+        first = Ending(timeout, timer, seen)
+        first.others = [DelayedOperation(timeout) for _ in range(2)]
+        for operation in (first, *first.others):
+            purgatory.try_complete_else_watch(operation, ["key"])
+        await world.run(timeout)
+        assert seen == [2, 1, 0]
+        timer.check_invariants()
+        for _ in range(3):
+            timer.call_later(1, int)
+
+
+def test_an_interrupt_leaves_the_rest_counted() -> None:
+    # As the interpreter does it at Ctrl-C: the exception leaves the pass, and the others come in the next one.
+    clock, calls = ManualClock(), []
+    timer = Timer(clock=clock, max_pending=3)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    for callback in (interrupt, lambda: calls.append(timer.pending), lambda: calls.append(timer.pending)):
+        timer.call_later(1, callback)
+    with pytest.raises(KeyboardInterrupt):
+        clock.advance(1)
+    timer.check_invariants()
+    assert timer.pending == 2
+    clock.advance(0)
+    assert (calls, timer.pending) == ([1, 0], 0)
+
+
+@pytest.mark.asyncio
+async def test_operations_that_equal_each_other_are_counted_each(world: World) -> None:
+    timer = world.timer()
+    with contextlib.closing(Purgatory(timer=timer)) as purgatory:
+        for key in range(3):
+            purgatory.try_complete_else_watch(Odd(0), [key])
+        assert timer.pending == 3
 
 
 @pytest.mark.parametrize("limit", [0, -1], ids=str)

@@ -32,10 +32,10 @@ class PlannedError(Exception):
 class Scene:
     """One purgatory, an operation in it, two witnesses, and the event that ends it all."""
 
-    def __init__(self, event: str) -> None:
+    def __init__(self, event: str, max_pending: int | None = None) -> None:
         self.event = event
         self.clock = ManualClock()
-        self.timer = Timer(clock=self.clock)
+        self.timer = Timer(clock=self.clock, max_pending=max_pending)
         self.purgatory = Purgatory(timer=self.timer)
         self.operation: DelayedOperation[str] = DelayedOperation(timeout=1)
         self.purgatory.try_complete_else_watch(self.operation, ["door"])
@@ -86,6 +86,7 @@ class Scene:
         finally:
             assert list(self.purgatory.operations("window")) == [], "its other key still has a watcher"
             assert self.timer.pending == self.purgatory.pending, "its deadline is still pending"
+            self.timer.check_invariants()
 
     async def end(self, subject: "Subject") -> None:
         """See, when everything is over, that the operation, both witnesses and the subject tell the same truth."""
@@ -97,7 +98,8 @@ class Scene:
         await settle()
         outcome = self.operation.outcome
         assert outcome in allowed
-        assert self.answer in (NO_ANSWER, right_answer(subject, outcome))
+        answers = {NO_ANSWER, right_answer(subject, outcome)}
+        assert self.answer in answers or (subject is wait_for_a_turn and self.answer == "OperationExpired")
         assert self.operation.result == ("parcel" if outcome is Outcome.COMPLETED else None)
         awaited, waited = [await witness for witness in self.witnesses]
         assert awaited == ("PlannedError" if outcome is Outcome.FAILED else outcome)
@@ -140,6 +142,10 @@ async def wait_for_keys(scene: Scene) -> object:
 
 async def wait_without_a_deadline(scene: Scene) -> object:
     return await scene.purgatory.wait("door", "window")
+
+
+async def wait_for_a_turn(scene: Scene) -> object:
+    return await scene.purgatory.wait("door", "window", timeout=0)
 
 
 async def wait_until_a_condition_holds(scene: Scene) -> object:
@@ -244,6 +250,10 @@ WAYS = (by_task_cancel, by_cancelling_twice, by_asyncio_timeout, by_task_group, 
 Way = Callable[[Coroutine[Any, Any, object]], Coroutine[Any, Any, None]]
 
 each_subject = pytest.mark.parametrize("subject", SUBJECTS, ids=lambda subject: subject.__name__)
+# Where it is no harm that one ends by itself.
+each_subject_and_a_short_one = pytest.mark.parametrize(
+    "subject", [*SUBJECTS, wait_for_a_turn], ids=lambda subject: subject.__name__
+)
 each_event = pytest.mark.parametrize("event", ENDS)
 each_way = pytest.mark.parametrize("cancel", WAYS, ids=lambda way: way.__name__)
 
@@ -259,16 +269,17 @@ async def nothing_reported() -> AsyncIterator[None]:
 
 
 @pytest.mark.asyncio
-@each_subject
+@each_subject_and_a_short_one
 @each_event
 @pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("max_pending", [None, 3], ids=["any number", "limited"])
 async def test_cancelled_anywhere_it_leaks_swallows_and_loses_nothing(
-    subject: Subject, event: str, moment: str
+    subject: Subject, event: str, moment: str, max_pending: int | None
 ) -> None:
     scenes: list[Scene] = []
 
     async def scenario() -> None:
-        scene = Scene(event)
+        scene = Scene(event, max_pending)
         scenes.append(scene)
         await scene.begin()
         scene.happen_after(MOMENTS[moment])

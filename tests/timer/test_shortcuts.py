@@ -6,7 +6,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, Purgatory, PurgatoryFull, Timer
 from purgatory_async.testing import ManualClock
-from purgatory_async.timing import HashedWheel, TimerQueue, TimingWheel
+from purgatory_async.timing import HashedWheel, TimerEntry, TimerQueue, TimingWheel
 from tests.timer.stepped_clock import SteppedClock
 from tests.timer.worlds import World
 from tests.timing.sorted_queue import SortedQueue
@@ -150,6 +150,26 @@ async def test_a_limited_timer_counts_every_start(
         assert timer.pending == 0
 
 
+class Uncounted(SortedQueue):
+    """A queue that may not be counted once it is in use."""
+
+    def __len__(self) -> int:
+        assert not self.now_tick, "the entries are counted one by one"
+        return super().__len__()
+
+
+async def test_a_limited_timer_knows_how_many_wait_without_counting(world: World) -> None:
+    timer = world.timer(queue=Uncounted(), max_pending=3)
+    await world.run(DELAY)
+    timer.call_later(0.0, int)
+    await world.run(0)
+    for _ in range(3):
+        timer.call_later(DELAY, int)
+    with pytest.raises(PurgatoryFull):
+        timer.call_later(DELAY, int)
+    assert (timer.queue.now_tick, timer.pending) == (1000, 3)
+
+
 async def test_closing_a_limited_timer_empties_it(world: World) -> None:
     timer = world.timer(max_pending=3)
     purgatory = Purgatory(timer=timer)
@@ -182,3 +202,21 @@ async def test_advance_to_next_passes_what_was_called_off(gone: float) -> None:
     timer.call_later(gone, calls.append, "put off").reschedule(100)
     assert (clock.advance_to_next(), calls) == (100.0, ["put off"])
     assert clock.advance_to_next() is None
+
+
+class OnlyNext(SortedQueue):
+    """As little as a queue must do: it sets ``_next`` while it holds an entry."""
+
+    def schedule(self, entry: TimerEntry) -> bool:
+        held = super().schedule(entry)
+        entry._prev = None
+        return held
+
+
+async def test_what_a_queue_of_ones_own_holds_again_is_no_longer_due(world: World) -> None:
+    timer, seen = world.timer(queue=OnlyNext()), []
+    timer.call_later(DELAY, lambda: seen.append((other.reschedule(DELAY), timer.pending)))
+    other = timer.call_later(DELAY, lambda: seen.append(timer.pending))
+    await world.run(DELAY)
+    await world.run(DELAY)
+    assert seen == [(True, 1), 0]

@@ -2,12 +2,16 @@
 
 import os
 import re
+import shutil
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
-from tests.programs import run, skip_without_its_imports
+from tests.programs import PATIENCE_S, run, skip_without_its_imports
 from tests.source_tree import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -30,10 +34,11 @@ class Block:
 
 
 def fenced_blocks(markdown: str) -> list[Block]:
-    fences = re.finditer(r"^```(\w*)\n(.*?)^```$", markdown, flags=re.MULTILINE | re.DOTALL)
-    return [Block(match[1], match[2], markdown.count("\n", 0, match.start()) + 1) for match in fences]
+    fences = re.finditer(r"^( *)```(\w*)\n(.*?)^\1```$", markdown, flags=re.MULTILINE | re.DOTALL)
+    return [Block(match[2], dedent(match[3]), markdown.count("\n", 0, match.start()) + 1) for match in fences]
 
 
+UNIT = next(block.text for block in fenced_blocks(README) if block.language == "ini")
 PYTHON = [
     pytest.param(block.text, id=f"README.md:{block.line}")
     for block in fenced_blocks(README)
@@ -72,8 +77,38 @@ def test_a_python_block_of_the_readme_runs(code: str, tmp_path: Path) -> None:
     run("-m", "pytest", "-q", *settings, test, folder=tmp_path)
 
 
+def test_the_unit_has_each_comment_on_its_own_line() -> None:
+    # Behind a value it would be part of the value: systemd knows no other comments.
+    assert not [line for line in UNIT.splitlines() if "#" in line[1:]]
+
+
+def test_the_unit_hands_the_tokens_over_as_a_credential() -> None:
+    settings = dict(line.split("=", 1) for line in UNIT.splitlines() if "=" in line)
+    assert settings["DynamicUser"] == "yes"  # which cannot read a file that only its owner may read
+    assert settings["LoadCredential"] == "tokens:/etc/purgatory/tokens"
+    assert " --tokens %d/tokens " in settings["ExecStart"]
+
+
+def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is not installed: cannot check the unit; install systemd")
+    unit = tmp_path / "purgatory.service"
+    # The only thing that is not as in the README: a program that exists here.
+    unit.write_text(re.sub(r"/\S+/purgatory(?= serve)", sys.executable, UNIT), encoding="utf-8")
+    found = subprocess.run(
+        ["systemd-analyze", "verify", unit],
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert (found.returncode, found.stdout) == (0, "")
+
+
 def test_the_fences_are_read_with_their_language_and_line() -> None:
-    assert fenced_blocks("a\n```sh\nls\n```\n```\nplain\n```\n") == [
+    assert fenced_blocks("a\n```sh\nls\n```\n```\nplain\n```\n- b\n\n  ```ini\n  [A]\n  ```\n") == [
         Block("sh", "ls\n", 2),
         Block("", "plain\n", 5),
+        Block("ini", "[A]\n", 10),
     ]

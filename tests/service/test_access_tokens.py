@@ -223,6 +223,15 @@ def test_a_file_of_another_user_is_that_ones_business_as_with_ssh(tmp_path, monk
     assert repr(read_tokens(path)) == "<Tokens 1>"
 
 
+# systemd lets the service's user read root's file by an ACL, which shows as group bits, or gives the file away.
+@pytest.mark.parametrize(("mode", "owned"), [(0o440, False), (0o400, True)], ids=["ACL", "given away"])
+def test_a_credential_that_systemd_made_is_read(tmp_path, monkeypatch, mode, owned):
+    path = write(tmp_path / "tokens", mode=mode)
+    owner = path.stat().st_uid
+    monkeypatch.setattr(os, "getuid", lambda: owner if owned else owner + 1)
+    assert repr(read_tokens(path)) == "<Tokens 1>"
+
+
 def test_a_file_that_is_not_there_is_refused_by_its_path_and_reason(tmp_path):
     with pytest.raises(SettingsError) as refused:
         read_tokens(tmp_path / "tokens")

@@ -195,7 +195,8 @@ class Connection(Watched, asyncio.Protocol):
         if exchange is None or not exchange.begun:
             answer = Answer(problem.kind.status, msgspec.json.encode(problem.document), PROBLEM_JSON)
             fields = [*self.date(), *answer.fields(), (b"connection", b"close")]
-            self.write(opening(answer.status, fields) + answer.body)
+            bare = exchange is not None and exchange.head_only
+            self.write(opening(answer.status, fields) + (b"" if bare else answer.body))
         self._deaf = True
         self._end()
 

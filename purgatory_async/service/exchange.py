@@ -74,10 +74,11 @@ class Exchange:
         gone: Whether there is nobody to answer any longer.
         begun: Whether some of the answer was written.
         ended: Whether all of it was.
+        head_only: Whether its fields are asked for without its body.
     """
 
     __slots__ = (
-        *("begun", "ended", "gone", "keep_alive"),
+        *("begun", "ended", "gone", "head_only", "keep_alive"),
         *("_asked", "_bare", "_chunked", "_due", "_left", "_old", "_opening", "_told", "_unread", "_waiter"),
         "_wire",
     )
@@ -85,6 +86,7 @@ class Exchange:
     def __init__(self, wire: Wire, head: Head) -> None:
         self.keep_alive = head.keep_alive
         self.gone = self.begun = self.ended = False
+        self.head_only = head.method == "HEAD"
         self._wire = wire
         # The request.
         self._due = head.length != 0  # whether some of the body is still to come
@@ -94,7 +96,7 @@ class Exchange:
         self._waiter: asyncio.Future[None] | None = None
         # The answer.
         self._old = head.version == "1.0"
-        self._bare = head.method == "HEAD"  # no body, whatever its fields say
+        self._bare = False  # no body, whatever its fields say
         self._opening = b""  # sent with the first of the body, as ASGI has it
         self._chunked = False
         self._left: int | None = None  # bytes of the body; None if it ends otherwise
@@ -178,7 +180,7 @@ class Exchange:
 
     def _open(self, status: int, given: Iterable[Any]) -> None:
         fields: list[Field] = []
-        self._bare = self._bare or status in {204, 304}
+        self._bare = self.head_only or status in {204, 304}
         for name, value in given:
             field = (name.lower(), value)
             if field[0] == b"content-length":

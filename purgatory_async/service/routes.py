@@ -39,13 +39,10 @@ _ID: Final = (Kind.UNKNOWN_OPERATION, Kind.FORGOTTEN)
 _HELD: Final = (Kind.OVERLOADED, Kind.DRAINING)
 _LEASE: Final = (Kind.UNKNOWN_LEASE, Kind.LEASE_EXPIRED)
 _KEYS: Final = (Kind.BAD_KEY, Kind.TOO_MANY_KEYS)
-_ALIVE: Final = Endpoint(health.alive, None, {200: Health})
-_READY: Final = Endpoint(health.ready, None, {200: Health}, problems=(Kind.DRAINING,))
 
 
 def _file(serve: object, media_type: str) -> Mapping[str, Endpoint]:
-    endpoint = Endpoint(serve, None, {200: media_type})  # type: ignore[arg-type]  # as the others
-    return {"GET": endpoint, "HEAD": endpoint}
+    return {"GET": Endpoint(serve, None, {200: media_type})}  # type: ignore[arg-type]  # as the others
 
 
 _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
@@ -145,13 +142,19 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/admin/drain": {"POST": Endpoint(admin.drain, _ADMIN, {202: Draining}, body=DrainBody)},
     "/v1/admin/stats": {"GET": Endpoint(admin.stats, _ADMIN, {200: Stats})},
-    "/healthz": {"GET": _ALIVE, "HEAD": _ALIVE},
-    "/readyz": {"GET": _READY, "HEAD": _READY},
+    "/healthz": {"GET": Endpoint(health.alive, None, {200: Health})},
+    "/readyz": {"GET": Endpoint(health.ready, None, {200: Health}, problems=(Kind.DRAINING,))},
     "/metrics": {"GET": Endpoint(health.metrics, _READ, {200: health.EXPOSITION})},
+    "/": _file(ui.root, ""),
     "/ui": _file(ui.entry, ""),
     "/ui/": _file(ui.page, "text/html"),
     "/ui/app.js": _file(ui.script, "text/javascript"),
     "/ui/style.css": _file(ui.style, "text/css"),
 }
 
-ROUTES: Final = with_description(_ROUTES)
+
+def _with_head(methods: Mapping[str, Endpoint]) -> Mapping[str, Endpoint]:
+    return {**methods, "HEAD": methods["GET"]} if "GET" in methods else methods
+
+
+ROUTES: Final = with_description({path: _with_head(methods) for path, methods in _ROUTES.items()})

@@ -42,8 +42,12 @@ PROTECTED = [(path, method) for path, method in SERVED if ROUTES[path][method].p
 
 
 def scope_of(path, method):
-    """What the contract asks for; HEAD is a GET, and below /ui everything is open."""
-    return None if path.startswith("/ui") else CONTRACT[path]["GET" if method == "HEAD" else method]
+    """What the contract asks for; HEAD is a GET, and the dashboard is open."""
+    return (
+        None
+        if path == "/" or path.startswith("/ui")
+        else CONTRACT[path]["GET" if method == "HEAD" else method]
+    )
 
 
 def bearer(token):
@@ -82,6 +86,8 @@ def refused_for_access(exchange):
     """The slug of a refusal by this part of the service, None for every other answer and for none."""
     if not exchange.started or exchange.status not in {400, 401, 403, 421}:
         return None
+    if not exchange.body:  # of HEAD
+        return {401: "unauthorized", 403: "forbidden", 421: "misdirected"}.get(exchange.status)
     return (
         exchange.slug
         if exchange.slug in {"unauthorized", "forbidden", "misdirected", "cross-origin"}
@@ -187,7 +193,6 @@ async def test_a_token_in_the_url_opens_nothing(guarded, name):
 
 FAULTS = [
     pytest.param("GET", "/nowhere", None, [], id="unknown path"),
-    pytest.param("GET", "/", None, [], id="the root"),
     pytest.param("GET", "/healthz/", None, [], id="behind an open path"),
     pytest.param("GET", "//healthz", None, [], id="an open path behind two slashes"),
     pytest.param("GET", "/v1/%2e%2e/healthz", None, [], id="an open path behind dots"),
@@ -232,7 +237,7 @@ async def test_with_a_token_the_other_faults_are_told(guarded):
     read = bearer(TOKEN["read"])
     assert (await ask(guarded, "GET", "/nowhere", read)).slug == "not-found"
     wrong_method = await ask(guarded, "PUT", "/v1/operations", read)
-    assert (wrong_method.slug, wrong_method.headers["allow"]) == ("method-not-allowed", "GET, POST")
+    assert (wrong_method.slug, wrong_method.headers["allow"]) == ("method-not-allowed", "GET, HEAD, POST")
     assert (
         await ask(guarded, "POST", "/v1/operations", bearer(TOKEN["wait"]), JSON, body=b"{")
     ).slug == "malformed"

@@ -158,6 +158,7 @@ async def test_only_administrators_may(client):
     } == {
         (DRAIN, "POST"): Permission.ADMIN,
         ("/v1/admin/stats", "GET"): Permission.ADMIN,
+        ("/v1/admin/stats", "HEAD"): Permission.ADMIN,
     }
 
 

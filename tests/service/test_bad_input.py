@@ -250,7 +250,15 @@ async def test_an_answer_nobody_accepts_is_not_acceptable(client, target, accept
 
 @pytest.mark.parametrize(
     "target",
-    ["/", "/v1", "/v2/operations", "/v1/operations/a/b/c", "//v1/operations", "/v1/%6fperations", "/V1/wait"],
+    [
+        "/index.html",
+        "/v1",
+        "/v2/operations",
+        "/v1/operations/a/b/c",
+        "//v1/operations",
+        "/v1/%6fperations",
+        "/V1/wait",
+    ],
 )
 async def test_another_path_is_not_found(client, target):
     reply = await refused(client, "GET", target)
@@ -260,12 +268,12 @@ async def test_another_path_is_not_found(client, target):
 @pytest.mark.parametrize(
     ("method", "target", "allow"),
     [
-        ("PUT", "/v1/operations", "GET, POST"),
-        ("POST", "/v1/operations/op", "DELETE, GET"),
+        ("PUT", "/v1/operations", "GET, HEAD, POST"),
+        ("POST", "/v1/operations/op", "DELETE, GET, HEAD"),
         ("GET", "/v1/operations/op/complete", "POST"),
         ("GET", "/v1/keys/a/signal", "POST"),
-        ("HEAD", "/v1/wait", "GET"),
-        ("OPTIONS", "/v1/keys/a", "GET"),
+        ("HEAD", "/v1/keys/a/signal", "POST"),
+        ("OPTIONS", "/v1/keys/a", "GET, HEAD"),
         ("TRACE", "/healthz", "GET, HEAD"),
     ],
 )

@@ -7,7 +7,7 @@ import pytest
 from purgatory_async.service.problems import Kind
 from purgatory_async.testing import settle
 from tests.service.malformed import BODIES, HEADS, TOO_LONG
-from tests.service.wire import HELD, SIGNAL, Wired, replies, request
+from tests.service.wire import BODY_TIME, HELD, SIGNAL, Wired, replies, request
 
 pytestmark = pytest.mark.asyncio
 
@@ -226,6 +226,18 @@ async def test_head_is_answered_without_a_body(wired):
     first, second = replies(link.pipe.written, bare=True)
     assert (first.status, second.status) == (200, 200)
     assert int(first.headers["content-length"]) > 0
+    await done(wired, link)
+
+
+@pytest.mark.parametrize("fault", ["late", "unreadable"])
+async def test_head_with_a_refused_body_is_answered_without_one(wired, fault):
+    link = wired.link()
+    framing = {"late": b"Content-Length: 9\r\n\r\n", "unreadable": b"Transfer-Encoding: chunked\r\n\r\nx\r\n"}
+    await link.send(request("/v1/wait?key=k&wait=50", "HEAD").removesuffix(b"\r\n") + framing[fault])
+    await wired.after(BODY_TIME + 1)
+    (reply,) = replies(link.pipe.written, bare=True)
+    assert reply.status == {"late": 408, "unreadable": 400}[fault]
+    assert int(reply.headers["content-length"]) > 0
     await done(wired, link)
 
 

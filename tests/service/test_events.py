@@ -323,7 +323,7 @@ async def test_there_is_a_limit_on_streams_and_who_leaves_makes_room(client, mon
 
 
 async def test_it_is_for_readers_of_events_who_may_read(client):
-    assert ROUTES[EVENTS].keys() == {"GET"}
+    assert ROUTES[EVENTS].keys() == {"GET", "HEAD"}
     assert ROUTES[EVENTS]["GET"].permission is Permission.READ
     refused = await client.request("GET", EVENTS, headers=[("accept", "application/json")])
     assert refused.slug == "not-acceptable"

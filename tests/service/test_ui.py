@@ -98,6 +98,13 @@ async def test_without_the_slash_it_leads_to_the_page_wherever_it_is_mounted(mak
     assert (await client.request("GET", "/ui/")).status == 200
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+@pytest.mark.parametrize("prefix", ["", "/behind/it"])
+async def test_the_root_leads_to_the_page(make_client, prefix, method):
+    reply = await make_client(root_path=prefix).request(method, "/")
+    assert (reply.status, reply.headers["location"], reply.body) == (308, f"{prefix}/ui/", b"")
+
+
 async def test_the_page_is_open_where_everything_else_asks_for_a_token(make_client, tmp_path):
     tokens = tmp_path / "tokens"
     tokens.touch(mode=0o600)

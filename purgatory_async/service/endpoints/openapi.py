@@ -35,5 +35,6 @@ def with_description(routes: Routes) -> Routes:
         request.check_accept(JSON)
         return Answer(200, encoded(request.prefix))
 
-    described = {**routes, "/openapi.json": {"GET": Endpoint(describe, None, {200: JSON})}}
+    itself = Endpoint(describe, None, {200: JSON})
+    described = {**routes, "/openapi.json": {"GET": itself, "HEAD": itself}}
     return described

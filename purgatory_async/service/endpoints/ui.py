@@ -31,6 +31,11 @@ _SAFE: Final = (
 )
 
 
+async def root(service: Service, request: Request) -> Answer:
+    """``/``: leads to the page."""
+    return await entry(service, request)
+
+
 async def entry(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui``: the page's addresses are relative, so it has to be below the slash."""
     request.query()

@@ -1,19 +1,28 @@
 """Where the body of a request ends: after so many bytes, or after its last chunk (RFC 9112, 6.2 and 7.1).
 
 Chunks are taken by the letter too: sizes in hexadecimal and nothing around them, a CRLF after each line and each
-chunk, no trailer fields (they would be read after the request was judged by its head). What is not bounded by the
-size of the body is bounded here: the number of chunks, and the length of a chunk's line with its extensions.
+chunk. Trailer fields are checked and ignored: the request was judged by its head. What is not bounded by the size of
+the body is bounded here: the number of chunks, the length of a chunk's line with its extensions, and the trailers.
 """
 
 import re
 from typing import Final, Protocol
 
 from purgatory_async.service import problems
+from purgatory_async.service.head import are_fields
 
 MAX_CHUNKS: Final = 8192  # of one body; a megabyte in pieces of 128 bytes
 MAX_CHUNK_LINE: Final = 256  # bytes, with its CRLF
+MAX_TRAILERS: Final = 4096  # bytes of all trailer fields, with their CRLFs
 
 _CRLF: Final = b"\r\n"
+# What no trailer may change (RFC 9110, 6.5.1): framing, routing, authentication and the form of the content.
+_NO_TRAILERS: Final = frozenset(
+    {
+        *(b"content-length", b"transfer-encoding", b"trailer", b"te", b"host", b"expect", b"connection"),
+        *(b"authorization", b"content-encoding", b"content-type", b"content-range"),
+    }
+)
 _TOKEN: Final = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]++"
 _CHUNK: Final = re.compile(
     rb"([0-9A-Fa-f]{1,8}+)(?:;" + _TOKEN + rb"(?:=(?:" + _TOKEN + rb"|\"[\t !#-\[\]-~]*+\"))?+)*+\r\n"
@@ -79,7 +88,7 @@ class ChunkedBody:
         ((b'llo', b'GET /'), True)
     """
 
-    __slots__ = ("_chunks", "_held", "_last", "_left", "_mark", "ended")
+    __slots__ = ("_chunks", "_held", "_last", "_left", "_mark", "_spare", "ended")
 
     def __init__(self) -> None:
         self.ended = False
@@ -88,6 +97,7 @@ class ChunkedBody:
         self._left = 0  # bytes of this chunk
         self._mark = b""  # what is to come of the CRLF behind it
         self._last = False
+        self._spare = MAX_TRAILERS + len(_CRLF)  # bytes that may follow the last chunk
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
         """Take what has come; see `Body`. O(length)."""
@@ -103,6 +113,8 @@ class ChunkedBody:
                 self._left -= len(piece)
             elif self._mark:
                 place = self._pass_mark(data, place)
+            elif self._last:
+                place = self._pass_trailer(data, place)
             else:
                 place = self._begin_chunk(data, place)
         return b"".join(content), data[place:]
@@ -127,19 +139,34 @@ class ChunkedBody:
             raise problems.malformed_request(f"the body has more than {MAX_CHUNKS} chunks")
         self._left = int(line[1], 16)
         self._last = not self._left
-        self._mark = _CRLF
+        self._mark = b"" if self._last else _CRLF
+        return end
+
+    def _pass_trailer(self, data: bytes, place: int) -> int:
+        """Pass a trailer field or the empty line that ends the body; returns where to go on."""
+        end = data.find(b"\n", place, place + self._spare) + 1
+        if not end:
+            self._held = data[place : place + self._spare]
+            if len(self._held) == self._spare:
+                raise problems.malformed_request(
+                    f"trailer fields must be at most {MAX_TRAILERS} bytes, got more"
+                )
+            return len(data)
+        line = data[place:end]
+        self._spare -= len(line)
+        self.ended = line == _CRLF
+        name = line.partition(b":")[0]  # and no more of it in a refusal: it may be a token's
+        if not self.ended and (not are_fields(line, 1) or name.lower() in _NO_TRAILERS):
+            raise problems.malformed_request(
+                "behind the last chunk must be an empty line, or trailer fields without framing, routing or "
+                f"authentication, got {problems.shown(name)}"
+            )
         return end
 
     def _pass_mark(self, data: bytes, place: int) -> int:
         """Pass what there is of the CRLF behind a chunk; returns where to go on."""
         there = data[place : place + len(self._mark)]
         if not self._mark.startswith(there):
-            wanted = (
-                "an empty line ends the body; send no trailer fields"
-                if self._last
-                else "a chunk ends with CRLF"
-            )
-            raise problems.malformed_request(f"{wanted}, got {problems.shown(there)}")
+            raise problems.malformed_request(f"a chunk ends with CRLF, got {problems.shown(there)}")
         self._mark = self._mark[len(there) :]
-        self.ended = self._last and not self._mark
         return place + len(there)

@@ -83,6 +83,7 @@ HEADS = {
     "nothing but empty lines": b"\r\n\r\n\r\n",
 }
 
+ENDING = CHUNKS + b"2\r\n{}\r\n0\r\n"
 BODIES = {
     "a size that is no number": CHUNKS + b"g\r\n{}\r\n" + LAST,
     "no size": CHUNKS + b"\r\n{}\r\n" + LAST,
@@ -104,8 +105,21 @@ BODIES = {
     "an extension without a name": CHUNKS + b"2;\r\n{}\r\n" + LAST,
     "an extension that is too long": CHUNKS + b"2;a=" + b"b" * 300 + b"\r\n{}\r\n" + LAST,
     "an extension without an end": CHUNKS + b"2;a=" + b"b" * 3000,
-    "a trailer field": CHUNKS + b"2\r\n{}\r\n0\r\nHost: evil.example\r\n\r\n",
-    "LF at the end": CHUNKS + b"2\r\n{}\r\n0\r\n\n",
+    "another host in a trailer": ENDING + b"Host: evil.example\r\n\r\n",
+    "a token in a trailer": ENDING + b"authorization: Bearer x\r\n\r\n",
+    "a length in a trailer": ENDING + b"Content-Length: 2\r\n\r\n",
+    "chunks in a trailer": ENDING + b"A: b\r\nTransfer-Encoding: chunked\r\n\r\n",
+    "a trailer without a colon": ENDING + b"A\r\n\r\n",
+    "a trailer without a name": ENDING + b": b\r\n\r\n",
+    "space before the colon of a trailer": ENDING + b"A : b\r\n\r\n",
+    "a folded trailer": ENDING + b"A: b\r\n c\r\n\r\n",
+    "LF behind a trailer": ENDING + b"A: b\n\r\n",
+    "CR in a trailer": ENDING + b"A: b\rC: d\r\n\r\n",
+    "NUL in a trailer": ENDING + b"A: \0\r\n\r\n",
+    "trailers that are too long": ENDING + b"A: b\r\n" * 1000 + b"\r\n",
+    "a trailer without an end": ENDING + b"A: " + b"b" * 5000,
+    "LF at the end": ENDING + b"\n",
+    "LF behind the trailers": ENDING + b"A: b\r\n\n",
 }
 
 TOO_LONG = {

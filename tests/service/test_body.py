@@ -48,6 +48,8 @@ def test_a_sized_body_may_end_with_a_piece():
         (b'3;a;b=c;d="e f"\r\nabc\r\n0;g\r\n\r\n', b"abc"),
         (b"A\r\n0123456789\r\na\r\n0123456789\r\n0\r\n\r\n", b"0123456789" * 2),
         (b"7\r\n0\r\n\r\nab\r\n0\r\n\r\n", b"0\r\n\r\nab"),
+        (b"1\r\na\r\n0\r\nX-Checksum: 1\r\nExpires:\r\n\r\n", b"a"),
+        (b'0;g\r\nEtag: \xe4 \t"b"\r\n\r\n', b""),
     ],
 )
 def test_a_chunked_body_ends_with_its_last_chunk_however_it_is_cut(data, content):
@@ -75,6 +77,14 @@ def test_chunks_are_counted_and_the_line_before_one_is_bounded():
     assert taken(ChunkedBody(), b"1;a" + longest[2:] + b"a\r\n0\r\n\r\n") is False
 
 
+def test_trailer_fields_are_bounded_all_together():
+    field = b"A: " + b"b" * 2043 + b"\r\n"
+    assert len(field) * 2 == 4096
+    assert taken(ChunkedBody(), b"0\r\n" + field * 2 + b"\r\n") == (b"", b"")
+    assert taken(ChunkedBody(), b"0\r\n" + field * 2 + b"A:\r\n\r\n") is False
+    assert taken(ChunkedBody(), b"0\r\n" + field + field[:-2] + b"b\r\n\r\n") is False
+
+
 class Reader:
     """What llhttp makes of some chunks."""
 
@@ -99,7 +109,9 @@ def nearly_chunks(draw):
     """Chunks with something put in or taken out somewhere."""
     pieces = draw(st.lists(st.binary(min_size=1, max_size=20), max_size=4))
     extension = draw(st.sampled_from([b"", b";a", b";a=b", b';a="b c"']))
-    raw = b"".join(b"%x%b\r\n%b\r\n" % (len(piece), extension, piece) for piece in pieces) + b"0\r\n\r\n"
+    trailers = draw(st.sampled_from([b"", b"A: b\r\n", b"A:\r\nX-Sum: 0\r\n"]))
+    raw = b"".join(b"%x%b\r\n%b\r\n" % (len(piece), extension, piece) for piece in pieces)
+    raw += b"0\r\n" + trailers + b"\r\n"
     cut = draw(st.integers(0, len(raw)))
     return raw[:cut] + draw(st.one_of(st.just(b""), SHARP)) + raw[cut + draw(st.integers(0, 3)) :]
 

@@ -21,6 +21,7 @@ from anyio.abc import TaskStatus
 
 from purgatory_async.service.app import Application, create_app
 from purgatory_async.service.connection import connection_class
+from purgatory_async.service.descriptors import DescriptorProbe
 from purgatory_async.service.front import Deadlines, Front
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.loop_lag import LoopLag
@@ -130,6 +131,7 @@ class Server:
             await tasks.start(self._stop_on_signal)
             tasks.start_soon(self._announce, announce)
             LoopLag(service.timer, service.note_lag).start()
+            DescriptorProbe(service.timer, self._log).start()
             await self._uvicorn.serve([self._sock])
             tasks.cancel_scope.cancel()
         service.close()

@@ -3,12 +3,13 @@
 import http.client
 import json
 import random
+import resource
 import signal
 import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import pytest
@@ -229,3 +230,25 @@ def test_an_address_that_is_taken_refuses_the_start_in_one_sentence(serve):
     assert (
         second.stderr == f"purgatory: cannot listen on 127.0.0.1 port {served.port}: Address already in use\n"
     )
+
+
+def test_a_lack_of_descriptors_is_logged_and_passes(serve):
+    served = serve()
+    resource.prlimit(served.process.pid, resource.RLIMIT_NOFILE, (64, 64))
+    began = time.monotonic()
+    with ExitStack() as stack:
+        for _ in range(100):
+            address = ("127.0.0.1", served.port)
+            stack.enter_context(closing(socket.create_connection(address, timeout=PATIENCE)))
+        time.sleep(2.5)
+    answered = False
+    while not answered:
+        assert time.monotonic() < began + PATIENCE
+        with suppress(ConnectionError):  # until the service has seen them leave
+            answered = served.request("GET", "/healthz")[0].status == 200
+    code, logged = served.stop()
+    lasted = time.monotonic() - began
+    lacks = [record for record in logged if "no file descriptor is left" in record["message"]]
+    assert code == 0
+    assert 1 <= len(lacks) <= lasted + 1
+    assert [record for record in logged if record["level"] == "error"] == lacks

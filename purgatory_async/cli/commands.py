@@ -19,6 +19,7 @@ from purgatory_async.client import ServiceError
 from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.service.server import StartRefused, listen, serve
 from purgatory_async.service.settings import Settings, SettingsError, choose, read_file, resolve
+from purgatory_async.service.version import VERSION
 
 REFUSED: Final = 2
 INTERRUPTED: Final = 130
@@ -67,6 +68,7 @@ def _if_given(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
 
 
 @click.group(invoke_without_command=True)
+@click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.pass_context
 def purgatory(context: click.Context) -> None:
     """Hold operations until a condition on their keys holds or their time is up, exactly once.

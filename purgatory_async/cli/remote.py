@@ -45,7 +45,12 @@ def with_service(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the options that say where the service is, and a client of it as first argument."""
 
     @click.option(
-        "--url", envvar="PURGATORY_URL", default=DEFAULT_URL, show_default=True, help="Where the service is."
+        "--url",
+        envvar="PURGATORY_URL",
+        default=DEFAULT_URL,
+        show_default=True,
+        show_envvar=True,
+        help="Where the service is.",
     )
     @click.option(
         "--token-file",
@@ -234,7 +239,8 @@ def cancel_command(client: Client, id: str) -> None:  # noqa: A002 - the name in
 def drain_command(client: Client) -> None:
     """Let the service take nothing new, and answer every held request.
 
-    Signals, completions, acknowledgements and reads go on; the process does not exit.
+    Signals, completions, acknowledgements and reads go on; the process does not exit. Where the service asks for a
+    token, it needs the scope admin.
 
     \b
     Example:

@@ -38,7 +38,7 @@ Stats = Mapping[str, Any]
 def top_command(client: Client, interval: float, once: bool) -> None:
     """Watch a service live: rates, delays, the wheel, the busiest keys and the oldest operations.
 
-    Ctrl-C leaves it, with exit code 0.
+    Ctrl-C leaves it, with exit code 0. Where the service asks for a token, it needs the scope admin.
 
     \b
     Example:

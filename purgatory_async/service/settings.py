@@ -23,11 +23,30 @@ CLIENTS_ENVIRONMENT: Final = frozenset({"PURGATORY_URL", "PURGATORY_TOKEN"})
 """What the commands that talk to a service read; a service started from the same shell has no use for it."""
 MAX_PENDING: Final = 10_000_000
 
+# How a host that others can reach is protected, or not, in the words of the source that named it.
+_WAYS: Final = {
+    "the configuration file": 'set tokens = "FILE" or insecure = true',
+    "the environment": "set PURGATORY_TOKENS=FILE or PURGATORY_INSECURE=true",
+    "the command line": "give --tokens FILE or --insecure",
+}
+
 Reader = Callable[[object], object]
 
 
 class SettingsError(ValueError):
     """A setting is unknown, or its value is not acceptable; the message is one sentence."""
+
+
+class UnprotectedError(SettingsError):
+    """The host can be reached by others and nothing protects the service.
+
+    Args:
+        host: As it was given.
+        ways: How its source can protect the service, or do without.
+    """
+
+    def __init__(self, host: str, ways: str = "give tokens= or insecure=True") -> None:
+        super().__init__(f"host must be a loopback address without tokens, got {host}; {ways}")
 
 
 def _duration(value: object) -> float:
@@ -142,7 +161,9 @@ class Settings:
     )
     body_timeout: float = _setting("30s", _some_duration, "Time for a request's body.")
     tokens: Path | None = _setting(  # noqa: RUF009 - what it returns is a field
-        None, _path("file"), "File with a token and its scopes on each line; none: every request is allowed."
+        None,
+        _path("file"),
+        "File with a token, 16 characters or more, and its scopes on each line; none: every request is allowed.",
     )
     allow_host: tuple[str, ...] = _setting(
         (), _hosts, "Another host name that requests may be sent to; may be given again."
@@ -170,10 +191,7 @@ class Settings:
                 raise SettingsError(f"{known.name}: {error}") from None
             object.__setattr__(self, known.name, value)
         if not (self.insecure or self.tokens or is_loopback(canonical_host(self.host) or self.host)):
-            raise SettingsError(
-                f"host {self.host} can be reached by others and nothing protects the service: "
-                "keep 127.0.0.1, give tokens, or say insecure"
-            )
+            raise UnprotectedError(self.host)
 
 
 def resolve(
@@ -193,7 +211,11 @@ def resolve(
         SettingsError: A name is unknown or a value not acceptable.
     """
     chosen = choose(file=file, environment=environment, flags=flags)
-    return Settings(**{name: value for name, (value, _) in chosen.items()})
+    try:
+        return Settings(**{name: value for name, (value, _) in chosen.items()})
+    except UnprotectedError:
+        host, source = chosen["host"]
+        raise UnprotectedError(host, _WAYS[source]) from None
 
 
 def choose(

@@ -7,6 +7,8 @@ import pytest
 
 from purgatory_async import __main__
 from purgatory_async.cli import commands
+from purgatory_async.service.version import VERSION
+from tests.cli.faked import REMOTE
 
 
 def started(monkeypatch):
@@ -72,6 +74,24 @@ def test_every_help_has_an_example_that_could_be_pasted(capsys, arguments):
     assert commands.run(arguments) == 0
     out = capsys.readouterr().out
     assert "\n  Example:\n    purgatory " in out
+
+
+def test_the_version_is_that_of_the_package(capsys):
+    assert commands.run(["--version"]) == 0
+    assert capsys.readouterr().out == f"purgatory {VERSION}\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        *((name, "PURGATORY_URL") for name in REMOTE),
+        *((name, "the scope admin") for name in ("drain", "top")),
+        ("serve", "16 characters"),
+    ],
+)
+def test_the_help_names_what_a_command_needs(capsys, command, shown):
+    assert commands.run([command, "--help"]) == 0
+    assert shown in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize("missing", ["uvloop", "httptools", "msgspec", "click", "rich", "prometheus_client"])

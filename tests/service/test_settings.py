@@ -75,9 +75,32 @@ def test_loopback_needs_nothing(host):
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "example.org"])
 def test_an_address_others_can_reach_must_be_asked_for(host):
-    with pytest.raises(SettingsError, match=f"host {host} can be reached by others"):
+    with pytest.raises(SettingsError, match=f"loopback address without tokens, got {host};"):
         resolved(flags={"host": host})
     assert resolved(flags={"host": host, "insecure": True}).host == host
+
+
+@pytest.mark.parametrize(
+    ("source", "ways"),
+    [
+        ({"file": {"host": "::"}}, 'set tokens = "FILE" or insecure = true'),
+        (
+            {"environment": {"PURGATORY_HOST": "::"}},
+            "set PURGATORY_TOKENS=FILE or PURGATORY_INSECURE=true",
+        ),
+        ({"flags": {"host": "::"}}, "give --tokens FILE or --insecure"),
+    ],
+    ids=["file", "environment", "flags"],
+)
+def test_a_bare_address_is_refused_in_the_words_of_its_source(source, ways):
+    with pytest.raises(SettingsError) as refusal:
+        resolved(**source)
+    assert str(refusal.value) == f"host must be a loopback address without tokens, got ::; {ways}"
+
+
+def test_settings_made_in_python_name_their_own_arguments():
+    with pytest.raises(SettingsError, match=r"got ::; give tokens= or insecure=True$"):
+        Settings(host="::")
 
 
 def test_a_file_is_read_and_one_that_cannot_be_is_refused_by_path(tmp_path):

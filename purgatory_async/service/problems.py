@@ -211,9 +211,10 @@ def unauthorized(reason: str) -> Problem:
 def forbidden(scope: str) -> Problem:
     """The token is known and allows other things."""
     challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
+    wanted = scope if scope == "admin" else f"{scope} or admin"
     return Problem(
         Kind.FORBIDDEN,
-        f"this takes a token with the scope {scope} or admin, and yours has neither",
+        f"this takes a token with the scope {wanted}, which yours does not have",
         headers=(("WWW-Authenticate", challenge),),
     )
 

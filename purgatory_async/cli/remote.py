@@ -18,6 +18,7 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from purgatory_async.cli.outlast import wait_through_restarts
 from purgatory_async.cli.sentence import escaped
 from purgatory_async.cli.wording import explain, missing, need_of, printable, seconds
 from purgatory_async.client import Client, Operation, Policy, RequestRefused, ServiceUnreachable
@@ -198,12 +199,13 @@ def wait_command(
     """Wait until the keys have been signalled, and print what the last signal carried.
 
     Exit code 0: completed; 3: expired; 4: cancelled; 1: ended otherwise. Interrupted, it cancels what it waits for.
+    While the service restarts, it says so and goes on trying until its timeout.
 
     \b
     Example:
       purgatory wait build:77 --timeout 10m && ./deploy
     """  # noqa: D301 - as above
-    operation = client.wait(*keys, need=need_of(need), timeout=timeout)
+    operation = wait_through_restarts(client, keys, need=need_of(need), timeout=timeout)
     if as_json:
         click.echo(_as_json(operation))
     elif operation.state == "completed":

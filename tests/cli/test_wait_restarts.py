@@ -1,0 +1,176 @@
+"""``purgatory wait`` while the service restarts: it says so once, and goes on until its timeout."""
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import httpx
+import pytest
+
+from purgatory_async.cli import outlast, remote
+from tests.cli.faked import OPERATION, ended, problem
+
+ROOT = Path(__file__).parents[2]
+PATIENCE = 60.0
+AWAY = httpx.ConnectError("Connection refused")
+FORGOTTEN = problem(404, "unknown-operation")
+DRAINING = problem(503, "draining")
+
+
+@pytest.fixture
+def script(faked, told, monkeypatch):
+    """Runs a wait against answers in turn, in a time that passes in pauses only; behind the last one it is away."""
+    now = [0.0]
+    monkeypatch.setattr(outlast.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(outlast.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(remote, "PATIENCE", 0.0)
+
+    def run(*answers, timeout="10m"):
+        left = iter(answers)
+
+        def reply(request):
+            answer = next(left, AWAY)
+            if isinstance(answer, BaseException):
+                raise answer
+            return httpx.Response(answer.status_code, content=answer.content)
+
+        faked.reply = reply
+        result = told("wait", "k", *(() if timeout is None else ("--timeout", timeout)))
+        assert list(left) == []
+        return result
+
+    return run
+
+
+def answer(document, status=200):
+    return httpx.Response(status, json=document)
+
+
+def pending():
+    return answer(OPERATION, 202)
+
+
+def methods(faked):
+    return [request.method for request in faked.requests]
+
+
+@pytest.mark.parametrize("timeout", ["10m", None])
+@pytest.mark.parametrize(
+    "outage",
+    [
+        pytest.param([DRAINING, AWAY, AWAY, FORGOTTEN], id="drained, away, back"),
+        pytest.param([FORGOTTEN], id="back at once"),
+        pytest.param([AWAY, FORGOTTEN, AWAY, DRAINING, FORGOTTEN], id="back and away again"),
+        pytest.param([httpx.ReadError("reset"), FORGOTTEN], id="killed"),
+    ],
+)
+def test_a_restart_is_said_once_and_waited_through(script, faked, outage, timeout):
+    code, out, err = script(pending(), *outage, pending(), answer(ended("completed", "v")), timeout=timeout)
+    assert (code, out) == (0, "v\n")
+    assert err == ["purgatory: the service is restarting; still waiting"]
+    submitted = [json.loads(each.content) for each in faked.requests if each.method == "POST"]
+    assert {each["id"] for each in submitted} == {submitted[0]["id"]}
+    assert "DELETE" not in methods(faked)
+
+
+def test_each_restart_is_said(script):
+    answers = [pending(), FORGOTTEN, pending(), AWAY, FORGOTTEN, pending(), answer(ended("completed"))]
+    assert script(*answers) == (0, "", ["purgatory: the service is restarting; still waiting"] * 2)
+
+
+def test_an_operation_that_lived_on_is_not_submitted_again(script, faked):
+    assert script(pending(), AWAY, AWAY, answer(ended("completed")))[0] == 0
+    assert methods(faked).count("POST") == 1
+
+
+def test_what_is_left_of_the_timeout_is_submitted(script, faked):
+    script(pending(), *[AWAY] * 20, FORGOTTEN, pending(), answer(ended("completed")))
+    first, second = [json.loads(each.content)["timeout"] for each in faked.requests if each.method == "POST"]
+    assert (first, second) == (600.0, 600.0 - 21 * outlast.PAUSE)
+
+
+def test_after_the_timeout_a_service_that_is_away_is_an_error(script):
+    code, _, err = script(pending(), *[AWAY] * 5, timeout=f"{4 * outlast.PAUSE:g}s")
+    assert (code, len(err)) == (2, 2)
+    assert "Connection refused" in err[1]
+
+
+def test_a_service_that_forgot_it_too_late_lets_it_expire(script, faked):
+    assert script(pending(), AWAY, FORGOTTEN, answer(ended("expired")), timeout="800ms")[0] == 3
+    assert faked.body["timeout"] == 0
+
+
+@pytest.mark.parametrize("fault", [AWAY, DRAINING], ids=["away", "draining"])
+def test_before_anything_was_submitted_nothing_is_waited_through(script, faked, fault):
+    code, _, err = script(fault)
+    assert (code, len(err)) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    "fault", [problem(401, "unauthorized"), problem(410, "forgotten")], ids=["401", "410"]
+)
+def test_a_refusal_that_is_no_restart_ends_the_wait(script, fault):
+    code, _, err = script(pending(), fault)
+    assert (code, len(err)) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "asked"),
+    [
+        ([pending()], ["POST", "GET", "DELETE"]),
+        ([], ["POST", "DELETE"]),
+        ([pending(), AWAY], ["POST", "GET", "GET", "DELETE"]),
+    ],
+    ids=["held", "submitting", "away"],
+)
+def test_an_interrupt_cancels_and_tries_that_once(script, faked, before, asked):
+    assert script(*before, KeyboardInterrupt(), AWAY)[0] == 130
+    assert methods(faked) == asked
+
+
+def free_port():
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        return taken.getsockname()[1]
+
+
+def start(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-m", "purgatory_async", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def serving(port):
+    service = start("serve", "--port", port)
+    assert service.stdout.readline()
+    return service
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGTERM, signal.SIGKILL])
+def test_a_wait_outlasts_a_restart_over_real_sockets(ending):
+    port = str(free_port())
+    where = ["--url", f"http://127.0.0.1:{port}"]
+    service, waits = serving(port), start("wait", "k", "--timeout", "50s", *where)
+    try:
+        while not start("ls", "--json", *where).communicate(timeout=PATIENCE)[0]:
+            assert waits.poll() is None
+        service.send_signal(ending)
+        service.communicate(timeout=PATIENCE)
+        service = serving(port)
+        while "completed 1 " not in start("signal", "k", "7", *where).communicate(timeout=PATIENCE)[0]:
+            assert waits.poll() is None
+        said = "purgatory: the service is restarting; still waiting\n"
+        assert waits.communicate(timeout=PATIENCE) == ("7\n", said)
+        assert waits.returncode == 0
+    finally:
+        for process in (service, waits):
+            process.kill()
+            process.communicate()

@@ -9,9 +9,8 @@ from operator import methodcaller
 from typing import Any, Final
 
 from purgatory_async._checks import check_exception, check_limit
-from purgatory_async._errors import PurgatoryError
 from purgatory_async._life_cycle import LifeCycle
-from purgatory_async._operation import NEW, DelayedOperation, Outcome, not_an_operation
+from purgatory_async._operation import NEW, DelayedOperation, Outcome, not_an_operation, watched_before
 from purgatory_async._owner import CHECKING
 from purgatory_async._watchers import distinct_keys, in_turn
 
@@ -58,7 +57,7 @@ class PurgatoryCore(LifeCycle):
         except AttributeError:
             raise not_an_operation(operation) from None
         if state is not NEW:
-            raise PurgatoryError(f"{operation!r} can be watched only once; make a new operation")
+            raise watched_before(operation)
         if self._refusal is not None:
             raise self._refuse()
         ident = self._ident  # a callable in a slot is no method: called in one go it costs 50 ns more

@@ -25,7 +25,16 @@ from purgatory_async._outcome import Outcome
 from purgatory_async._watchers import Watcher, keys_of
 from purgatory_async.clock import MAX_TIMEOUT, check_timeout
 
-__all__ = ["NEW", "Admission", "DelayedOperation", "Outcome", "Place", "Waiter", "not_an_operation"]
+__all__ = [
+    "NEW",
+    "Admission",
+    "DelayedOperation",
+    "Outcome",
+    "Place",
+    "Waiter",
+    "not_an_operation",
+    "watched_before",
+]
 
 T = TypeVar("T")
 
@@ -350,3 +359,11 @@ def not_an_operation(operation: object) -> TypeError:
     if isinstance(operation, DelayedOperation):
         return TypeError(f"{type(operation).__name__}.__init__ must call super().__init__(timeout)")
     return TypeError(f"operation must be a DelayedOperation, got {operation!r}")
+
+
+def watched_before(operation: DelayedOperation[Any]) -> PurgatoryError:
+    """The error for watching an operation again; it names the state, which the operation's own repr may not."""
+    place = "being checked" if isinstance(operation._state, Admission) else "pending"
+    return PurgatoryError(
+        f"{operation!r} is {operation.outcome or place}: cannot watch it again; make a new one"
+    )

@@ -194,6 +194,26 @@ def test_an_operation_that_has_ended_is_refused_by_its_state_and_not_checked_aga
     assert (log, counts(purgatory)) == ([], (0, 0, 0, 0))
 
 
+def test_watching_twice_names_the_state_whatever_the_repr_says(purgatory, manual_clock):
+    class Plain(DelayedOperation[None]):
+        def __repr__(self) -> str:
+            return "<Plain>"
+
+        def try_complete(self) -> bool:
+            with pytest.raises(PurgatoryError, match=r"^<Plain> is being checked: cannot watch it again"):
+                other.try_complete_else_watch(self, ["k"])
+            return False
+
+    other = Purgatory("other", timer=purgatory.timer)
+    operation = Plain(5)
+    purgatory.try_complete_else_watch(operation, ["k"])
+    with pytest.raises(PurgatoryError, match=r"^<Plain> is pending: cannot watch it again; make a new one$"):
+        purgatory.try_complete_else_watch(operation, ["k"])
+    manual_clock.advance(5)
+    with pytest.raises(PurgatoryError, match=r"^<Plain> is expired: cannot watch it again; make a new one$"):
+        other.try_complete_else_watch(operation, ["k"])
+
+
 def test_a_full_purgatory_names_its_limit_and_registers_nothing(small):
     first, second = DelayedOperation(5), DelayedOperation(5)
     small.try_complete_else_watch(first, ["k"])

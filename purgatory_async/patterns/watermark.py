@@ -76,6 +76,7 @@ class Watermark:
         Raises:
             OperationExpired: It had not got there in time.
             PurgatoryClosed: The watermark was closed.
+            PurgatoryFull: ``timer`` has a ``max_pending``, and as many are pending.
             BaseException: What `fail_all` was given.
             TypeError, ValueError: ``value`` is no integer, ``timeout`` is none.
 

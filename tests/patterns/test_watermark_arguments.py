@@ -4,7 +4,7 @@ from math import inf, nan
 
 import pytest
 
-from purgatory_async import Purgatory, Timer
+from purgatory_async import Purgatory, PurgatoryFull, Timer
 from purgatory_async.patterns import Watermark
 from purgatory_async.testing import assert_clean, settle
 from tests.patterns.guests import Guest
@@ -64,3 +64,13 @@ async def test_a_bad_advance_is_refused_and_moves_nothing(value, high):
     assert (high.value, high.waiting) == (0, 1)
     high.advance(1)
     assert await guest.end() == 1
+
+
+async def test_reach_on_a_full_timer_is_refused_and_documented(manual_clock):
+    timer = Timer(clock=manual_clock, max_pending=1)
+    timer.call_later(60, lambda: None)
+    high = Watermark(timer=timer)
+    with pytest.raises(PurgatoryFull, match="timer is full"):
+        await high.reach(1, timeout=5)
+    assert high.waiting == 0
+    assert "PurgatoryFull:" in Watermark.reach.__doc__

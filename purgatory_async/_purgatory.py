@@ -72,7 +72,6 @@ class Purgatory(PurgatoryCore):
         "_loop",
         "_new_future",
         "_owns_timer",
-        "_thread",
         "closed",
         "timer",
     )
@@ -101,7 +100,6 @@ class Purgatory(PurgatoryCore):
         self.closed = False
         self._ident = get_ident
         self._runner = _NOT_YET
-        self._thread = 0
         self._loop: asyncio.AbstractEventLoop | None = None
         self._drains: list[asyncio.Future[None]] = []
         _living.add(self)
@@ -326,10 +324,17 @@ class Purgatory(PurgatoryCore):
             if watching:
                 self._bind(running)
                 return not self.pending
-        elif running is None:
-            self._arrive_without_loop(watching=watching)
-        elif running is not self._loop:
+        elif running is self._loop:
+            self._runner = runner_of(running)  # it may have moved to this thread
+        elif self._loop.is_running():
+            raise PurgatoryError(
+                f"{self!r} belongs to a loop that runs in another thread: cannot use it from this one; call "
+                "portal() on the loop and use the portal"
+            )
+        elif running is not None:
             raise PurgatoryError(f"{self!r} belongs to {self._loop!r}, but was used from {running!r}")
+        elif watching:  # between two runs of its loop
+            self._require_loop(None)
         return False
 
     def _leave_loop(self) -> None:
@@ -337,17 +342,6 @@ class Purgatory(PurgatoryCore):
         self._runner = _NOT_YET
         if self._owns_timer:
             self.timer._abandon()
-
-    def _arrive_without_loop(self, *, watching: bool) -> None:
-        """Between two runs of its loop, or from a thread that should have used the portal."""
-        assert self._loop is not None
-        if self._loop.get_debug() and get_ident() != self._thread:
-            raise PurgatoryError(
-                f"{self!r} was used from thread {get_ident()}, but its loop belongs to thread {self._thread}; "
-                "use portal()"
-            )
-        if watching:
-            self._require_loop(None)
 
     def _require_loop(self, running: asyncio.AbstractEventLoop | None) -> None:
         """Refuse to do without a loop, unless the timer can."""
@@ -366,7 +360,6 @@ class Purgatory(PurgatoryCore):
         self._start_timeout = self.timer._start_timeout
         self._unschedule = self.timer._canceller()
         self._loop = running
-        self._thread = get_ident()
         self._runner = runner_of(running)
 
     def _wake_drains(self) -> None:

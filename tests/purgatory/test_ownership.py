@@ -4,11 +4,13 @@ import asyncio
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 
-from purgatory_async import DelayedOperation, Purgatory, PurgatoryError, Timer
+from purgatory_async import DelayedOperation, Purgatory, PurgatoryClosed, PurgatoryError, Timer
 from purgatory_async.testing import assert_clean
+from tests.conftest import default_loops
 from tests.purgatory.recording import Recorded
 
 WATCH = pytest.param(lambda p: p.try_complete_else_watch(DelayedOperation(), ["k"]), id="watching")
@@ -165,15 +167,24 @@ def test_two_purgatories_on_the_loops_of_two_threads_are_independent():
 # Another thread.
 
 
-@pytest.mark.parametrize("use", [WATCH, PORTAL, *VERBS])
+WAITS = [
+    pytest.param(lambda p: p.wait("k").send(None), id="wait"),
+    pytest.param(lambda p: p.wait("k", until=bool).send(None), id="wait with until"),
+    pytest.param(lambda p: p.drain().send(None), id="drain"),
+    pytest.param(lambda p: next(iter(next(p.operations()).__await__())), id="awaiting an operation"),
+]
+
+
+@pytest.mark.parametrize("debug", [False, True], ids=["no debug", "debug"])
+@pytest.mark.parametrize("use", [WATCH, PORTAL, *VERBS, *WAITS])
 @pytest.mark.asyncio
-async def test_in_debug_mode_use_from_another_thread_is_refused_and_points_to_the_portal(use):
-    asyncio.get_running_loop().set_debug(True)
+async def test_another_thread_is_refused_and_pointed_to_the_portal(use, debug):
+    asyncio.get_running_loop().set_debug(debug)
     purgatory = Purgatory()
     watch(purgatory)
 
     def elsewhere() -> None:
-        with pytest.raises(PurgatoryError, match=r"thread.*portal\(\)"):
+        with pytest.raises(PurgatoryError, match=r"another thread.*portal\(\)"):
             use(purgatory)
 
     await asyncio.to_thread(elsewhere)
@@ -183,16 +194,72 @@ async def test_in_debug_mode_use_from_another_thread_is_refused_and_points_to_th
 
 
 @pytest.mark.asyncio
-async def test_watching_from_another_thread_is_refused_in_any_mode():
-    async with Purgatory() as purgatory:
+async def test_another_thread_is_refused_on_a_manual_clock_too(manual_clock):
+    async with Purgatory(timer=Timer(clock=manual_clock)) as purgatory:
         watch(purgatory)
 
         def elsewhere() -> None:
-            with pytest.raises(PurgatoryError, match="loop"):
+            with pytest.raises(PurgatoryError, match=r"portal\(\)"):
                 watch(purgatory)
+            with pytest.raises(PurgatoryError, match=r"portal\(\)"):
+                purgatory.complete_for_key("k")
 
         await asyncio.to_thread(elsewhere)
         assert purgatory.pending == 1
+
+
+def in_a_thread(call):
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(call).result()
+
+
+@pytest.mark.parametrize("where", [lambda call: call(), in_a_thread], ids=["same thread", "another thread"])
+@pytest.mark.parametrize("debug", [False, True], ids=["no debug", "debug"])
+@pytest.mark.parametrize("make_loop", default_loops().values(), ids=default_loops())
+def test_between_two_runs_verbs_end_what_then_wakes(make_loop, debug, where):
+    with closing(make_loop()) as loop:
+        loop.set_debug(debug)
+        purgatory = Purgatory()
+
+        async def wait() -> asyncio.Task[str]:
+            task = asyncio.create_task(purgatory.wait("k"))
+            await asyncio.sleep(0)
+            return task
+
+        task = loop.run_until_complete(wait())
+        assert where(lambda: purgatory.complete_for_key("k", "between")) == 1
+        assert loop.run_until_complete(task) == "between"
+        task = loop.run_until_complete(wait())
+        assert [operation.keys for operation in where(purgatory.close)] == [()]
+        with pytest.raises(PurgatoryClosed):
+            loop.run_until_complete(task)
+
+
+@pytest.mark.parametrize("make_loop", default_loops().values(), ids=default_loops())
+def test_a_loop_that_moved_to_another_thread_takes_its_purgatory_along(make_loop):
+    watched, refused = threading.Event(), threading.Event()
+    purgatory = Purgatory()
+
+    async def use() -> None:
+        watch(purgatory)
+        watched.set()
+        await asyncio.to_thread(refused.wait, 60)
+
+    with closing(make_loop()) as loop, ThreadPoolExecutor(1) as pool:
+        refused.set()
+        loop.run_until_complete(use())
+        watched.clear()
+        refused.clear()
+        second = pool.submit(lambda: loop.run_until_complete(use()))
+        assert watched.wait(60)
+        try:
+            with pytest.raises(PurgatoryError, match=r"portal\(\)"):
+                purgatory.check_and_complete("k")
+        finally:
+            refused.set()
+            second.result()
+        assert purgatory.complete_for_key("k") == 2
+        purgatory.close()
 
 
 # Another process.

@@ -12,7 +12,7 @@ from purgatory_async._checks import check_exception, check_limit
 from purgatory_async._life_cycle import LifeCycle
 from purgatory_async._operation import NEW, DelayedOperation, Outcome, not_an_operation, watched_before
 from purgatory_async._owner import CHECKING
-from purgatory_async._watchers import distinct_keys, in_turn
+from purgatory_async._watchers import distinct_keys
 
 __all__ = ["PurgatoryCore"]
 
@@ -104,10 +104,11 @@ class PurgatoryCore(LifeCycle):
             How many completed in their check; 0 for an unknown key.
 
         Raises:
-            PurgatoryError: Called from inside a `try_complete` of this purgatory, or from another loop.
+            PurgatoryError: Called from inside a `try_complete` of this purgatory, from another loop, or from another
+                thread while the loop runs.
             TypeError, ValueError: ``limit`` is not None or an integer of at least 1.
 
-        O(operations on the key), with a limit those asked.
+        O(operations on the key), with a limit those asked, amortised.
         """
         if limit is not None:
             check_limit("limit", limit)
@@ -119,7 +120,13 @@ class PurgatoryCore(LifeCycle):
             if self._narrator is not None:
                 self._narrator.signalled(key, 0)
             return 0
-        asked = (found,) if not isinstance(found, dict) else list(found) if limit is None else in_turn(found)
+        asked = (
+            (found,)
+            if not isinstance(found, dict)
+            else list(found)
+            if limit is None
+            else self._in_turn(key, found)
+        )
         return self._walk(key, asked, limit)  # type: ignore[arg-type]  # a watcher is an operation
 
     def complete_for_key(self, key: Hashable, result: object = None) -> int:

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 from purgatory_async._outcome import Outcome
 from purgatory_async._report import call_soon, report
 
-__all__ = ["HookQueue", "hooks_of_thread"]
+__all__ = ["HookQueue", "KeyRaised", "hooks_of_thread"]
 
 _EXPIRED: Final = Outcome.EXPIRED
 
@@ -96,6 +96,31 @@ class _OnlyExpiration:
 
     def on_expiration(self) -> None:
         """Not called: it has not expired, as far as the queue can see."""
+
+
+class KeyRaised:
+    """Stands in the queue for what a watch key raised while its operation left: it has no caller.
+
+    Args:
+        exception: An interrupt propagates, anything else is reported.
+        operation: Whose key it was.
+    """
+
+    __slots__ = ("_exception", "_operation", "_state")
+
+    def __init__(self, exception: BaseException, operation: object) -> None:
+        self._exception = exception
+        self._operation = operation
+        self._state: object = None
+
+    def on_complete(self) -> None:
+        """Report the exception, or raise it."""
+        if isinstance(self._exception, (KeyboardInterrupt, SystemExit)):
+            raise self._exception
+        report(f"a watch key of {self._operation!r} raised", self._exception, self._operation)
+
+    def on_expiration(self) -> None:
+        """Not called: it has not expired."""
 
 
 class _PerThread(local):

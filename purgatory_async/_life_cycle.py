@@ -8,12 +8,13 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, cast
 
 from purgatory_async._errors import PurgatoryClosed, PurgatoryFull
-from purgatory_async._hooks import HookQueue, hooks_of_thread
+from purgatory_async._hooks import HookQueue, KeyRaised, hooks_of_thread
 from purgatory_async._narrator import Narrator  # noqa: TC001 - one kind of import, seen by the architecture test
 from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter
 from purgatory_async._owner import CHECKING, Runner
 from purgatory_async._report import report
-from purgatory_async._watchers import SharedList, Watcher, WatchTable, identity
+from purgatory_async._watch_lists import SharedList, Watcher, identity
+from purgatory_async._watchers import WatchTable
 
 __all__ = ["LifeCycle"]
 
@@ -82,7 +83,7 @@ class LifeCycle(WatchTable):
 
     # The one way to the end.
 
-    def _end(  # noqa: C901 - what it does is written out where a call would cost as much
+    def _end(  # noqa: C901, PLR0912 - what it does is written out where a call would cost as much
         self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None
     ) -> bool:
         """Move a pending operation to its end: out of the timer and every list, then wakeups and hooks."""
@@ -99,16 +100,19 @@ class LifeCycle(WatchTable):
             operation._next = operation._prev = None  # type: ignore[assignment]  # in no bucket
         keys = operation._keys
         # `_leave`, written out for one on a shared list, and for the sole watcher of its only key.
-        if type(keys) is SharedList:
-            del keys[operation]
-            self._more_pending -= 1
-            self._more_pairs -= keys.width
-            if not keys:
-                self._give_up(keys)
-        elif type(keys) is not tuple and self._watchers[keys] is operation:
-            del self._watchers[keys]
-        else:
-            self._leave(operation)
+        try:
+            if type(keys) is SharedList:
+                del keys[operation]
+                self._more_pending -= 1
+                self._more_pairs -= keys.width
+                if not keys:
+                    self._give_up(keys)
+            elif type(keys) is not tuple and self._watchers[keys] is operation:
+                del self._watchers[keys]
+            else:
+                self._leave(operation)
+        except BaseException as exception:  # noqa: BLE001 - as in _remove
+            self._search_out(operation, exception)
         operation._keys = None
         older = operation._older
         newer = operation._newer
@@ -132,8 +136,11 @@ class LifeCycle(WatchTable):
     def _tell_end(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
         if self._narrator is not None:
             self._narrator.ended(operation, outcome)
-        if self._emptied is not None and not self._watchers:
+        if self._emptied is not None and not self.pending:
             self._emptied()
+
+    def _key_raised(self, watcher: Watcher, exception: BaseException) -> None:
+        self._hooks.queue.append(KeyRaised(exception, watcher))
 
     # The walks. While one is on, hooks are held.
 

@@ -22,7 +22,7 @@ from purgatory_async._checks import check_exception
 from purgatory_async._errors import PurgatoryError
 from purgatory_async._hooks import HookQueue, hooks_of_thread
 from purgatory_async._outcome import Outcome
-from purgatory_async._watchers import Watcher, keys_of
+from purgatory_async._watch_lists import Watcher, keys_of
 from purgatory_async.clock import MAX_TIMEOUT, check_timeout
 
 __all__ = [

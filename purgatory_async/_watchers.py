@@ -9,6 +9,10 @@ they are: 12 000 operations on three keys cost two thirds of what a list for eac
 --callback). The first operation on one of the keys that watches others makes a dict of each key's watchers, for each
 its own; no operation goes through that twice.
 
+A key's ``__eq__`` is the caller's code, and may raise in any lookup. Entering is undone without a lookup; sharing and
+parting go key by key, and each step leaves lists that are right; leaving cannot be refused, so what no lookup finds
+is searched for. A key that cannot be deleted stays as vacant: its entry is an empty list, or a watcher that has left.
+
 Nothing is counted on the way in or out of a sole watch: it brings one key, one operation and one pair of them, and
 takes them away again. What is counted is by how much there are more operations, and more pairs, than keys; how many
 keys there are the dict knows.
@@ -17,53 +21,26 @@ All watchers also form one circular list in order of arrival, for listing them: 
 would take 42 bytes.
 """
 
+from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator
-from itertools import islice
-from typing import Any, Final, NoReturn
+from typing import Final
 
-from purgatory_async.timing._entry import TimerNode
+from purgatory_async._watch_lists import (
+    NO_KEYS,
+    SharedList,
+    Watcher,
+    identity,
+    in_turn,
+    is_vacant,
+    keys_of,
+    refuse_equal,
+)
 
-__all__ = ["SharedList", "WatchTable", "Watcher", "distinct_keys", "identity", "in_turn", "keys_of"]
+__all__ = ["WatchTable", "distinct_keys"]
 
-
-identity: Final = object.__eq__
-"""What a watcher's ``__eq__`` must be."""
-
-
-class Watcher(TimerNode):
-    """What a `WatchTable` holds: its keys and its neighbours in order of arrival."""
-
-    __slots__ = ("_keys", "_newer", "_older")
-
-    # A tuple of them; a sole key that is no tuple itself is stored bare; who entered a shared list with the very tuple
-    # that the list is of has the list here, and need not look for it when it leaves.
-    _keys: Any
-    _older: "Watcher"
-    _newer: "Watcher"
-
-
-class SharedList(dict[Watcher, None]):
-    """The watchers of some keys, one list for all of them, while each of the watchers watches all of them and no other.
-
-    Args:
-        of: The keys; `NO_KEYS` once the table has given the list up.
-        first: Watches them already.
-    """
-
-    __slots__ = ("of", "width")
-
-    of: tuple[Hashable, ...]
-    width: int
-    """How many keys."""
-
-    def __init__(self, of: tuple[Hashable, ...], *first: Watcher) -> None:
-        super().__init__(dict.fromkeys(first))
-        self.of = of
-        self.width = len(of)
-
-
-NO_KEYS: Final[tuple[Hashable, ...]] = (object(),)
-"""What no caller has: an empty tuple would be anybody's."""
+_LONG: Final = 4096
+"""How many bytes of dict are too many to look for the first watcher: 170 places, of which all but the last may be of
+watchers that have left."""
 
 
 class WatchTable:
@@ -72,13 +49,14 @@ class WatchTable:
     Base of the purgatory's core, which writes the sole-watcher path out where it is hot.
     """
 
-    __slots__ = ("_arrivals", "_last_shared", "_more_pairs", "_more_pending", "_watchers")
+    __slots__ = ("_arrivals", "_last_shared", "_more_pairs", "_more_pending", "_vacant", "_watchers")
 
     def __init__(self) -> None:
-        # A value is the sole watcher itself, or a list that the key shares with others, or a dict of its own.
+        # A value is the sole watcher itself, or a list that the key shares with others, or a list of its own.
         self._watchers: dict[Hashable, Watcher | dict[Watcher, None]] = {}
         self._more_pending = 0  # operations beyond the number of keys; may be negative
         self._more_pairs = 0  # (operation, key) pairs beyond the number of keys
+        self._vacant = 0  # how many of the keys have no watcher, but could not be deleted
         self._last_shared = SharedList(NO_KEYS)  # entered last: its keys need no second look
         self._arrivals = Watcher()  # sentinel: its newer is the oldest watcher, its older the newest
         self._arrivals._older = self._arrivals._newer = self._arrivals
@@ -96,7 +74,7 @@ class WatchTable:
     @property
     def keys(self) -> int:
         """Keys with at least one watcher. Exact, O(1)."""
-        return len(self._watchers)
+        return len(self._watchers) - self._vacant
 
     def watchers(self, keys: Iterable[Hashable] | None = None) -> Iterator[tuple[Hashable, int]]:
         """Count how many operations watch each key, for a caller that lets others run in between.
@@ -120,15 +98,28 @@ class WatchTable:
         watchers = self._watchers
         for key in list(watchers) if keys is None else keys:
             found = watchers.get(key)
-            if found is not None:
+            if found is not None and not is_vacant(found):
                 yield key, len(found) if isinstance(found, dict) else 1
 
     def _watchers_of(self, key: Hashable) -> list[Watcher]:
         """A snapshot of a key's watchers, oldest first. O(watchers of the key)."""
         found = self._watchers.get(key)
-        if found is None:
+        if found is None or is_vacant(found):
             return []
         return list(found) if isinstance(found, dict) else [found]
+
+    def _in_turn(self, key: Hashable, found: dict[Watcher, None]) -> Iterator[Watcher]:
+        """A key's watchers as `in_turn`, which needs the first few again and again: amortised O(watchers taken).
+
+        A dict finds its first entry behind the places of all that have left, an `OrderedDict` at once.
+        """
+        if type(found) is not OrderedDict and found.__sizeof__() > _LONG:
+            if type(found) is SharedList:
+                self._unshare(found, OrderedDict)
+            else:
+                self._watchers[key] = OrderedDict(found)
+            found = self._watchers[key]  # type: ignore[assignment]  # a list
+        return in_turn(found)
 
     def _arrived(self) -> Iterator[Watcher]:
         """All watchers, oldest first; the one given last may leave meanwhile."""
@@ -146,11 +137,11 @@ class WatchTable:
         found = self._watchers.get(keys[0])
         if type(found) is not SharedList and found is not None:
             found = self._shared_with(found, keys)
-        if type(found) is not SharedList or (found.of is not keys and found.of != keys):
+        if type(found) is not SharedList or not found or (found.of is not keys and found.of != keys):
             self._enter(watcher, keys)
         else:
             if type(watcher).__eq__ is not identity:
-                _refuse_equal(watcher)
+                refuse_equal(watcher)
             found[watcher] = None
             self._more_pending += 1
             self._more_pairs += found.width
@@ -165,52 +156,73 @@ class WatchTable:
     ) -> SharedList | None:
         """Let a watcher that is alone on exactly these keys share a list; None if it is not."""
         watchers = self._watchers
-        if not isinstance(found, Watcher):
+        if not isinstance(found, Watcher) or is_vacant(found):
             return None
         if keys != keys_of(found):
             return None
-        if any(watchers[key] is not found for key in keys):
+        if any(watchers.get(key) is not found for key in keys):
             return None
         if type(found).__eq__ is not identity:
-            _refuse_equal(found)
-        shared = SharedList(keys, found)
-        for key in keys:
-            watchers[key] = shared
+            refuse_equal(found)
+        shared = SharedList((), found)
+        switched = 0
+        try:
+            for key in keys:
+                watchers[key] = shared
+                switched += 1
+        finally:
+            shared.now_of(keys[:switched])
         return shared
 
     def _enter(self, watcher: Watcher, keys: tuple[Hashable, ...]) -> None:
         """Put a watcher on the list of each key, or on none."""
         watchers = self._watchers
         known = len(watchers)
-        entered = 0
+        entered: list[dict[Watcher, None]] = []
         try:
             for key in keys:
                 found = watchers.get(key)
                 if found is None:
                     watchers[key] = watcher
+                    continue
+                if type(watcher).__eq__ is not identity:
+                    refuse_equal(watcher)
+                if isinstance(found, dict) and type(found) is not SharedList and found:
+                    own = found
                 else:
-                    if type(watcher).__eq__ is not identity:
-                        _refuse_equal(watcher)
-                    if type(found) is SharedList:
-                        self._unshare(found)
-                        found = watchers[key]
-                    if type(found) is dict:
-                        found[watcher] = None
-                    else:
-                        if type(found).__eq__ is not identity:
-                            _refuse_equal(found)
-                        watchers[key] = {found: None, watcher: None}  # type: ignore[dict-item]  # not a dict: sole
-                entered += 1
+                    own = self._own_list(key, found)
+                self._vacant -= not own
+                own[watcher] = None
+                entered.append(own)
         except BaseException:
-            self._leave_each(keys[:entered], watcher)
+            while len(watchers) > known:
+                watchers.popitem()  # the newest keys are its own, and this compares none
+            for own in entered:
+                del own[watcher]
+                self._vacant += not own
             raise
         new = len(watchers) - known
         self._more_pending += 1 - new
         self._more_pairs += len(keys) - new
 
+    def _own_list(self, key: Hashable, found: Watcher | dict[Watcher, None]) -> dict[Watcher, None]:
+        """The list that a key has for itself from now on, instead of what was found."""
+        if is_vacant(found):
+            self._watchers[key] = {}
+        elif isinstance(found, SharedList):
+            self._unshare(found, dict)
+        else:
+            if type(found).__eq__ is not identity:
+                refuse_equal(found)
+            self._watchers[key] = {found: None}  # type: ignore[dict-item]  # not a dict: sole
+        return self._watchers[key]  # type: ignore[return-value]  # just made
+
     def _remove(self, watcher: Watcher) -> None:
         """Leave every list at once. O(keys of the watcher)."""
-        self._leave(watcher)
+        try:
+            self._leave(watcher)
+        except BaseException as exception:  # noqa: BLE001 - leaving cannot be refused
+            self._search_out(watcher, exception)
         watcher._keys = None
         older, newer = watcher._older, watcher._newer
         older._newer = newer
@@ -218,49 +230,80 @@ class WatchTable:
         watcher._older = watcher._newer = None  # type: ignore[assignment]  # keep no neighbour alive
 
     def _leave(self, watcher: Watcher) -> None:
+        """Leave the list of each key; where a lookup raises, `_search_out` must go on."""
         watchers = self._watchers
         keys = keys_of(watcher)
-        shared = watchers[keys[0]]
-        if type(shared) is SharedList:
-            del shared[watcher]
-            self._more_pending -= 1
-            self._more_pairs -= shared.width
-            if not shared:
-                self._give_up(shared)
-            return
         known = len(watchers)
-        self._leave_each(keys, watcher)
+        for key in keys:
+            found = watchers[key]
+            if type(found) is SharedList and found.width == len(keys):
+                del found[watcher]
+                self._more_pending -= 1
+                self._more_pairs -= found.width
+                if not found:
+                    self._give_up(found)
+                return
+            if isinstance(found, dict):
+                found.pop(watcher, None)  # a shared list may come more than once
+                if found:
+                    continue
+            elif found is not watcher:
+                raise KeyError(key)  # it is no longer the key that it was
+            del watchers[key]
         gone = known - len(watchers)
         self._more_pending += gone - 1
         self._more_pairs += gone - len(keys)
 
-    def _leave_each(self, keys: tuple[Hashable, ...], watcher: Watcher) -> None:
-        """Leave the lists of keys, each with a list of its own."""
-        watchers = self._watchers
-        for key in keys:
-            found = watchers[key]
-            if type(found) is dict:
-                del found[watcher]
-            if found is watcher or not found:
-                del watchers[key]
-
     def _give_up(self, empty: SharedList) -> None:
-        """Forget the keys of a shared list that everybody has left."""
-        for key in empty.of:
+        """Forget the keys of a shared list that every watcher has left."""
+        keys = empty.of
+        empty.now_of(())
+        for key in keys:
             del self._watchers[key]
-        self._more_pending += empty.width
-        self._more_pairs += empty.width
-        empty.of = NO_KEYS
+        self._more_pending += len(keys)
+        self._more_pairs += len(keys)
 
-    def _unshare(self, shared: SharedList) -> None:
+    def _search_out(self, watcher: Watcher, exception: BaseException) -> None:
+        """Take a watcher that is leaving out of every list without a lookup, and count anew. O(watched)."""
+        watchers = self._watchers
+        watcher._keys = None  # where it is a key's sole watcher, the key is vacant
+        while watchers and next(reversed(watchers.values())) is watcher:
+            watchers.popitem()
+        for found in watchers.values():
+            if isinstance(found, dict):
+                found.pop(watcher, None)
+        try:
+            for key in [key for key, found in watchers.items() if is_vacant(found)]:
+                del watchers[key]
+        except BaseException:  # noqa: BLE001, S110 - reported is the first; these keys are kept as vacant
+            pass
+        counts = [
+            len(found) if isinstance(found, dict) else 1
+            for found in watchers.values()
+            if not is_vacant(found)
+        ]
+        self._vacant = len(watchers) - len(counts)
+        self._more_pairs = sum(counts) - len(watchers)
+        self._more_pending = sum(other is not watcher for other in self._arrived()) - len(watchers)
+        self._key_raised(watcher, exception)
+
+    def _key_raised(self, watcher: Watcher, exception: BaseException) -> None:
+        """A key's comparison raised while a watcher left, which has left all the same."""
+        raise NotImplementedError("what has no caller is reported by those who know the loop")
+
+    def _unshare(self, shared: SharedList, kind: type[dict[Watcher, None]]) -> None:
         """Give each key a list of its own. O(watchers * keys), and once in the life of each watcher."""
         keys = shared.of
-        for key in keys:
-            self._watchers[key] = dict(shared)
         for watcher in shared:
             if watcher._keys is shared:
                 watcher._keys = keys
-        shared.of = NO_KEYS
+        parted = 0
+        try:
+            for key in keys:
+                self._watchers[key] = kind(shared)
+                parted += 1
+        finally:
+            shared.now_of(keys[parted:])
 
     def _drop_sentinel(self) -> None:
         """Cut the cycle that the sentinel of an empty list is; nothing can be added any more."""
@@ -270,46 +313,25 @@ class WatchTable:
         """Assert that both directions and the counts agree. O(watched), for tests."""
         arrived = list(self._arrived())
         pairs = 0
+        vacant = 0
         for key, found in self._watchers.items():
+            if is_vacant(found):
+                vacant += 1
+                continue
             watchers = self._watchers_of(key)
             if type(found) is SharedList:
                 sharing = [self._watchers[other] is found for other in found.of]
                 assert all(sharing), f"key {key!r} has a list that is not that of all of {found.of!r}"
-            assert watchers, f"key {key!r} is kept without a watcher"
+                assert key in found.of, f"key {key!r} has the list of {found.of!r}"
+                assert found.width == len(found.of), f"{found.width} keys are counted in {found.of!r}"
             for watcher in watchers:
                 keys = keys_of(watcher)
                 assert key in keys, f"{watcher!r} is listed under {key!r}, which is not one of its keys"
-                if type(found) is SharedList:
-                    assert keys == found.of, f"{watcher!r} is on the list of {found.of!r}"
             pairs += len(watchers)
+        assert vacant == self._vacant, f"{vacant} keys are kept without a watcher, {self._vacant} counted"
         assert pairs == self.watched, f"{pairs} pairs are listed, {self.watched} counted"
         assert len(arrived) == self.pending, f"{len(arrived)} operations are listed, {self.pending} counted"
         assert len(set(map(id, arrived))) == len(arrived), "an operation is listed twice"
-
-
-def keys_of(watcher: Watcher) -> tuple[Hashable, ...]:
-    """What a watcher watches, as a tuple."""
-    keys = watcher._keys
-    if type(keys) is SharedList:
-        return keys.of
-    return keys if type(keys) is tuple else (keys,)
-
-
-def in_turn(watchers: dict[Watcher, None]) -> Iterator[Watcher]:
-    """A key's watchers, oldest first, as they are asked for; those already given may leave, nobody may come.
-
-    A snapshot would cost as much as all of them, for a caller who mostly needs the first. O(watchers taken).
-    """
-    taken: list[Watcher] = []
-    size = 1
-    while True:
-        staying = sum(watcher in watchers for watcher in taken)
-        further = list(islice(watchers, staying, staying + size))
-        if not further:
-            return
-        yield from further
-        taken += further
-        size *= 2
 
 
 def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
@@ -327,11 +349,3 @@ def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
     if not distinct:
         raise ValueError(f"an operation must watch at least one key, got {keys!r}")
     return distinct
-
-
-def _refuse_equal(watcher: object) -> NoReturn:
-    """Refuse a watcher that may equal another one: a list would take the two for one, and lose one."""
-    raise TypeError(
-        f"{type(watcher).__name__} must not define __eq__: two operations are two, whatever they hold; for a "
-        "dataclass use @dataclass(eq=False)"
-    )

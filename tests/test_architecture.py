@@ -22,7 +22,8 @@ LAYERS = {
     "foundation": ("_checks", "_errors", "_report", "clock"),
     "timing": ("timing", "timing._entry", "timing._queue", "timing._wheel", "timing._hashed"),
     "core": (
-        *("_core", "_hooks", "_life_cycle", "_narrator", "_operation", "_outcome", "_owner", "_watchers"),
+        *("_core", "_hooks", "_life_cycle", "_narrator", "_operation", "_outcome", "_owner"),
+        *("_watch_lists", "_watchers"),
         "events",
     ),
     "shell": ("_dispatch", "_driver", "_handle", "_portal", "_purgatory", "_runner", "_timer", "_wait"),

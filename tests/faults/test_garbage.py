@@ -254,6 +254,16 @@ async def test_an_expired_wait_leaves_no_cycle_through_its_exception() -> None:
             del task
 
 
+@pytest.mark.parametrize("watched", [0, 1, BATCH])
+def test_a_dropped_purgatory_leaves_nothing_to_the_collector(watched: int) -> None:
+    with collector_off():
+        purgatory = Purgatory(timer=Timer(clock=ManualClock()))
+        for number in range(watched):
+            purgatory.try_complete_else_watch(Parcel(), [number, "all"])
+        purgatory.complete_for_key("all")
+        del purgatory
+
+
 def test_purgatory_timer_and_clock_are_freed_when_they_are_dropped() -> None:
     yard = Yard()
     yard.watch_many()

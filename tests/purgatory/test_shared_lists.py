@@ -143,6 +143,23 @@ def test_an_operation_that_equals_others_is_refused_and_the_others_stay(purgator
         assert list(purgatory.operations(key)) == operations
 
 
+@pytest.mark.parametrize("keys", [KEYS, ("a",), ("c", "d")])
+def test_beside_one_that_equals_others_none_is_watched(purgatory, keys):
+    class Alike(DelayedOperation):
+        def __eq__(self, other):
+            return True
+
+        __hash__ = DelayedOperation.__hash__
+
+    first = Alike()
+    purgatory.try_complete_else_watch(first, KEYS)
+    with pytest.raises(TypeError, match="Alike must not define __eq__"):
+        purgatory.try_complete_else_watch(DelayedOperation(), keys)
+    purgatory.check_invariants()
+    assert [(each.keys, each.outcome) for each in purgatory.operations()] == [(KEYS, None)]
+    assert dict(purgatory.watchers()) == dict.fromkeys(KEYS, 1)
+
+
 def test_a_key_whose_comparison_raises_leaves_the_list_as_it_was(purgatory):
     class Touchy:
         def __hash__(self):

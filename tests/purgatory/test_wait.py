@@ -194,6 +194,19 @@ async def test_bad_arguments_are_refused_and_nothing_is_registered(keys, options
     assert counts(purgatory) == (0, 0, 0, 0)
 
 
+@pytest.mark.parametrize(
+    "key", [pytest.param([], id="a list"), pytest.param((1, []), id="a list in a tuple")]
+)
+async def test_an_unhashable_key_is_refused_before_all_else(key, purgatory):
+    unused, waits = Purgatory(), "a watch key is hashable, .* is not; give keys one by one"
+    with pytest.raises(TypeError, match=f"^unhashable type: 'list': {waits}$"):
+        await unused.wait(key, timeout=1)
+    assert (unused.pending, unused._loop) == (0, None)
+    purgatory.close()
+    with pytest.raises(TypeError, match=waits):
+        await purgatory.wait(key)
+
+
 async def test_a_bad_timeout_is_refused_before_the_purgatory_is_looked_at(purgatory):
     purgatory.close()
     with pytest.raises(ValueError, match="timeout must be finite"):

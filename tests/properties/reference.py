@@ -28,6 +28,7 @@ class Reference:
                     raise PurgatoryFull
                 if timed and len(self.deadlines) >= self.max_deadlines:
                     raise PurgatoryFull
+                operation.compare_keys()
                 operation.keys = tuple(dict.fromkeys(keys))
                 self.arrived.append(operation)
                 if timed:

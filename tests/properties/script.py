@@ -17,8 +17,33 @@ from purgatory_async.testing import ManualClock
 from purgatory_async.timing import HashedWheel, TimingWheel
 from tests.properties.reference import Reference
 
+
+class PlannedError(Exception):
+    """What a planned failure raises."""
+
+
+class TouchyError(PlannedError):
+    """What the comparison of two touchy keys raises, now and then."""
+
+
+class Touchy:
+    """A key that every lookup of another one compares, for all have one hash."""
+
+    raises_at = 0  # the comparison that raises, counted from the next; 0 for none
+
+    def __hash__(self):
+        return 7
+
+    def __eq__(self, other):
+        if Touchy.raises_at:
+            Touchy.raises_at -= 1
+            if not Touchy.raises_at:
+                raise TouchyError
+        return self is other
+
+
 # A single key may itself be a tuple, and must not be taken for two.
-KEYS = ("a", "b", "c", ("a", "b"), 0, frozenset())
+KEYS = ("a", "b", "c", ("a", "b"), 0, frozenset(), Touchy(), Touchy(), Touchy())
 GROUPS = (("a", "b"), ("a", "b", "c"))  # keys that many operations watch together
 GATES = 3
 # From less than the clock can tell, over a part of a tick, one and several of them, to 100 years.
@@ -36,10 +61,6 @@ QUEUES = {
 RECENT = 16  # how many operations can be named in a command, and are compared also when they have ended
 
 
-class PlannedError(Exception):
-    """What a planned failure raises."""
-
-
 RAISED = {"failure": PlannedError, "cancelled": CancelledError, "stop": StopIteration}
 
 
@@ -52,6 +73,7 @@ class Plan(NamedTuple):
     check: str = "complete"  # what its check does when the gate is open
     on_complete: tuple = ()
     on_expiration: tuple = ()
+    touchy: int = 0  # which comparison of its keys raises when it is watched; 0 for none
 
 
 class Planned:
@@ -112,12 +134,14 @@ class Side:
 
     def perform(self, command):
         verb, *arguments = command
+        Touchy.raises_at = 0
         try:
             answer = getattr(self, verb)(*arguments)
         except PurgatoryError as error:
             answer = type(error).__name__
         except PlannedError as failure:
             answer = repr(failure)
+        Touchy.raises_at = 0
         self.log.append((verb, answer))
         return answer
 
@@ -147,6 +171,10 @@ class Side:
         operation = self.by_age(age)
         return operation and operation.cancel()
 
+    def cancel_among_touchy_keys(self, age, touchy):
+        Touchy.raises_at = touchy
+        return self.force_cancel(age)
+
     def flip(self, gate):
         self.gates[gate] = not self.gates[gate]
 
@@ -172,12 +200,19 @@ class Side:
 class RealOperation(Planned, DelayedOperation):
     """Planned, and a delayed operation."""
 
+    def try_complete(self):
+        try:
+            return super().try_complete()
+        finally:
+            Touchy.raises_at = 0 if self.keys else self.plan.touchy
+
 
 class RealSide(Side):
     """The purgatory, on a manual clock and without a loop."""
 
     def __init__(self, queue, tick, max_pending, max_deadlines):
         super().__init__()
+        self.touched = []
         kind, size = QUEUES[queue]
         self.clock = ManualClock()
         self.tick = tick
@@ -186,6 +221,21 @@ class RealSide(Side):
         self.open()
 
     make = RealOperation
+
+    def submit(self, plan):
+        return self.noting_touched(self.made, super().submit, plan)
+
+    def submit_again(self, age):
+        operation = self.by_age(age)
+        return operation and self.noting_touched(operation.number, super().submit_again, age)
+
+    def noting_touched(self, number, watch, argument):
+        """Watch, and note the number of an operation whose keys' comparison raised."""
+        try:
+            return watch(argument)
+        except TouchyError:
+            self.touched.append(number)
+            raise
 
     def open(self):
         self.purgatory = Purgatory(timer=self.timer, max_pending=self.max_pending, observer=self)
@@ -223,6 +273,8 @@ class RealSide(Side):
 
     def take_report(self, unraisable):
         """Stands in for `sys.unraisablehook`, to which a purgatory without a loop turns."""
+        if isinstance(unraisable.exc_value, TouchyError):
+            return
         if isinstance(unraisable.exc_value, tuple(RAISED.values())):
             self.log.append(("reported", repr(unraisable.exc_value)))
         else:
@@ -235,6 +287,12 @@ class ReferenceOperation(Planned):
     def __init__(self, home, timeout):
         self.home, self.timeout, self.keys = home, timeout, ()
         self.outcome, self.result, self.exception = None, None, None
+
+    def compare_keys(self):
+        """Raise as often as on the real side."""
+        if self.number in self.side.touched:
+            self.side.touched.remove(self.number)
+            raise TouchyError
 
     def force_complete(self, result=None):
         return self.home.end(self, Outcome.COMPLETED, result=result)
@@ -249,8 +307,9 @@ class ReferenceOperation(Planned):
 class ReferenceSide(Side):
     """The reference model."""
 
-    def __init__(self, tick, max_pending, max_deadlines):
+    def __init__(self, tick, max_pending, max_deadlines, touched):
         super().__init__()
+        self.touched = touched  # on the real side, and not yet on this
         self.purgatory = Reference(round(tick * 1e9), max_pending or inf, max_deadlines or inf, self.tell)
 
     def make(self, timeout):

@@ -58,6 +58,7 @@ def plans(hooks):
         check=st.sampled_from(tuple(CHECKS)),
         on_complete=hooks,
         on_expiration=hooks,
+        touchy=st.integers(0, 8),
     )
 
 

@@ -18,7 +18,7 @@ class Twins:
 
     def __init__(self, queue="timing wheel of 8", tick=0.001, max_pending=None, max_deadlines=None):
         self.real = RealSide(queue, tick, max_pending, max_deadlines)
-        self.reference = ReferenceSide(tick, max_pending, max_deadlines)
+        self.reference = ReferenceSide(tick, max_pending, max_deadlines, self.real.touched)
 
     def perform(self, command):
         """Perform a command on both sides, and compare everything that can be seen from outside."""

@@ -37,6 +37,7 @@ FROM_OUTSIDE = {
     "force_complete": 4,
     "force_fail": 1,
     "force_cancel": 4,
+    "cancel_among_touchy_keys": 2,
     "advance": 20,
     "advance_to_next": 5,
     "close": 0.2,
@@ -66,6 +67,7 @@ ARGUMENTS = {
     "force_complete": (AGES, (None, "forced")),
     "force_fail": (AGES,),
     "force_cancel": (AGES,),
+    "cancel_among_touchy_keys": (AGES, range(1, 6)),
     "submit_again": (AGES,),
     "flip": (range(GATES),),
     "throw": (tuple(RAISED),),
@@ -145,6 +147,7 @@ class Chance:
             check=self.any(("complete", *CHECKS)),
             on_complete=self.hook(depth),
             on_expiration=self.hook(depth),
+            touchy=self.any((0, 0, 0, 1, 2, 3, 5, 8)),
         )
 
     def hook(self, depth):

@@ -75,14 +75,11 @@ def in_turn(watchers: dict[Watcher, None]) -> Iterator[Watcher]:
     A snapshot would cost as much as all of them, for a caller who mostly needs the first.
     """
     taken: list[Watcher] = []
-    size = 1
-    while True:
-        staying = sum(watcher in watchers for watcher in taken)
-        further = list(islice(watchers, staying, staying + size))
-        if not further:
-            return
+    size, staying = 1, 0
+    while further := list(islice(watchers, staying, staying + size)):
         yield from further
         taken += further
+        staying = sum(watcher in watchers for watcher in taken)
         size *= 2
 
 

@@ -38,9 +38,9 @@ from purgatory_async._watch_lists import (
 
 __all__ = ["WatchTable", "distinct_keys"]
 
-_LONG: Final = 4096
-"""How many bytes of dict are too many to look for the first watcher: 170 places, of which all but the last may be of
-watchers that have left."""
+_LONG: Final = 16_384
+"""How many bytes of dict are too many to look for the first watcher: more than 341 places, of which all but the last
+may be of watchers that have left."""
 
 
 class WatchTable:
@@ -237,19 +237,20 @@ class WatchTable:
         known = len(watchers)
         for key in keys:
             found = watchers[key]
-            if type(found) is SharedList and found.width == len(keys):
-                del found[watcher]
-                self._more_pending -= 1
-                self._more_pairs -= found.width
-                if not found:
-                    self._give_up(found)
-                return
-            if isinstance(found, dict):
-                found.pop(watcher, None)  # a shared list may come more than once
+            if found is not watcher:
+                if type(found) is not SharedList:
+                    del found[watcher]  # type: ignore[union-attr]  # a sole watcher's key has changed
+                elif found.width == len(keys):
+                    del found[watcher]
+                    self._more_pending -= 1
+                    self._more_pairs -= found.width
+                    if not found:
+                        self._give_up(found)
+                    return
+                else:
+                    found.pop(watcher, None)  # it may come more than once
                 if found:
                     continue
-            elif found is not watcher:
-                raise KeyError(key)  # it is no longer the key that it was
             del watchers[key]
         gone = known - len(watchers)
         self._more_pending += gone - 1

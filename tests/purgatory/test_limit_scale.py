@@ -48,15 +48,15 @@ def test_one_taker_after_another_passes_few_that_left(purgatory, log, switch):
 
 @pytest.mark.parametrize("keys", [("k",), ("k", "l")], ids=["one key", "two keys"])
 def test_a_long_list_stays_in_order_among_checks_with_a_limit(keys, purgatory, log, switch):
-    operations = watch(purgatory, log, map(str, range(500)), switch, keys)
+    operations = watch(purgatory, log, map(str, range(1500)), switch, keys)
     switch.on = True
     assert purgatory.check_and_complete("k", limit=3) == 3
     switch.on = False
-    operations += watch(purgatory, log, map(str, range(500, 600)), switch, keys)
+    operations += watch(purgatory, log, map(str, range(1500, 1600)), switch, keys)
     operations[100].cancel()
     for key in keys:
         assert list(purgatory.operations(key)) == operations[3:100] + operations[101:]
     purgatory.check_invariants()
     switch.on = True
-    assert [purgatory.check_and_complete(keys[-1], limit=limit) for limit in (1, 500, None)] == [1, 500, 95]
-    assert asked(log) == [str(number) for number in range(3, 600) if number != 100]
+    assert [purgatory.check_and_complete(keys[-1], limit=limit) for limit in (1, 500, None)] == [1, 500, 1095]
+    assert asked(log) == [str(number) for number in range(3, 1600) if number != 100]

@@ -26,9 +26,9 @@ class Reference:
                 timed = operation.timeout not in (None, inf)
                 if len(self.arrived) >= self.max_pending:
                     raise PurgatoryFull
+                operation.compare_keys()
                 if timed and len(self.deadlines) >= self.max_deadlines:
                     raise PurgatoryFull
-                operation.compare_keys()
                 operation.keys = tuple(dict.fromkeys(keys))
                 self.arrived.append(operation)
                 if timed:

@@ -77,9 +77,9 @@ class Place(Protocol):
 class DelayedOperation(Watcher, Generic[T]):
     """Something that waits for its condition or its deadline, whichever is first, and ends exactly once.
 
-    Subclass it and override `try_complete` (is it time?) and, if you like, `on_complete` and `on_expiration`;
-    give it to `Purgatory.try_complete_else_watch` with its keys; await it, or don't. ``__slots__ = ()`` in the
-    subclass (or slots of its own) saves 100 bytes and some time an operation.
+    Subclass it and override `try_complete` (is it time?) and, if you like, `on_complete` and `on_expiration`.
+    Give it to `Purgatory.run` with its keys; or to `Purgatory.try_complete_else_watch`, and await it, or don't.
+    ``__slots__ = ()`` in the subclass (or slots of its own) saves 100 bytes and some time an operation.
 
     Args:
         timeout: Seconds from the moment it is watched. ``None`` and ``inf``: no deadline. Zero and less: it
@@ -226,6 +226,8 @@ class DelayedOperation(Watcher, Generic[T]):
 
     def __await__(self) -> Generator[Any, None, Outcome]:
         """Wait until it has ended. Any number of tasks may; cancelling one only ends that task's waiting.
+
+        `Purgatory.run` also cancels the operation then.
 
         Returns:
             The outcome.

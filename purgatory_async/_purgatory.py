@@ -1,17 +1,16 @@
 """The purgatory: where delayed operations wait, on one event loop.
 
-What waits and how it ends is decided in `PurgatoryCore`. This adds the loop: who owns the purgatory, the timer that
-expires, `wait` for a coroutine, `drain` and `close` for an orderly end.
+`PurgatoryCore` decides what waits and how it ends. This adds the loop: which one owns the purgatory, the timer,
+`wait` and `run` for coroutines, `drain` and `close` for an orderly end.
 """
 
 import asyncio
 import os
 import warnings
 import weakref
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import islice
 from threading import get_ident
-from types import TracebackType
 from typing import Any, Final, Self, TypeVar, cast, overload
 
 from purgatory_async._checks import check_callback, check_limit
@@ -36,7 +35,6 @@ T = TypeVar("T")
 
 _COMPLETED: Final = Outcome.COMPLETED
 _new_wait: Final = KeyedWait.__new__
-
 
 _NOT_YET: Final = Nobody("not used yet")
 _BEFORE_FORK: Final = Nobody("of the process that this one was forked from")
@@ -121,7 +119,7 @@ class Purgatory(PurgatoryCore):
     async def wait(
         self, *keys: Hashable, until: Callable[[], Any] | None = None, timeout: float | None = None
     ) -> Any:
-        """Wait for one of the keys.
+        """Wait for one of the keys; cancelling the task removes the wait at once. O(keys).
 
         Args:
             *keys: One or more hashables.
@@ -133,15 +131,9 @@ class Purgatory(PurgatoryCore):
             What ``until`` returned, or what `complete_for_key` was given.
 
         Raises:
-            OperationExpired: The time was up.
-            OperationCancelled: `cancel_for_key` ended it.
-            PurgatoryClosed: The purgatory is closed or draining, or was closed meanwhile.
-            PurgatoryFull: ``max_pending`` operations are pending.
+            OperationExpired, OperationCancelled, PurgatoryClosed: It expired, `cancel_for_key` or `close` ended it.
             BaseException: What ``until`` raised, or what was given to `fail_for_key`.
             ValueError, TypeError, PurgatoryError: As `try_complete_else_watch`.
-
-        When the waiting task is cancelled, the wait is out of the timer and every list at once, and nobody
-        else is disturbed. O(keys).
         """
         if until is not None:
             return await self._wait_until(keys, until, timeout)
@@ -193,6 +185,26 @@ class Purgatory(PurgatoryCore):
                 operation.cancel()
                 raise
         return operation.answer(keys)
+
+    async def run(self, operation: DelayedOperation[Any], keys: Iterable[Hashable]) -> Outcome:
+        """Check, watch and await an operation; cancelling the task cancels the operation. O(keys).
+
+        It is `try_complete_else_watch`, then `await operation`. An operation that ended before its task was
+        cancelled keeps its outcome. Every other task that awaits a cancelled one gets CANCELLED.
+
+        Returns:
+            How it ended.
+
+        Raises:
+            ValueError, TypeError, PurgatoryError: As `try_complete_else_watch`; nothing is registered.
+            BaseException: What its first check raised, or what it failed with.
+        """
+        self.try_complete_else_watch(operation, keys)
+        try:
+            return await operation
+        except BaseException:
+            operation.cancel()
+            raise
 
     def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:  # noqa: ARG002 - other places name it
         """A future of the owning loop, for a task that awaits the operation."""
@@ -281,12 +293,7 @@ class Purgatory(PurgatoryCore):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         self.close()
 
     def __del__(self) -> None:

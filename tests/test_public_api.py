@@ -64,6 +64,7 @@ SIGNATURES = {
     "Purgatory.fail_for_key": "(key, exception)",
     "Purgatory.cancel_for_key": "(key)",
     "Purgatory.wait": "async (*keys, until=None, timeout=None)",
+    "Purgatory.run": "async (operation, keys)",
     "Purgatory.operations": "(key=None, *, limit=None)",
     "Purgatory.watchers": "(keys=None)",
     "Purgatory.drain": "async (timeout=None)",

@@ -54,7 +54,7 @@ def test_the_first_block_starts_the_demo_the_second_checks() -> None:
 def test_the_readme_shows_the_four_ways_in() -> None:
     text = "\n".join(block.text for block in fenced_blocks(README) if block.language == "python")
     assert len(PYTHON) >= 4
-    for shown in (".wait(", "DelayedOperation", "starlette", "def test_"):
+    for shown in (".wait(", "DelayedOperation", "purgatory.run(", "starlette", "def test_"):
         assert shown in text
 
 

@@ -156,6 +156,10 @@ async def await_an_operation(scene: Scene) -> object:
     return await scene.operation
 
 
+async def run_an_operation(scene: Scene) -> object:
+    return await scene.purgatory.run(DelayedOperation(timeout=1), ["door", "window"])
+
+
 async def sleep_on_the_timer(scene: Scene) -> None:
     await scene.timer.sleep(1)
 
@@ -178,6 +182,7 @@ SUBJECTS = (
     wait_without_a_deadline,
     wait_until_a_condition_holds,
     await_an_operation,
+    run_an_operation,
     sleep_on_the_timer,
     drain,
     drain_for_a_time,
@@ -193,7 +198,7 @@ def right_answer(subject: Subject, outcome: Outcome) -> object:
         return None
     if subject in (drain, drain_for_a_time):
         return True
-    if subject is await_an_operation:
+    if subject in (await_an_operation, run_an_operation):
         return "PlannedError" if outcome is Outcome.FAILED else outcome
     if subject is wait_without_a_deadline and outcome is Outcome.EXPIRED:
         return "PurgatoryClosed"  # by `Scene.wrap_up`

@@ -41,6 +41,7 @@ class LifeCycle(WatchTable):
         "_start_timeout",
         "_unschedule",
         "_wake",
+        "checking",
         "max_pending",
         "name",
     )
@@ -54,10 +55,14 @@ class LifeCycle(WatchTable):
     _start_timeout: Callable[[DelayedOperation[Any], float], int | None]  # returns when it began, in ns
     _unschedule: Callable[[DelayedOperation[Any]], bool] | None  # None where no more is needed than to unlink
 
+    checking: Hashable | None
+    """In a check, the key given to `check_and_complete`. None otherwise, also in the first check and in hooks."""
+
     def __init__(self, name: str, max_pending: int | None) -> None:
         super().__init__()
         self.name = name
         self.max_pending = max_pending
+        self.checking = None
         self._hooks = hooks_of_thread()
         self._narrator: Narrator | None = None  # tells the observer, if there is one
         self._refusal: str | None = None  # why nothing new is taken: "closed" or "draining"
@@ -155,6 +160,7 @@ class LifeCycle(WatchTable):
         hooks.held = True
         runner = self._runner
         self._runner = CHECKING
+        self.checking = key
         try:
             for operation in operations:
                 if operation._state is not self:
@@ -177,6 +183,7 @@ class LifeCycle(WatchTable):
                 narrator.signalled(key, completed)
         finally:
             self._runner = runner
+            self.checking = None
             hooks.held = held
             if hooks.queue and not held:
                 hooks.run()

@@ -146,8 +146,8 @@ class DelayedOperation(Watcher, Generic[T]):
     def try_complete(self) -> bool:
         """Complete the operation if its condition holds: call `force_complete` and return what it returned.
 
-        Called once before watching, and again whenever one of the keys is checked. Watching and the verbs for
-        keys of the same purgatory are not allowed in here; reading it is.
+        Called once before watching, and again whenever one of the keys is checked; `Purgatory.checking` is that
+        key. Watching and the verbs for keys of the same purgatory are not allowed in here; reading it is.
 
         Returns:
             Whether this call completed it. The default returns False: only somebody else can end it.

@@ -153,7 +153,7 @@ SIGNATURES = {
 # What one reads; the class must say so itself, as a property, a slot or an annotation.
 READABLE = {
     "DelayedOperation": ("outcome", "result", "exception", "timeout", "keys"),
-    "Purgatory": ("pending", "watched", "keys", "closed", "name", "timer"),
+    "Purgatory": ("pending", "watched", "keys", "closed", "name", "timer", "checking"),
     "Timer": ("pending", "next_deadline", "closed", "queue", "tick"),
     "TimerHandle": ("when", "fired", "cancelled"),
     "journal.Journal": ("accepting", "buffered", "dropped", "trouble"),

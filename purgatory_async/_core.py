@@ -9,7 +9,7 @@ from operator import methodcaller
 from typing import Any, Final
 
 from purgatory_async._checks import check_exception, check_limit
-from purgatory_async._life_cycle import LifeCycle
+from purgatory_async._life_cycle import LifeCycle, warn_unended
 from purgatory_async._operation import NEW, DelayedOperation, Outcome, not_an_operation, watched_before
 from purgatory_async._owner import CHECKING
 from purgatory_async._watchers import distinct_keys
@@ -26,7 +26,9 @@ class PurgatoryCore(LifeCycle):
 
     # The verbs.
 
-    def try_complete_else_watch(self, operation: DelayedOperation[Any], keys: Iterable[Hashable]) -> bool:
+    def try_complete_else_watch(  # noqa: C901, PLR0912 - a call would cost as much as what it does
+        self, operation: DelayedOperation[Any], keys: Iterable[Hashable]
+    ) -> bool:
         """Complete an operation now if its condition holds; else watch its keys until it ends.
 
         One check, however many keys: nothing can slip in between the check and the watching on one loop. A
@@ -70,7 +72,8 @@ class PurgatoryCore(LifeCycle):
         self._runner = CHECKING
         try:
             try:
-                operation.try_complete()
+                if operation.try_complete() and operation._state is admission:
+                    warn_unended(operation, stacklevel=3)
             finally:
                 self._runner = runner
                 if operation._state is not admission:

@@ -4,8 +4,10 @@ Everything decided here is decided before any of the user's hooks runs: a walk g
 operations, moves states, and only then lets the hooks go.
 """
 
+import warnings
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Final, cast
+from weakref import WeakSet
 
 from purgatory_async._errors import PurgatoryClosed, PurgatoryFull
 from purgatory_async._hooks import HookQueue, KeyRaised, hooks_of_thread
@@ -16,7 +18,7 @@ from purgatory_async._report import report
 from purgatory_async._watch_lists import SharedList, Watcher, identity
 from purgatory_async._watchers import WatchTable
 
-__all__ = ["LifeCycle"]
+__all__ = ["LifeCycle", "warn_unended"]
 
 _COMPLETED: Final = Outcome.COMPLETED
 _EXPIRED: Final = Outcome.EXPIRED
@@ -149,7 +151,7 @@ class LifeCycle(WatchTable):
 
     # The walks. While one is on, hooks are held.
 
-    def _walk(
+    def _walk(  # noqa: C901 - as above
         self, key: Hashable, operations: Iterable[DelayedOperation[Any]], limit: int | None = None
     ) -> int:
         """Check operations on a key; returns how many completed in their check."""
@@ -168,7 +170,8 @@ class LifeCycle(WatchTable):
                 if narrator is not None:
                     narrator.checked(operation)
                 try:
-                    operation.try_complete()
+                    if operation.try_complete() and operation._state is self:
+                        warn_unended(operation, stacklevel=4)
                 except (KeyboardInterrupt, SystemExit):
                     raise
                 except BaseException as exception:  # noqa: BLE001 - it ends the operation, not the walk
@@ -267,6 +270,22 @@ class LifeCycle(WatchTable):
         super().check_invariants()
         for operation in cast("Iterable[DelayedOperation[Any]]", self._arrived()):
             assert operation._state is self, f"{operation!r} is listed in {self.name!r} but is elsewhere"
+
+
+_warned: Final[WeakSet[type]] = WeakSet()
+
+
+def warn_unended(operation: DelayedOperation[Any], stacklevel: int) -> None:
+    """Warn, once a class, of a `try_complete` that returned a true value and did not end its operation."""
+    kind = type(operation)
+    if kind not in _warned:
+        warnings.warn(
+            f"{kind.__module__}.{kind.__qualname__}.try_complete returned a true value, but the operation has not "
+            "ended; call self.force_complete() and return what it returns",
+            RuntimeWarning,
+            stacklevel=stacklevel,
+        )
+        _warned.add(kind)  # after the warning: as an error it is raised every time
 
 
 def _raised_in_check(operation: DelayedOperation[Any], exception: BaseException) -> None:

@@ -150,7 +150,8 @@ class DelayedOperation(Watcher, Generic[T]):
         key. Watching and the verbs for keys of the same purgatory are not allowed in here; reading it is.
 
         Returns:
-            Whether this call completed it. The default returns False: only somebody else can end it.
+            Whether this call completed it. The default returns False: only a verb or the deadline ends it. A true
+            value of an operation that has not ended is a `RuntimeWarning`, once a class.
         """
         return False
 

@@ -10,7 +10,7 @@ class Reference:
     def __init__(self, tick_ns, max_pending, max_deadlines, tell):
         self.tick_ns, self.max_pending, self.max_deadlines = tick_ns, max_pending, max_deadlines
         self.tell = tell
-        self.now_ns, self.closed, self.checking, self.held = 0, False, False, 0
+        self.now_ns, self.closed, self.asking, self.checking, self.held = 0, False, False, None, 0
         self.arrived = []  # what is pending, oldest first
         self.deadlines = []  # (nanoseconds, operation): earliest first, equal ones as they came
         self.hooks = []  # bound methods, in the order in which they have to run
@@ -44,7 +44,10 @@ class Reference:
 
     def check_and_complete(self, key):
         with self.verb():
-            return sum(self.completes(each) for each in self.operations(key) if not each.outcome)
+            self.checking = key
+            completed = sum(self.completes(each) for each in self.operations(key) if not each.outcome)
+            self.checking = None
+            return completed
 
     def completes(self, operation):
         try:
@@ -54,11 +57,11 @@ class Reference:
         return operation.outcome is Outcome.COMPLETED
 
     def ask(self, operation):
-        self.checking = True
+        self.asking = True
         try:
             operation.try_complete()
         finally:
-            self.checking = False
+            self.asking = False
 
     def close(self):
         self.closed = True
@@ -103,7 +106,7 @@ class Reference:
 
     @contextmanager
     def verb(self):
-        if self.checking:
+        if self.asking:
             raise PurgatoryError
         with self.hooks_held():
             yield

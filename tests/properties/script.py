@@ -80,7 +80,7 @@ class Planned:
     """An operation that does as its plan says, on either side."""
 
     def try_complete(self):
-        self.side.log.append(("asked", self.number))
+        self.side.log.append(("asked", self.number, self.side.purgatory.checking))
         return self.side.gates[self.plan.gate] and CHECKS[self.plan.check](self)
 
     def on_complete(self):

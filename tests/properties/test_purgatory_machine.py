@@ -26,6 +26,9 @@ from tests.properties.script import (
 )
 from tests.properties.twins import Twins
 
+# Some plans make a check return a true value that completed nothing; the first one of a run is warned of.
+pytestmark = pytest.mark.filterwarnings("ignore:.*RealOperation.try_complete returned:RuntimeWarning")
+
 keys = st.sampled_from(KEYS)
 gates = st.integers(0, GATES - 1)
 results = st.sampled_from((None, "result", 0))

@@ -92,7 +92,8 @@ def test_what_try_complete_returns_does_not_decide(purgatory):
             return False
 
     boasting = Boasting()
-    assert purgatory.try_complete_else_watch(boasting, ["k"]) is False
+    with pytest.warns(RuntimeWarning, match="force_complete"):
+        assert purgatory.try_complete_else_watch(boasting, ["k"]) is False
     assert purgatory.pending == 1
     assert purgatory.try_complete_else_watch(Modest(), ["k"]) is True
     boasting.cancel()

@@ -21,8 +21,9 @@ FACTS: dict[str, tuple[str, ...]] = {
         "left behind: 0 operations, 0 keys",
     ),
     "long_poll_starlette.py": (
+        "build 6: 200 {'build': '6', 'report': 'green'}, reported before the poll",
         "build 9: 204, nothing in 300 ms; still held: 2",
-        "build 7: 200 {'status': 'green'}; reported to 1",
+        "build 7: 200 {'build': '7', 'report': {'status': 'green'}}; reported to 1",
         "build 8: the client hung up; left behind: 0 operations, 0 keys",
     ),
     "long_poll_aiohttp.py": (

@@ -8,6 +8,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 import pytest
 
@@ -104,6 +105,30 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
         timeout=PATIENCE_S,
     )
     assert (found.returncode, found.stdout) == (0, "")
+
+
+POLLS = {
+    "README.md": next(block.text for block in fenced_blocks(README) if "starlette_poll" in block.text),
+    "long_poll_starlette.py": (ROOT / "examples" / "long_poll_starlette.py").read_text(encoding="utf-8"),
+}
+
+
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+@pytest.mark.parametrize("code", POLLS.values(), ids=POLLS)
+@pytest.mark.parametrize("report", [{"status": "green"}, False], ids=["an object", "a false value"])
+async def test_a_long_poll_answers_what_came_before_it(code: str, report: object) -> None:
+    skip_without_its_imports(code)
+    httpx = pytest.importorskip("httpx")
+    names: dict[str, Any] = {"__name__": "shown"}
+    exec(code, names)
+    transport = httpx.ASGITransport(names["app"])
+    async with httpx.AsyncClient(transport=transport, base_url="http://builds") as client:
+        assert (await client.get("/builds/7?wait=0")).status_code == 204
+        assert (await client.post("/builds/7", json=report)).json() == {"woken": 0}
+        answer = await client.get("/builds/7?wait=0")
+    assert answer.status_code == 200
+    assert answer.json() == {"build": "7", "report": report}
+    names["builds"].close()
 
 
 def test_the_fences_are_read_with_their_language_and_line() -> None:

@@ -13,6 +13,11 @@ that takes ``timeout=``. The client says for how long with ``?wait=30s`` or ``Pr
     400  a ``wait=`` that follows no grammar
     503  with ``Retry-After``: the purgatory is full or closed, or the server has been told to stop
 
+A signal is state if it stays true, as a finished build does: store it, call `Purgatory.check_and_complete`,
+and pass ``partial(purgatory.wait, until=...)``, so that a poll also finds what came before it. It is an event
+if it concerns only those who wait at that moment: then `Purgatory.complete_for_key` ends their waits, and a
+later poll waits for the next one.
+
 A client that leaves takes its wait with it, as soon as the server says so. SIGTERM and SIGINT let every held poll go
 before the server begins to wait for its requests. No framework is imported.
 """

@@ -46,7 +46,8 @@ async def starlette_poll(
     Args:
         request: The handler's; its ``receive`` is listened to from now on, so read the body before.
         wait: An async function; called as ``wait(*args, timeout=seconds)``. For other keyword arguments use
-            `functools.partial`.
+            `functools.partial`, as ``partial(purgatory.wait, until=...)``, which also finds what came before the
+            poll; `Purgatory.wait` without ``until`` does not.
         *args: Its positional arguments.
         max_wait: Seconds; a longer wait is cut, and who asks for none gets this one.
         jitter: The largest share of a wait by which it may end early, so that polls which began together do not

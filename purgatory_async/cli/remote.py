@@ -8,6 +8,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
 from typing import Final
@@ -190,21 +191,43 @@ def _duration(context: click.Context, parameter: click.Parameter, text: str | No
 @click.command("wait")
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @click.option("--need", default="any", show_default=True, help="any, all, amount:N or voters:N.")
+@click.option(
+    "--since",
+    metavar="INDEX",
+    type=click.IntRange(min=0),
+    help="End with the key's newest signal if its index is higher; 0 for any that the service still keeps.",
+)
 @click.option("--timeout", callback=_duration, help="Until it expires, as 30s or 10m.  [default: never]")
-@click.option("--json", "as_json", is_flag=True, help="Print the whole operation as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole operation, or signal, as JSON.")
 @with_service
 def wait_command(
-    client: Client, keys: tuple[str, ...], need: str, timeout: float | None, as_json: bool
+    client: Client,
+    keys: tuple[str, ...],
+    *,
+    need: str,
+    since: int | None,
+    timeout: float | None,
+    as_json: bool,
 ) -> None:
     """Wait until the keys have been signalled, and print what the last signal carried.
+
+    Signals from before do not count, unless --since is given. It takes one key and needs the scope read; the
+    service keeps a key's newest signal for its --retention.
 
     Exit code 0: completed; 3: expired; 4: cancelled; 1: ended otherwise. Interrupted, it cancels what it waits for.
     While the service restarts, it says so and goes on trying until its timeout.
 
     \b
     Example:
-      purgatory wait build:77 --timeout 10m && ./deploy
+      purgatory wait build:77 --since 0 --timeout 10m && ./deploy
     """  # noqa: D301 - as above
+    if since is not None:
+        if len(keys) > 1 or need != "any":
+            raise click.ClickException(
+                f"--since must be given with one key and --need any, got {len(keys)} and {need!r}"
+            )
+        _wait_since(client, keys[0], since, timeout, as_json)
+        return
     operation = wait_through_restarts(client, keys, need=need_of(need), timeout=timeout)
     if as_json:
         click.echo(_as_json(operation))
@@ -215,6 +238,24 @@ def wait_command(
     else:
         click.echo(f"{operation.state} after {seconds(operation.elapsed)}", err=True)
     click.get_current_context().exit(EXIT_CODES.get(operation.state, FAILED))
+
+
+def _wait_since(client: Client, key: str, since: int, timeout: float | None, as_json: bool) -> None:
+    state = client.watch(key, since, timeout=timeout)
+    if state is None:
+        click.echo(f"expired after {seconds(timeout)}", err=True)
+        click.get_current_context().exit(EXIT_CODES["expired"])
+    if (
+        state.index <= since
+    ):  # so the service answers an index that it has not given out: it was started again
+        raise click.ClickException(
+            f"--since must be at most the newest index of the service, got {since}; if it was started again, "
+            "use --since 0"
+        )
+    if as_json:
+        click.echo(json.dumps(asdict(state)))
+    elif state.value is not None:  # a read does not tell a signal without a value from one of null
+        click.echo(_shown(state.value), color=True)
 
 
 def _shown(value: object) -> str:

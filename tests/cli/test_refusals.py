@@ -79,6 +79,8 @@ def test_an_address_that_is_none_is_one_sentence(told, url):
         ["wait"],
         ["wait", "k", "--timeout", "5h"],
         ["wait", "k", "--need", "some"],
+        ["wait", "k", "--since", "-1"],
+        ["wait", "k", "--since", "now"],
         ["signal", "k", "--amount", "0"],
         ["why"],
         ["top", "--interval", "0"],

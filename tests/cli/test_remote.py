@@ -58,6 +58,53 @@ def test_wait_asks_for_what_it_was_told(faked, told):
     assert body == {"keys": ["a", "b"], "need": {"amount": 3}, "timeout": 600.0}
 
 
+KEY = {"key": "k", "index": 7, "value": "green"}
+
+
+def test_wait_since_an_index_reads_the_key_and_submits_nothing(faked, told):
+    faked.reply = httpx.Response(200, json=KEY)
+    assert told("wait", "k", "--since", "0") == (0, "green\n", [])
+    [request] = faked.requests
+    assert (request.method, request.url.path) == ("GET", "/v1/keys/k")
+    assert request.url.params["index"] == "0"
+
+
+def test_wait_since_an_index_as_json_prints_the_key(faked, told):
+    faked.reply = httpx.Response(200, json=KEY)
+    code, out, _ = told("wait", "k", "--since", "6", "--json")
+    assert (code, json.loads(out)) == (0, KEY)
+
+
+def test_wait_since_prints_nothing_for_a_signal_without_a_value(faked, told):
+    faked.reply = httpx.Response(200, json={**KEY, "value": None})
+    assert told("wait", "k", "--since", "6") == (0, "", [])
+
+
+def test_wait_since_an_index_expires_with_exit_code_3(faked, told):
+    faked.reply = httpx.Response(304)
+    assert told("wait", "k", "--since", "7", "--timeout", "0") == (3, "", ["expired after 0.00 s"])
+
+
+def test_an_index_of_another_run_of_the_service_is_no_success(faked, told):
+    faked.reply = httpx.Response(200, json={**KEY, "index": 0, "value": None})
+    code, out, [line] = told("wait", "k", "--since", "40")
+    assert (code, out) == (2, "")
+    assert "--since must be at most the newest index of the service, got 40" in line
+    assert "--since 0" in line
+
+
+@pytest.mark.parametrize("others", [["l"], ["--need", "all"], ["--need", "amount:1"]], ids=repr)
+def test_wait_since_takes_one_key_and_any_signal(faked, told, others):
+    code, out, [line] = told("wait", "k", *others, "--since", "0")
+    assert (code, out, faked.requests) == (2, "", [])
+    assert "--since must be given with one key and --need any" in line
+
+
+def test_the_help_of_wait_says_that_it_waits_from_now_on(told):
+    text = " ".join(told("wait", "--help")[1].split())
+    assert "Signals from before do not count, unless --since is given." in text
+
+
 def test_a_value_is_escaped_on_a_terminal_and_whole_in_a_pipe(faked, told, monkeypatch):
     faked.reply = httpx.Response(200, json=ended("completed", "\x1b[2J\n"))
     assert told("wait", "k")[1] == "\x1b[2J\n\n"
@@ -183,6 +230,11 @@ def test_a_shell_waits_and_is_told_by_the_exit_code():
                     assert waits.poll() is None
                 assert waits.communicate(timeout=PATIENCE) == ('{"v": 1}\n', "")
                 assert waits.returncode == 0
+            with purgatory("wait", "k", "--timeout", "200ms", *where) as from_now_on:
+                assert from_now_on.wait(PATIENCE) == 3
+            with purgatory("wait", "k", "--since", "0", *where) as finds:
+                assert finds.communicate(timeout=PATIENCE) == ('{"v": 1}\n', "")
+                assert finds.returncode == 0
             with purgatory("wait", "k2", *where) as waits:
                 while not (found := purgatory("ls", "--json", *where).communicate()[0]):
                     assert waits.poll() is None

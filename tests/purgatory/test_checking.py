@@ -37,7 +37,7 @@ def test_checking_is_the_key_of_the_check_and_else_none(purgatory):
 
 
 @pytest.mark.parametrize("limit", [None, 1, 2])
-def test_checking_is_the_key_for_each_operation_and_none_in_hooks(limit, purgatory):
+def test_checking_is_the_key_in_checks_and_none_in_hooks(limit, purgatory):
     notes: list[object] = []
     switch = Switch()
     for _ in range(2):

@@ -13,7 +13,7 @@ from purgatory_async.cli.demo import run_demo
 from purgatory_async.cli.detach import detach
 from purgatory_async.cli.pipeline import pipeline
 from purgatory_async.cli.remote import REMOTE
-from purgatory_async.cli.sentence import one_sentence
+from purgatory_async.cli.sentence import one_sentence, say
 from purgatory_async.cli.top import top_command
 from purgatory_async.client import ServiceError
 from purgatory_async.pipeline.refusal import Refused
@@ -42,7 +42,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.Abort:
         return INTERRUPTED
     except (click.ClickException, Refused, ServiceError, SettingsError, StartRefused) as error:
-        click.echo(f"purgatory: {one_sentence(error)}", err=True)
+        say(f"purgatory: {one_sentence(error)}", err=True)
         return REFUSED
     return code if isinstance(code, int) else 0
 
@@ -101,7 +101,7 @@ def serve_command(config: Path | None, **flags: object) -> None:
         environment=os.environ,
         flags={name: value for name, value in flags.items() if value is not None},
     )
-    serve(settings, lambda address: click.echo(f"purgatory serves at {address}"))
+    serve(settings, lambda address: say(f"purgatory serves at {address}"))
 
 
 @purgatory.command("config")

@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from purgatory_async.cli.sentence import one_sentence
+from purgatory_async.cli.sentence import one_sentence, say
 from purgatory_async.pipeline.refusal import Refused
 
 __all__ = ["pipeline", "run"]
@@ -89,7 +89,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.Abort:
         return INTERRUPTED
     except (click.ClickException, Refused) as error:
-        click.echo(f"purgatory: {one_sentence(error)}", err=True)
+        say(f"purgatory: {one_sentence(error)}", err=True)
         return REFUSED
     finally:
         signal.signal(signal.SIGTERM, before)

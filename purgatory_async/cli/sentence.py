@@ -1,8 +1,12 @@
 """Errors as one line on a terminal."""
 
+import os
+import sys
+from pathlib import Path
+
 import click
 
-__all__ = ["escaped", "one_sentence"]
+__all__ = ["escaped", "one_sentence", "say"]
 
 
 def escaped(text: str) -> str:
@@ -24,3 +28,18 @@ def one_sentence(error: Exception) -> str:
     sentence = " ".join(error.format_message().split()).removesuffix(".")
     context = error.ctx if isinstance(error, click.UsageError) else None
     return escaped(sentence if context is None else f"{sentence}; see {context.command_path} --help")
+
+
+def say(line: str, *, err: bool = False) -> None:
+    """Print a line; drop it where the output is a closed pipe or a full disk.
+
+    Args:
+        line: Without a line feed.
+        err: Whether to print to standard error.
+    """
+    try:
+        click.echo(line, err=err)
+    except OSError:
+        # The line is still buffered: it would fail again at exit, with exit code 120.
+        with Path(os.devnull).open("wb") as nowhere:
+            os.dup2(nowhere.fileno(), (sys.stderr if err else sys.stdout).fileno())

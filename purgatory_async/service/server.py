@@ -219,6 +219,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
         StartRefused: The address cannot be had.
         SettingsError: The tokens file cannot be used.
     """
+    logging.captureWarnings(True)  # a warning is a record too
     with listen(settings) as sock:
         _calm_collector()
 

@@ -1,8 +1,12 @@
 """The log: one record, one line, whatever is in it."""
 
+import fcntl
 import io
 import json
 import logging
+import os
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +55,89 @@ def test_records_of_the_standard_library_are_forwarded_as_lines(stream, monkeypa
         f"first {HOSTILE}",
     )
     assert (second["level"], "OSError" in second["exception"]) == ("error", True)
+
+
+def said(line):
+    return json.loads(line)["message"]
+
+
+@pytest.fixture
+def pipe():
+    """A pipe with room for two pages."""
+    reading, writing = os.pipe()
+    fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 8192)
+    with os.fdopen(reading, "rb", buffering=0) as source, os.fdopen(writing, "w") as stream:
+        yield source, stream
+
+
+@pytest.fixture
+def closed_pipe():
+    reading, writing = os.pipe()
+    os.close(reading)
+    with os.fdopen(writing, "w") as stream:
+        yield stream
+
+
+@pytest.fixture
+def full_disk():
+    with Path("/dev/full").open("w") as stream:
+        yield stream
+
+
+@pytest.mark.parametrize("stream", ["closed_pipe", "full_disk"])
+def test_a_line_that_cannot_be_written_raises_nothing(stream, request):
+    stream = request.getfixturevalue(stream)
+    log = stderr_log(stream)
+    log.info("lost")
+    log.error("lost", exc_info=ValueError())
+    stream.flush()  # nothing is left behind that would fail at the end of the process
+
+
+def test_without_standard_error_nothing_is_written(monkeypatch, capfd):
+    monkeypatch.setattr(sys, "stderr", None)
+    stderr_log().info("lost")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_full_pipe_delays_nothing_and_keeps_lines_whole(pipe):
+    source, stream = pipe
+    log = stderr_log(stream)
+    log.info("first")
+    log.info("second", value="x" * 10_000)  # begun: its rest is written as soon as there is room
+    log.info("dropped")
+    text = b""
+    while text.count(b"\n") < 4:
+        text += source.read(65_536)
+        log.info("later")
+    messages = [said(line) for line in text.splitlines()[:4]]
+    assert messages[:2] == ["first", "second"]
+    assert set(messages[2:]) == {"later"}
+
+
+def test_a_disk_with_little_room_gets_whole_lines(monkeypatch, tmp_path):
+    written, room = bytearray(), [150]
+
+    def write(_, data):
+        if not room[0]:
+            raise OSError(28, "No space left on device")
+        written.extend(data[: room[0]])
+        taken = min(room[0], len(data))
+        room[0] -= taken
+        return taken
+
+    with (tmp_path / "log").open("w") as stream:
+        log = stderr_log(stream)
+        monkeypatch.setattr(os, "write", write)
+        for message in ("a", "b", "c"):
+            log.info(message)
+        room[0] = 10_000
+        log.info("d")
+    assert [said(line) for line in written.splitlines()] == ["a", "b", "d"]
+
+
+def test_a_record_that_cannot_be_formatted_raises_nothing(stream, monkeypatch):
+    logger = logging.getLogger("their.name")
+    monkeypatch.setattr(logger, "handlers", [ForwardingHandler(stderr_log(stream))])
+    monkeypatch.setattr(logger, "propagate", False)
+    logger.warning("%d", "no number")
+    assert said(stream.getvalue()) == "'%d' % ('no number',)"

@@ -61,7 +61,6 @@ class Application:
         reply: Reply
         try:
             reply = await self._answer(scope, receive)
-            await self.service.records.commit()  # so that what a client was told outlives the process
         except ClientGone:
             return
         except problems.Problem as problem:

@@ -287,4 +287,5 @@ class ProblemDocument(Struct):
     value: str | UnsetType | None = UNSET
     grammar: str | UnsetType = UNSET
     limit: int | UnsetType = UNSET
+    reasons: list[str] | UnsetType = UNSET
     operation: OperationView | UnsetType = UNSET

@@ -86,9 +86,12 @@ class Operation(SignalledOperation):
         operation_id: The name it is known by.
         data: The client's own, shown with the status; `UNSET` for none.
         submitted_at: The wall clock's.
+
+    Attributes:
+        recorded: Whether its submission is as safe in the journal as the sync policy promises.
     """
 
-    __slots__ = ("data", "ended", "id", "submitted_at")
+    __slots__ = ("data", "ended", "id", "recorded", "submitted_at")
 
     def __init__(
         self,
@@ -108,6 +111,7 @@ class Operation(SignalledOperation):
         self.data = data
         self.submitted_at = submitted_at
         self.ended: float | None = None
+        self.recorded = False
 
     def view(self, now: float) -> OperationView:
         """Show the operation as its status does.

@@ -26,6 +26,7 @@ class Kind(Enum):
     TOO_LARGE = ("too-large", 413, "The request body is too large")
     OVERLOADED = ("overloaded", 503, "The service holds as much as it may")
     DRAINING = ("draining", 503, "The service is shutting down")
+    NOT_READY = ("not-ready", 503, "The service should be sent nothing new")
     DUPLICATE_ID = ("duplicate-id", 409, "That operation id is taken")
     IDEMPOTENCY_MISMATCH = ("idempotency-mismatch", 422, "That Idempotency-Key came with another body")
     UNKNOWN_OPERATION = ("unknown-operation", 404, "No such operation")
@@ -54,7 +55,7 @@ class Kind(Enum):
 
 
 # With these the client should come again, and is told when.
-RETRIED: Final = frozenset({Kind.OVERLOADED, Kind.DRAINING})
+RETRIED: Final = frozenset({Kind.OVERLOADED, Kind.DRAINING, Kind.NOT_READY})
 
 
 class Members(TypedDict, total=False):
@@ -65,6 +66,7 @@ class Members(TypedDict, total=False):
     value: str | None
     grammar: str
     limit: int
+    reasons: list[str]
     operation: OperationView
 
 
@@ -142,8 +144,14 @@ def overloaded(what: str, limit: int) -> Problem:
 
 
 def unrecorded(why: str) -> Problem:
-    """The journal cannot take what it must; come again later."""
-    return Problem(Kind.OVERLOADED, why)
+    """The journal cannot take what it must, so nothing was done; come again later."""
+    return Problem(Kind.OVERLOADED, f"{why}; nothing was done")
+
+
+def not_ready(reasons: list[str]) -> Problem:
+    """The service should be sent nothing new."""
+    kind = Kind.DRAINING if "draining" in reasons else Kind.NOT_READY
+    return Problem(kind, f"the service is not ready: {', '.join(reasons)}", reasons=reasons)
 
 
 def draining() -> Problem:

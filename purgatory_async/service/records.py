@@ -1,7 +1,5 @@
 """The service's journal: every operation and signal on disk, for `purgatory pipeline` to read."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Final
 
 from purgatory_async import Purgatory, Timer
@@ -12,7 +10,9 @@ from purgatory_async.service import problems
 from purgatory_async.service.settings import Settings, SettingsError
 from purgatory_async.service.signals import Board
 
-__all__ = ["Records"]
+__all__ = ["UNRECORDED", "Records"]
+
+UNRECORDED: Final = ("X-Purgatory-Recorded", "false")
 
 
 class Records:
@@ -65,6 +65,28 @@ class Records:
         ):
             metrics.show(f"purgatory_journal_{name}", documentation, read)
 
+    @property
+    def trouble(self) -> str | None:
+        """Why a change cannot be recorded as promised, with `Sync.ALWAYS`; None if it can. O(1)."""
+        journal = self._journal
+        if journal is None or journal.sync is not Sync.ALWAYS or journal.trouble is None:
+            return None
+        return str(journal.trouble)
+
+    @property
+    def refusing(self) -> bool:
+        """Whether new operations are refused because of the disk. O(1)."""
+        return self.trouble is not None or not (self._journal is None or self._journal.accepting)
+
+    def check_trouble(self) -> None:
+        """See that a change can be recorded, before it is made.
+
+        Raises:
+            Problem: ``overloaded``: the disk is full or broken, and changes wait for it.
+        """
+        if self.trouble is not None:
+            raise problems.unrecorded(self.trouble)
+
     def check_accepting(self) -> None:
         """See that a new operation can be recorded.
 
@@ -77,24 +99,30 @@ class Records:
             )
 
     async def commit(self) -> None:
-        """Wait until what happened so far is as safe as the sync policy promises; then it may be told.
+        """Wait until what happened so far is as safe as the sync policy promises.
 
         Raises:
             Problem: ``overloaded``: it cannot be promised.
         """
         if self._journal is not None:
-            with _as_problem():
+            try:
                 await self._journal.commit()
+            except JournalError as error:
+                raise problems.unrecorded(str(error)) from None
+
+    async def settle(self) -> tuple[tuple[str, str], ...]:
+        """Wait as `commit` does, for a change that cannot be undone.
+
+        Returns:
+            Header fields for its answer: none, or that it is not recorded yet.
+        """
+        try:
+            await self.commit()
+        except problems.Problem:
+            return (UNRECORDED,)
+        return ()
 
     def close(self) -> None:
         """Write what is left, and close. Idempotent."""
         if self._journal is not None:
             self._journal.close()
-
-
-@contextmanager
-def _as_problem() -> Iterator[None]:
-    try:
-        yield
-    except JournalError as error:
-        raise problems.unrecorded(f"{error}; what was asked for may have been done") from None

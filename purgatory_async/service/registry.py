@@ -78,6 +78,11 @@ class Registry:
             self._submissions[idempotency_key] = Submission(digest, operation)
             self._idempotency_keys[operation.id] = idempotency_key
 
+    def withdraw(self, operation: Operation) -> None:
+        """Forget an operation as if it had never been. Idempotent. O(1)."""
+        if self._operations.get(operation.id) is operation:
+            self._remove(operation)
+
     def find(self, operation_id: str) -> Operation:
         """Return the operation of that id, pending or ended. O(1).
 
@@ -133,12 +138,15 @@ class Registry:
             self._forget(self._operations[next(iter(self._ended))])
 
     def _forget(self, operation: Operation) -> None:
+        self._remove(operation)
+        # An id used again meanwhile is found before its mark, and forgotten again only after this mark is gone.
+        self._forgotten.add(operation.id)
+        self._timer.call_later(self._retention, self._forgotten.discard, operation.id)
+
+    def _remove(self, operation: Operation) -> None:
         self._ended.pop(operation.id).cancel()
         self._weight.take_off(operation)
         del self._operations[operation.id]
         idempotency_key = self._idempotency_keys.pop(operation.id, None)
         if idempotency_key is not None:
             del self._submissions[idempotency_key]
-        # An id used again meanwhile is found before its mark, and forgotten again only after this mark is gone.
-        self._forgotten.add(operation.id)
-        self._timer.call_later(self._retention, self._forgotten.discard, operation.id)

@@ -74,7 +74,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             headers=_PREFER,
             problems=(*_ID, *_HELD),
         ),
-        "DELETE": Endpoint(operations.cancel, _WAIT, {200: OperationView}, problems=_ID),
+        "DELETE": Endpoint(operations.cancel, _WAIT, {200: OperationView}, problems=(*_ID, Kind.OVERLOADED)),
     },
     "/v1/operations/{id}/complete": {
         "POST": Endpoint(
@@ -82,7 +82,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             _ADMIN,
             {200: OperationView},
             body=Complete,
-            problems=(*_ID, Kind.ALREADY_ENDED),
+            problems=(*_ID, Kind.ALREADY_ENDED, Kind.OVERLOADED),
         )
     },
     "/v1/keys/{key}": {
@@ -96,7 +96,13 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
         )
     },
     "/v1/keys/{key}/signal": {
-        "POST": Endpoint(keys.signal, _SIGNAL, {200: Signalled}, body=SignalBody, problems=(Kind.BAD_KEY,))
+        "POST": Endpoint(
+            keys.signal,
+            _SIGNAL,
+            {200: Signalled},
+            body=SignalBody,
+            problems=(Kind.BAD_KEY, Kind.OVERLOADED),
+        )
     },
     "/v1/wait": {
         "GET": Endpoint(
@@ -143,7 +149,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     "/v1/admin/drain": {"POST": Endpoint(admin.drain, _ADMIN, {202: Draining}, body=DrainBody)},
     "/v1/admin/stats": {"GET": Endpoint(admin.stats, _ADMIN, {200: Stats})},
     "/healthz": {"GET": Endpoint(health.alive, None, {200: Health})},
-    "/readyz": {"GET": Endpoint(health.ready, None, {200: Health}, problems=(Kind.DRAINING,))},
+    "/readyz": {"GET": Endpoint(health.ready, None, {200: Health}, problems=(Kind.DRAINING, Kind.NOT_READY))},
     "/metrics": {"GET": Endpoint(health.metrics, _READ, {200: health.EXPOSITION})},
     "/": _file(ui.root, ""),
     "/ui": _file(ui.entry, ""),

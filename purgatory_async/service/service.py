@@ -14,7 +14,7 @@ from typing import Final, cast
 
 from msgspec import UnsetType
 
-from purgatory_async import Purgatory, PurgatoryClosed, PurgatoryFull, Timer
+from purgatory_async import Outcome, Purgatory, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
@@ -26,7 +26,7 @@ from purgatory_async.service.needs import need_for
 from purgatory_async.service.operations import Operation, SignalledOperation
 from purgatory_async.service.queues import Queues
 from purgatory_async.service.recent import Recent
-from purgatory_async.service.records import Records
+from purgatory_async.service.records import UNRECORDED, Records
 from purgatory_async.service.registry import Registry
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.signals import Board
@@ -137,9 +137,35 @@ class Service:
             submitted=self.timer.time(),
             submitted_at=self.wall_clock(),
         )
+        self.records.check_trouble()
         self._watch(operation)
         self.registry.add(operation, idempotency_key, digest)
         return operation
+
+    async def record(self, operation: Operation) -> tuple[tuple[str, str], ...]:
+        """Wait until a submission is recorded; withdraw it if it cannot be and is still pending.
+
+        Args:
+            operation: From `submit`.
+
+        Returns:
+            Header fields for the answer, as of `Records.settle`.
+
+        Raises:
+            Problem: ``overloaded``; nothing of the operation is left, but its records.
+        """
+        if operation.recorded:
+            return ()
+        try:
+            await self.records.commit()
+        except problems.Problem:
+            operation.cancel()
+            if operation.outcome is not Outcome.CANCELLED:
+                return (UNRECORDED,)
+            self.registry.withdraw(operation)
+            raise
+        operation.recorded = True
+        return ()
 
     def wait_once(self, keys: tuple[str, ...], need: WireNeed, wait: float) -> SignalledOperation:
         """Register a one-shot wait: an operation without an id, which nobody can ask for again.
@@ -183,7 +209,11 @@ class Service:
 
         Returns:
             The signal's index and how many operations and one-shot waits it completed.
+
+        Raises:
+            Problem: ``overloaded``: it could not be recorded.
         """
+        self.records.check_trouble()
         signal = self.board.note(key, kept(value), amount, voter)
         return Signalled(key, signal.view.index, self.purgatory.check_and_complete(key))
 

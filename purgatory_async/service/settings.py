@@ -175,7 +175,7 @@ class Settings:
     journal_sync: str = _setting(
         "group",
         _one_of("always", "group", "os"),
-        "When the journal is synced: before each answer, every 100 ms, or when the system likes.",
+        "When the journal is synced: before a change is answered, every 100 ms, or when the system likes.",
     )
     journal_full: str = _setting(
         "drop",

@@ -21,11 +21,15 @@ async def alive(service: Service, request: Request) -> Answer:  # noqa: ARG001 -
 
 
 async def ready(service: Service, request: Request) -> Answer:
-    """``/readyz``: 503 while draining, so that a balancer sends its requests elsewhere."""
+    """``/readyz``: 503 while it drains or the disk takes nothing, so that a balancer sends requests elsewhere."""
     request.query()
     request.check_accept(JSON)
-    if service.draining:
-        raise problems.draining()
+    reasons = [
+        *(["draining"] if service.draining else []),
+        *(["disk"] if service.records.refusing else []),
+    ]
+    if reasons:
+        raise problems.not_ready(reasons)
     return answer(200, Health("ready"))
 
 

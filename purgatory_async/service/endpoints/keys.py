@@ -20,7 +20,8 @@ async def signal(service: Service, request: Request) -> Answer:
     request.query()
     key = request.key()
     body = decoded(await request.body(), SIGNAL, optional=True)
-    return answer(200, service.signal(key, body.value, body.amount, body.voter), _epoch(service))
+    signalled = service.signal(key, body.value, body.amount, body.voter)
+    return answer(200, signalled, _epoch(service), *await service.records.settle())
 
 
 async def read(service: Service, request: Request) -> Answer:

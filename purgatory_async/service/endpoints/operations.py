@@ -42,6 +42,7 @@ async def submit(service: Service, request: Request) -> Answer:
         operation = service.submit(order, key, digest)
         if operation.timeout == 0:
             await operation  # it ends in the loop's next turn, and its answer should say so
+    headers = (*headers, *await service.record(operation))
     location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
     if operation.outcome is not None:
         return answer(201, _view(service, operation), location, *headers)
@@ -66,9 +67,11 @@ async def complete(service: Service, request: Request) -> Answer:
     request.query()
     body = decoded(await request.body(), COMPLETE, optional=True)
     operation = _find(service, request)
-    if not operation.force_complete(kept(body.result)):
+    if operation.outcome is not None:
         raise problems.already_ended(_view(service, operation))
-    return answer(200, _view(service, operation))
+    service.records.check_trouble()
+    operation.force_complete(kept(body.result))
+    return answer(200, _view(service, operation), *await service.records.settle())
 
 
 async def cancel(service: Service, request: Request) -> Answer:
@@ -76,8 +79,11 @@ async def cancel(service: Service, request: Request) -> Answer:
     request.check_accept(JSON)
     request.query()
     operation = _find(service, request)
+    if operation.outcome is not None:
+        return answer(200, _view(service, operation))
+    service.records.check_trouble()
     operation.cancel()
-    return answer(200, _view(service, operation))
+    return answer(200, _view(service, operation), *await service.records.settle())
 
 
 async def list_pending(service: Service, request: Request) -> Answer:

@@ -142,7 +142,7 @@ class Server:
         self._stopping = True
         await self._uvicorn.accepting.wait()
         service = self.app.service
-        service.draining = True
+        service.leaving = True
         if self._settings.drain_delay:
             await service.timer.sleep(self._settings.drain_delay)
         for server in self._uvicorn.servers:

@@ -90,7 +90,8 @@ class Service:
         )
         self.survey: Final = Survey(self.purgatory, self.timer, self.recent, wall_clock)
         self.wall_clock: Final = wall_clock
-        self.draining = False
+        self.leaving = False  # /readyz says no, and everything is served
+        self.draining = False  # nothing new is taken
         self._show_gauges()
         self._draw = draw
         self._sequence = count(1)
@@ -269,18 +270,18 @@ class Service:
         Returns:
             How many requests were held.
         """
-        self.draining = True
+        self.leaving = self.draining = True
         return self.holds.close() + self.queues.drain() + self.streams.close()
 
     def begin_drain(self) -> Draining:
-        """Take nothing new from now on, and `drain` after the drain delay. Idempotent.
+        """Be not ready from now on, serve everything for the drain delay, then `drain`. Idempotent.
 
         Returns:
             Who will have to go.
         """
         held = self.holds.held + self.queues.takers + len(self.streams.running)
-        if not self.draining:
-            self.draining = True
+        if not self.leaving:
+            self.leaving = True
             if self.settings.drain_delay:
                 self.timer.call_later(self.settings.drain_delay, self.drain)
             else:

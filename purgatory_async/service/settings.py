@@ -155,7 +155,9 @@ class Settings:
         100_000, _integer(1, MAX_PENDING), "How many items queues may keep, all together."
     )
     retention: float = _setting("60s", _duration, "How long ended operations and idle keys are kept.")
-    drain_delay: float = _setting("0s", _duration, "Time between the signal to stop and the drain.")
+    drain_delay: float = _setting(
+        "0s", _duration, "How long only /readyz says no before a stop or drain takes effect."
+    )
     header_timeout: float = _setting(
         "10s", _some_duration, "Time for a request's head, from the connection or the answer before it."
     )

@@ -118,8 +118,8 @@ async def test_with_a_drain_delay_it_is_not_ready_at_once_and_lets_go_later(make
     client = make_client(drain_delay="5s")
     held = await everybody_who_waits(client)
     assert await drain(client) == {"released": 5, "pending": 2}
-    assert (await client.request("GET", "/readyz")).status == 503
-    assert (await client.request("POST", "/v1/operations", {"keys": ["a"]})).slug == "draining"
+    unready = await client.request("GET", "/readyz")
+    assert (unready.status, unready.slug, unready.json["reasons"]) == (503, "draining", ["draining"])
     await client.advance(4)
     assert not any(request.answered for request in held)
     timers = client.service.timer.pending
@@ -128,6 +128,35 @@ async def test_with_a_drain_delay_it_is_not_ready_at_once_and_lets_go_later(make
     await client.advance(1)
     assert all(request.slug == "draining" for request in held)
     assert await drain(client) == {"released": 0, "pending": 2}
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body", "status"),
+    [
+        ("POST", "/v1/operations", {"keys": ["a"]}, 202),
+        ("POST", "/v1/operations?wait=3s", {"keys": ["a"]}, None),
+        ("GET", "/v1/wait?key=a&wait=3s", None, None),
+        ("GET", "/v1/keys/a?index=0&wait=3s", None, None),
+        ("GET", "/v1/operations/op?wait=3s", None, None),
+        ("POST", f"{JOBS}/take?wait=3s", {}, None),
+        ("POST", f"{JOBS}/items", {"item": 1}, 201),
+        ("GET", "/v1/events", None, None),
+    ],
+)
+async def test_until_the_delay_is_over_everything_new_is_taken(make_client, method, target, body, status):
+    client = make_client(drain_delay="5s")
+    await client.submit("a", id="op")
+    await drain(client)
+    assert (await client.request("GET", "/v1/admin/stats")).json["draining"] is False
+    if status is None:
+        held = await client.held(method, target, body)
+    else:
+        assert (await client.request(method, target, body)).status == status
+    await client.advance(5)
+    assert status or held.answered or target == "/v1/events"
+    assert (await client.request("GET", "/v1/admin/stats")).json["draining"] is True
+    assert (await client.request(method, target, body)).slug == "draining"
+    await client.advance(stream.PAUSE)
 
 
 @pytest.mark.parametrize(

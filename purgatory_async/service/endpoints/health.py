@@ -25,7 +25,7 @@ async def ready(service: Service, request: Request) -> Answer:
     request.query()
     request.check_accept(JSON)
     reasons = [
-        *(["draining"] if service.draining else []),
+        *(["draining"] if service.leaving else []),
         *(["disk"] if service.records.refusing else []),
     ]
     if reasons:

@@ -1,8 +1,6 @@
 """Errors as one line on a terminal."""
 
-import os
-import sys
-from pathlib import Path
+from contextlib import suppress
 
 import click
 
@@ -37,9 +35,5 @@ def say(line: str, *, err: bool = False) -> None:
         line: Without a line feed.
         err: Whether to print to standard error.
     """
-    try:
+    with suppress(OSError):
         click.echo(line, err=err)
-    except OSError:
-        # The line is still buffered: it would fail again at exit, with exit code 120.
-        with Path(os.devnull).open("wb") as nowhere:
-            os.dup2(nowhere.fileno(), (sys.stderr if err else sys.stdout).fileno())

@@ -36,7 +36,7 @@ class _Intent:
         delay: Seconds before the next attempt, before jitter.
     """
 
-    __slots__ = ("attempt", "delay", "due", "failures", "handle", "overdue", "task")
+    __slots__ = ("attempt", "delay", "due", "failures", "handle", "overdue", "stopped", "task")
 
     handle: TimerHandle
 
@@ -48,6 +48,7 @@ class _Intent:
         self.overdue: Context | None = (
             None  # its own, while it waits for an attempt of the intent before it to end
         )
+        self.stopped = False
         self.task: asyncio.Task[None] | None = None
 
 
@@ -183,17 +184,21 @@ class Retrier(Generic[K]):
         self._intents[key] = intent
 
     def cancel(self, key: K) -> bool:
-        """Drop what was submitted for a key; an attempt at it that is going on is cancelled.
+        """Drop what was submitted for a key, and cancel the attempt that runs for it, superseded or not.
+
+        An attempt that calls this is not cancelled, but not repeated either. One that is cancelled already, and
+        still cleans up, is not cancelled again. O(1).
 
         Returns:
-            Whether there was something.
+            Whether anything was still submitted for the key.
         """
         intent = self._intents.pop(key, None)
         if intent is None:
             return False
         intent.handle.cancel()
-        if intent.task is not None and intent.task is not asyncio.current_task():
-            intent.task.cancel()
+        running = self._running.get(key)
+        if running is not None and not running.stopped and running.task not in (None, asyncio.current_task()):
+            running.stopped = running.task.cancel()
         return True
 
     async def aclose(self) -> dict[K, Attempt]:

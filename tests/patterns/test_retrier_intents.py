@@ -292,20 +292,6 @@ async def test_cancelled_inside_its_own_attempt_that_goes_on_and_is_not_tried_ag
 
 
 @pytest.mark.asyncio
-async def test_cancelling_leaves_other_keys_and_the_attempt_of_a_former_intent_alone() -> None:
-    world = SteppedWorld()
-    desk = Desk(world)
-    former = desk.call(takes=10)
-    desk.retrier.submit("other", (other := Call(desk.timer, 0)).attempt)
-    await world.run(6)
-    newer = desk.call()
-    assert desk.retrier.cancel("key") is True
-    await world.run(1000)
-    assert (former.ended, former.cancelled, newer.begun, other.succeeded) == ([15], 0, [], 1)
-    assert desk.given_up == []
-
-
-@pytest.mark.asyncio
 async def test_submitted_again_after_it_was_cancelled_it_waits_for_the_attempt_that_still_ends() -> None:
     world, line = SteppedWorld(), []
     desk = Desk(world)

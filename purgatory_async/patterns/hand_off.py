@@ -185,7 +185,12 @@ class HandOff(Generic[K, T]):
 
     def _offer(self, key: K) -> None:
         """Ask the takers of a key, oldest first, until one has the item."""
-        if self._purgatory.check_and_complete(key, limit=1) and key in self._items:
+        try:
+            completed = self._purgatory.check_and_complete(key, limit=1)
+        except (KeyboardInterrupt, SystemExit):  # from a hook: what completed may have been no taker
+            self._purgatory.check_and_complete(key)
+            raise
+        if completed and key in self._items:
             self._purgatory.check_and_complete(key)  # what that completed was no taker, so ask everybody
 
     def _pick(self, keys: tuple[K, ...]) -> tuple[K, int, T] | None:

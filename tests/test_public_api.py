@@ -111,6 +111,7 @@ SIGNATURES = {
     "patterns.Correlator.resolve": "(request_id, value)",
     "patterns.Correlator.reject": "(request_id, exception)",
     "patterns.Correlator.fail_all": "(exception)",
+    "patterns.Correlator.close": "(exception)",
     "patterns.HandOff": "(purgatory, *, max_items=None)",
     "patterns.HandOff.put": "(key, item)",
     "patterns.HandOff.take": "async (*keys, timeout=None)",

@@ -6,7 +6,8 @@ and nothing that a late reply could find.
 """
 
 from collections.abc import Generator, Hashable
-from typing import Any, Generic, Self, TypeVar
+from types import TracebackType
+from typing import Any, Generic, Self, TypeGuard, TypeVar
 
 from purgatory_async import DelayedOperation, Purgatory
 from purgatory_async.patterns._answer import answer
@@ -42,26 +43,32 @@ class Reply(Generic[T]):
     """The reply to one request, to be awaited; made by `Correlator.expect`.
 
     Awaiting it returns the value given to `Correlator.resolve`, or raises `OperationExpired`, `OperationCancelled`,
-    `PurgatoryClosed`, or what was given to `Correlator.reject` or `Correlator.fail_all`. Who is cancelled while
-    awaiting it gives the request up. Awaited again, it answers the same. In a ``with`` block it is given up when the
-    block is left before it came, as when sending the request failed.
+    `PurgatoryClosed`, or what was given to `Correlator.reject`, `Correlator.fail_all` or `Correlator.close`.
+    Several tasks may await it: cancelling one leaves the others waiting, cancelling the last gives the request up.
+    Awaited again, it answers the same. In a ``with`` block it is given up when the block is left before it came, as
+    when sending the request failed.
     """
 
-    __slots__ = ("_id", "_request")
+    __slots__ = ("_awaiting", "_id", "_request")
 
     def __init__(self, request_id: Hashable, request: _Request[T]) -> None:
         self._id = request_id
         self._request = request
+        self._awaiting = 0
 
     def __repr__(self) -> str:
         return f"<Reply to {self._id!r} {self._request.outcome or 'expected'}>"
 
     def __await__(self) -> Generator[Any, None, T]:
+        self._awaiting += 1
         try:
             yield from self._request.__await__()
         except BaseException:
-            self._request.cancel()
+            if self._awaiting == 1:
+                self._request.cancel()
             raise
+        finally:
+            self._awaiting -= 1
         return answer(self._request, f"the reply to {self._id!r}")
 
     def __enter__(self) -> Self:
@@ -99,15 +106,16 @@ class Correlator(Generic[T]):
     pong False 1
     """
 
-    __slots__ = ("_purgatory", "late")
+    __slots__ = ("_closed", "_purgatory", "late")
 
     late: int
-    """Replies that nobody expected: too late, doubled, or to a request given up."""
+    """Replies to no pending request: unknown, too late, doubled, or to a request given up."""
 
     def __init__(self, purgatory: Purgatory) -> None:
         if not isinstance(purgatory, Purgatory):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
         self._purgatory = purgatory
+        self._closed: tuple[BaseException, TracebackType | None] | None = None
         self.late = 0
 
     def __repr__(self) -> str:
@@ -127,7 +135,11 @@ class Correlator(Generic[T]):
             ValueError: The id is taken, or None, or ``timeout`` is out of bounds.
             TypeError: The id is not hashable, or ``timeout`` is no number.
             PurgatoryFull, PurgatoryClosed, PurgatoryError: As `Purgatory.try_complete_else_watch`.
+            BaseException: What `close` was given.
         """
+        if self._closed is not None:
+            exception, traceback = self._closed
+            raise exception.with_traceback(traceback)  # or the traceback would grow with each call
         if request_id is None:
             raise ValueError("request_id must not be None; give each request an id of its own")
         if any(not each.abandoned for each in self._purgatory.operations(request_id)):
@@ -138,27 +150,38 @@ class Correlator(Generic[T]):
         self._purgatory.try_complete_else_watch(request, (request_id,))
         return Reply(request_id, request)
 
-    def resolve(self, request_id: Hashable, value: T) -> bool:
+    def resolve(self, request_id: object, value: T) -> bool:
         """Bring a reply. O(1).
 
-        Returns:
-            Whether somebody had it; False counts as `late`.
-        """
-        return self._counted(self._purgatory.complete_for_key(request_id, value))
+        Args:
+            request_id: As it came; one that cannot be hashed is as unknown as any other.
+            value: What awaiting the `Reply` returns.
 
-    def reject(self, request_id: Hashable, exception: BaseException) -> bool:
+        Returns:
+            Whether the request was pending; False counts as `late`.
+        """
+        return self._counted(_hashable(request_id) and self._purgatory.complete_for_key(request_id, value))
+
+    def reject(self, request_id: object, exception: BaseException) -> bool:
         """Bring an exception as the reply. O(1).
 
+        Args:
+            request_id: As for `resolve`.
+            exception: What awaiting the `Reply` raises.
+
         Returns:
-            Whether somebody had it; False counts as `late`.
+            Whether the request was pending; False counts as `late`.
 
         Raises:
             TypeError: It is not an exception instance.
         """
-        return self._counted(self._purgatory.fail_for_key(request_id, exception))
+        check_exception(exception)
+        return self._counted(_hashable(request_id) and self._purgatory.fail_for_key(request_id, exception))
 
     def fail_all(self, exception: BaseException) -> int:
         """Let every request fail, as when the connection is lost. O(operations in the purgatory).
+
+        Later requests are expected as before; see `close`.
 
         Returns:
             How many were expected.
@@ -170,6 +193,35 @@ class Correlator(Generic[T]):
         requests = [each for each in self._purgatory.operations() if isinstance(each, _Request)]
         return sum(each.fail(exception) for each in requests if each.correlator is self)
 
+    def close(self, exception: BaseException) -> int:
+        """Let every request fail, and every later one at once, as when the connection is lost for good.
+
+        Closed again, it does nothing. The purgatory stays open. O(operations in the purgatory).
+
+        Args:
+            exception: What awaiting a pending `Reply` raises, and `expect` from now on.
+
+        Returns:
+            How many were expected.
+
+        Raises:
+            TypeError: It is not an exception instance.
+        """
+        check_exception(exception)
+        if self._closed is not None:
+            return 0
+        self._closed = exception, exception.__traceback__
+        return self.fail_all(exception)
+
     def _counted(self, had_it: int) -> bool:
         self.late += not had_it
         return had_it > 0
+
+
+def _hashable(request_id: object) -> TypeGuard[Hashable]:
+    """Whether a reply's id can be a key at all: what came over a wire may be a list."""
+    try:
+        hash(request_id)
+    except TypeError:
+        return False
+    return True

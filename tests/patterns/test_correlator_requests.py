@@ -229,18 +229,6 @@ async def test_cancelled_a_moment_after_the_reply_it_was_in_time_and_can_be_had_
     assert await reply == "pong"
 
 
-async def test_of_several_callers_the_one_that_is_cancelled_gives_it_up_for_all(calls):
-    reply = calls.expect(7, 5)
-    first, second = [asyncio.create_task(awaiting(reply)) for _ in range(2)]
-    await settle()
-    first.cancel()
-    await settle()
-    assert first.cancelled()
-    with pytest.raises(OperationCancelled):
-        await second
-    assert calls.resolve(7, "late") is False
-
-
 # The connection is lost.
 
 

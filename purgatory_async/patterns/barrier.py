@@ -2,18 +2,27 @@
 
 Kafka's JoinGroup is one. A rebalance waits for every known member, but not longer than the rebalance timeout; and
 the first one of a group waits a little for each newcomer, so that ten consumers that start together make one
-generation and not ten (``group.initial.rebalance.delay.ms``).
+generation and not ten (``group.initial.rebalance.delay.ms``). One barrier serves a group for its whole life:
+``on_release`` sets what the next generation waits for, before any other member can arrive.
 """
 
-from collections.abc import Hashable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from purgatory_async import DelayedOperation, OperationCancelled, Purgatory, TimerHandle
+from purgatory_async import (
+    DelayedOperation,
+    OperationCancelled,
+    Outcome,
+    Purgatory,
+    PurgatoryClosed,
+    PurgatoryFull,
+)
 from purgatory_async.clock import check_timeout
+from purgatory_async.events import Event, OperationEnded
 from purgatory_async.patterns._answer import answer
-from purgatory_async.patterns._arguments import check_integer, check_number
+from purgatory_async.patterns._arguments import check_function, check_integer, check_number
 
 __all__ = ["Barrier", "Generation"]
 
@@ -28,26 +37,65 @@ class Generation(Generic[M]):
         number: Counts from 1.
         members: In the order of their arrival; the first may lead.
         complete: Whether all that were expected are among them.
+        missing: Those expected by name that did not come; None if only a number was expected.
     """
 
     number: int
     members: tuple[M, ...]
     complete: bool
+    missing: frozenset[M] | None = field(default=None, compare=False)  # number and members tell two apart
 
 
 class _Arrival(DelayedOperation[Generation[Any]]):
     """One member's wait."""
 
-    __slots__ = ("replaced",)
+    __slots__ = ("generation", "replaced")
 
     def __init__(self) -> None:
         super().__init__()
+        self.generation: Generation[Any] | None = None  # not `result`, which `complete_for_key` sets too
         self.replaced = False
 
     @property
     def waits(self) -> bool:
         """Whether somebody is there: a member cancelled in this loop pass has left, though its task does not know."""
         return self.outcome is None and not self.abandoned
+
+
+class _Window(DelayedOperation[Generation[Any]]):
+    """The time to gather. Unlike a timer's handle, an operation ends when its timer closes.
+
+    Args:
+        seconds: Until it is over.
+        ended: Called with the window when it has expired, completed with a generation, or lost its timer.
+    """
+
+    __slots__ = ("ended",)
+
+    def __init__(self, seconds: float, ended: "Callable[[_Window], None]") -> None:
+        super().__init__(seconds)
+        self.ended = ended
+
+    def on_complete(self) -> None:
+        """Pass it on."""
+        self.ended(self)
+
+
+class _TimerWatch:
+    """Passes on that a window lost its timer, for which an operation has no hook."""
+
+    def notify(self, event: Event) -> None:
+        """Pass it on."""
+        if (
+            isinstance(event, OperationEnded)
+            and event.outcome is Outcome.CLOSED
+            and isinstance(event.operation, _Window)
+        ):
+            event.operation.ended(event.operation)
+
+
+_TIMER_WATCH: Final = _TimerWatch()
+_WINDOW_KEYS: Final = ("window",)
 
 
 class Barrier(Generic[M]):
@@ -59,10 +107,13 @@ class Barrier(Generic[M]):
     Args:
         purgatory: Keeps the arrivals.
         key: The watch key that they wait on.
-        expect: How many members make it complete; or which (others may come as well).
+        expect: How many members make it complete; or which (others may come as well). If empty, only time
+            closes the window.
         timeout: The longest window, in seconds from the first arrival. None for no limit.
         initial_delay: Seconds that the window stays open after each newcomer, ``timeout`` permitting; 0 leaves it
             open for all of the timeout.
+        on_release: Called with each generation in the call that releases it, before any of its members goes on; a
+            plain function. Its exception goes to the loop's exception handler.
 
     Raises:
         TypeError, ValueError: An argument is not what it should be, or out of its bounds.
@@ -74,19 +125,22 @@ class Barrier(Generic[M]):
     ...         return await asyncio.gather(group.arrive("a"), group.arrive("b"))
     >>> one, other = asyncio.run(main())
     >>> one is other, one
-    (True, Generation(number=1, members=('a', 'b'), complete=True))
+    (True, Generation(number=1, members=('a', 'b'), complete=True, missing=None))
     """
 
     __slots__ = (
         "_arrivals",
-        "_closes_at",
         "_expected",
         "_initial_delay",
         "_key",
+        "_newest",
         "_number",
+        "_opened",
         "_purgatory",
         "_timeout",
         "_window",
+        "_windows",
+        "on_release",
     )
 
     def __init__(
@@ -97,21 +151,26 @@ class Barrier(Generic[M]):
         expect: int | Iterable[M],
         timeout: float | None,
         initial_delay: float = 0,
+        on_release: Callable[[Generation[M]], object] | None = None,
     ) -> None:
         if not isinstance(purgatory, Purgatory):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
         hash(key)
         check_timeout(timeout)
         check_number("initial_delay", initial_delay, least=0.0)
+        if on_release is not None:
+            check_function("on_release", on_release)
+        self.on_release = on_release
         self._expected = _expectation(expect)
         self._purgatory = purgatory
         self._key = key
-        self._timeout = inf if timeout is None else timeout
+        self._timeout = timeout
         self._initial_delay = initial_delay
         self._arrivals: dict[M, _Arrival] = {}
         self._number = 0
-        self._closes_at = inf
-        self._window: TimerHandle | None = None
+        self._opened = self._newest = 0.0  # when the window was, and its last newcomer came
+        self._window: _Window | None = None
+        self._windows = Purgatory("barrier", timer=purgatory.timer, observer=_TIMER_WATCH)
 
     def __repr__(self) -> str:
         return f"<Barrier {self._key!r} present={len(self._arrivals)} generation={self._number}>"
@@ -120,8 +179,9 @@ class Barrier(Generic[M]):
     def expect(self) -> int | frozenset[M]:
         """How many members make a generation complete, or which; to be set when the group grows or shrinks.
 
-        If those who wait are all that are expected now, they go on at once. Setting it raises TypeError or
-        ValueError as the constructor does, and then nothing has changed.
+        If those who wait are all that are expected now, they go on at once; if it is empty, when the
+        window closes. Setting it raises TypeError or ValueError as the constructor does, and
+        then nothing has changed.
         """
         return self._expected
 
@@ -131,6 +191,32 @@ class Barrier(Generic[M]):
         self._expected = _expectation(expect)
         if self._arrivals and self._all_here():
             self._release()
+
+    @property
+    def timeout(self) -> float | None:
+        """The longest window in seconds; setting it also moves the end of an open one.
+
+        An end that is past by then comes on the next loop turn. Setting it raises as the constructor does, and
+        `PurgatoryFull` or `PurgatoryClosed` if the timer refuses; then nothing has changed.
+        """
+        return self._timeout
+
+    @timeout.setter
+    def timeout(self, timeout: float | None) -> None:
+        """Grant another time from now on."""
+        check_timeout(timeout)
+        self._set_times(timeout, self._initial_delay)
+
+    @property
+    def initial_delay(self) -> float:
+        """Seconds that each newcomer keeps the window open; set like `timeout`."""
+        return self._initial_delay
+
+    @initial_delay.setter
+    def initial_delay(self, initial_delay: float) -> None:
+        """Grant another delay from now on."""
+        check_number("initial_delay", initial_delay, least=0.0)
+        self._set_times(self._timeout, initial_delay)
 
     @property
     def present(self) -> tuple[M, ...]:
@@ -148,8 +234,9 @@ class Barrier(Generic[M]):
             The generation, the same to all that came.
 
         Raises:
-            OperationCancelled: The member has arrived again, or was sent away with `Purgatory.cancel_for_key`.
-            PurgatoryClosed, PurgatoryFull, PurgatoryError: As `Purgatory.try_complete_else_watch`.
+            OperationCancelled: The member has arrived again, or its wait was ended for its key from outside.
+            PurgatoryClosed, PurgatoryFull, PurgatoryError: As `Purgatory.try_complete_else_watch`. The first also
+                when the timer closes before the end of a window that has one.
             TypeError: The member is not hashable.
 
         A member whose task is cancelled has left. O(1); O(members) for the last to come.
@@ -167,6 +254,12 @@ class Barrier(Generic[M]):
             raise OperationCancelled(
                 f"{member!r} has arrived again at {self._key!r}, which ends its earlier wait"
             )
+        if arrival.generation is not None:
+            return arrival.generation
+        if arrival.outcome is Outcome.COMPLETED:
+            raise OperationCancelled(
+                f"the wait of {member!r} at {self._key!r} was ended without a generation"
+            )
         return answer(arrival, f"the other members at {self._key!r}")
 
     def _welcome(self, member: M, arrival: _Arrival) -> None:
@@ -181,7 +274,11 @@ class Barrier(Generic[M]):
                 self._close_window()
             self._arrivals.pop(member, None)  # so has its former self: it comes last
             self._arrivals[member] = arrival
-            self._keep_window_open()
+            self._newest = self._purgatory.timer.time()
+            if self._window is None:
+                self._opened = self._newest
+            if self._window is None or self._initial_delay:
+                self._open_window(self._timeout, self._initial_delay)
         if self._all_here():
             self._release()
 
@@ -191,39 +288,79 @@ class Barrier(Generic[M]):
             if not self._arrivals:
                 self._close_window()
 
-    def _keep_window_open(self) -> None:
-        """For as long as a newcomer is worth, but not beyond the timeout."""
-        timer = self._purgatory.timer
-        if self._window is None:
-            self._closes_at = timer.time() + self._timeout
-            self._window = timer.call_later(min(self._initial_delay or inf, self._timeout), self._release)
-        elif self._initial_delay:
-            self._window.reschedule(min(self._initial_delay, self._closes_at - timer.time()))
+    def _set_times(self, timeout: float | None, initial_delay: float) -> None:
+        if self._window is not None:
+            self._open_window(timeout, initial_delay)
+        self._timeout, self._initial_delay = timeout, initial_delay
+
+    def _open_window(self, timeout: float | None, initial_delay: float) -> None:
+        """Open a window for as long as is left; it replaces the one there is."""
+        now = self._purgatory.timer.time()
+        longest = self._opened - now + (inf if timeout is None else timeout)
+        window = _Window(min(longest, self._newest - now + (initial_delay or inf)), self._window_ended)
+        former = self._window
+        try:
+            self._windows.try_complete_else_watch(window, _WINDOW_KEYS)
+        except PurgatoryFull:
+            if former is None or former.timeout == inf:
+                raise
+            former.cancel()  # its place in the timer is all that the new one needs
+            self._windows.try_complete_else_watch(window, _WINDOW_KEYS)
+        if former is not None:
+            former.cancel()
+        self._window = window
 
     def _close_window(self) -> None:
         if self._window is not None:
             self._window.cancel()
             self._window = None
 
+    def _window_ended(self, window: _Window) -> None:
+        if window.outcome is Outcome.CLOSED:
+            self._lose_timer()
+            return
+        if window.outcome is Outcome.EXPIRED and window is self._window:
+            self._release()
+        if window.result is not None and self.on_release is not None:
+            self.on_release(window.result)
+
+    def _lose_timer(self) -> None:
+        arrivals = list(self._arrivals.values())
+        self._arrivals.clear()
+        self._window = None
+        for arrival in arrivals:
+            arrival.fail(
+                PurgatoryClosed(f"the timer was closed under the wait for the other members at {self._key!r}")
+            )
+
     def _all_here(self) -> bool:
         expected, arrivals = self._expected, self._arrivals
         if isinstance(expected, int):
             return len(arrivals) >= expected and len(self.present) >= expected
-        return len(arrivals) >= len(expected) and all(
+        return 0 < len(expected) <= len(arrivals) and all(
             member in arrivals and arrivals[member].waits for member in expected
         )
 
     def _release(self) -> None:
-        """Let everybody who is here go on as one generation."""
-        complete = self._all_here()
+        """Let all members that wait go on as one generation, unless all of them have left."""
         here = {member: arrival for member, arrival in self._arrivals.items() if arrival.waits}
+        window, self._window = self._window, None
         self._arrivals.clear()
-        self._close_window()
-        if here:
-            self._number += 1
-            generation = Generation(self._number, tuple(here), complete)
-            for arrival in here.values():
-                arrival.force_complete(generation)
+        if not here:
+            return
+        self._number += 1
+        expected = self._expected
+        if isinstance(expected, int):
+            generation = Generation(self._number, tuple(here), len(here) >= expected)
+        else:
+            missing = expected.difference(here)
+            generation = Generation(self._number, tuple(here), not missing, missing)
+        for arrival in here.values():
+            arrival.generation = generation
+            arrival.force_complete(generation)
+        if window is not None:
+            window.result = generation
+            window.force_complete()  # if it has not expired; its hook calls `on_release` either way
 
 
 def _expectation(expect: int | Iterable[M]) -> int | frozenset[M]:
@@ -232,8 +369,6 @@ def _expectation(expect: int | Iterable[M]) -> int | frozenset[M]:
             f"expect must be a number or an iterable of members, got {expect!r}; did you mean [{expect!r}]?"
         )
     if isinstance(expect, Iterable):
-        members = frozenset(expect)
-        check_integer("the number of members in expect", len(members), least=1)
-        return members
+        return frozenset(expect)
     check_integer("expect", expect, least=1)
     return expect

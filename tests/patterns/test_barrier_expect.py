@@ -50,10 +50,10 @@ async def test_with_nobody_there_it_opens_no_generation(purgatory):
 
 
 @pytest.mark.parametrize(
-    ("bad", "error"), [(0, ValueError), ("ab", TypeError), (True, TypeError), ([], ValueError)]
+    ("bad", "error"), [(0, ValueError), ("ab", TypeError), (True, TypeError), ([[]], TypeError)]
 )
 async def test_a_bad_expectation_changes_nothing(purgatory, bad, error):
     group = Barrier(purgatory, "group", expect=2, timeout=30)
-    with pytest.raises(error, match="expect"):
+    with pytest.raises(error, match=r"expect|unhashable"):
         group.expect = bad
     assert group.expect == 2

@@ -43,6 +43,7 @@ class JoinGroup:
     """
 
     def __init__(self, expect: "int | frozenset[str]", timeout: float, initial_delay: float) -> None:
+        self.released: list[Generation[str]] = []
         self.expect = expect
         self.timeout = timeout
         self.initial_delay = initial_delay
@@ -50,7 +51,11 @@ class JoinGroup:
         self.number = 0
         self.closed = False
         self.here: dict[str, Visit] = {}
-        self.opened = self.closes = 0.0
+        self.opened = self.newest = 0.0
+
+    @property
+    def closes(self) -> float:
+        return min(self.newest + (self.initial_delay or inf), self.opened + self.timeout)
 
     def arrive(self, visit: Visit) -> None:
         if self.closed:
@@ -58,11 +63,9 @@ class JoinGroup:
             return
         if visit.member in self.here:
             self.here[visit.member].end = OperationCancelled
-        elif not self.here:
-            self.opened = self.now
-            self.closes = self.now + min(self.initial_delay or inf, self.timeout)
-        elif self.initial_delay:
-            self.closes = min(self.now + self.initial_delay, self.opened + self.timeout)
+        else:
+            self.newest = self.now
+            self.opened = self.opened if self.here else self.now
         self.here[visit.member] = visit
         if self.complete():
             self.go_on()
@@ -73,13 +76,16 @@ class JoinGroup:
             self.go_on()
 
     def complete(self) -> bool:
-        return (
-            len(self.here) >= self.expect if isinstance(self.expect, int) else self.expect <= set(self.here)
-        )
+        if isinstance(self.expect, int):
+            return len(self.here) >= self.expect
+        return bool(self.expect) and self.expect <= set(self.here)
 
     def go_on(self) -> None:
         self.number += 1
-        self.end_all(Generation(self.number, tuple(self.here), complete=self.complete()))
+        missing = None if isinstance(self.expect, int) else self.expect - set(self.here)
+        complete = self.complete() if missing is None else not missing
+        self.released.append(Generation(self.number, tuple(self.here), complete, missing))
+        self.end_all(self.released[-1])
 
     def end_all(self, end: object) -> int:
         ended = list(self.here.values())
@@ -93,6 +99,10 @@ class JoinGroup:
         if self.here.get(visit.member) is visit:
             del self.here[visit.member]
 
+    def lose_timer(self) -> None:
+        if self.closes < inf:
+            self.end_all(PurgatoryClosed)
+
     def pass_time(self, seconds: float) -> None:
         if self.here and self.closes <= self.now + seconds:
             self.go_on()
@@ -104,8 +114,11 @@ arrivals = st.tuples(st.just("arrive"), members)
 cancels = st.tuples(st.just("cancel"), st.integers(0, 7))
 times = st.tuples(st.just("pass_time"), st.sampled_from((0, 0.5, 1, 2.5)))
 turns = st.just(("turn",))
-sends_away = st.just(("cancel_for_key",))
-expectations = st.one_of(st.integers(1, 5), st.frozensets(members, min_size=1))
+sends_away = st.sampled_from((("cancel_for_key",), ("complete_for_key",)))
+expectations = st.one_of(st.integers(1, 5), st.frozensets(members))
+timeouts = st.sampled_from((None, 0.5, 1, 2, 4))
+delays = st.sampled_from((0, 0.5, 1, 2))
+new_times = st.one_of(st.tuples(st.just("set_timeout"), timeouts), st.tuples(st.just("set_delay"), delays))
 growths = st.tuples(st.just("expect_others"), expectations)
 
 
@@ -116,24 +129,34 @@ class BarrierMachine(RuleBasedStateMachine):
 
     @initialize(
         expect=expectations,
-        timeout=st.sampled_from((None, 0.5, 1, 2, 4)),
-        initial_delay=st.sampled_from((0, 0.5, 1, 2)),
+        timeout=timeouts,
+        initial_delay=delays,
     )
     def begin(self, expect, timeout, initial_delay) -> None:
         self.loop = self.new_loop()
         self.clock = ManualClock()
         self.purgatory = Purgatory(timer=Timer(clock=self.clock))
+        self.released: list[Generation[str]] = []
         self.group: Barrier[str] = Barrier(
-            self.purgatory, "group", expect=expect, timeout=timeout, initial_delay=initial_delay
+            self.purgatory,
+            "group",
+            expect=expect,
+            timeout=timeout,
+            initial_delay=initial_delay,
+            on_release=self.released.append,
         )
         self.reference = JoinGroup(expect, inf if timeout is None else timeout, initial_delay)
         self.tasks: dict[asyncio.Task[Generation[str]], Visit] = {}
-        self.starting: list[Visit] = []
+        self.starting: list[
+            Visit | None
+        ] = []  # what the loop's next pass does, in order; None: fire what is due
         self.leaving = 0  # cancelled, and their tasks have yet to run: a count may still include them
         self.generations: dict[int, Generation[str]] = {}
 
     @rule(
-        steps=st.lists(st.one_of(arrivals, arrivals, cancels, times, turns, sends_away, growths), max_size=8)
+        steps=st.lists(
+            st.one_of(arrivals, arrivals, cancels, times, turns, sends_away, growths, new_times), max_size=8
+        )
     )
     def one_turn(self, steps) -> None:
         self.loop.run_until_complete(self.play(steps))
@@ -191,22 +214,45 @@ class BarrierMachine(RuleBasedStateMachine):
         self.group.expect = expect
         self.reference.expect_others(expect)
 
+    def set_timeout(self, timeout) -> None:
+        self.group.timeout = timeout
+        self.reference.timeout = inf if timeout is None else timeout
+        self.may_be_due()
+
+    def set_delay(self, initial_delay) -> None:
+        self.group.initial_delay = self.reference.initial_delay = initial_delay
+        self.may_be_due()
+
+    def may_be_due(self) -> None:
+        if self.reference.here and self.reference.closes <= self.reference.now:
+            self.starting.append(None)
+
     def cancel_for_key(self) -> None:
-        self.ended(self.reference.end_all(OperationCancelled), self.purgatory.cancel_for_key("group"))
+        self.ended(self.reference.end_all(OperationCancelled), len(self.purgatory.cancel_for_key("group")))
+
+    def complete_for_key(self) -> None:
+        self.ended(self.reference.end_all(OperationCancelled), self.purgatory.complete_for_key("group", "?"))
 
     def close(self) -> None:
-        self.ended(self.reference.end_all(PurgatoryClosed), self.purgatory.close())
+        self.ended(self.reference.end_all(PurgatoryClosed), len(self.purgatory.close()))
         self.reference.closed = True
 
+    def close_timer(self) -> None:
+        self.purgatory.timer.close()
+        self.reference.lose_timer()
+
     def ended(self, waited, told) -> None:
-        assert 0 <= len(told) - waited <= self.leaving
-        self.leaving -= len(told) - waited
+        assert 0 <= told - waited <= self.leaving
+        self.leaving -= told - waited
 
     async def turn(self) -> None:
         """Let every task that can run, run: those that come arrive, those that were cancelled leave."""
         await asyncio.sleep(0)
         for visit in self.starting:
-            self.reference.arrive(visit)
+            if visit is None:
+                self.reference.pass_time(0)
+            else:
+                self.reference.arrive(visit)
         self.starting.clear()
         self.leaving = 0
 
@@ -224,10 +270,10 @@ class BarrierMachine(RuleBasedStateMachine):
                 )
         self.tasks = {task: visit for task, visit in self.tasks.items() if not task.done()}
         assert self.purgatory.pending == len(reference.here)
+        assert self.released == reference.released
+        assert [each.missing for each in self.released] == [each.missing for each in reference.released]
         # The members have no deadlines of their own: there is the window, while somebody is there.
-        assert self.purgatory.timer.pending == bool(reference.here)
-        if reference.here:
-            assert self.group._window.when == reference.closes
+        assert self.purgatory.timer.pending == bool(reference.here and reference.closes < inf)
 
     @invariant()
     def its_purgatory_is_sound(self) -> None:
@@ -236,6 +282,7 @@ class BarrierMachine(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "loop"):
             return
+        self.loop.run_until_complete(self.play([("close_timer",)]))
         self.loop.run_until_complete(self.play([("close",), ("arrive", "a")]))
         assert_clean(self.purgatory)
         self.loop.close()

@@ -15,6 +15,7 @@ from purgatory_async import (
 )
 from purgatory_async.patterns import Barrier, Generation
 from purgatory_async.testing import ManualClock, assert_clean, settle
+from tests.patterns.guests import Guest
 from tests.patterns.test_barrier import arriving, ends, have_gone_on, leaving, passing
 
 pytestmark = pytest.mark.asyncio
@@ -154,7 +155,69 @@ async def test_a_check_of_its_key_does_nothing(purgatory, manual_clock):
     await leaving(*guests)
 
 
+# Its timer closed under it.
+
+
+@pytest.mark.parametrize("initial_delay", [0, 5])
+async def test_a_shared_timer_that_closes_ends_every_wait(initial_delay, manual_clock):
+    timer = Timer(clock=manual_clock)
+    purgatory = Purgatory(timer=timer)
+    group = Barrier(purgatory, "group", expect=3, timeout=30, initial_delay=initial_delay)
+    guests = await arriving(group, "a", "b")
+    beside = Guest(purgatory.wait("beside", timeout=30))
+    await settle()
+    timer.close()
+    assert group.present == ()
+    assert [type(end) for end in await ends([*guests, beside])] == [PurgatoryClosed] * 3
+    assert_clean(purgatory)
+    group.timeout = 60  # no window is open that it would move
+    with pytest.raises(PurgatoryClosed):
+        await group.arrive("c")
+    assert purgatory.pending == 0
+
+
+async def test_without_a_deadline_they_outlive_their_timer(manual_clock):
+    timer = Timer(clock=manual_clock)
+    purgatory = Purgatory(timer=timer)
+    group = Barrier(purgatory, "group", expect=3, timeout=None)
+    guests = await arriving(group, "a")
+    beside = Guest(purgatory.wait("beside"))
+    await settle()
+    timer.close()
+    with pytest.raises(PurgatoryClosed):
+        group.timeout = 5
+    assert group.timeout is None
+    guests += await arriving(group, "b", "c")
+    assert await ends(guests) == [Generation(1, ("a", "b", "c"), complete=True)] * 3
+    purgatory.complete_for_key("beside", "done")
+    assert await beside.end() == "done"
+
+
 # Its key ended from outside.
+
+
+@pytest.mark.parametrize("result", [None, "?", Generation(1, ("z",), complete=True)])
+async def test_complete_for_key_ends_the_waits_without_a_generation(result, purgatory):
+    group = Barrier(purgatory, "group", expect=3, timeout=30)
+    guests = await arriving(group, "a", "b")
+    assert purgatory.complete_for_key("group", result) == 2
+    assert group.present == ()
+    for guest in guests:
+        with pytest.raises(OperationCancelled, match="'group' was ended without a generation"):
+            await guest.task
+    guests = await arriving(group, "a", "b", "c")
+    assert await ends(guests) == [Generation(1, ("a", "b", "c"), complete=True)] * 3
+
+
+async def test_who_is_completed_alone_is_no_member(purgatory):
+    group = Barrier(purgatory, "group", expect=2, timeout=30)
+    (first,) = await arriving(group, "a")
+    next(purgatory.operations("group")).force_complete()
+    second = await arriving(group, "b")
+    assert have_gone_on(second) == [False]
+    assert isinstance(await first.end(), OperationCancelled)
+    third = await arriving(group, "c")
+    assert await ends([*second, *third]) == [Generation(1, ("b", "c"), complete=True)] * 2
 
 
 async def test_cancel_for_key_sends_everybody_away_and_the_window_with_them(purgatory, manual_clock):
@@ -214,7 +277,6 @@ async def test_its_waits_are_operations_that_complete_with_the_generation(purgat
         pytest.param({"key": []}, TypeError, "unhashable", id="a key that cannot be hashed"),
         pytest.param({"expect": 0}, ValueError, "expect must be at least 1, got 0", id="nobody"),
         pytest.param({"expect": -2}, ValueError, "expect must be at least 1, got -2", id="less than nobody"),
-        pytest.param({"expect": []}, ValueError, "expect must be at least 1, got 0", id="none of them"),
         pytest.param({"expect": True}, TypeError, "expect.*bool", id="expect bool"),
         pytest.param({"expect": 2.0}, TypeError, "expect.*float", id="expect float"),
         pytest.param({"expect": None}, TypeError, "expect.*NoneType", id="expect None"),
@@ -235,6 +297,7 @@ async def test_its_waits_are_operations_that_complete_with_the_generation(purgat
         pytest.param({"initial_delay": "1"}, TypeError, "initial_delay.*str", id="delay str"),
         pytest.param({"initial_delay": None}, TypeError, "initial_delay.*NoneType", id="delay None"),
         pytest.param({"initial_delay": True}, TypeError, "initial_delay.*bool", id="delay bool"),
+        pytest.param({"on_release": 7}, TypeError, "on_release must be callable, got 7", id="no function"),
     ],
 )
 async def test_a_bad_argument_is_refused_with_its_value_and_the_bound(arguments, error, message, purgatory):

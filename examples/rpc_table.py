@@ -30,8 +30,6 @@ class Client:
 
     async def call(self, method: str, *arguments: int, timeout: float = 5, number: int | None = None) -> Any:
         """Call a method and wait for its result."""
-        if self.listener.done():
-            raise ConnectionError(f"{method} was not called: there is no connection any more")
         number = next(self.ids) if number is None else number
         # Expected before it is asked for, so no reply is too early; given up if it cannot be asked for.
         with self.replies.expect(number, timeout) as reply:
@@ -48,7 +46,7 @@ class Client:
                 else:
                     self.replies.resolve(message["id"], message["result"])
         finally:
-            failed = self.replies.fail_all(ConnectionError("the connection was lost"))
+            failed = self.replies.close(ConnectionError("the connection was lost"))
             print(f"the connection has ended; calls that were on their way: {failed}")
 
     async def close(self) -> None:

@@ -57,7 +57,7 @@ FACTS: dict[str, tuple[str, ...]] = {
         "the connection has ended; calls that were on their way: 2",
         "laborious: ConnectionError: the connection was lost",
         "hang up: ConnectionError: the connection was lost",
-        "add: ConnectionError: add was not called*",
+        "add: ConnectionError: the connection was lost",
         "left behind: 0 calls",
     ),
     "job_queue.py": (

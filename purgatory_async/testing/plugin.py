@@ -4,6 +4,7 @@ Installed with the package (entry point ``purgatory_async``); ask for the fixtur
 """
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
@@ -20,13 +21,35 @@ def manual_clock() -> ManualClock:
 
 
 @pytest.fixture
-def purgatory(manual_clock: ManualClock) -> Iterator[Purgatory]:
-    """A `Purgatory` on `manual_clock`; an error at teardown says what is still pending and on which keys."""
-    timer = Timer(clock=manual_clock)
-    purgatory = Purgatory("purgatory of the test", timer=timer)
-    yield purgatory
-    try:
-        assert_clean(purgatory)
-    finally:
-        purgatory.close()
-        timer.close()
+def purgatory(request: pytest.FixtureRequest, manual_clock: ManualClock) -> Iterator[Purgatory]:
+    """A `Purgatory` on `manual_clock`; an error at teardown says what is still pending and on which keys.
+
+    For sync tests, and for async ones on asyncio, run by pytest-asyncio or by anyio's plugin.
+    """
+    with _runner_held(request):
+        timer = Timer(clock=manual_clock)
+        purgatory = Purgatory("purgatory of the test", timer=timer)
+        yield purgatory
+        try:
+            assert_clean(purgatory)
+        finally:
+            purgatory.close()
+            timer.close()
+
+
+def _runner_held(request: pytest.FixtureRequest) -> AbstractContextManager[object]:
+    """Keep an async test's runner open meanwhile: closing it cancels the tasks that wait, and hides them."""
+    for name in request.fixturenames:
+        if name.endswith("_scoped_runner"):  # pytest-asyncio's: what is set up first is torn down last
+            request.getfixturevalue(name)
+    if "anyio_backend" not in request.fixturenames:
+        return nullcontext()
+    backend = request.getfixturevalue("anyio_backend_name")
+    if backend != "asyncio":
+        pytest.fail(
+            f"purgatory is a fixture for asyncio: cannot run on {backend}; let anyio_backend be 'asyncio'",
+            pytrace=False,
+        )
+    from anyio.pytest_plugin import get_runner  # noqa: PLC0415 - loaded where anyio's plugin runs the test
+
+    return get_runner(backend, request.getfixturevalue("anyio_backend_options"))

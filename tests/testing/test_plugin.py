@@ -30,6 +30,48 @@ def test_is_clean(purgatory, manual_clock):
     assert operation.outcome is Outcome.EXPIRED
 """
 
+WAITING = """
+import asyncio
+import pytest
+from purgatory_async.testing import settle
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+@pytest.mark.{runner}
+async def test_leaves_a_task_that_waits(purgatory):
+    asyncio.ensure_future(purgatory.wait("door", timeout=3600))
+    await settle()
+
+@{fixture}.fixture
+async def server(purgatory):
+    task = asyncio.ensure_future(purgatory.wait("door"))
+    yield
+    task.cancel()
+    await settle()
+
+@pytest.mark.{runner}
+async def test_has_a_fixture_that_waits(server, purgatory):
+    await settle()
+    assert purgatory.pending == 1
+"""
+
+ON_TRIO = """
+import pytest
+
+@pytest.fixture
+def anyio_backend():
+    return "trio"
+
+@pytest.mark.anyio
+async def test_is_trios(purgatory):
+    raise AssertionError("it does not come this far")
+"""
+
+ASYNCIO = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function")
+ANYIO = ("-p", "anyio")
+
 
 class Report:
     """What pytest says about a file of tests."""
@@ -82,6 +124,28 @@ def test_a_failing_test_is_told_apart_from_its_leak(tmp_path: Path) -> None:
     report = Report(tmp_path, LEAKING + "    assert purgatory.closed, 'the test itself'\n")
     assert "1 failed, 1 error" in report.summary
     assert "the test itself" in report.text
+
+
+@pytest.mark.parametrize(
+    ("runner", "fixture", "options"),
+    [("asyncio", "__import__('pytest_asyncio')", ASYNCIO), ("anyio", "pytest", ANYIO)],
+    ids=["pytest-asyncio", "anyio"],
+)
+def test_a_task_that_still_waits_is_a_teardown_error(tmp_path: Path, runner, fixture, options) -> None:
+    report = Report(tmp_path, WAITING.format(runner=runner, fixture=fixture), *options)
+    assert "2 passed, 1 error" in report.summary, report.text
+    assert "ERROR at teardown of test_leaves_a_task_that_waits" in report.text
+    assert "KeyedWait pending on 'door'" in report.text
+
+
+def test_on_trio_the_fixture_says_that_it_is_asyncios(tmp_path: Path) -> None:
+    report = Report(tmp_path, ON_TRIO, *ANYIO)
+    assert "1 error" in report.summary, report.text
+    assert (
+        "purgatory is a fixture for asyncio: cannot run on trio; let anyio_backend be 'asyncio'"
+        in report.text
+    )
+    assert "it does not come this far" not in report.text.partition("ERRORS")[2]
 
 
 def test_its_fixtures_are_listed_with_what_they_give(tmp_path: Path) -> None:

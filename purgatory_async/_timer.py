@@ -184,6 +184,11 @@ class Timer(Driver):
         return running.time_ns() if isinstance(running, Clock) else MonotonicClock.time_ns()
 
     @property
+    def clock(self) -> Clock | None:
+        """Where its time comes from; None until its first use if none was given."""
+        return self._clock
+
+    @property
     def queue(self) -> TimerQueue:
         """What orders its deadlines; to look at, not to touch."""
         return self._queue

@@ -13,7 +13,14 @@ from itertools import count
 from operator import itemgetter
 from typing import Generic, TypeVar
 
-from purgatory_async import OperationCancelled, Purgatory, PurgatoryClosed, PurgatoryError, PurgatoryFull
+from purgatory_async import (
+    OperationCancelled,
+    Purgatory,
+    PurgatoryClosed,
+    PurgatoryError,
+    PurgatoryFull,
+    Timer,
+)
 from purgatory_async.patterns._arguments import check_integer
 
 __all__ = ["HandOff"]
@@ -66,6 +73,11 @@ class HandOff(Generic[K, T]):
     def __len__(self) -> int:
         """How many items are kept for takers to come. O(1)."""
         return self._kept
+
+    @property
+    def timer(self) -> Timer:
+        """The timer that expires its takers."""
+        return self._purgatory.timer
 
     def put(self, key: K, item: T) -> bool:
         """Give an item to the oldest taker of ``key``, or keep it for the next.

@@ -63,6 +63,11 @@ class Watermark:
         """How many wait. O(1)."""
         return self._purgatory.pending
 
+    @property
+    def timer(self) -> Timer:
+        """The timer that expires its waits."""
+        return self._purgatory.timer
+
     async def reach(self, value: int, timeout: float | None = None) -> int:
         """Wait until the watermark stands at ``value`` or above.
 

@@ -18,6 +18,9 @@ and pass ``partial(purgatory.wait, until=...)``, so that a poll also finds what 
 if it concerns only those who wait at that moment: then `Purgatory.complete_for_key` ends their waits, and a
 later poll waits for the next one.
 
+A wait may end up to a sixteenth early, so that polls which began together do not end together; in virtual time it
+ends when it is due (see ``jitter`` in `starlette_poll`).
+
 A client that leaves takes its wait with it, as soon as the server says so. SIGTERM and SIGINT let every held poll go
 before the server begins to wait for its requests. No framework is imported.
 """

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from purgatory_async.web._poll import JITTER, MAX_WAIT, Asked, Terms, poll
+from purgatory_async.web._poll import MAX_WAIT, Asked, Terms, poll
 from purgatory_async.web._race import ClientLeft, Race, Wait
 
 __all__ = ["aiohttp_poll"]
@@ -39,7 +39,7 @@ async def aiohttp_poll(
     wait: Wait,
     *args: object,
     max_wait: float = MAX_WAIT,
-    jitter: float = JITTER,
+    jitter: float | None = None,
     draw: Callable[[], float] = random.random,
 ) -> Any:
     """Hold a request of aiohttp until what it waits for is there.

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from purgatory_async.web._answer import Answer
-from purgatory_async.web._poll import JITTER, MAX_WAIT, Asked, Terms, poll
+from purgatory_async.web._poll import MAX_WAIT, Asked, Terms, poll
 from purgatory_async.web._race import Race, Wait
 
 Scope = MutableMapping[str, Any]
@@ -23,7 +23,7 @@ async def asgi_poll(
     wait: Wait,
     *args: object,
     max_wait: float = MAX_WAIT,
-    jitter: float = JITTER,
+    jitter: float | None = None,
     draw: Callable[[], float] = random.random,
 ) -> None:
     """Hold a request of any ASGI application until what it waits for is there, and answer it.

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
-from purgatory_async import OperationCancelled, OperationExpired, PurgatoryClosed, PurgatoryFull
+from purgatory_async import OperationCancelled, OperationExpired, PurgatoryClosed, PurgatoryFull, Timer
+from purgatory_async.clock import Clock, MonotonicClock
 from purgatory_async.web import _answer
 from purgatory_async.web._answer import Answer
 from purgatory_async.web._race import ClientLeft, Race, ServerStops, Wait
@@ -24,7 +26,7 @@ class Terms:
 
     Attributes:
         max_wait: Seconds; the most that is granted, and what is granted to whoever asks for nothing.
-        jitter: The largest share of a wait by which it may end early.
+        jitter: The largest share of a wait by which it may end early; None for what suits the clock.
         draw: The next random fraction, from 0 to 1.
 
     Raises:
@@ -32,13 +34,13 @@ class Terms:
     """
 
     max_wait: float
-    jitter: float
+    jitter: float | None
     draw: Callable[[], float]
 
     def __post_init__(self) -> None:
         if not 0 <= self.max_wait <= MAX_TIMEOUT:
             raise ValueError(f"max_wait must be from 0 to {MAX_TIMEOUT:.0f} seconds, got {self.max_wait!r}")
-        if not 0 <= self.jitter <= 1:
+        if self.jitter is not None and not 0 <= self.jitter <= 1:
             raise ValueError(f"jitter must be from 0 to 1, a share of the wait, got {self.jitter!r}")
 
 
@@ -53,6 +55,22 @@ class Asked:
 
     query: str
     prefer: str | None
+
+
+def usual_jitter(wait: Wait) -> float:
+    """The jitter where none is given: none in virtual time, where a test counts on a wait's end.
+
+    Args:
+        wait: A method of something with a `Timer`, which tells its clock; else the running loop does.
+    """
+    function: object = wait
+    while isinstance(function, partial):
+        function = function.func
+    timer = getattr(getattr(function, "__self__", None), "timer", None)
+    clock: object = timer.clock if isinstance(timer, Timer) else None
+    if clock is None:
+        clock = asyncio.get_running_loop()
+    return 0.0 if isinstance(clock, Clock) and not isinstance(clock, MonotonicClock) else JITTER
 
 
 async def poll(
@@ -86,7 +104,8 @@ async def poll(
         )
     except ValueError as error:
         return _answer.malformed(str(error))
-    timeout = shortened(decided.seconds, terms.jitter, terms.draw())
+    jitter = usual_jitter(wait) if terms.jitter is None else terms.jitter
+    timeout = shortened(decided.seconds, jitter, terms.draw())
     race = Race()
     try:
         with held_on(asyncio.get_running_loop()).holding(race), watching(race):

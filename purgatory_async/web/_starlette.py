@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from purgatory_async.web._asgi import Receive, Scope, poll_scope
-from purgatory_async.web._poll import JITTER, MAX_WAIT, Terms
+from purgatory_async.web._poll import MAX_WAIT, Terms
 from purgatory_async.web._race import Wait
 
 __all__ = ["starlette_poll"]
@@ -29,7 +29,7 @@ async def starlette_poll(
     wait: Wait,
     *args: object,
     max_wait: float = MAX_WAIT,
-    jitter: float = JITTER,
+    jitter: float | None = None,
     draw: Callable[[], float] = random.random,
 ) -> Any:
     """Hold a request of Starlette or FastAPI until what it waits for is there.
@@ -51,7 +51,8 @@ async def starlette_poll(
         *args: Its positional arguments.
         max_wait: Seconds; a longer wait is cut, and who asks for none gets this one.
         jitter: The largest share of a wait by which it may end early, so that polls which began together do not
-            end together; 0 for none.
+            end together; 0 for none. None: a sixteenth, but none in a test, where ``wait`` is a method of something
+            on a `ManualClock` or the loop is a `VirtualTimeLoop`. Give 0 there for a function of your own.
         draw: The next random fraction, from 0 to 1.
 
     Returns:

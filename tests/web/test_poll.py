@@ -1,11 +1,14 @@
 """One poll in virtual time: how long it is held, and what each end of the wait is answered."""
 
 import asyncio
+from contextlib import closing
 from functools import partial
 
 import pytest
 
-from purgatory_async import DelayedOperation, Purgatory
+from purgatory_async import DelayedOperation, Purgatory, Timer
+from purgatory_async.clock import MonotonicClock
+from purgatory_async.patterns import HandOff, Watermark
 from purgatory_async.testing import settle
 from purgatory_async.web import aiohttp_poll, asgi_poll, starlette_poll
 from tests.web.exchange import Exchange
@@ -122,6 +125,63 @@ async def test_a_random_part_of_up_to_a_sixteenth_is_taken_off(fraction, seconds
     noted = Noted()
     await answered(noted.wait, query="wait=32", jitter=1 / 16, draw=lambda: fraction)
     assert noted.timeouts == [seconds]
+
+
+def taken_from_a_hand_off(purgatory):
+    return partial(HandOff(purgatory).take, "k")
+
+
+def reached_by_a_watermark(purgatory):
+    return partial(Watermark(timer=purgatory.timer).reach, 7)
+
+
+@pytest.mark.parametrize(
+    "wait_of",
+    [
+        pytest.param(lambda purgatory: partial(partial(purgatory.wait, "k")), id="wait"),
+        taken_from_a_hand_off,
+        reached_by_a_watermark,
+    ],
+)
+async def test_on_a_manual_clock_there_is_no_jitter_by_default(wait_of, purgatory, manual_clock):
+    terms = {"query": "wait=60m", "max_wait": 3600, "jitter": None, "draw": lambda: 1.0}
+    exchange = await held(wait_of(purgatory), **terms)
+    manual_clock.advance(3599.999)
+    await settle()
+    assert not exchange.answered
+    manual_clock.advance(0.001)
+    await settle()
+    assert exchange.status == 204
+
+
+async def test_on_a_manual_clock_there_is_the_jitter_that_is_given(purgatory, manual_clock):
+    exchange = await held(purgatory.wait, "k", query="wait=32", jitter=1 / 16, draw=lambda: 1.0)
+    manual_clock.advance(30)
+    await settle()
+    assert exchange.status == 204
+
+
+@pytest.mark.asyncio(loop_factories=["virtual"])
+async def test_on_a_virtual_loop_there_is_no_jitter_by_default():
+    noted = Noted()
+    await Exchange(noted.wait, query="wait=32", jitter=None, draw=lambda: 1.0).running
+    async with Purgatory() as purgatory:
+        await Exchange(purgatory.wait, "k", query="wait=32", jitter=None, draw=lambda: 1.0).running
+    assert (noted.timeouts, asyncio.get_running_loop().time()) == ([32.0], 32.0)
+
+
+@pytest.mark.parametrize("clock", [None, MonotonicClock()], ids=["default", "monotonic"])
+async def test_on_a_real_clock_there_is_jitter_by_default(clock, monkeypatch):
+    timeouts = []
+
+    async def wait(self, key, *, timeout):
+        timeouts.append(timeout)
+
+    monkeypatch.setattr(Purgatory, "wait", wait)
+    with closing(Timer(clock=clock)) as timer:
+        purgatory = Purgatory(timer=timer)
+        await Exchange(purgatory.wait, "k", query="wait=32", jitter=None, draw=lambda: 1.0).running
+    assert timeouts == [30.0]
 
 
 async def test_without_further_ado_waits_differ_and_are_never_longer():
@@ -306,4 +366,4 @@ async def test_a_client_that_leaves_while_it_is_answered_is_no_fault():
 @pytest.mark.parametrize("poll", [aiohttp_poll, asgi_poll, starlette_poll])
 async def test_every_way_in_takes_the_same_terms(poll):
     assert poll.__kwdefaults__.keys() == {"max_wait", "jitter", "draw"}
-    assert (poll.__kwdefaults__["max_wait"], poll.__kwdefaults__["jitter"]) == (55.0, 1 / 16)
+    assert (poll.__kwdefaults__["max_wait"], poll.__kwdefaults__["jitter"]) == (55.0, None)

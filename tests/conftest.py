@@ -29,6 +29,7 @@ NEEDS_EXTRA = {
     "client/test_over_sockets.py": "starlette",
     "journal": "msgspec",
     "journal/test_lines.py": "pyarrow",
+    "journal/test_parquet.py": "pyarrow",
     "journal/test_rotation.py": "pyarrow",
     "pipeline": "pyspark",
     "service": "starlette",

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from purgatory_async.journal.schema import FIELDS, Record, kinds
 
-__all__ = ["arrow_schema", "record_batches"]
+__all__ = ["arrow_schema", "check_columns", "record_batches"]
 
 _TYPES: Final = {
     "int": pa.int32(),
@@ -20,6 +20,18 @@ _TYPES: Final = {
 def arrow_schema() -> pa.Schema:
     """The columns of `FIELDS` in Arrow's types, all of them nullable."""
     return pa.schema([(name, _TYPES[kind]) for name, kind in FIELDS])
+
+
+def check_columns(found: pa.Schema) -> None:
+    """Compare the columns of a file with those of `FIELDS`; others beside them do no harm.
+
+    Raises:
+        ValueError: One is missing or of another type; the message names it.
+    """
+    for field in arrow_schema():
+        kind = found.field(field.name).type if field.name in found.names else "missing"
+        if kind != field.type:
+            raise ValueError(f"its column {field.name} must be {field.type}, got {kind}")
 
 
 def record_batches(records: Iterable[Record]) -> Iterator[pa.RecordBatch]:

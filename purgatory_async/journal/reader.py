@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from purgatory_async.journal.checksum import check_checksum
 from purgatory_async.journal.lines import Damage, read_lines, whole_length
 from purgatory_async.journal.schema import FIELDS, Record
 from purgatory_async.journal.segments import Segment, list_segments
@@ -68,17 +69,27 @@ def _lines(segment: Segment) -> bytes | None:
 def _read_parquet(path: Path) -> Iterator[Record]:
     # Inside: a journal of JSON lines is read without it.
     import pyarrow as pa  # noqa: PLC0415 - see above
-    import pyarrow.parquet as pq  # noqa: PLC0415 - see above
 
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            records = [
-                _from_row(row) for batch in file.iter_batches(columns=_NAMES) for row in batch.to_pylist()
-            ]
+        records = _checked_records(path)
     except (ValueError, pa.ArrowException, msgspec.MsgspecError) as error:
         raise OSError(f"{path} is damaged: {error}") from None
     records.sort(key=lambda record: record.seq)  # columns are written kind by kind
     yield from records
+
+
+def _checked_records(path: Path) -> list[Record]:
+    import pyarrow.parquet as pq  # noqa: PLC0415 - see above
+
+    from purgatory_async.journal.columns import check_columns  # noqa: PLC0415 - see above
+
+    check_checksum(path)
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        check_columns(file.schema_arrow)
+        records = [_from_row(row) for batch in file.iter_batches(columns=_NAMES) for row in batch.to_pylist()]
+        if len(records) != file.metadata.num_rows:
+            raise ValueError(f"it must have {file.metadata.num_rows} records, got {len(records)}")
+    return records
 
 
 def _from_row(row: dict[str, object]) -> Record:

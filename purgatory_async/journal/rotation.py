@@ -2,7 +2,7 @@
 
 It is done in a process of its own: reading a hundred thousand lines takes the interpreter's lock for a second, which
 the event loop would feel. Killed at any moment, it leaves the JSON lines as they are: the Parquet file appears under
-its name only when it is whole and on the disk, and only then do the lines go.
+its name only when it is whole and on the disk, and only then do the lines go. It has a checksum of all of it.
 
     python -m purgatory_async.journal.rotation SEGMENT.jsonl
 """
@@ -18,6 +18,7 @@ from typing import IO, Final
 import pyarrow.parquet as pq
 
 from purgatory_async.journal._book import sync_directory
+from purgatory_async.journal.checksum import add_checksum
 from purgatory_async.journal.columns import arrow_schema, record_batches
 from purgatory_async.journal.lines import Damage, read_lines, whole_length
 from purgatory_async.journal.schema import Record
@@ -73,6 +74,7 @@ def _write(source: IO[bytes], target: Path) -> None:
         for records in _blocks(source):
             for batch in record_batches(records):
                 writer.write_batch(batch)
+    add_checksum(target)
 
 
 def _blocks(file: IO[bytes]) -> Iterator[list[Record]]:

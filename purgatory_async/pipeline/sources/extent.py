@@ -35,7 +35,7 @@ class Extent:
 
 
 def survey(directory: Path, piece_size: int = _PIECE) -> Extent:
-    """Fix what is to be read of a journal. Reads the ends of its files.
+    """Fix what is to be read of a journal. Reads the ends of its files, and all of those with a checksum.
 
     Args:
         directory: Of the journal; the program may still write to it, rotate and delete.

@@ -1,6 +1,8 @@
 """Segments that became Parquet, by this library or by others: fewer columns and wider integers are as good."""
 
+from base64 import b64decode
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -8,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from purgatory_async.journal.checksum import check_checksum
 from purgatory_async.journal.columns import arrow_schema
 from purgatory_async.journal.schema import FIELDS
 from purgatory_async.pipeline.refusal import Refused
@@ -32,7 +35,9 @@ _INTEGERS: Final = {
 
 
 def spark_columns(path: Path) -> tuple[tuple[str, str], ...]:
-    """Find which of a journal's columns a file has, and as what Spark must read them. Reads the file's end only.
+    """Find which of a journal's columns a file has, and as what Spark must read them.
+
+    Reads all of a file that has a checksum, which Spark's workers do not look at; only the end of any other.
 
     Args:
         path: Parquet.
@@ -41,19 +46,45 @@ def spark_columns(path: Path) -> tuple[tuple[str, str], ...]:
         Names of `FIELDS`, each with a type in the words of Spark's SQL.
 
     Raises:
-        Refused: The file is no Parquet, lacks what every record has, or has a column of a type that does not fit.
+        Refused: The file is no Parquet or not as it was written, lacks what every record has, or has a column of a
+            type that does not fit.
     """
     try:
-        schema = pq.read_schema(path)
+        with _opened(path) as file:
+            schema = file.schema_arrow
     except (pa.ArrowInvalid, OSError) as error:
         raise Refused(
             f"{path} is no Parquet file: {error}; remove it, or put a whole one in its place"
         ) from None
+    except ValueError as error:
+        raise Refused(f"{path} is damaged: {error}; remove it, or put a whole one in its place") from None
     absent = [name for name in _REQUIRED if name not in schema.names]
     if absent:
         raise Refused(f"{path} lacks {', '.join(absent)}, which every record of a journal has")
     present = [(field, schema.field(field.name).type) for field in _SCHEMA if field.name in schema.names]
     return tuple((f.name, _spark_type(path, f, found)) for f, found in present if not pa.types.is_null(found))
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+    """Open a file that is as it was written, as far as it says how that was.
+
+    Raises:
+        OSError: It cannot be read.
+        ValueError: It is damaged.
+    """
+    check_checksum(path)
+    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        _check_names(file)
+        yield file
+
+
+def _check_names(file: pq.ParquetFile) -> None:
+    """Compare both copies of the columns' names, which pyarrow writes; a misspelt column would be read as null."""
+    if stored := (file.metadata.metadata or {}).get(b"ARROW:schema"):
+        names = pa.ipc.read_schema(pa.py_buffer(b64decode(stored))).names
+        if names != file.schema_arrow.names:
+            raise ValueError(f"its columns must be {names}, got {file.schema_arrow.names}")
 
 
 def _spark_type(path: Path, field: pa.Field, found: pa.DataType) -> str:
@@ -94,10 +125,10 @@ def read_rows(path: Path, after: int, through: int | None) -> Iterator[pa.Record
 
     Raises:
         OSError: The file cannot be read.
-        pa.ArrowInvalid: A value does not fit its column.
+        pa.ArrowInvalid: It is not as it was written, or a value does not fit its column.
     """
     try:
-        with pq.ParquetFile(path) as file:
+        with _opened(path) as file:
             names = [field.name for field in _SCHEMA if field.name in file.schema_arrow.names]
             for batch in file.iter_batches(columns=names):
                 seq = batch.column("seq").cast(pa.int64())
@@ -106,12 +137,12 @@ def read_rows(path: Path, after: int, through: int | None) -> Iterator[pa.Record
                     inside = pc.and_(inside, pc.less_equal(seq, through))
                 if (kept := batch.filter(inside)).num_rows:
                     yield _conform(kept)
-    except pa.ArrowInvalid as error:
+    except ValueError as error:
         raise pa.ArrowInvalid(f"{path}: {error}; remove it, or put a whole one in its place") from None
 
 
 def read_group(path: Path, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Read some columns of a file's row group.
+    """Read some columns of a row group of a file that `spark_columns` has checked.
 
     Args:
         path: Parquet.
@@ -127,7 +158,7 @@ def read_group(path: Path, group: int, columns: Sequence[str]) -> Iterator[pa.Re
     """
     schema = pa.schema([_SCHEMA.field(name) for name in columns])
     try:
-        with pq.ParquetFile(path) as file:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
             present = [name for name in columns if name in file.schema_arrow.names]
             for batch in file.iter_batches(_BATCH, row_groups=[group], columns=present, use_threads=False):
                 yield _conform(batch, schema)
@@ -150,9 +181,10 @@ def holds_after(path: Path, seq: int) -> bool:
 
     Raises:
         OSError: The file cannot be read.
-        pa.ArrowInvalid: It is no Parquet.
+        ValueError: It is no Parquet or not as it was written.
     """
-    metadata = pq.read_metadata(path)
+    with _opened(path) as file:
+        metadata = file.metadata
     column = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "seq")
     groups = [metadata.row_group(index).column(column).statistics for index in range(metadata.num_row_groups)]
     return any(group is None or not group.has_min_max or group.max > seq for group in groups)

@@ -61,7 +61,8 @@ def _live(spark: SparkSession, extent: Extent, table: str) -> Iterator[DataFrame
 def _rotated(spark: SparkSession, extent: Extent) -> Iterator[DataFrame]:
     for columns, paths in extent.parquet.items():
         schema = ", ".join(f"`{name}` {kind}" for name, kind in columns)
-        files = spark.read.schema(schema).parquet(*(spark_path(path) for path in paths))
+        reader = spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", "true")
+        files = reader.parquet(*(spark_path(path) for path in paths))
         present = dict(columns)
         yield files.select(*(_field(name, kind, present.get(name)) for name, kind in FIELDS))
 

@@ -3,7 +3,9 @@
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
 
+from purgatory_async.journal.checksum import add_checksum
 from purgatory_async.journal.schema import FIELDS
 from purgatory_async.pipeline.sources.tables import read_journal
 from tests.pipeline.journals import MS, Node, append, lines, live, rotated
@@ -36,6 +38,20 @@ def test_records_are_the_same_rotated_and_live(spark, tmp_path):
     assert len(rows[0]) == len(records)
     assert list(rows[0][0].asDict()) == [name for name, _ in FIELDS]
     assert rows[0][0]["keys"] == ["a", "ü"]
+
+
+def test_spark_reads_a_segment_with_a_checksum(spark, tmp_path):
+    add_checksum(rotated(tmp_path, some_records()))
+    assert seqs(read_journal(spark, tmp_path).records) == list(range(1, 62))
+
+
+def test_spark_compares_the_checksums_of_pages(spark, tmp_path):
+    path = rotated(tmp_path, some_records())
+    pq.write_table(pq.read_table(path), path, compression="none", write_page_checksum=True)
+    data = path.read_bytes()
+    path.write_bytes(data.replace(b"op-7", b"op-8", 1))
+    with pytest.raises(Py4JJavaError, match=r"run\.n1\.000001\.parquet"):
+        read_journal(spark, tmp_path).records.collect()
 
 
 # Both tables, and every later action on them, must see one extent, or a report contradicts itself.

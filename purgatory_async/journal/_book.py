@@ -80,10 +80,10 @@ os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 class Book:
-    """The segment that grows: whole lines at its end, or nothing.
+    """The segment that grows, by whole lines.
 
-    A write that stops half way (a full disk takes what fits) is taken back, so no half record is ever followed by
-    another one. Writes are not buffered here: a buffer would say yes on a full disk and fail when it is closed.
+    A write that stops half way (a full disk takes what fits) is taken back to the end of the last whole line, so no
+    half record is ever followed by another one. Writes are not buffered here: a buffer would say yes on a full disk and fail when it is closed.
 
     Args:
         segment: The file to make; it must not be there.
@@ -105,25 +105,26 @@ class Book:
             raise
 
     def append(self, lines: bytes | bytearray) -> None:
-        """Write whole lines, all of them or none.
+        """Write whole lines: all of them, or as many as fit; ``length`` grows by what was written.
 
         Raises:
-            OSError: There is no space, or worse; the file ends where it ended.
+            OSError: There is no space for all of them, or worse; the file ends with a whole line.
         """
         if self._torn:
             os.ftruncate(self._file, self.length)  # what could not be taken back when it failed
         self._torn = True
-        rest = memoryview(lines)
+        written = 0
         try:
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
+            with memoryview(lines) as view:
+                while written < len(lines):
+                    with view[written:] as rest:
+                        written += os.write(self._file, rest)
         except OSError:
+            self.length += lines.rfind(b"\n", 0, written) + 1
             os.ftruncate(self._file, self.length)
             raise
-        finally:
-            rest.release()
         self._torn = False
-        self.length += len(lines)
+        self.length += written
 
     def sync(self) -> None:
         """Wait until what was appended is on the disk.

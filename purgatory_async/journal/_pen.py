@@ -5,7 +5,8 @@ question of timing: the pen sleeps while there is nothing to do, and whoever app
 will sleep, looks at the buffer once more, and only then sleeps; the other side appends, and only then looks whether
 it sleeps. So one of them sees the other.
 
-When the disk is full, what was taken stays in memory, in order, and is tried again; the buffer's bound counts it.
+When the disk is full, what fits is written; the rest stays in memory, in order, and is tried again. The buffer's bound
+counts it.
 When a sync fails it is over: the system may have dropped what it could not write, and no later sync would say so.
 """
 
@@ -219,25 +220,32 @@ class Pen(Thread):
 
     def _write(self) -> None:
         if not self.failed and self._lines:
+            before = self._book.length
             try:
                 self._book.append(self._lines)
             except OSError as error:
+                self._release(self._book.length - before)
                 self._suffer(f"the journal cannot write to {self._book.segment.path}: {error.strerror}")
             else:
-                self._lines.clear()
-                self.released += self._held
-                self._held = 0
-                self._unsafe = True
+                self._release(len(self._lines))
                 self._recover()
-        if not self.trouble:
+        if not self.failed:
             self._make_safe()
         marks, self._marks = self._marks, []
         for mark in marks:
             mark.reached(self.trouble)
 
+    def _release(self, length: int) -> None:
+        """Let go of the lines that are in the file now, which has grown by so many bytes."""
+        del self._lines[:length]
+        left = self._lines.count(b"\n")
+        self.released += self._held - left
+        self._held = left
+        self._unsafe |= length > 0
+
     def _make_safe(self) -> None:
         """Sync if somebody was promised that; go on in the next segment if this one is full."""
-        full = self._book.length >= self._full_at
+        full = self._book.length >= self._full_at and not self.trouble
         if self._unsafe and (full or self._stopping or self._marks or self._sync is not Sync.OS):
             try:
                 self._book.sync()

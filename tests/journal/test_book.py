@@ -58,29 +58,32 @@ def test_short_writes_are_gone_on_with(book, system):
     assert book.length == 18
 
 
-@pytest.mark.parametrize("half", range(10))
-def test_half_of_what_was_to_be_written_is_taken_back(book, system, half):
+@pytest.mark.parametrize("fits", range(13))
+def test_a_full_disk_takes_whole_lines_as_far_as_they_fit(book, system, fits):
     book.append(b"first\n")
-    system.takes = [half, None] if half else [None]
+    system.takes = [fits, None] if fits else [None]
     with pytest.raises(OSError, match="No space left"):
         book.append(b"second\nthird\n")
-    assert (book.segment.path.read_bytes(), book.length) == (b"first\n", 6)
+    kept = b"first\nsecond\n"[: 6 if fits < 7 else 13]
+    assert (book.segment.path.read_bytes(), book.length) == (kept, len(kept))
     book.append(b"fourth\n")
-    assert book.segment.path.read_bytes() == b"first\nfourth\n"
+    assert book.segment.path.read_bytes() == kept + b"fourth\n"
 
 
 def test_what_could_not_be_taken_back_is_taken_back_before_the_next_line(book, system):
     book.append(b"first\n")
-    system.takes = [4, None]
+    system.takes = [11, None]
     system.failing = {"ftruncate"}
     with pytest.raises(OSError, match="Input/output"):
-        book.append(b"second\n")
-    assert book.segment.path.read_bytes() == b"first\nseco"  # a torn tail, as after a kill
+        book.append(b"second\nthird\n")
+    # A torn tail, as after a kill.
+    assert (book.segment.path.read_bytes(), book.length) == (b"first\nsecond\nthir", 13)
     with pytest.raises(OSError, match="Input/output"):
         book.append(b"third\n")
+    assert book.length == 13
     system.failing = set()
     book.append(b"third\n")
-    assert book.segment.path.read_bytes() == b"first\nthird\n"
+    assert book.segment.path.read_bytes() == b"first\nsecond\nthird\n"
 
 
 def test_a_segment_is_for_its_owner_only_and_never_taken_over(book, segment):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from purgatory_async.journal import JournalError, Sync, _pen
+from purgatory_async.journal import JournalError, Sync, _book, _pen
 from purgatory_async.journal.lines import whole_length
 from purgatory_async.journal.reader import read_journal
 from tests.journal.desk import Desk, Disk, fails_with, live_bytes, missing, until, until_async
@@ -139,6 +139,77 @@ def test_a_full_segment_is_gone_on_with_while_no_other_can_be_made(tmp_path, dis
     assert keys(desk.close()) == [f"{number:0200}" for number in range(120)]
 
 
+class NearlyFull:
+    """``os`` on a disk with room for so many bytes."""
+
+    def __init__(self):
+        self.room = 0
+        self.synced = 0  # the file's length at its last sync
+
+    def __getattr__(self, name):
+        return getattr(os, name)
+
+    def write(self, file, data):
+        if data and not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        written = os.write(file, data[: self.room])
+        self.room -= written
+        return written
+
+    def ftruncate(self, file, length):
+        self.room += os.fstat(file).st_size - length
+        os.ftruncate(file, length)
+
+    def fdatasync(self, file):
+        self.synced = os.fstat(file).st_size
+
+
+@pytest.fixture
+def nearly_full(monkeypatch):
+    monkeypatch.setattr(_pen, "LOOK_S", 0.01)
+    system = NearlyFull()
+    monkeypatch.setattr(_book, "os", system)
+    return system
+
+
+@pytest.mark.parametrize("sync", list(Sync))
+def test_a_nearly_full_disk_gets_what_fits_and_the_rest_is_counted(tmp_path, nearly_full, sync):
+    desk = Desk(tmp_path, sync=sync)
+    for number in range(785):
+        desk.signal(number)
+    until(lambda: desk.journal.trouble)
+    nearly_full.room = 100_000
+    until(lambda: nearly_full.room < 1_000)
+    records = desk.close()
+    assert keys(records) == [*map(str, range(len(records)))]
+    assert 99_000 < len(live_bytes(tmp_path)) <= 100_000
+    assert nearly_full.synced == len(live_bytes(tmp_path))
+    lost = 785 - len(records)
+    assert (desk.journal.dropped, desk.journal.buffered) == (lost, 0)
+    assert desk.told[-1] == f"{lost} records were dropped: the journal was closed while it could not write"
+
+
+def test_what_did_not_fit_is_written_once_when_there_is_space(tmp_path, nearly_full):
+    desk = Desk(tmp_path, sync=Sync.ALWAYS)
+    for number in range(100):
+        desk.signal(number)
+    until(lambda: desk.journal.trouble)
+    for _ in range(7):
+        buffered = desk.journal.buffered
+        nearly_full.room += 1_000
+        until(lambda: desk.journal.buffered < buffered)  # noqa: B023 - called before the next
+        assert desk.journal.trouble
+        desk.signal("meanwhile")
+    assert len(read := list(read_journal(tmp_path))) == 107 - desk.journal.buffered
+    nearly_full.room = 10**9
+    until(lambda: desk.journal.trouble is None)
+    records = desk.close()
+    assert keys(records) == [*map(str, range(100)), *["meanwhile"] * 7]
+    assert records[: len(read)] == read
+    assert missing(records) == []
+    assert len(desk.told) == 2
+
+
 # The real thing.
 
 CHILD = """
@@ -227,6 +298,22 @@ def test_a_disk_that_fills_up_and_is_emptied_costs_nothing(small_disk, monkeypat
     filler.unlink()
     until(lambda: desk.journal.trouble is None)
     assert keys(desk.close()) == ["before", *(f"{number:0200}" for number in range(100))]
+
+
+@pytest.mark.slow
+def test_a_disk_with_some_space_gets_what_fits(small_disk, monkeypatch):
+    monkeypatch.setattr(_pen, "LOOK_S", 0.01)
+    desk = Desk(small_disk / "journal", sync=Sync.ALWAYS)
+    filler = fill(small_disk)
+    for number in range(785):
+        desk.signal(f"{number:0200}")
+    until(lambda: desk.journal.trouble)
+    os.truncate(filler, filler.stat().st_size - 102_400)
+    until(lambda: desk.journal.buffered < 785)
+    records = desk.close()
+    assert keys(records) == [f"{number:0200}" for number in range(len(records))]
+    assert 102_400 - 500 < len(live_bytes(small_disk / "journal")) <= 102_400
+    assert desk.journal.dropped == 785 - len(records) > 0
 
 
 @pytest.mark.slow

@@ -83,7 +83,8 @@ class Book:
     """The segment that grows, by whole lines.
 
     A write that stops half way (a full disk takes what fits) is taken back to the end of the last whole line, so no
-    half record is ever followed by another one. Writes are not buffered here: a buffer would say yes on a full disk and fail when it is closed.
+    half record is ever followed by another one. Writes are not buffered here: a buffer would say yes on a full disk
+    and fail when it is closed.
 
     Args:
         segment: The file to make; it must not be there.

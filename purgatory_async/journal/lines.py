@@ -3,7 +3,7 @@ r"""JSON lines to records and back; what cannot be read is damage with a place a
 Bytes after the last newline are torn: a writer was killed, or is just writing. They are neither record nor damage.
 
 A line written here ends with a checksum of what precedes it, ``,"crc":"0a1b2c3d"}``, so that a flipped bit makes damage
-and never another record. It is no field of the schema: a line without one is as good.
+and never another record; so does one cut short. It is no field of the schema: a line without one is as good.
 
 >>> line = b'{"kind":"signal","schema_version":1,"run_id":"r","node":"n","seq":1,"wall_ns":0,"mono_ns":0'
 >>> list(read_lines(line + b',"key":"door","n":1}\n' + line + b',"key"'))
@@ -25,7 +25,7 @@ __all__ = ["Damage", "encode_record", "read_lines", "whole_length"]
 
 _DECODER: Final[msgspec.json.Decoder[Record]] = msgspec.json.Decoder(Record)
 _ENCODER: Final = msgspec.json.Encoder()
-_CHECKSUM_LENGTH: Final = len(b',"crc":"00000000"}')
+_CHECKSUM: Final = b',"crc":'
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +77,9 @@ def _read(line: bytes, offset: int) -> Record | Damage:
         return Damage(offset, f"not UTF-8: {error.reason} at byte {error.start} of the line")
     except (msgspec.MsgspecError, RecursionError) as error:
         return Damage(offset, str(error) if line else "an empty line")
-    body = line[:-_CHECKSUM_LENGTH]
-    written = line[-_CHECKSUM_LENGTH:]
-    if written.startswith(b',"crc":"') and written != b',"crc":"%08x"}' % crc32(body):
+    body, mark, written = line.rpartition(_CHECKSUM)  # in a string its quotes would be escaped
+    if mark and written != b'"%08x"}' % (checksum := crc32(body)):
         return Damage(
-            offset, f"its checksum is {crc32(body):08x}, not the {written[8:-2].decode()} that was written"
+            offset, f'its checksum must be "{checksum:08x}", got {written[:20].decode(errors="replace")}'
         )
     return record

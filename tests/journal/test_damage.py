@@ -124,6 +124,47 @@ def test_a_record_made_up_without_its_checksum_is_as_good_but_a_wrong_checksum_i
     assert read(stripped) == ([signal], [])
 
 
+@pytest.mark.parametrize(
+    "hurt",
+    [
+        b'"0a1b2c3"',
+        b'"0a1b"',
+        b'""',
+        b'"0a1b2c3d0"',
+        b'"0A1B2C3D"',
+        b"null",
+        b"7",
+        b'"0a1b2c3d" ',
+        b'"0a1b2c3d","n":2',
+    ],
+)
+def test_a_line_whose_checksum_is_cut_short_is_damage(hurt):
+    signal = Signal(schema_version=1, run_id="r", node="n", seq=1, wall_ns=0, mono_ns=0, key="door", n=1)
+    buffer = bytearray()
+    encode_record(signal, buffer)
+    body, crc = bytes(buffer).removesuffix(b"}\n").split(b',"crc":')
+    written = crc.strip(b'"')
+    hurt = (
+        hurt.replace(b"0a1b2c3d", written)
+        .replace(b"0A1B2C3D", b"x" + written[1:])
+        .replace(b"0a1b", written[:4])
+    )
+    records, (damage,) = read(body + b',"crc":' + hurt + b"}\n")
+    assert records == []
+    assert damage.reason.startswith(f'its checksum must be "{written.decode()}", got ')
+    assert len(damage.reason) < 100
+
+
+def test_a_key_that_looks_like_a_checksum_is_a_key():
+    for key in ("crc", ',"crc":"0"}', '","crc":"0', '"crc":'):
+        signal = Signal(schema_version=1, run_id="r", node="n", seq=1, wall_ns=0, mono_ns=0, key=key, n=1)
+        buffer = bytearray()
+        encode_record(signal, buffer)
+        line = bytes(buffer)
+        assert read(line) == ([signal], [])
+        assert read(line[: line.rindex(b',"crc":')] + b"}\n") == ([signal], [])
+
+
 def test_damage_has_a_place_and_a_reason_and_the_reader_goes_on(written, tmp_path):
     data, _ = written
     lines = data.splitlines(keepends=True)

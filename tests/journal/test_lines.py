@@ -89,5 +89,5 @@ def test_a_line_with_a_piece_cut_out_or_put_in_is_no_other_record(record, data):
     hurt = line[:begin] + data.draw(st.binary(max_size=4)).replace(b"\n", b"") + line[end:] + b"\n"
     (found,) = read_lines(hurt)
     # Without its end it has no checksum either; then what is missing shows in the fields.
-    if isinstance(found, Record) and b',"crc":"' in hurt:
-        assert found == record
+    if isinstance(found, Record) and b',"crc":' in hurt:
+        assert hurt[:-1] == line

@@ -12,6 +12,8 @@ __all__ = ["EVENTS", "SILENCE", "EventReader"]
 EVENTS: Final = path("events")
 EVENT_STREAM: Final = "text/event-stream"
 SILENCE: Final = 45.0  # seconds; the service says something every fifteen
+MAX_ID: Final = 64  # characters; it goes back in a header
+_FIELDS: Final = frozenset({"id", "event", "data"})
 
 
 class EventReader:
@@ -61,12 +63,17 @@ class EventReader:
             )
 
     def read(self, line: str) -> Iterator[Event]:
-        """Take a line in; an empty one ends an event."""
+        """Take a line in; an empty one ends an event.
+
+        Raises:
+            RequestRefused: The event is none of a service's.
+        """
         if line.startswith(":"):
             self._alive()
         elif line:
             name, _, value = line.partition(":")
-            self._fields[name] = value.removeprefix(" ")
+            if name in _FIELDS:
+                self._fields[name] = value.removeprefix(" ")
         elif self._fields:
             fields, self._fields = self._fields, {}
             self._alive()
@@ -95,10 +102,14 @@ class EventReader:
         self._give_up_at = None
 
     def _event(self, fields: dict[str, str]) -> Event:
-        number = int(fields["id"]) if fields.get("id", "").isdecimal() else None
+        name = fields.get("id", "")
+        if len(name) > MAX_ID:
+            reason = f"id must have at most {MAX_ID} characters, got {len(name)}"
+            raise RequestRefused.not_understood(200, reason)
+        number = int(name) if name.isascii() and name.isdecimal() else None
         self.last = self.last if number is None else number
         try:
             data: Any = json.loads(fields["data"]) if "data" in fields else None
-        except ValueError:
+        except (ValueError, RecursionError):
             raise RequestRefused.not_understood(200, f"data: {fields['data']}") from None
         return Event(number, fields.get("event", "message"), data)

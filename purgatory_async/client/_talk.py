@@ -106,7 +106,7 @@ class Response:
         """The body as JSON; as text if it is none."""
         try:
             return json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return self.body.decode("utf-8", "replace")
 
 

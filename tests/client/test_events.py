@@ -3,8 +3,10 @@
 import json
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
-from purgatory_async.client import Event, Policy, RequestRefused, ServiceUnreachable
+from purgatory_async.client import Event, Policy, RequestRefused, ServiceError, ServiceUnreachable
 from purgatory_async.client._events import SILENCE, EventReader
 
 
@@ -128,3 +130,71 @@ def test_what_is_no_stream_of_the_services_is_refused_and_shown():
         Reading().read("data: <html>", "")
     with pytest.raises(RequestRefused, match="no answer of a purgatory service"):
         Reading().reader.begin(302, "text/event-stream", b"")
+
+
+@pytest.mark.parametrize("length", [65, 4_300, 4_301, 100_000])
+def test_an_id_that_is_too_long_is_refused_in_one_line(length):
+    with pytest.raises(RequestRefused, match=f"id must have at most 64 characters, got {length}") as refused:
+        Reading().read("id: " + "9" * length, "data: {}", "")
+    assert len(str(refused.value)) < 200
+
+
+@pytest.mark.parametrize("number", ["9" * 64, "0"])
+def test_an_id_of_any_number_that_fits_is_read_and_sent_back(number):
+    reading = Reading()
+    assert reading.read(f"id: {number}", "") == [Event(int(number), "message", None)]
+    assert reading.reader.headers["Last-Event-ID"] == number
+
+
+def test_digits_that_are_not_ascii_are_no_number():
+    reading = Reading(after=5)
+    assert reading.read("id: \u0663", "") == [Event(None, "message", None)]
+    assert reading.reader.headers["Last-Event-ID"] == "5"
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_data_that_is_nested_too_deep_is_refused(opening):
+    with pytest.raises(RequestRefused, match="no answer of a purgatory service") as refused:
+        Reading().read("data: " + opening * 100_000, "")
+    assert len(str(refused.value)) < 500
+
+
+def test_a_problem_that_is_nested_too_deep_is_refused():
+    with pytest.raises(RequestRefused, match="403"):
+        Reading().reader.begin(403, "application/problem+json", b"[" * 100_000)
+
+
+def test_fields_that_events_do_not_have_are_not_kept():
+    reading = Reading()
+    reading.read(*(f"field{number}: x" for number in range(1_000)), "retry: 5", "id: 7")
+    assert reading.reader._fields.keys() == {"id"}
+    assert reading.read("") == [Event(7, "message", None)]
+
+
+NAMES = st.sampled_from(["id", "event", "data", "retry", "", " id", "\ufeffid"]) | st.text(max_size=5)
+VALUES = st.one_of(
+    st.text(max_size=20),
+    st.text("0123456789-", max_size=70),
+    st.sampled_from(
+        ["[" * 100_000, "9" * 5_000, "NaN", "1e999", '{"a":1}', "\ud800", "\x00", "-1", "\u0663"]
+    ),
+)
+LINES = st.one_of(
+    st.just(""),
+    st.text(max_size=30),
+    st.tuples(NAMES, st.sampled_from([":", ": ", ""]), VALUES).map("".join),
+)
+
+
+@given(st.lists(LINES, max_size=12))
+@example(["id: " + "9" * 4_301, ""])
+@example(["data: " + "[" * 100_000, ""])
+def test_any_lines_are_events_or_the_clients_own_error(lines):
+    reading = Reading()
+    for line in lines:
+        try:
+            found = reading.read(line)
+        except ServiceError:
+            continue
+        assert all(isinstance(event, Event) for event in found)
+        assert reading.reader.headers.get("Last-Event-ID", "").isascii()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
+from purgatory_async.web._answer import Encode
 from purgatory_async.web._poll import MAX_WAIT, Asked, Terms, poll
 from purgatory_async.web._race import ClientLeft, Race, Wait
 
@@ -41,6 +42,7 @@ async def aiohttp_poll(
     max_wait: float = MAX_WAIT,
     jitter: float | None = None,
     draw: Callable[[], float] = random.random,
+    encode: Encode | None = None,
 ) -> Any:
     """Hold a request of aiohttp until what it waits for is there.
 
@@ -53,6 +55,7 @@ async def aiohttp_poll(
         max_wait: As for `starlette_poll`.
         jitter: As for `starlette_poll`.
         draw: As for `starlette_poll`.
+        encode: As for `starlette_poll`.
 
     Returns:
         The ``aiohttp.web.Response``; with status 499, which nobody gets, when the client has left.
@@ -64,7 +67,7 @@ async def aiohttp_poll(
     O(1) beside the wait, with no task and no timer.
     """
     asked = Asked(request.rel_url.raw_query_string, ", ".join(request.headers.getall("Prefer", ())) or None)
-    terms = Terms(max_wait, jitter, draw)
+    terms = Terms(max_wait, jitter, draw, encode)
     answer = await poll(asked, terms, lambda race: _overhearing(request.transport, race), wait, args)
     # The request is aiohttp's, so this is loaded; and what it wants back is an instance of its own class.
     response = sys.modules["aiohttp.web_response"].Response(

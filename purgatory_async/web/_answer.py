@@ -1,9 +1,12 @@
 """What goes back: a status, headers and bytes, for any framework to make its own response of. Pure."""
 
 import json
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass, replace
 from reprlib import repr as short_repr
-from typing import Final
+from typing import Any, Final
+
+Encode = Callable[[Any], object]
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
@@ -41,21 +44,40 @@ class Answer:
         return replace(self, headers=tuple(header for header in self.headers if header != _CLOSE))
 
 
-def with_value(value: object, *headers: tuple[str, str]) -> Answer:
+def with_value(value: object, *headers: tuple[str, str], encode: Encode | None = None) -> Answer:
     """The answer to a wait that has ended with a value.
+
+    Args:
+        value: What came.
+        *headers: Beyond those of every answer.
+        encode: Makes of it what JSON carries, or the JSON itself as bytes; None where it is that already.
 
     Raises:
         TypeError: JSON cannot carry the value.
+        BaseException: What ``encode`` raised.
     """
-    try:
-        text = json.dumps(value, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
-        body = text.encode()
-    except (RecursionError, TypeError, ValueError) as error:
-        raise TypeError(
-            f"a poll is answered in JSON, which cannot carry {short_repr(value)} ({error}); have the wait return "
-            "what json.dumps takes"
-        ) from error
+    body = value if encode is None else encode(value)
+    if encode is None or not isinstance(body, bytes):
+        try:
+            text = json.dumps(body, allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+            body = text.encode()
+        except (RecursionError, TypeError, ValueError) as error:
+            raise TypeError(
+                f"a poll's value must be what json.dumps takes, got {short_repr(body)} of type {type(body).__name__} "
+                f"({error}); {_remedy(body) if encode is None else 'encode= must return it, or JSON as bytes'}"
+            ) from error
     return Answer(200, body, JSON, (*_ALWAYS, *headers))
+
+
+def _remedy(value: object) -> str:
+    how = ", a function that returns what json.dumps takes"
+    if isinstance(value, bytes):
+        how = "bytes if it is JSON"
+    elif is_dataclass(value) and not isinstance(value, type):
+        how = "dataclasses.asdict"
+    elif hasattr(value, "model_dump"):  # Pydantic's
+        how = 'lambda value: value.model_dump(mode="json")'
+    return f"pass encode={how}, or complete with what json.dumps takes"
 
 
 def empty(*headers: tuple[str, str]) -> Answer:

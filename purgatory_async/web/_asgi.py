@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from purgatory_async.web._answer import Answer
+from purgatory_async.web._answer import Answer, Encode
 from purgatory_async.web._poll import MAX_WAIT, Asked, Terms, poll
 from purgatory_async.web._race import Race, Wait
 
@@ -25,6 +25,7 @@ async def asgi_poll(
     max_wait: float = MAX_WAIT,
     jitter: float | None = None,
     draw: Callable[[], float] = random.random,
+    encode: Encode | None = None,
 ) -> None:
     """Hold a request of any ASGI application until what it waits for is there, and answer it.
 
@@ -39,6 +40,7 @@ async def asgi_poll(
         max_wait: As for `starlette_poll`.
         jitter: As for `starlette_poll`.
         draw: As for `starlette_poll`.
+        encode: As for `starlette_poll`.
 
     Raises:
         ValueError: The scope is not one of HTTP; else as `starlette_poll`.
@@ -46,7 +48,7 @@ async def asgi_poll(
     """
     if scope["type"] != "http":
         raise ValueError(f"asgi_poll answers scopes of type 'http', got {scope['type']!r}")
-    answer = await poll_scope(scope, receive, Terms(max_wait, jitter, draw), wait, args)
+    answer = await poll_scope(scope, receive, Terms(max_wait, jitter, draw, encode), wait, args)
     with suppress(OSError):  # ASGI's way to say that the client left meanwhile
         await _send(answer, send)
 

@@ -10,7 +10,7 @@ from typing import Final
 from purgatory_async import OperationCancelled, OperationExpired, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.clock import Clock, MonotonicClock
 from purgatory_async.web import _answer
-from purgatory_async.web._answer import Answer
+from purgatory_async.web._answer import Answer, Encode
 from purgatory_async.web._race import ClientLeft, Race, ServerStops, Wait
 from purgatory_async.web._shutdown import held_on
 from purgatory_async.web.durations import MAX_TIMEOUT
@@ -22,22 +22,28 @@ JITTER: Final = 0.0625
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long polls are held.
+    """How long polls are held, and how their values are encoded.
 
     Attributes:
         max_wait: Seconds; the most that is granted, and what is granted to whoever asks for nothing.
         jitter: The largest share of a wait by which it may end early; None for what suits the clock.
         draw: The next random fraction, from 0 to 1.
+        encode: Of `with_value`.
 
     Raises:
+        TypeError: ``encode`` cannot be called.
         ValueError: ``max_wait`` or ``jitter`` is out of its bounds.
     """
 
     max_wait: float
     jitter: float | None
     draw: Callable[[], float]
+    encode: Encode | None
 
     def __post_init__(self) -> None:
+        # After the wait it would be too late: what came would be lost.
+        if not (self.encode is None or callable(self.encode)):
+            raise TypeError(f"encode must be a function or None, got {self.encode!r}")
         if not 0 <= self.max_wait <= MAX_TIMEOUT:
             raise ValueError(f"max_wait must be from 0 to {MAX_TIMEOUT:.0f} seconds, got {self.max_wait!r}")
         if self.jitter is not None and not 0 <= self.jitter <= 1:
@@ -96,7 +102,7 @@ async def poll(
 
     Raises:
         TypeError: JSON cannot carry the value that came, or ``wait`` is no async function.
-        BaseException: What else ``wait`` raised, or the watching of the client.
+        BaseException: What else ``wait`` or ``encode`` raised, or the watching of the client.
     """
     try:
         decided = decided_wait(
@@ -118,4 +124,4 @@ async def poll(
         return _answer.closing(terms.draw())
     except ClientLeft:
         return _answer.unread()
-    return _answer.with_value(value, *decided.headers)
+    return _answer.with_value(value, *decided.headers, encode=terms.encode)

@@ -1,5 +1,7 @@
 """What each end of a wait looks like on the wire."""
 
+from dataclasses import asdict, dataclass
+
 import pytest
 
 from purgatory_async.web import _answer
@@ -37,15 +39,61 @@ for _ in range(100_000):
     ],
 )
 def test_a_value_that_json_cannot_carry_is_a_type_error_that_shows_it_and_says_what_to_do(value, shown):
-    with pytest.raises(
-        TypeError, match=f"JSON, which cannot carry .*{shown}.*have the wait return what json"
-    ):
+    with pytest.raises(TypeError, match=f"what json.dumps takes, got .*{shown}.*pass encode="):
         _answer.with_value(value)
 
 
 def test_what_is_nested_too_deep_is_a_type_error_too():
-    with pytest.raises(TypeError, match="have the wait return what json"):
+    with pytest.raises(TypeError, match="pass encode="):
         _answer.with_value(DEEP)
+
+
+@dataclass
+class Order:
+    number: int
+
+
+class Model:
+    """Like one of Pydantic's."""
+
+    def model_dump(self, mode):
+        return {"mode": mode}
+
+
+@pytest.mark.parametrize(
+    ("value", "how"),
+    [
+        pytest.param(Order(7), "encode=dataclasses.asdict", id="a dataclass"),
+        pytest.param(Model(), 'encode=lambda value: value.model_dump(mode="json")', id="a model"),
+        pytest.param(
+            [Order(7)], "encode=, a function that returns what json.dumps takes", id="a list of them"
+        ),
+        pytest.param(Order, "encode=, a function that returns what json.dumps takes", id="a class"),
+        pytest.param(b"{}", "encode=bytes if it is JSON", id="bytes"),
+    ],
+)
+def test_a_value_that_json_cannot_carry_names_its_type_and_says_how(value, how):
+    with pytest.raises(TypeError) as refusal:
+        _answer.with_value(value)
+    assert f"of type {type(value).__name__}" in str(refusal.value)
+    assert f"pass {how}, or complete with what json.dumps takes" in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("encode", "body"),
+    [
+        pytest.param(asdict, b'{"number":7}', id="to what JSON carries"),
+        pytest.param(lambda order: b'{"n": 7}', b'{"n": 7}', id="to JSON"),
+    ],
+)
+def test_a_value_is_encoded_as_the_application_says(encode, body):
+    answer = _answer.with_value(Order(7), encode=encode)
+    assert (answer.status, answer.media_type, answer.body) == (200, "application/json", body)
+
+
+def test_what_encode_returns_must_be_json_or_bytes():
+    with pytest.raises(TypeError, match=r"got \{1\} of type set .*encode= must return it"):
+        _answer.with_value(Order(7), encode=lambda order: {1})
 
 
 def test_a_huge_value_is_shown_in_part():

@@ -262,9 +262,41 @@ async def test_a_timeout_that_is_not_ours_is_the_frameworks():
 async def test_a_value_that_json_cannot_carry_is_the_frameworks_too(purgatory):
     exchange = await held(purgatory.wait, "k")
     purgatory.complete_for_key("k", {1})
-    with pytest.raises(TypeError, match=r"JSON, which cannot carry \{1\}"):
+    with pytest.raises(TypeError, match=r"what json.dumps takes, got \{1\} of type set"):
         await end_of(exchange.task)
     assert exchange.sent == []
+
+
+async def test_a_value_is_encoded_as_the_handler_says(purgatory):
+    exchange = await held(purgatory.wait, "k", encode=lambda value: {"value": value.hex()})
+    purgatory.complete_for_key("k", b"\xff")
+    await settle()
+    assert (exchange.status, exchange.json) == (200, {"value": "ff"})
+
+
+async def test_json_that_was_made_before_completing_is_the_answer(purgatory):
+    exchange = await held(purgatory.wait, "k", encode=bytes)
+    purgatory.complete_for_key("k", b'{"status": "green"}')
+    await settle()
+    assert (exchange.status, exchange.body) == (200, b'{"status": "green"}')
+
+
+async def test_what_encode_raises_is_the_frameworks(purgatory):
+    def encode(value):
+        raise LookupError(value)
+
+    exchange = await held(purgatory.wait, "k", encode=encode)
+    purgatory.complete_for_key("k", "green")
+    with pytest.raises(LookupError, match="green"):
+        await end_of(exchange.task)
+    assert exchange.sent == []
+
+
+async def test_an_encode_that_cannot_be_called_is_refused_before_the_wait():
+    noted = Noted()
+    with pytest.raises(TypeError, match="encode must be a function or None, got 'json'"):
+        await Exchange(noted.wait, encode="json").running
+    assert noted.timeouts == []
 
 
 async def test_a_wait_that_is_no_async_function_is_refused_by_name(purgatory):
@@ -365,5 +397,5 @@ async def test_a_client_that_leaves_while_it_is_answered_is_no_fault():
 
 @pytest.mark.parametrize("poll", [aiohttp_poll, asgi_poll, starlette_poll])
 async def test_every_way_in_takes_the_same_terms(poll):
-    assert poll.__kwdefaults__.keys() == {"max_wait", "jitter", "draw"}
+    assert poll.__kwdefaults__.keys() == {"max_wait", "jitter", "draw", "encode"}
     assert (poll.__kwdefaults__["max_wait"], poll.__kwdefaults__["jitter"]) == (55.0, None)

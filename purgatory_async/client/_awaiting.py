@@ -155,8 +155,8 @@ class AsyncClient:
                 ) as response:
                     body = b"" if response.is_success else await response.aread()
                     reader.begin(response.status_code, response.headers.get("Content-Type", ""), body)
-                    async for line in response.aiter_lines():
-                        for event in reader.read(line):
+                    async for text in response.aiter_text():
+                        for event in reader.feed(text):
                             yield event
                 reader.lost("it ended")
             except TRANSPORT_ERRORS as error:

@@ -266,8 +266,8 @@ class Client:
                 ) as response:
                     body = b"" if response.is_success else response.read()
                     reader.begin(response.status_code, response.headers.get("Content-Type", ""), body)
-                    for line in response.iter_lines():
-                        yield from reader.read(line)
+                    for text in response.iter_text():
+                        yield from reader.feed(text)
                 reader.lost("it ended")
             except TRANSPORT_ERRORS as error:
                 reader.lost(str(error) or type(error).__name__)

@@ -1,6 +1,7 @@
 """Reading ``/v1/events``, a stream of server-sent events, without I/O: lines in, events out."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ EVENT_STREAM: Final = "text/event-stream"
 SILENCE: Final = 45.0  # seconds; the service says something every fifteen
 MAX_ID: Final = 64  # characters; it goes back in a header
 _FIELDS: Final = frozenset({"id", "event", "data"})
+_LINE_END: Final = re.compile(r"\r\n|\n|\r(?!\Z)")  # a last \r may be half of an end
 
 
 class EventReader:
@@ -30,6 +32,7 @@ class EventReader:
         self._delay = policy.first_delay
         self._give_up_at: float | None = None  # while there is nothing to give up
         self._fields: dict[str, str] = {}
+        self._rest = ""  # of a line whose end has not come
 
     @property
     def headers(self) -> dict[str, str]:
@@ -48,6 +51,7 @@ class EventReader:
             RequestRefused: With a problem that trying again does not solve, or it is no stream of events.
         """
         self._fields.clear()
+        self._rest = ""
         if status == 503:  # noqa: PLR2004 - it may be starting, or stopping
             self.lost("the service takes no readers")
         elif status in LOST_BY_A_PROXY:
@@ -61,6 +65,15 @@ class EventReader:
             raise RequestRefused.not_understood(
                 status, f"it is {media_type or 'of no type'}, not {EVENT_STREAM}"
             )
+
+    def feed(self, text: str) -> Iterator[Event]:
+        """Take a piece of the stream in; see `read`.
+
+        Lines end as in the format: `str.splitlines`, and so httpx, would cut a key in two at U+2028.
+        """
+        *lines, self._rest = _LINE_END.split(self._rest + text)
+        for line in lines:
+            yield from self.read(line)
 
     def read(self, line: str) -> Iterator[Event]:
         """Take a line in; an empty one ends an event.

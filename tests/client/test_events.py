@@ -171,6 +171,24 @@ def test_fields_that_events_do_not_have_are_not_kept():
     assert reading.read("") == [Event(7, "message", None)]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+@pytest.mark.parametrize("size", [1, 2, 3, 1_000])
+def test_lines_end_as_the_format_says_and_nowhere_else(end, size):
+    reading = Reading()
+    key = "a\u2028b\u2029c\x85d"
+    text = end.join([*lines_of(7, data={}), "id: 8", f'data: "{key}"', "", ":"])
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    found = [event for piece in pieces for event in reading.reader.feed(piece)]
+    assert found == [Event(7, "submitted", {}), Event(8, "message", key)]
+
+
+def test_half_a_line_of_a_lost_connection_is_forgotten():
+    reading = Reading()
+    assert list(reading.reader.feed("id: 7\nda")) == []
+    reading.reader.begin(200, "text/event-stream", b"")
+    assert list(reading.reader.feed("data: 1\n\n")) == [Event(None, "message", 1)]
+
+
 NAMES = st.sampled_from(["id", "event", "data", "retry", "", " id", "\ufeffid"]) | st.text(max_size=5)
 VALUES = st.one_of(
     st.text(max_size=20),

@@ -173,7 +173,7 @@ def nearly_full(monkeypatch):
 
 
 @pytest.mark.parametrize("sync", list(Sync))
-def test_a_nearly_full_disk_gets_what_fits_and_the_rest_is_counted(tmp_path, nearly_full, sync):
+def test_a_nearly_full_disk_gets_what_fits_the_rest_is_counted(tmp_path, nearly_full, sync):
     desk = Desk(tmp_path, sync=sync)
     for number in range(785):
         desk.signal(number)

@@ -72,7 +72,7 @@ class Model:
         pytest.param(b"{}", "encode=bytes if it is JSON", id="bytes"),
     ],
 )
-def test_a_value_that_json_cannot_carry_names_its_type_and_says_how(value, how):
+def test_a_value_json_cannot_carry_names_its_type_and_says_how(value, how):
     with pytest.raises(TypeError) as refusal:
         _answer.with_value(value)
     assert f"of type {type(value).__name__}" in str(refusal.value)

@@ -292,7 +292,7 @@ async def test_what_encode_raises_is_the_frameworks(purgatory):
     assert exchange.sent == []
 
 
-async def test_an_encode_that_is_no_function_is_refused_before_the_wait():
+async def test_an_encode_that_is_no_function_is_refused_before_waiting():
     noted = Noted()
     with pytest.raises(TypeError, match="encode must be a function or None, got 'json'"):
         await Exchange(noted.wait, encode="json").running

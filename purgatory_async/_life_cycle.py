@@ -90,7 +90,7 @@ class LifeCycle(WatchTable):
 
     # The one way to the end.
 
-    def _end(  # noqa: C901, PLR0912 - what it does is written out where a call would cost as much
+    def _end(  # noqa: C901 - what it does is written out where a call would cost as much
         self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None
     ) -> bool:
         """Move a pending operation to its end: out of the timer and every list, then wakeups and hooks."""

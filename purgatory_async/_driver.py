@@ -205,15 +205,11 @@ class Driver:
     def _withdraw(self, entry: TimerNode) -> bool:
         """Take an entry out of the queue and the count; what is due already is skipped when its turn comes."""
         queued = self._queue.cancel(entry)
-        self._count_out(entry)
+        if self._pending_ids is not None:
+            self._pending_ids.discard(id(entry))
         if self._exact and queued:
             self._arm()
         return queued
-
-    def _count_out(self, entry: Link) -> None:
-        """An entry has ended, or was never counted."""
-        if self._pending_ids is not None:
-            self._pending_ids.discard(id(entry))
 
     def _due(self) -> list[Timed]:
         """What has left the queue and still has to fire, in order of deadline."""
@@ -329,7 +325,8 @@ class Driver:
                 self._pass_soon()
             if entry._next is not None or entry._prev is not None:
                 continue  # rescheduled by one before it
-            self._count_out(entry)
+            if self._pending_ids is not None:
+                self._pending_ids.discard(id(entry))
             if entry._expire():
                 fired = True
         return fired

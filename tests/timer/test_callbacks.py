@@ -193,10 +193,25 @@ async def test_a_time_that_has_come_goes_behind_what_was_due_before_it() -> None
     assert calls == ["due at 1", "asked for 1.2", "due at 1.5", "zero delay"]
 
 
+async def test_a_time_that_has_come_goes_before_what_was_not_due_yet() -> None:
+    clock, calls = SteppedClock(), []
+    timer = Timer(clock=clock)
+    timer.call_later(2.0009, calls.append, "due at 2.0009")
+    clock.move(2.0008)
+    timer.call_later(0, calls.append, "zero delay at 2.0008")
+    clock.move(0.001)
+    clock.ring()
+    await settle()
+    assert calls == ["zero delay at 2.0008", "due at 2.0009"]
+
+
 async def test_past_times_keep_their_order_while_the_clock_moves() -> None:
     class Moving(SteppedClock):
+        step_ns = 0
+
         def time_ns(self) -> int:
-            self.now_ns += 1_000
+            self.step_ns += 1_000  # longer between two looks each time
+            self.now_ns += self.step_ns
             return self.now_ns
 
     timer, calls = Timer(clock=Moving(start=10.0)), []

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from purgatory_async import DelayedOperation, OperationExpired, Purgatory, PurgatoryError, Timer
-from purgatory_async.clock import Clock, MonotonicClock
+from purgatory_async.clock import Clock, MonotonicClock, delay_until_ns
 from purgatory_async.testing import ManualClock, settle
 
 HUNDRED_YEARS = 3_155_760_000
@@ -253,3 +253,9 @@ def test_an_operation_that_was_refused_its_deadline_is_not_watched(manual_clock:
     with pytest.raises(PurgatoryError):
         purgatory.try_complete_else_watch(operation, ["key"])
     assert (operation.outcome, purgatory.pending, purgatory.keys) == (None, 0, 0)
+
+
+def test_a_time_that_has_come_by_its_float_is_not_to_come() -> None:
+    now_ns = 10**17 - 3  # as a float of seconds, 1e8
+    assert delay_until_ns(1e8, now_ns) == 0
+    assert delay_until_ns(1e8 - 1, now_ns) == -999_999_997

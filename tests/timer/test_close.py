@@ -137,3 +137,12 @@ async def test_a_sleeper_woken_by_closing_may_see_it_closed(world: World) -> Non
     timer.close()
     await task
     assert seen == [True]
+
+
+async def test_closing_returns_times_that_have_come_in_their_order(world: World) -> None:
+    timer = world.timer()
+    await world.run(9)
+    whens = [5.0001, 5.0003, 5.0002]
+    for when in whens:
+        timer.call_at(when, int)
+    assert [handle.when for handle in timer.close()] == sorted(whens)

@@ -204,6 +204,25 @@ def test_an_interrupt_leaves_the_rest_counted() -> None:
     assert (calls, timer.pending) == ([1, 0], 0)
 
 
+def test_what_an_interrupt_left_and_was_put_off_is_counted_once() -> None:
+    clock = ManualClock()
+    timer = Timer(clock=clock)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    for callback in (interrupt, interrupt):
+        timer.call_later(1, callback)
+    put_off = timer.call_later(1, int)
+    with pytest.raises(KeyboardInterrupt):
+        clock.advance(1)
+    assert (put_off.reschedule(0), timer.pending) == (True, 2)
+    with pytest.raises(KeyboardInterrupt):
+        clock.advance(0)
+    assert timer.pending == 1
+    assert timer.close() == [put_off]
+
+
 @pytest.mark.asyncio
 async def test_operations_that_equal_each_other_are_counted_each(world: World) -> None:
     timer = world.timer()

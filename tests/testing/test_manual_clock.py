@@ -75,7 +75,7 @@ def test_advancing_by_nothing_fires_what_is_due_at_this_very_moment() -> None:
     for name, delay in {"zero": 0, "negative": -3, "later": 0.001}.items():
         recorder.call_later(delay, name)
     recorder.clock.advance(0)
-    assert recorder.fired == [("zero", 5.0), ("negative", 5.0)]
+    assert recorder.fired == [("negative", 5.0), ("zero", 5.0)]  # in the order of their times
     assert recorder.clock.time() == 5.0
 
 

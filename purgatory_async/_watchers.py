@@ -111,8 +111,8 @@ class WatchTable:
     def _in_turn(self, key: Hashable, found: dict[Watcher, None]) -> Iterator[Watcher]:
         """A key's watchers as `in_turn`, for the first few again and again. Amortised O(watchers taken).
 
-        A dict finds its first entry behind the places of all that have left, an `OrderedDict` at once: a long list
-        becomes one, in 0.1 s for a million.
+        A dict finds its first entry behind the places of all that have left, an `OrderedDict` at once. A long list
+        becomes one at its first check with a limit, which costs that check O(watchers).
         """
         if type(found) is not OrderedDict and found.__sizeof__() > _LONG:
             if type(found) is SharedList:

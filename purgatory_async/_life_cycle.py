@@ -15,7 +15,7 @@ from purgatory_async._narrator import Narrator  # noqa: TC001 - one kind of impo
 from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter
 from purgatory_async._owner import CHECKING, Runner
 from purgatory_async._report import report
-from purgatory_async._watch_lists import SharedList, Watcher, identity
+from purgatory_async._watch_lists import NO_KEYS, SharedList, Watcher, identity
 from purgatory_async._watchers import WatchTable
 
 __all__ = ["LifeCycle", "warn_unended"]
@@ -120,7 +120,7 @@ class LifeCycle(WatchTable):
                 self._leave(operation)
         except BaseException as exception:  # noqa: BLE001 - as in _remove
             self._search_out(operation, exception)
-        operation._keys = None
+        operation._keys = NO_KEYS
         older = operation._older
         newer = operation._newer
         older._newer = newer

@@ -53,12 +53,12 @@ class SharedList(dict[Watcher, None]):
 
 
 NO_KEYS: Final[tuple[Hashable, ...]] = (object(),)
-"""What no caller has: an empty tuple would be anybody's."""
+"""Keys that no caller has: of a watcher that has left, and of a list that no key has."""
 
 
 def is_vacant(found: Watcher | dict[Watcher, None]) -> bool:
     """Whether a key's entry is only kept because the key could not be deleted."""
-    return not found if isinstance(found, dict) else found._keys is None
+    return not found if isinstance(found, dict) else found._keys is NO_KEYS
 
 
 def keys_of(watcher: Watcher) -> tuple[Hashable, ...]:

@@ -224,7 +224,7 @@ class WatchTable:
             self._leave(watcher)
         except BaseException as exception:  # noqa: BLE001 - leaving cannot be refused
             self._search_out(watcher, exception)
-        watcher._keys = None
+        watcher._keys = NO_KEYS
         older, newer = watcher._older, watcher._newer
         older._newer = newer
         newer._older = older
@@ -268,7 +268,7 @@ class WatchTable:
     def _search_out(self, watcher: Watcher, exception: BaseException) -> None:
         """Take a watcher that is leaving out of every list without a lookup, and count anew. O(watched)."""
         watchers = self._watchers
-        watcher._keys = None  # where it is a key's sole watcher, the key is vacant
+        watcher._keys = NO_KEYS  # where it is a key's sole watcher, the key is vacant
         while watchers and next(reversed(watchers.values())) is watcher:
             watchers.popitem()
         for found in watchers.values():

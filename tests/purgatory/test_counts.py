@@ -165,3 +165,13 @@ def test_its_name_and_limit_are_what_was_given_and_it_starts_open(purgatory):
     assert purgatory.name == "purgatory of the test"
     assert purgatory.closed is False
     assert "purgatory of the test" in repr(purgatory)
+
+
+@pytest.mark.parametrize("key", [None, (), False, 0, "", ...])
+def test_an_empty_looking_key_is_a_key_like_any_other(purgatory, key):
+    operation = DelayedOperation()
+    purgatory.try_complete_else_watch(operation, [key])
+    assert operation.keys == (key,)
+    assert (list(purgatory.operations(key)), purgatory.keys) == ([operation], 1)
+    purgatory.check_invariants()
+    assert purgatory.cancel_for_key(key) == [operation]

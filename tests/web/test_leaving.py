@@ -10,6 +10,7 @@ import pytest
 from purgatory_async import Purgatory, Timer
 from purgatory_async.patterns import HandOff
 from purgatory_async.testing import ManualClock, assert_clean, cancel_sweep, settle
+from purgatory_async.web import asgi_poll
 from tests.web.exchange import Exchange
 from tests.web.turns import after_passes, end_of, passes
 
@@ -211,3 +212,16 @@ async def test_cancelled_anywhere_it_leaves_nothing_and_loses_nothing(event):
     assert len(scenes) == 3
     assert [scene.exchange.status for scene in scenes if scene.exchange.answered] == [ENDS[event]]
     assert event != "put" or [len(scene.jobs) for scene in scenes] == [0, 1, 1]
+
+
+async def test_a_client_that_leaves_while_it_is_answered_is_no_fault():
+    async def wait(*, timeout):
+        return "told"
+
+    async def send(message):
+        raise OSError("broken pipe")
+
+    exchange = Exchange(wait)
+    exchange.running.close()
+    scope = {"type": "http", "query_string": b"", "headers": []}
+    await asgi_poll(scope, exchange.receive, send, wait)

@@ -384,17 +384,6 @@ async def test_a_stand_in_that_never_disconnects_is_not_asked_for_ever(purgatory
     assert exchange.status == 200
 
 
-async def test_a_client_that_leaves_while_it_is_answered_is_no_fault():
-    exchange = Exchange(Noted().wait)
-
-    async def send(message):
-        raise OSError("broken pipe")
-
-    scope = {"type": "http", "query_string": b"", "headers": []}
-    exchange.running.close()
-    await asgi_poll(scope, exchange.receive, send, Noted().wait)
-
-
 @pytest.mark.parametrize("poll", [aiohttp_poll, asgi_poll, starlette_poll])
 async def test_every_way_in_takes_the_same_terms(poll):
     assert poll.__kwdefaults__.keys() == {"max_wait", "jitter", "draw", "encode"}

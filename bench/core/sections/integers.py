@@ -13,7 +13,7 @@ from bench.measure.section import Section, Settings
 
 __all__ = ["SECTION"]
 
-TARGET = 1.10
+TARGET = 1.15
 
 MEASURED = {"make + watch": make_and_watch, "wait": keyed_wait, "call_later + cancel": timer_churn}
 

@@ -30,6 +30,7 @@ _NO_WEIGHT: Final = re.compile(r";\s*q\s*=\s*0(?:\.0{0,3})?\s*(?:;|\Z)", re.IGNO
 _PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _MEMBER: Final = re.compile(r"(?:unknown|missing required) field `(.*)`$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
+_MAX_FAULT: Final = 1024  # characters: a client's name of a megabyte would take the patterns minutes
 
 
 class Request:
@@ -174,7 +175,7 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = F
     text = b"{}" if optional and not body else body
     # Twice: once for what is not JSON, and once for the members, which leaves their attachments as they are.
     try:
-        strict_json.decode(text)
+        strict_json.check(text)
     except ValueError as error:
         raise problems.malformed(str(error)) from None
     try:
@@ -185,6 +186,8 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = F
 
 def _pointed(text: str) -> tuple[str, str]:
     """Turn msgspec's ``$.keys[0]`` into a JSON Pointer, and leave its explanation."""
+    if len(text) > _MAX_FAULT:
+        text = f"{text[:_MAX_FAULT]}...`"
     match = _PLACE.fullmatch(text)
     detail, place = (text, "") if match is None else (match[1], match[2])
     steps = [step[1] if step[1] is not None else step[2] for step in _STEP.finditer(place)]

@@ -1,80 +1,112 @@
 """JSON as RFC 8259 has it and nothing more: every reader of these bytes sees the same value.
 
-msgspec's decoder already refuses NaN, byte-order marks, bad UTF-8, lone surrogates and numbers beyond a
-double. It takes the last of two equal members and any depth up to the interpreter's stack, so these, and
-integers beyond 64 bits, are found on the text around the strings, in a few passes of C over bytes: depth by
-deleting the innermost brackets level by level, doubled members by counting colons before and after a round trip.
+msgspec's decoder refuses NaN, byte-order marks, bad UTF-8 and lone surrogates. What it lets through is found on the
+text around the strings, or by comparing what came in with what it makes of it: deep nesting, integers beyond
+64 bits, doubled members.
 
->>> decode(b'{"keys": ["a"]}')
-{'keys': ['a']}
->>> decode(b'{"a": 1, "a": 2}')
+A body is checked on the event loop, so its worst case counts (tests/service/test_body_cost.py). msgspec needs 10 us for
+some floats of 20 digits, so it reads none here. An array, an object or a float takes 0.2 us and more to check, so
+their number is limited.
+
+>>> check(b'{"keys": ["a"]}')
+>>> check(b'{"a": 1, "a": 2}')
 Traceback (most recent call last):
     ...
-ValueError: the body is not strict JSON: an object has the same member twice (1 of 2 members are repetitions)
+ValueError: the body is not strict JSON: an object has the same member twice
 """
 
 import re
+from decimal import ROUND_UP, Context
+from math import inf
 from typing import Final
 
 import msgspec
 
 MAX_DEPTH: Final = 32
+MAX_CONTAINERS: Final = 1 << 15  # arrays and objects
+MAX_FLOATS: Final = 1 << 16  # numbers with a fraction or an exponent
 MIN_INTEGER: Final = -(2**63)
 MAX_INTEGER: Final = 2**63 - 1
 
+_OTHER: Final = bytes(set(range(256)) - set(b'[]{}"'))
 _SQUARE: Final = bytes.maketrans(b"{}", b"[]")
-_NOT_A_BRACKET: Final = bytes(set(range(256)) - set(b"[]{}"))
-# Nineteen digits or more that are an integer by themselves, not the fraction or exponent of a float.
-_LONG_INTEGER: Final = re.compile(rb"(?<![0-9.eE+-])-?[0-9]{19,}(?![0-9.eE])")
+# The shape of numbers: 0 for a digit, a point for what makes a float of it, a comma for all else.
+_SHAPE: Final = bytes(48 if byte in b"0123456789" else 46 if byte in b".eE" else 44 for byte in range(256))
+_LONG: Final = b"0" * 19
+_LONG_INTEGER: Final = re.compile(b"," + _LONG + rb"0*+(?!\.)")
+# Of longer floats these many digits are read, rounded away from zero: `float` needs 30 us for some of 700 digits.
+_FLOAT_DIGITS: Final = 40
+_ROUGH: Final = Context(prec=_FLOAT_DIGITS, rounding=ROUND_UP, traps=[])
 
 
-def decode(body: bytes) -> object:
-    """Decode one JSON document.
+def check(body: bytes) -> None:
+    """Check that a body is one document of strict JSON.
 
     O(len(body)), without recursion in Python.
 
     Args:
         body: The whole document.
 
-    Returns:
-        None, bool, int, float, str, list or dict.
-
     Raises:
         ValueError: The body is not strict JSON; the message says what is wrong with it.
     """
-    outside = _outside_strings(body)
-    # Before decoding: the decoder recurses, and a megabyte of brackets costs it a tenth of a second.
-    if _deeper_than(MAX_DEPTH, outside):
-        raise _refused(f"nested deeper than {MAX_DEPTH} levels, or its brackets do not match")
+    plain = _unescaped(body)
+    # First, as the decoder recurses, and builds every list and integer.
+    _check_nesting(plain)
+    _check_integers(plain)
+    floats: list[str] = []
     try:
-        value: object = msgspec.json.decode(body)
+        value: object = msgspec.json.Decoder(float_hook=floats.append).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _refused(_reason(body, error)) from None
-    for match in _LONG_INTEGER.finditer(outside):
-        if not MIN_INTEGER <= int(match[0]) <= MAX_INTEGER:
-            raise _refused(f"an integer must fit 64 bits, got one of {len(match[0])} characters")
-    members = outside.count(b":")
-    doubled = members and members - _outside_strings(msgspec.json.encode(value)).count(b":")
-    if doubled:
-        raise _refused(
-            f"an object has the same member twice ({doubled} of {members} members are repetitions)"
-        )
-    return value
+    _check_floats(floats)
+    # A name is a string: where a member was dropped, strings are missing.
+    if plain.count(b'"') != _unescaped(msgspec.json.encode(value)).count(b'"'):
+        raise _refused("an object has the same member twice")
 
 
-def _outside_strings(body: bytes) -> bytes:
-    """Cut the strings out of a JSON text: every second piece between quotes, once escapes are gone."""
-    unescaped = body.replace(b"\\\\", b"").replace(b'\\"', b"")
-    return b"".join(unescaped.split(b'"')[::2])
-
-
-def _deeper_than(limit: int, outside: bytes) -> bool:
-    brackets = outside.translate(_SQUARE, _NOT_A_BRACKET)
-    for _ in range(limit):
-        if not brackets:
-            return False
+def _check_nesting(plain: bytes) -> None:
+    # Two quotes side by side, whatever they delimit, can go: what is left is as much inside or outside as before.
+    marks = plain.translate(_SQUARE, _OTHER).replace(b'""', b"")
+    brackets = b"".join(marks.split(b'"')[::2])
+    if len(brackets) > 2 * MAX_CONTAINERS:
+        raise _refused(f"it has more than {MAX_CONTAINERS} arrays and objects")
+    for _ in range(MAX_DEPTH):
         brackets = brackets.replace(b"[]", b"")
-    return bool(brackets)
+    if brackets:
+        raise _refused(f"nested deeper than {MAX_DEPTH} levels, or its brackets do not match")
+
+
+def _check_integers(plain: bytes) -> None:
+    if _LONG not in plain.translate(_SHAPE):
+        return
+    # A minus begins a number, unless it is that of an exponent.
+    text = b"," + plain.lower().replace(b"e-", b"e")
+    quotes = counted = 0
+    for match in _LONG_INTEGER.finditer(text.translate(_SHAPE)):
+        begin, end = match.span()
+        negative = text[begin] == ord("-")
+        if end - begin > len(_LONG) + 1 or int(text[begin + 1 : end]) > MAX_INTEGER + negative:
+            quotes += text.count(b'"', counted, begin + 1)
+            counted = begin + 1
+            if quotes % 2 == 0:  # it is in no string
+                raise _refused(f"an integer must fit 64 bits, got one of {end - begin - 1} digits")
+
+
+def _check_floats(literals: list[str]) -> None:
+    if len(literals) > MAX_FLOATS:
+        raise _refused(f"it has more than {MAX_FLOATS} numbers with a fraction or an exponent")
+    if max(map(len, literals), default=0) > _FLOAT_DIGITS:
+        short = [literal for literal in literals if len(literal) <= _FLOAT_DIGITS]
+        long = [literal for literal in literals if len(literal) > _FLOAT_DIGITS]
+        literals = [*short, *map(str, map(_ROUGH.create_decimal, long))]
+    if not {inf, -inf}.isdisjoint(map(float, literals)):
+        raise _refused("a number must fit a double")
+
+
+def _unescaped(text: bytes) -> bytes:
+    """Leave escapes of quotes and backslashes out, so that each quote begins or ends a string."""
+    return text.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in text else text
 
 
 def _reason(body: bytes, error: Exception) -> str:

@@ -184,6 +184,17 @@ async def test_a_bad_parameter_is_named(client, method, target, parameter):
     assert {"value", "grammar"} <= reply.json.keys()
 
 
+@pytest.mark.parametrize("name", ["x", ".[0]", "~1/", "unknown field `"])
+async def test_a_long_name_is_cut_in_the_answer(client, name):
+    # The last one took minutes at a megabyte, and grows with its square.
+    repeats = 2000 if name.endswith("`") else 250_000
+    body = b'{"' + name.encode() * repeats + b' - at `$":0}'
+    reply = await refused(client, "POST", SIGNAL, body, [JSON])
+    assert reply.slug == "invalid"
+    assert reply.json["errors"][0]["pointer"].startswith("/" + name[:1].replace("~", "~0"))
+    assert len(reply.body) < 8192
+
+
 async def test_a_body_of_a_megabyte_is_read_and_one_more_byte_is_too_large(client):
     frame = b'{"value": ""}'
     largest = b'{"value": "' + b"x" * (MEGABYTE - len(frame)) + b'"}'

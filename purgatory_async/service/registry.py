@@ -7,15 +7,19 @@ What clients attached to operations is kept with them and may be large, so there
 the retention time of the oldest is over early.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from purgatory_async import Timer, TimerHandle
+from purgatory_async import Purgatory, Timer, TimerHandle
 from purgatory_async.events import Event, OperationEnded
 from purgatory_async.service import problems
 from purgatory_async.service.operations import Operation
+from purgatory_async.service.order import Order
 from purgatory_async.service.weight import Weight
 
+BUSY: Final = 1000  # watchers of a key from which on their order is kept, once it is asked for
+MAX_BUSY: Final = 64  # such keys
 MAX_KEPT: Final = 64 << 20  # bytes of what clients attached to operations that have ended
 
 
@@ -39,6 +43,8 @@ class Registry:
         self._timer: Final = timer
         self._retention: Final = retention
         self._operations: dict[str, Operation] = {}
+        self._order: Final = Order()
+        self._order_of: dict[str, Order] = {}  # of busy keys that were listed lately
         self._ended: dict[str, TimerHandle] = {}  # what will forget each, in the order of their ends
         self._weight: Final = Weight()
         self._forgotten: set[str] = set()
@@ -74,6 +80,8 @@ class Registry:
             digest: Of that request's body.
         """
         self._operations[operation.id] = operation
+        for order in self._orders_of(operation):
+            order.append(operation)
         if idempotency_key is not None:
             self._submissions[idempotency_key] = Submission(digest, operation)
             self._idempotency_keys[operation.id] = idempotency_key
@@ -82,6 +90,33 @@ class Registry:
         """Forget an operation as if it had never been. Idempotent. O(1)."""
         if self._operations.get(operation.id) is operation:
             self._remove(operation)
+
+    def pending_after(self, sequence: int, key: str | None, purgatory: Purgatory) -> Iterator[Operation]:
+        """Iterate over pending operations in the order of submission.
+
+        Args:
+            sequence: Only those above it.
+            key: Only those that watch it; None for all.
+            purgatory: That of the operations.
+
+        Returns:
+            They may not change while it is read. O(log n) and O(1) each; for a key O(its watchers) once.
+        """
+        if key is None:
+            return self._order.after(sequence)
+        order = self._order_of.get(key)
+        if order is None:
+            # A one-shot wait, which has no id, is not listed.
+            order = Order(each for each in purgatory.operations(key) if isinstance(each, Operation))
+            if next(purgatory.watchers([key]), (key, 0))[1] >= BUSY:
+                if len(self._order_of) == MAX_BUSY:
+                    del self._order_of[next(iter(self._order_of))]
+                self._order_of[key] = order
+        return order.after(sequence)
+
+    def _orders_of(self, operation: Operation) -> list[Order]:
+        known = self._order_of
+        return [self._order, *(known[key] for key in operation.watch_keys if key in known)]
 
     def find(self, operation_id: str) -> Operation:
         """Return the operation of that id, pending or ended. O(1).
@@ -127,6 +162,8 @@ class Registry:
         if isinstance(event, OperationEnded) and isinstance(event.operation, Operation):
             operation = event.operation
             operation.ended = self._timer.time()
+            for order in self._orders_of(operation):
+                order.remove(operation)
             if not self._timer.closed:
                 self._keep(operation)
 

@@ -8,9 +8,9 @@ holds let go of their requests. Nothing polls, and no part calls another behind 
 import datetime as dt
 import random
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
-from typing import Final, cast
+from typing import Final
 
 from msgspec import UnsetType
 
@@ -218,18 +218,9 @@ class Service:
         signal = self.board.note(key, kept(value), amount, voter)
         return Signalled(key, signal.view.index, self.purgatory.check_and_complete(key))
 
-    def pending(self, key: str | None) -> list[SignalledOperation]:
-        """Return what is pending, one-shot waits included, in the order of submission.
-
-        Args:
-            key: Only what watches it; None for everything.
-
-        Returns:
-            A snapshot.
-        """
-        found = self.purgatory.operations() if key is None else self.purgatory.operations(key)
-        # Nothing else is ever watched there.
-        return cast("list[SignalledOperation]", list(found))
+    def pending(self, key: str | None, after: int = 0) -> Iterator[Operation]:
+        """Iterate over the pending operations with an id, in the order of submission; see `Registry.pending_after`."""
+        return self.registry.pending_after(after, key, self.purgatory)
 
     def shortened(self, wait: float) -> float:
         """Take the next draw of the jitter off a wait, in seconds."""

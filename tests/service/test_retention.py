@@ -131,7 +131,7 @@ async def test_the_sum_is_that_of_the_operations_themselves_over_random_steps(cl
         elif choice < 0.9:
             await client.advance(dice.random() * 20)
         else:
-            pending = client.service.pending(None)
+            pending = list(client.service.pending(None))
             if pending:
                 path = f"/v1/operations/{dice.choice(pending).id}/complete"
                 await client.request("POST", path, {"result": "z" * dice.randrange(KIB)})

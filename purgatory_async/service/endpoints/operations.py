@@ -1,8 +1,7 @@
 """``/v1/operations``: submit, look, complete, cancel, list."""
 
 import hashlib
-from bisect import bisect_right
-from operator import attrgetter
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -11,7 +10,7 @@ from purgatory_async.service import problems
 from purgatory_async.service.answer import JSON, Answer, answer
 from purgatory_async.service.keys import checked_key
 from purgatory_async.service.messages import Complete, OperationList, OperationView, Submit, kept
-from purgatory_async.service.operations import Operation, SignalledOperation
+from purgatory_async.service.operations import Operation
 from purgatory_async.service.query import percent_decoded
 from purgatory_async.service.request import MAX_HEADER, Request, decoded
 from purgatory_async.service.service import Service
@@ -94,17 +93,14 @@ async def list_pending(service: Service, request: Request) -> Answer:
     # The cursor is a place in the order of submission, not an operation, so it stays good when they end.
     after = query.integer("cursor", 0, 2**63 - 1) or 0
     keys = query.keys()
-    pending = service.pending(checked_key(keys[0]) if keys else None)
-    start = bisect_right(pending, after, key=attrgetter("sequence"))
-    return answer(200, _page(service, pending[start:], limit))
+    pending = service.pending(checked_key(keys[0]) if keys else None, after)
+    return answer(200, _page(service, pending, limit))
 
 
-def _page(service: Service, pending: list[SignalledOperation], limit: int) -> OperationList:
+def _page(service: Service, pending: Iterator[Operation], limit: int) -> OperationList:
     views: list[msgspec.Raw] = []
     size, last, now = 0, 0, service.timer.time()
     for operation in pending:
-        if not isinstance(operation, Operation):
-            continue  # a one-shot wait
         if len(views) == limit or size > PAGE_BYTES:
             return OperationList(views, str(last))
         encoded = msgspec.json.encode(operation.view(now))

@@ -178,7 +178,7 @@ async def test_a_submission_the_disk_did_not_take_is_withdrawn(always, disk, tmp
     submit = ("POST", "/v1/operations?wait=5s", {"keys": ["a"], "id": "op"}, [("idempotency-key", "k")])
     refused = await done(always, *submit)
     assert (refused.status, refused.slug) == (503, "overloaded")
-    assert always.service.pending(None) == []
+    assert list(always.service.pending(None)) == []
     assert always.service.registry.pending == before[4]
     assert (await always.request("GET", "/v1/operations/op")).slug == "unknown-operation"
     disk.full = False
@@ -203,7 +203,7 @@ async def test_a_replay_waits_for_the_first_and_falls_with_it(always, disk):
     await first.task
     await second.task
     assert [first.status, second.status] == [503, 503]
-    assert always.service.pending(None) == []
+    assert list(always.service.pending(None)) == []
 
 
 @pytest.mark.asyncio

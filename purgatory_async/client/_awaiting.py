@@ -145,7 +145,7 @@ class AsyncClient:
         """Put a leased item back in front of its queue. See `Client.give_back`."""
         await self._run(self._verbs.end_lease(lease if isinstance(lease, str) else lease.id, "return"))
 
-    async def events(self, after: int | None = None) -> AsyncIterator[Event]:
+    async def events(self, after: str | None = None) -> AsyncIterator[Event]:
         """Read life-cycle events as they happen, for ever. See `Client.events`."""
         reader = EventReader(after, self._verbs.policy)
         while True:

@@ -246,16 +246,17 @@ class Client:
         """Put a leased item back in front of its queue; raises as `submit`."""
         self._run(self._verbs.end_lease(lease if isinstance(lease, str) else lease.id, "return"))
 
-    def events(self, after: int | None = None) -> Iterator[Event]:
+    def events(self, after: str | None = None) -> Iterator[Event]:
         """Read life-cycle events as they happen, for ever; a lost connection is made again, from where it was.
 
         Args:
-            after: The number of the last event known; None for those from now on.
+            after: The ``id`` of the last event known; None for those from now on.
 
         Yields:
-            Events; one of kind ``gap`` where some are missing.
+            Events; one of kind ``gap`` where some are missing, as after a restart of the service.
 
         Raises:
+            ValueError: ``after`` cannot be an id.
             RequestRefused, ServiceUnreachable: As `submit`.
         """
         reader = EventReader(after, self._verbs.policy)

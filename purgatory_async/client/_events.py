@@ -14,6 +14,7 @@ EVENTS: Final = path("events")
 EVENT_STREAM: Final = "text/event-stream"
 SILENCE: Final = 45.0  # seconds; the service says something every fifteen
 MAX_ID: Final = 64  # characters; it goes back in a header
+_ID: Final = re.compile(r"[!-~]+")  # what a header carries unchanged
 _FIELDS: Final = frozenset({"id", "event", "data"})
 _LINE_END: Final = re.compile(r"\r\n|\n|\r(?!\Z)")  # a last \r may be half of an end
 
@@ -22,11 +23,18 @@ class EventReader:
     """Where one is in the stream, over all connections.
 
     Args:
-        after: The number of the last event known; None for those from now on.
+        after: The id of the last event known; None for those from now on.
         policy: How often a connection is tried.
+
+    Raises:
+        ValueError: ``after`` cannot be an id.
     """
 
-    def __init__(self, after: int | None, policy: Policy) -> None:
+    def __init__(self, after: str | None, policy: Policy) -> None:
+        if after is not None and (_ID.fullmatch(after) is None or len(after) > MAX_ID):
+            raise ValueError(
+                f"after must be an event's id of 1 to {MAX_ID} visible ASCII characters, got {after!r:.80}"
+            )
         self.last = after
         self._policy = policy
         self._delay = policy.first_delay
@@ -37,7 +45,7 @@ class EventReader:
     @property
     def headers(self) -> dict[str, str]:
         """Of the request for the stream, from where one is."""
-        return {"Accept": EVENT_STREAM} | ({} if self.last is None else {"Last-Event-ID": str(self.last)})
+        return {"Accept": EVENT_STREAM} | ({} if self.last is None else {"Last-Event-ID": self.last})
 
     def begin(self, status: int, media_type: str, body: bytes) -> None:
         """A connection was answered.
@@ -115,14 +123,14 @@ class EventReader:
         self._give_up_at = None
 
     def _event(self, fields: dict[str, str]) -> Event:
-        name = fields.get("id", "")
-        if len(name) > MAX_ID:
-            reason = f"id must have at most {MAX_ID} characters, got {len(name)}"
+        text = fields.get("id", "")
+        if len(text) > MAX_ID:
+            reason = f"id must have at most {MAX_ID} characters, got {len(text)}"
             raise RequestRefused.not_understood(200, reason)
-        number = int(name) if name.isascii() and name.isdecimal() else None
-        self.last = self.last if number is None else number
+        event_id = text if _ID.fullmatch(text) else None
+        self.last = self.last if event_id is None else event_id
         try:
             data: Any = json.loads(fields["data"]) if "data" in fields else None
         except (ValueError, RecursionError):
             raise RequestRefused.not_understood(200, f"data: {fields['data']}") from None
-        return Event(number, fields.get("event", "message"), data)
+        return Event(event_id, fields.get("event", "message"), data)

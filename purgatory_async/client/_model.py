@@ -113,8 +113,8 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A life-cycle event: its number, its kind (``submitted``, ``signalled``, ``ended``, ``gap``) and its data."""
+    """A life-cycle event: its id, its kind (``submitted``, ``signalled``, ``ended``, ``gap``) and its data."""
 
-    number: int | None
+    id: str | None
     kind: str
     data: Any

@@ -6,6 +6,7 @@ next number as one waits for a watermark, which costs nothing while there are no
 """
 
 import datetime as dt
+import re
 from collections.abc import Callable
 from typing import Final, cast
 
@@ -17,12 +18,14 @@ from purgatory_async.patterns import Watermark
 from purgatory_async.service.messages import GapEvent, OperationEvent, SignalEvent, State
 from purgatory_async.service.operations import Operation
 
-__all__ = ["Feed"]
+__all__ = ["EVENT_ID", "Feed"]
 
+EVENT_ID: Final = r"([0-9A-Za-z]{1,40}-)?[0-9]{1,18}"
 KEPT: Final = 10_000
 MAX_KEPT: Final = 16 << 20  # characters of keys: ten thousand events may have 64 long ones each
 CHUNK: Final = 1 << 15  # bytes, and the rest of an event
 NS_PER_SECOND: Final = 1_000_000_000
+_UNKNOWN: Final = -1  # the number of an event of another epoch
 
 # The id, the keys, the state (None: a signal), when, and nanoseconds elapsed or how many a signal completed.
 _Note = tuple[str | None, tuple[str, ...], State | None, int, int]
@@ -34,10 +37,13 @@ class Feed:
     Args:
         timer: For readers that wait.
         wall_clock: The time that events show.
+        epoch: In front of each event's number in its id; another start has another one.
     """
 
-    def __init__(self, timer: Timer, wall_clock: Callable[[], dt.datetime]) -> None:
+    def __init__(self, timer: Timer, wall_clock: Callable[[], dt.datetime], epoch: str) -> None:
         self.closed = False
+        self.epoch: Final = epoch
+        self._prefix: Final = f"{epoch}-".encode()
         self._timer: Final = timer
         self._wall_clock: Final = wall_clock
         self._newest: Final = Watermark(timer=timer)
@@ -85,11 +91,23 @@ class Feed:
         """
         await self._newest.reach(number, timeout)
 
+    def number_of(self, event_id: str) -> int:
+        """Return an event's number, to read on from; less than any for an id that is not of this epoch. O(1).
+
+        Raises:
+            ValueError: The id does not follow `EVENT_ID`.
+        """
+        if re.fullmatch(EVENT_ID, event_id) is None:
+            raise ValueError(f"id must be EPOCH-N, got {event_id!r}")
+        epoch, _, number = event_id.rpartition("-")
+        # A number beyond the newest was not given out by this start either, whatever its epoch says.
+        return int(number) if epoch == self.epoch and int(number) <= self.newest else _UNKNOWN
+
     def read(self, after: int) -> tuple[bytes, int]:
         """Read on, as server-sent events.
 
         Args:
-            after: The number of the event read last; 0 for none.
+            after: The number of the event read last; 0 for none, -1 for one of another epoch.
 
         Returns:
             At most about 32 KiB of events, a ``gap`` before them where some are lost; and the number of the last
@@ -125,11 +143,15 @@ class Feed:
     def _text(self, after: int, newest: int) -> tuple[bytes, int]:
         pieces: list[bytes] = []
         last = after
-        if after > newest or after < self._oldest - 1:
-            # A number beyond the newest is of another start: all there is, is new to that reader.
-            missed = None if after > newest else self._oldest - 1 - after
+        if after < self._oldest - 1:
             last = self._oldest - 1
-            pieces.append(_sse(last, b"gap", GapEvent(after, self._oldest, missed)))
+            known = after != _UNKNOWN
+            gap = GapEvent(
+                f"{self.epoch}-{after}" if known else None,
+                f"{self.epoch}-{self._oldest}",
+                last - after if known else None,
+            )
+            pieces.append(self._sse(last, b"gap", gap))
         size = 0
         while last < newest and size < CHUNK:
             last += 1
@@ -152,12 +174,11 @@ class Feed:
         at = self._wall_clock() - ago
         at = at.replace(microsecond=at.microsecond // 1000 * 1000)
         if state is None:
-            return _sse(number, b"signalled", SignalEvent(None, keys, None, at, further))
+            return self._sse(number, b"signalled", SignalEvent(None, keys, None, at, further))
         name = b"submitted" if state == "pending" else b"ended"
         elapsed = round(further / NS_PER_SECOND, 6)
-        return _sse(number, name, OperationEvent(known_as, keys, state, at, elapsed))
+        return self._sse(number, name, OperationEvent(known_as, keys, state, at, elapsed))
 
-
-def _sse(number: int, name: bytes, data: msgspec.Struct) -> bytes:
-    # JSON has no line break outside its strings, and escapes those inside.
-    return b"id: %d\nevent: %b\ndata: %b\n\n" % (number, name, msgspec.json.encode(data))
+    def _sse(self, number: int, name: bytes, data: msgspec.Struct) -> bytes:
+        # JSON has no line break outside its strings, and escapes those inside.
+        return b"id: %b%d\nevent: %b\ndata: %b\n\n" % (self._prefix, number, name, msgspec.json.encode(data))

@@ -240,14 +240,13 @@ class GapEvent(Struct):
     """The data of a ``gap`` event: what the reader asked for, or was too slow for, is gone.
 
     Attributes:
-        after: The event that the reader had last.
-        next: The event that it gets next.
-        missed: How many are lost between the two; null if the number is not of this start of the service, and
-            there is no knowing.
+        after: The id of the event that the reader had last; null if it is not of this start of the service.
+        next: The id of the event that it gets next.
+        missed: How many are lost between the two; null without ``after``.
     """
 
-    after: int
-    next: int
+    after: str | None
+    next: str
     missed: int | None
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from purgatory_async.service.answer import JSON, PROBLEM_JSON
 from purgatory_async.service.endpoint import Endpoint
+from purgatory_async.service.feed import EVENT_ID
 from purgatory_async.service.messages import ID_SCHEMA, KEY_SCHEMA, CountNeed, ProblemDocument
 from purgatory_async.service.problems import Kind
 from purgatory_async.service.query import NEED_PATTERN
@@ -37,7 +38,7 @@ _QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
 }
 _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": MAX_HEADER},
-    "Last-Event-ID": {"type": "string", "pattern": "^[0-9]{1,18}$"},
+    "Last-Event-ID": {"type": "string", "pattern": f"^{EVENT_ID}$"},
     "Prefer": {"type": "string", "example": "wait=30"},
 }
 _PATH: Final[Mapping[str, Mapping[str, Any]]] = {

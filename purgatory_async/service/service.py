@@ -72,8 +72,8 @@ class Service:
         self.registry: Final = Registry(self.timer, settings.retention)
         self.holds: Final = Holds(self.timer, settings.max_pending, self._count_undelivered)
         self.recent: Final = Recent(self.timer)
-        self.feed: Final = Feed(self.timer, wall_clock)
-        self.streams: Final = Streams(self.feed, self.timer, self.board.epoch)
+        self.feed: Final = Feed(self.timer, wall_clock, self.board.epoch)
+        self.streams: Final = Streams(self.feed, self.timer)
         self.records: Final = Records(settings, self.timer, self.board)
         self.purgatory: Final = Purgatory(
             "operations",

@@ -45,14 +45,13 @@ class Streams:
     Args:
         feed: What is read.
         timer: For pauses, and patience with clients.
-        epoch: Told to the clients: the numbers of another one are other numbers.
     """
 
-    def __init__(self, feed: Feed, timer: Timer, epoch: str) -> None:
+    def __init__(self, feed: Feed, timer: Timer) -> None:
         self.feed: Final = feed
         self.timer: Final = timer
         self.running: Final[set[EventStream]] = set()
-        self.fields: Final = fields_of((*_HEADERS, ("X-Purgatory-Epoch", epoch)))
+        self.fields: Final = fields_of((*_HEADERS, ("X-Purgatory-Epoch", feed.epoch)))
 
     def __repr__(self) -> str:
         return f"<Streams running={len(self.running)} limit={MAX_STREAMS}>"

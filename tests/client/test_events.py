@@ -21,30 +21,36 @@ class Reading:
         return [event for line in lines for event in self.reader.read(line)]
 
 
-def lines_of(number, kind="submitted", data=None):
-    return f"id: {number}", f"event: {kind}", f"data: {json.dumps(data)}", ""
+def lines_of(event_id, kind="submitted", data=None):
+    return f"id: {event_id}", f"event: {kind}", f"data: {json.dumps(data)}", ""
 
 
 def test_an_event_ends_with_an_empty_line_and_a_comment_is_none():
     reading = Reading()
     found = reading.read(
-        ": hello", *lines_of(7, data={"id": "o"}), ":", "", *lines_of(8, "ended", {"id": "o"})
+        ": hello", *lines_of("e-7", data={"id": "o"}), ":", "", *lines_of("e-8", "ended", {"id": "o"})
     )
-    assert found == [Event(7, "submitted", {"id": "o"}), Event(8, "ended", {"id": "o"})]
+    assert found == [Event("e-7", "submitted", {"id": "o"}), Event("e-8", "ended", {"id": "o"})]
 
 
 def test_the_first_connection_asks_for_what_comes_and_the_next_for_what_was_missed():
     reading = Reading()
     assert "Last-Event-ID" not in reading.reader.headers
-    reading.read(*lines_of(7))
-    assert reading.reader.headers["Last-Event-ID"] == "7"
-    assert Reading(after=0).reader.headers["Last-Event-ID"] == "0"
+    reading.read(*lines_of("e-7"))
+    assert reading.reader.headers["Last-Event-ID"] == "e-7"
+    assert Reading(after="e-0").reader.headers["Last-Event-ID"] == "e-0"
 
 
-def test_an_event_without_a_number_does_not_move_where_one_is():
-    reading = Reading(after=5)
+@pytest.mark.parametrize("after", ["", "x" * 65, "a b", "e-1\n", "\u0663"])
+def test_an_id_that_no_header_can_carry_is_refused(after):
+    with pytest.raises(ValueError, match="after must be an event's id of 1 to 64 visible ASCII characters"):
+        Reading(after=after)
+
+
+def test_an_event_without_an_id_does_not_move_where_one_is():
+    reading = Reading(after="e-5")
     assert reading.read("event: gap", "data: {}", "") == [Event(None, "gap", {})]
-    assert reading.reader.last == 5
+    assert reading.reader.last == "e-5"
 
 
 def test_half_an_event_of_a_lost_connection_is_forgotten():
@@ -52,7 +58,7 @@ def test_half_an_event_of_a_lost_connection_is_forgotten():
     reading.read(*lines_of(7)[:-1])
     reading.reader.lost("cut")
     reading.reader.begin(200, "text/event-stream", b"")
-    assert reading.read("", *lines_of(8)) == [Event(8, "submitted", None)]
+    assert reading.read("", *lines_of(8)) == [Event("8", "submitted", None)]
 
 
 def test_pauses_grow_while_nothing_comes_and_begin_anew_once_something_does():
@@ -139,17 +145,18 @@ def test_an_id_that_is_too_long_is_refused_in_one_line(length):
     assert len(str(refused.value)) < 200
 
 
-@pytest.mark.parametrize("number", ["9" * 64, "0"])
-def test_an_id_of_any_number_that_fits_is_read_and_sent_back(number):
+@pytest.mark.parametrize("event_id", ["9" * 64, "0", "0123456789abcdef-7", "e-12.3", "~!"])
+def test_any_id_that_fits_is_read_and_sent_back_as_it_is(event_id):
     reading = Reading()
-    assert reading.read(f"id: {number}", "") == [Event(int(number), "message", None)]
-    assert reading.reader.headers["Last-Event-ID"] == number
+    assert reading.read(f"id: {event_id}", "") == [Event(event_id, "message", None)]
+    assert reading.reader.headers["Last-Event-ID"] == event_id
 
 
-def test_digits_that_are_not_ascii_are_no_number():
-    reading = Reading(after=5)
-    assert reading.read("id: \u0663", "") == [Event(None, "message", None)]
-    assert reading.reader.headers["Last-Event-ID"] == "5"
+@pytest.mark.parametrize("event_id", ["", "\u0663", " 7", "7 ", "7 8", "7\t", "\x007", "\x7f"])
+def test_an_id_that_no_header_can_carry_is_none(event_id):
+    reading = Reading(after="e-5")
+    assert reading.read(f"id: {event_id}", "") == [Event(None, "message", None)]
+    assert reading.reader.headers["Last-Event-ID"] == "e-5"
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
@@ -168,7 +175,7 @@ def test_fields_that_events_do_not_have_are_not_kept():
     reading = Reading()
     reading.read(*(f"field{number}: x" for number in range(1_000)), "retry: 5", "id: 7")
     assert reading.reader._fields.keys() == {"id"}
-    assert reading.read("") == [Event(7, "message", None)]
+    assert reading.read("") == [Event("7", "message", None)]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
@@ -179,7 +186,7 @@ def test_lines_end_as_the_format_says_and_nowhere_else(end, size):
     text = end.join([*lines_of(7, data={}), "id: 8", f'data: "{key}"', "", ":"])
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
     found = [event for piece in pieces for event in reading.reader.feed(piece)]
-    assert found == [Event(7, "submitted", {}), Event(8, "message", key)]
+    assert found == [Event("7", "submitted", {}), Event("8", "message", key)]
 
 
 def test_half_a_line_of_a_lost_connection_is_forgotten():

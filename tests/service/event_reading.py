@@ -1,6 +1,7 @@
 """Reading server-sent events as the WHATWG's HTML standard has them (9.2.6), strictly: what is odd is an error."""
 
 import json
+import re
 from typing import Any, NamedTuple
 
 
@@ -22,8 +23,9 @@ def events_in(body: bytes) -> list[Told]:
             continue
         lines = [line.split(": ", 1) for line in block.split("\n")]
         assert [name for name, _ in lines] == ["id", "event", "data"], block
-        (_, number), (_, name), (_, data) = lines
-        found.append(Told(int(number), name, json.loads(data)))
+        (_, known_as), (_, name), (_, data) = lines
+        assert re.fullmatch(r"[0-9a-f]{16}-[0-9]+", known_as), block
+        found.append(Told(int(known_as.partition("-")[2]), name, json.loads(data)))
     assert not text or text.endswith("\n\n")
     return found
 

@@ -17,8 +17,9 @@ EVENTS = "/v1/events"
 
 
 async def follow(client, after=None):
-    """Start reading, from now on or from behind an event."""
-    headers = [] if after is None else [("last-event-id", str(after))]
+    """Start reading, from now on, from behind an event's number, or from behind an id."""
+    last = f"{client.service.board.epoch}-{after}" if isinstance(after, int) else after
+    headers = [] if last is None else [("last-event-id", last)]
     reader = await client.held("GET", EVENTS, headers=headers)
     assert reader.status == 200
     return reader
@@ -153,12 +154,19 @@ async def test_readers_who_break_off_anywhere_and_come_back_miss_nothing_and_see
 
 
 @pytest.mark.parametrize(
-    "number", ["", "-1", "+1", "1.5", "0x1", "1e3", "x", "1 2", "\u00b2", "9" * 19, "1_0", "1\t2"]
+    "last",
+    ["", "-1", "+1", "1.5", "0x1", "1e3", "x", "1 2", "\u00b2", "9" * 19, "1_0", "1\t2", "a-", "a-x"],
 )
-async def test_a_number_that_is_none_is_refused(client, number):
-    reply = await client.request("GET", EVENTS, headers=[("last-event-id", number)])
+async def test_an_id_that_is_none_is_refused(client, last):
+    reply = await client.request("GET", EVENTS, headers=[("last-event-id", last)])
     assert (reply.status, reply.slug) == (400, "bad-header")
-    assert "Last-Event-ID must be the number of an event" in reply.json["detail"]
+    assert "Last-Event-ID must be the id of an event, EPOCH-N" in reply.json["detail"]
+
+
+@pytest.mark.parametrize("last", ["a--1", "a-1-", "a-b-1", "-1-", "\u00e9-1", "a" * 41 + "-1"])
+async def test_an_epoch_that_is_none_is_refused(client, last):
+    reply = await client.request("GET", EVENTS, headers=[("last-event-id", last)])
+    assert (reply.status, reply.slug) == (400, "bad-header")
 
 
 async def test_two_numbers_are_none(client):
@@ -197,7 +205,8 @@ async def test_what_is_older_is_a_gap_that_says_how_much_is_missing(client):
     fill(client, KEPT + 5)
     reader = await follow(client, 2)
     gap, *events = await drained_of(client, reader)
-    assert gap == (5, "gap", {"after": 2, "next": 6, "missed": 3})
+    epoch = client.service.board.epoch
+    assert gap == (5, "gap", {"after": f"{epoch}-2", "next": f"{epoch}-6", "missed": 3})
     assert [event.number for event in events] == list(range(6, KEPT + 6))
 
 
@@ -207,12 +216,37 @@ async def test_a_reader_that_breaks_off_behind_a_gap_does_not_get_it_again(clien
     assert (await told(client, await follow(client, gap.number)))[0].number == 6
 
 
-async def test_a_number_of_another_start_is_a_gap_of_unknown_size_and_then_all_there_is(client):
+async def test_an_id_shows_the_epoch_of_this_start(client):
+    reader = await follow(client)
+    await client.signal("a")
+    await client.advance(stream.PAUSE)
+    assert f"id: {reader.headers['x-purgatory-epoch']}-1\n".encode() in reader.body
+
+
+@pytest.mark.parametrize("before", [2, 3, 7], ids=["below", "at", "above"])
+async def test_an_id_from_before_a_restart_gets_a_gap_first(make_client, before):
+    stopped, started = make_client(), make_client()
+    fill(stopped, before)
+    fill(started, 3)
+    last = f"{stopped.service.board.epoch}-{before}"
+    assert await told(stopped, await follow(stopped, last)) == []
+    gap, *events = await told(started, await follow(started, last))
+    first = f"{started.service.board.epoch}-1"
+    assert gap == (0, "gap", {"after": None, "next": first, "missed": None})
+    assert [event.number for event in events] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("last", ["0", "1", "2", "700"])
+async def test_an_id_without_an_epoch_gets_a_gap_first(client, last):
+    fill(client, 2)
+    assert await numbers(client, last) == [0, 1, 2]
+
+
+async def test_a_number_beyond_the_newest_gets_a_gap_first(client):
     reader = await follow(client, 700)
-    assert await told(client, reader) == [(0, "gap", {"after": 700, "next": 1, "missed": None})]
+    assert [(event.number, event.name) for event in await told(client, reader)] == [(0, "gap")]
     await client.signal("a")
     assert [event.number for event in await told(client, reader)] == [0, 1]
-    assert await numbers(client, 701) == [0, 1]
 
 
 # The stream.
@@ -289,7 +323,7 @@ async def test_a_drain_ends_the_stream_behind_what_there_was_to_tell(client):
 
 async def test_a_drain_cuts_a_long_replay_short(client):
     fill(client, KEPT)
-    reader = client.start("GET", EVENTS, headers=[("last-event-id", "0")])
+    reader = client.start("GET", EVENTS, headers=[("last-event-id", "0")])  # a gap, then all
     for _ in range(1000):
         await asyncio.sleep(0)
         if len(reader.body) > 2 * CHUNK:

@@ -28,6 +28,13 @@ def served():
         yield served
 
 
+def epoch_of(port):
+    """The epoch that the service behind a port shows."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE)) as connection:
+        connection.request("GET", "/v1/keys/k")
+        return connection.getresponse().headers["X-Purgatory-Epoch"]
+
+
 class Following:
     """A connection on which events come in chunks."""
 
@@ -36,7 +43,9 @@ class Following:
         self.connection.settimeout(PATIENCE)
         self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         self.connection.connect(("127.0.0.1", served.port))
-        resume = "" if after is None else f"Last-Event-ID: {after}\r\n"
+        resume = ""
+        if after is not None:
+            resume = f"Last-Event-ID: {epoch_of(served.port)}-{after}\r\n"
         self.connection.sendall(f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n{resume}\r\n".encode())
         self._file = self.connection.makefile("rb")
         self.head = b""
@@ -53,7 +62,7 @@ class Following:
 
     def until(self, number):
         """All events up to a number."""
-        last = b"id: %d\n" % number
+        last = b"-%d\nevent: " % number
         while last not in self.body:
             assert self.read_chunk(), "the stream ended"
             assert comments_in(self.body) < MOST_COMMENTS, f"event {number} does not come"

@@ -19,6 +19,7 @@ from purgatory_async.service.signals import Board
 from purgatory_async.testing import ManualClock
 from tests.service.event_reading import events_in
 
+EPOCH = "0123456789abcdef"
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 
 
@@ -28,7 +29,7 @@ class World:
     def __init__(self):
         self.clock = ManualClock()
         self.timer = Timer(clock=self.clock)
-        self.feed = Feed(self.timer, lambda: NOON + dt.timedelta(seconds=self.clock.time()))
+        self.feed = Feed(self.timer, lambda: NOON + dt.timedelta(seconds=self.clock.time()), EPOCH)
         self.board = Board(self.timer, 60)
         self.purgatory = Purgatory(timer=self.timer, observer=Observers(self.feed))
 
@@ -125,7 +126,11 @@ def test_the_last_ten_thousand_are_kept_and_no_more(world, times):
     assert [event.number for event in world.all_after(oldest - 1)] == list(range(oldest, times + 1))
     if oldest > 1:
         gap, first, *_ = world.all_after(0)
-        assert gap == (oldest - 1, "gap", {"after": 0, "next": oldest, "missed": oldest - 1})
+        assert gap == (
+            oldest - 1,
+            "gap",
+            {"after": f"{EPOCH}-0", "next": f"{EPOCH}-{oldest}", "missed": oldest - 1},
+        )
         assert first.number == oldest
     assert world.feed.newest == times
 
@@ -157,7 +162,8 @@ def test_long_keys_push_older_events_out_early_so_that_memory_is_bounded(world):
     kept = [text for text in world.feed._ring if text is not None]
     assert len(kept) == most
     gap, *events = world.all_after(1)
-    assert gap.data["missed"] == gap.data["next"] - 2 > 0
+    assert gap.data == {"after": f"{EPOCH}-1", "next": f"{EPOCH}-{gap.number + 1}", "missed": gap.number - 1}
+    assert gap.data["missed"] > 0
     assert len(events) == most
     world.signal("short", times=KEPT)  # they make room for as many short ones as ever
     assert len(world.all_after(world.feed.newest - KEPT)) == KEPT
@@ -167,7 +173,7 @@ def test_long_keys_push_older_events_out_early_so_that_memory_is_bounded(world):
 def test_what_one_reader_has_read_costs_the_next_nothing(world, monkeypatch):
     encoded = []
     monkeypatch.setattr(
-        feed_module, "_sse", lambda number, name, data: encoded.append(number) or b"id: %d\n\n" % number
+        world.feed, "_sse", lambda number, name, data: encoded.append(number) or b"id: %d\n\n" % number
     )
     world.signal(times=100)
     assert encoded == []  # nobody reads
@@ -194,7 +200,8 @@ def test_whatever_happens_is_read_as_it_happened(keys, after):
     world = World()
     for key in keys:
         world.feed.notify(signalled(key))
-    events = [event for event in world.all_after(after) if event.name != "gap"]
+    number = world.feed.number_of(f"{EPOCH}-{after}")
+    events = [event for event in world.all_after(number) if event.name != "gap"]
     assert [event.data["keys"] for event in events] == [
         [key] for key in keys[after if after <= len(keys) else 0 :]
     ]

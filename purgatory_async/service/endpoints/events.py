@@ -1,14 +1,9 @@
 """``/v1/events``: what happens to operations, as it happens."""
 
-import re
-from typing import Final
-
 from purgatory_async.service import problems
 from purgatory_async.service.request import Request
 from purgatory_async.service.service import Service
 from purgatory_async.service.stream import EVENT_STREAM, EventStream
-
-_NUMBER: Final = re.compile(r"[0-9]{1,18}")
 
 
 async def events(service: Service, request: Request) -> EventStream:
@@ -16,6 +11,8 @@ async def events(service: Service, request: Request) -> EventStream:
     request.check_accept(EVENT_STREAM)
     request.query()
     last = request.header("last-event-id")
-    if last is not None and _NUMBER.fullmatch(last) is None:
-        raise problems.bad_header("Last-Event-ID", "the number of an event, 1 to 18 digits", last)
-    return service.streams.stream(None if last is None else int(last), request.receive)
+    try:
+        after = None if last is None else service.feed.number_of(last)
+    except ValueError:
+        raise problems.bad_header("Last-Event-ID", "the id of an event, EPOCH-N", last or "") from None
+    return service.streams.stream(after, request.receive)

@@ -15,10 +15,8 @@ from typing import Final
 
 import click
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
 
+from purgatory_async.cli.columns import aligned
 from purgatory_async.cli.outlast import wait_through_restarts
 from purgatory_async.cli.sentence import escaped
 from purgatory_async.cli.wording import explain, missing, need_of, printable, seconds
@@ -104,32 +102,31 @@ def ls_command(client: Client, key: str | None, limit: int, as_json: bool) -> No
     Example:
       purgatory ls --key order:42
     """  # noqa: D301 - click reads the backspace as "keep these lines"
-    table = Table("id", "keys", "waits for", "for", "expires in", box=None, pad_edge=False)
-    shown = 0
-    for operation in client.operations(key):
+    rows = [("id", "keys", "waits for", "for", "expires in")]
+    for shown, operation in enumerate(client.operations(key)):
         if shown == limit:
             click.echo(f"(and more: --limit is {limit})", err=True)
             break
-        shown += 1
         if as_json:
             click.echo(_as_json(operation))
         else:
-            table.add_row(*(Text(cell) for cell in _row(operation)))
+            rows.append(_row(operation))
     if not as_json:
-        _print(table if shown else Text("nothing is pending"))
+        _print_rows(rows)
 
 
-def _print(what: Table | Text) -> None:
+def _print_rows(rows: list[tuple[str, str, str, str, str]]) -> None:
+    if len(rows) == 1:
+        click.echo("nothing is pending")
+        return
     console = Console()
-    if not console.is_terminal:
-        # What a program reads or a file keeps is not cut to a width.
-        console = Console(
-            width=max(console.width, Measurement.get(console, Console(width=100_000).options, what).maximum)
-        )
-    console.print(what)
+    # What a program reads or a file keeps is not cut to a width.
+    lines = aligned(rows, console if console.is_terminal else None)
+    click.secho(next(lines), bold=True)
+    click.echo("\n".join(lines))
 
 
-def _row(operation: Operation) -> tuple[str, ...]:
+def _row(operation: Operation) -> tuple[str, str, str, str, str]:
     return (
         printable(operation.id),
         ", ".join(map(printable, operation.keys)),

@@ -40,6 +40,7 @@ class Registry:
     """
 
     def __init__(self, timer: Timer, retention: float) -> None:
+        self._closed = False
         self._timer: Final = timer
         self._retention: Final = retention
         self._operations: dict[str, Operation] = {}
@@ -57,7 +58,7 @@ class Registry:
     @property
     def pending(self) -> int:
         """How many operations with an id are pending. O(1)."""
-        return len(self._operations) - len(self._ended)
+        return 0 if self._closed else len(self._operations) - len(self._ended)
 
     def check_free(self, operation_id: str) -> None:
         """Make sure that an id may be taken; one that is forgotten may. O(1).
@@ -164,8 +165,12 @@ class Registry:
             operation.ended = self._timer.time()
             for order in self._orders_of(operation):
                 order.remove(operation)
-            if not self._timer.closed:
+            if not (self._closed or self._timer.closed):
                 self._keep(operation)
+
+    def close(self) -> None:
+        """Start no retention time any more: everything is about to end, and nothing will be forgotten."""
+        self._closed = True
 
     def _keep(self, operation: Operation) -> None:
         self._ended[operation.id] = self._timer.call_later(self._retention, self._forget, operation)

@@ -283,6 +283,7 @@ class Service:
         """End everything that is pending as closed. Idempotent."""
         self.drain()
         self.queues.close()
+        self.registry.close()
         self.purgatory.close()
         self.records.close()
         self.timer.close()

@@ -1,4 +1,4 @@
-"""A wait that outlasts restarts of the service."""
+"""Waits that outlast restarts of the service."""
 
 import time
 from collections.abc import Sequence
@@ -7,16 +7,53 @@ from typing import Final
 
 import click
 
-from purgatory_async.client import Client, Operation, RequestRefused, ServiceError, ServiceUnreachable
+from purgatory_async.client import (
+    Client,
+    KeyState,
+    Operation,
+    RequestRefused,
+    ServiceError,
+    ServiceUnreachable,
+)
 from purgatory_async.client._verbs import new_id
 
-__all__ = ["wait_through_restarts"]
+__all__ = ["wait_through_restarts", "watch_through_restarts"]
 
-PAUSE: Final = (
-    1.0  # seconds between two tries, beside the client's own: balanced over two services, each forgets
-)
+# Seconds between two tries, beside the client's own: balanced over two services, each forgets.
+PAUSE: Final = 1.0
 
 _AWAY: Final = 503
+
+
+class _Outages:
+    """The outages during one wait, and what is left of its timeout.
+
+    Args:
+        timeout: Seconds; None for as long as it takes.
+    """
+
+    def __init__(self, timeout: float | None) -> None:
+        self._began = time.monotonic()
+        self._timeout = self.left = timeout
+        self._said = False
+
+    def over(self) -> None:
+        """The service answers again; the next outage is said anew."""
+        self._said = False
+
+    def pause(self) -> None:
+        """Say once an outage that the service restarts, and wait a moment."""
+        if not self._said:
+            click.echo("purgatory: the service is restarting; still waiting", err=True)
+            self._said = True
+        time.sleep(PAUSE if self.left is None else min(PAUSE, self.left))
+        if self._timeout is not None:
+            self.left = max(0.0, self._timeout - (time.monotonic() - self._began))
+
+
+def _is_away(error: ServiceError) -> bool:
+    """Whether an error is one of a service that stops, is gone or starts."""
+    return isinstance(error, ServiceUnreachable) or getattr(error, "status", None) == _AWAY
 
 
 def wait_through_restarts(
@@ -51,23 +88,46 @@ def wait_through_restarts(
 def _wait(
     client: Client, operation_id: str, keys: Sequence[str], need: object, timeout: float | None
 ) -> Operation:
-    began, left = time.monotonic(), timeout
+    outages = _Outages(timeout)
     operation: Operation | None = None
-    missing = said = False
+    missing = False
     while True:
         try:
             if missing or operation is None:
                 missing = False  # if the answer is lost, the next look tells
-                operation = client.submit(keys, need=need, timeout=left, operation_id=operation_id)
-                said = False
+                operation = client.submit(keys, need=need, timeout=outages.left, operation_id=operation_id)
+                outages.over()
             return client.follow(operation_id) if operation.pending else operation
         except (RequestRefused, ServiceUnreachable) as error:
-            status, slug = (error.status, error.slug) if isinstance(error, RequestRefused) else (_AWAY, "")
-            missing = slug == "unknown-operation"
-            if operation is None or not (missing or (status == _AWAY and left != 0)):
+            missing = isinstance(error, RequestRefused) and error.slug == "unknown-operation"
+            if operation is None or not (missing or (_is_away(error) and outages.left != 0)):
                 raise
-            if not said:
-                click.echo("purgatory: the service is restarting; still waiting", err=True)
-                said = True
-            time.sleep(PAUSE if left is None else min(PAUSE, left))
-            left = None if timeout is None else max(0.0, timeout - (time.monotonic() - began))
+            outages.pause()
+
+
+def watch_through_restarts(client: Client, key: str, index: int, *, timeout: float | None) -> KeyState | None:
+    """Wait until a key has a signal above an index, also where the service restarts meanwhile.
+
+    Args:
+        client: Of the service.
+        key: Which.
+        index: As for `Client.watch`; one above the newest index is answered at once.
+        timeout: Seconds; None for as long as it takes.
+
+    Returns:
+        The newest signal; None if there was none in time.
+
+    Raises:
+        RequestRefused, ServiceUnreachable: As `Client.watch`, before the first answer or when the timeout is over.
+    """
+    state = client.watch(key, index, timeout=0)
+    if state is not None or timeout == 0:
+        return state
+    outages = _Outages(timeout)
+    while True:
+        try:
+            return client.watch(key, index, timeout=outages.left)
+        except (RequestRefused, ServiceUnreachable) as error:
+            if not _is_away(error) or outages.left == 0:
+                raise
+            outages.pause()

@@ -17,7 +17,7 @@ import click
 from rich.console import Console
 
 from purgatory_async.cli.columns import aligned
-from purgatory_async.cli.outlast import wait_through_restarts
+from purgatory_async.cli.outlast import wait_through_restarts, watch_through_restarts
 from purgatory_async.cli.sentence import escaped
 from purgatory_async.cli.wording import explain, missing, need_of, printable, seconds
 from purgatory_async.client import Client, Operation, Policy, RequestRefused, ServiceUnreachable
@@ -238,7 +238,7 @@ def wait_command(
 
 
 def _wait_since(client: Client, key: str, since: int, timeout: float | None, as_json: bool) -> None:
-    state = client.watch(key, since, timeout=timeout)
+    state = watch_through_restarts(client, key, since, timeout=timeout)
     if state is None:
         click.echo(f"expired after {seconds(timeout)}", err=True)
         click.get_current_context().exit(EXIT_CODES["expired"])

@@ -78,7 +78,7 @@ class Terminal:
     def exit_code(self):
         """Read what is written until the process has ended, and all that is left."""
         self.until(lambda: self.process.poll() is not None)
-        while self._read(0):
+        while self._read(0.5):  # on a busy machine a pseudo-terminal hands the last of it on later
             pass
         return self.process.returncode
 

@@ -29,7 +29,7 @@ def script(faked, told, monkeypatch):
     monkeypatch.setattr(outlast.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(remote, "PATIENCE", 0.0)
 
-    def run(*answers, timeout="10m"):
+    def run(*answers, timeout="10m", options=()):
         left = iter(answers)
 
         def reply(request):
@@ -39,7 +39,7 @@ def script(faked, told, monkeypatch):
             return httpx.Response(answer.status_code, content=answer.content)
 
         faked.reply = reply
-        result = told("wait", "k", *(() if timeout is None else ("--timeout", timeout)))
+        result = told("wait", "k", *options, *(() if timeout is None else ("--timeout", timeout)))
         assert list(left) == []
         return result
 
@@ -130,6 +130,27 @@ def test_a_refusal_that_is_no_restart_ends_the_wait(script, fault):
 def test_an_interrupt_cancels_and_tries_that_once(script, faked, before, asked):
     assert script(*before, KeyboardInterrupt(), AWAY)[0] == 130
     assert methods(faked) == asked
+
+
+SINCE = ("--since", "0")
+UNCHANGED = httpx.Response(304)
+
+
+@pytest.mark.parametrize("timeout", ["10m", None])
+def test_a_wait_since_an_index_outlasts_a_restart_too(script, faked, timeout):
+    found = answer({"key": "k", "index": 1, "value": "v"})
+    result = script(UNCHANGED, DRAINING, AWAY, AWAY, found, timeout=timeout, options=SINCE)
+    assert result == (0, "v\n", ["purgatory: the service is restarting; still waiting"])
+    assert set(methods(faked)) == {"GET"}
+
+
+@pytest.mark.parametrize(
+    ("answers", "said"), [([AWAY], 0), ([UNCHANGED, *[AWAY] * 5], 1)], ids=["first", "late"]
+)
+def test_a_wait_since_an_index_ends_with_a_service_away(script, answers, said):
+    code, _, err = script(*answers, timeout=f"{4 * outlast.PAUSE:g}s", options=SINCE)
+    assert (code, len(err)) == (2, said + 1)
+    assert "Connection refused" in err[-1]
 
 
 def free_port():

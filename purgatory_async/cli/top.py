@@ -49,10 +49,14 @@ def top_command(client: Client, interval: float, once: bool) -> None:
         console.print(picture(client.stats()))
         return
     look = Live(picture(client.stats()), console=console, screen=True, auto_refresh=False)
-    with suppress(KeyboardInterrupt), look as live:  # the way to leave it
-        while True:
-            time.sleep(interval)
-            live.update(picture(client.stats()), refresh=True)
+    with suppress(KeyboardInterrupt):  # the way to leave it
+        try:
+            look.start(refresh=True)  # `with look` would not stop it if Ctrl-C came during the first drawing
+            while True:
+                time.sleep(interval)
+                look.update(picture(client.stats()), refresh=True)
+        finally:
+            look.stop()
 
 
 def picture(stats: Stats) -> Group:

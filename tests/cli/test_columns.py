@@ -1,7 +1,6 @@
 """Rows in columns: as wide as they must be, folded where a terminal is narrow, at a small cost a row."""
 
 import io
-import sys
 
 import httpx
 import pytest
@@ -9,6 +8,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from purgatory_async.cli.columns import aligned
+from tests.calls import noted_calls
 from tests.cli.faked import OPERATION
 
 ROWS = [
@@ -51,18 +51,9 @@ def test_a_terminal_that_is_wide_enough_changes_nothing():
 
 def calls_of(work):
     """How many Python functions are called."""
-    calls = 0
-
-    def note(frame, event, argument):
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(note)
-    try:
+    with noted_calls() as called:
         work()
-    finally:
-        sys.setprofile(None)
-    return calls
+    return len(called)
 
 
 def listed(faked, told, number, *options):

@@ -1,11 +1,10 @@
 """Closing the service with much pending: a small cost an operation, and nothing begun that cannot end."""
 
-import sys
-
 import pytest
 
 from purgatory_async import Timer
 from purgatory_async.service.messages import Submit
+from tests.calls import noted_calls
 
 pytestmark = pytest.mark.asyncio
 
@@ -18,18 +17,9 @@ def submit(service, number):
 
 def calls_of_closing(service):
     """How many Python functions are called."""
-    calls = 0
-
-    def note(frame, event, argument):
-        nonlocal calls
-        calls += event == "call"
-
-    sys.setprofile(note)
-    try:
+    with noted_calls() as called:
         service.close()
-    finally:
-        sys.setprofile(None)
-    return calls
+    return len(called)
 
 
 async def test_closing_calls_few_functions_an_operation(make_client):

@@ -1,13 +1,13 @@
 """``GET /v1/operations``: what a page costs, and where a cursor leads to."""
 
 import random
-import sys
 
 import pytest
 
 from purgatory_async.service import registry
 from purgatory_async.service.messages import Submit
 from purgatory_async.service.order import BLOCK, Order
+from tests.calls import noted_calls
 
 pytestmark = pytest.mark.asyncio
 
@@ -27,18 +27,9 @@ async def page(client, query):
 
 async def calls(client, query):
     """How many calls, of C functions too, a page takes."""
-    count = 0
-
-    def profile(_frame, event, _argument):
-        nonlocal count
-        count += event in {"call", "c_call"}
-
-    sys.setprofile(profile)
-    try:
+    with noted_calls(built_in=True) as called:
         await page(client, query)
-    finally:
-        sys.setprofile(None)
-    return count
+    return len(called)
 
 
 @pytest.mark.parametrize(

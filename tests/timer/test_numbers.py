@@ -1,15 +1,13 @@
 """Integers cost what floats cost: both take the same way through the code, call by call."""
 
-import gc
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import pytest
 
 from purgatory_async import DelayedOperation, Purgatory, Timer
 from purgatory_async.testing import ManualClock, settle
+from tests.calls import noted_calls
 from tests.timer.stepped_clock import SteppedClock
 
 NUMBERS = pytest.mark.parametrize(
@@ -19,19 +17,8 @@ NUMBERS = pytest.mark.parametrize(
 
 def calls_of(work: Callable[[], object]) -> list[str]:
     """The Python functions that are called, in order."""
-    called: list[str] = []
-
-    def note(frame: FrameType, event: str, argument: object) -> None:
-        if event == "call":
-            called.append(frame.f_code.co_qualname)
-
-    gc.disable()  # a finalizer is no part of the work
-    sys.setprofile(note)
-    try:
+    with noted_calls() as called:
         work()
-    finally:
-        sys.setprofile(None)
-        gc.enable()
     return called
 
 

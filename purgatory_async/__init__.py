@@ -9,19 +9,19 @@
 See `purgatory_async.timing` for the wheels without a clock, `purgatory_async.testing` for virtual time.
 """
 
-from purgatory_async._errors import (
+from purgatory_async.core.operation import DelayedOperation, Outcome
+from purgatory_async.errors import (
     OperationCancelled,
     OperationExpired,
     PurgatoryClosed,
     PurgatoryError,
     PurgatoryFull,
 )
-from purgatory_async._handle import TimerHandle
-from purgatory_async._operation import DelayedOperation, Outcome
-from purgatory_async._portal import PurgatoryPortal
-from purgatory_async._purgatory import Purgatory
-from purgatory_async._timer import Timer
 from purgatory_async.events import Observer
+from purgatory_async.loop.portal import PurgatoryPortal
+from purgatory_async.loop.purgatory import Purgatory
+from purgatory_async.loop.timer import Timer
+from purgatory_async.loop.timer_handle import TimerHandle
 
 __all__ = [
     "DelayedOperation",

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from purgatory_async._operation import DelayedOperation, Outcome
+from purgatory_async.core.operation import DelayedOperation, Outcome
 
 __all__ = ["KeySignalled", "Observer", "Observers", "OperationEnded", "OperationSubmitted"]
 

@@ -19,14 +19,10 @@ from tests.source_tree import PACKAGE, ROOT, Sources, read_package, with_fault
 # From the ground up. A module imports from layers before its own, or from its own without a cycle.
 # Names are relative to the package: "" is the package itself, ``x.*`` is everything inside ``x``.
 LAYERS = {
-    "foundation": ("_checks", "_errors", "_report", "clock"),
-    "timing": ("timing", "timing._entry", "timing._queue", "timing._wheel", "timing._hashed"),
-    "core": (
-        *("_core", "_hooks", "_life_cycle", "_narrator", "_operation", "_outcome", "_owner"),
-        *("_watch_lists", "_watchers"),
-        "events",
-    ),
-    "shell": ("_dispatch", "_driver", "_handle", "_portal", "_purgatory", "_runner", "_timer", "_wait"),
+    "foundation": ("clock", "errors"),
+    "timing": ("timing", "timing.*"),
+    "core": ("core", "core.*", "events"),
+    "loop": ("loop", "loop.*"),
     # The twelve public names. Whatever stands above is built on them, as a user's code is.
     "package": ("",),
     "patterns": ("patterns", "patterns.*"),
@@ -39,7 +35,7 @@ LAYERS = {
     ),
     "entry": ("__main__", "cli", "cli.*"),
 }
-LIBRARY = ("foundation", "timing", "core", "shell", "package", "patterns")
+LIBRARY = ("foundation", "timing", "core", "loop", "package", "patterns")
 EVERYWHERE = tuple(LAYERS)
 
 SERVICE_NEEDS = ("httptools", "prometheus_client", "starlette", "uvicorn", "uvloop")
@@ -56,7 +52,7 @@ FORBIDDEN = (
     (
         ("_thread", "concurrent", "queue", "threading"),
         EVERYWHERE,
-        ("_portal", "journal._pen"),
+        ("loop.portal", "journal._writer_thread"),
         "threads meet the loop in the portal, and a journal is written beside it",
     ),
     (("gc", "importlib"), LIBRARY, (), "the collector is the caller's, and imports are there to be read"),
@@ -94,8 +90,8 @@ FORBIDDEN = (
 # Two names that make no thread and no lock: what runs outside any loop is queued per thread, and each verb asks
 # whether its caller is on the owner's thread.
 EXCEPTIONS = {
-    "threading.local": ("_hooks",),
-    "threading.get_ident": ("_purgatory", "_runner", "_timer"),
+    "threading.local": ("core.hooks",),
+    "threading.get_ident": ("loop.ownership", "loop.purgatory", "loop.timer"),
 }
 # What stands on the public names only, as a user's code does, and the modules that have them.
 ON_PUBLIC_NAMES = ("patterns", "patterns.*", "web", "web.*")
@@ -273,21 +269,24 @@ def test_importing_the_library_brings_in_the_standard_library_only() -> None:
 PLANTED = (
     pytest.param(modules_without_a_layer, "_stray", "", id="a module nobody placed"),
     pytest.param(
-        imports_that_run_up, "timing._wheel", "from .._timer import Timer", id="timing imports the shell"
+        imports_that_run_up, "timing._wheel", "from ..loop.timer import Timer", id="timing imports the loop"
     ),
     pytest.param(
-        imports_that_run_up, "_timer", f"from {PACKAGE} import Purgatory", id="the shell imports the package"
+        imports_that_run_up,
+        "loop.timer",
+        f"from {PACKAGE} import Purgatory",
+        id="the loop imports the package",
     ),
     pytest.param(
         imports_that_run_up,
         "events",
-        f"def late():\n    from {PACKAGE}._purgatory import Purgatory",
+        f"def late():\n    from {PACKAGE}.loop.purgatory import Purgatory",
         id="an import in a function runs up",
     ),
     pytest.param(
         imports_that_run_up,
-        "_operation",
-        f"if TYPE_CHECKING:\n    import {PACKAGE}._purgatory",
+        "core.operation",
+        f"if TYPE_CHECKING:\n    import {PACKAGE}.loop.purgatory",
         id="a typing-only import runs up",
     ),
     pytest.param(
@@ -298,12 +297,12 @@ PLANTED = (
     ),
     pytest.param(forbidden_imports, "timing._wheel", "import asyncio", id="a wheel with a loop"),
     pytest.param(
-        forbidden_imports, "_operation", "from asyncio import Future", id="an operation with a loop"
+        forbidden_imports, "core.operation", "from asyncio import Future", id="an operation with a loop"
     ),
-    pytest.param(forbidden_imports, "_timer", "from time import monotonic", id="a second reader of time"),
-    pytest.param(forbidden_imports, "_purgatory", "import threading", id="a thread outside the portal"),
-    pytest.param(forbidden_imports, "_hooks", "from threading import Lock", id="a lock in the core"),
-    pytest.param(forbidden_imports, "_purgatory", "import uvloop", id="the library needs uvloop"),
+    pytest.param(forbidden_imports, "loop.timer", "from time import monotonic", id="a second reader of time"),
+    pytest.param(forbidden_imports, "loop.purgatory", "import threading", id="a thread outside the portal"),
+    pytest.param(forbidden_imports, "core.hooks", "from threading import Lock", id="a lock in the core"),
+    pytest.param(forbidden_imports, "loop.purgatory", "import uvloop", id="the library needs uvloop"),
     pytest.param(forbidden_imports, "testing", "import pytest", id="a test double needs pytest"),
     pytest.param(forbidden_imports, "service.app", "import pyspark", id="the service needs Spark"),
     pytest.param(forbidden_imports, "journal.lines", "import pyarrow", id="a line needs columns"),
@@ -332,17 +331,23 @@ PLANTED = (
         id="a poll imports its framework for its types",
     ),
     pytest.param(
-        eager_imports, "_timer", "try:\n    import structlog\nexcept ImportError: pass", id="eager structlog"
+        eager_imports,
+        "loop.timer",
+        "try:\n    import structlog\nexcept ImportError: pass",
+        id="eager structlog",
     ),
-    pytest.param(banned_calls, "_purgatory", "from asyncio import wait_for", id="wait_for by name"),
+    pytest.param(banned_calls, "loop.purgatory", "from asyncio import wait_for", id="wait_for by name"),
     pytest.param(
-        banned_calls, "_timer", "import asyncio as aio\naio.timeout(1)", id="timeout through an alias"
+        banned_calls, "loop.timer", "import asyncio as aio\naio.timeout(1)", id="timeout through an alias"
     ),
     pytest.param(
-        banned_calls, "_dispatch", "import asyncio\nasyncio.tasks.wait([])", id="wait through a submodule"
+        banned_calls, "loop.wakeups", "import asyncio\nasyncio.tasks.wait([])", id="wait through a submodule"
     ),
     pytest.param(
-        private_names, "patterns.quorum", f"from {PACKAGE}._wait import KeyedWait", id="a pattern on our wait"
+        private_names,
+        "patterns.quorum",
+        f"from {PACKAGE}.loop.wait import KeyedWait",
+        id="a pattern on our wait",
     ),
     pytest.param(private_names, "patterns.hand_off", "purgatory._watchers", id="a pattern in our lists"),
 )
@@ -363,11 +368,11 @@ def test_the_rule_sees_a_planted_fault(rule: Callable[[Sources], list[str]], mod
 @pytest.mark.parametrize(
     ("module", "text"),
     [
-        pytest.param("_timer", "def log():\n    import structlog", id="structlog where it is needed"),
-        pytest.param("_portal", "import threading, concurrent.futures", id="threads in the portal"),
-        pytest.param("journal._pen", "import threading", id="the thread that writes a journal"),
+        pytest.param("loop.timer", "def log():\n    import structlog", id="structlog where it is needed"),
+        pytest.param("loop.portal", "import threading, concurrent.futures", id="threads in the portal"),
+        pytest.param("journal._writer_thread", "import threading", id="the thread that writes a journal"),
         pytest.param("testing.plugin", "import pytest", id="pytest in the plugin"),
-        pytest.param("_timer", "event.wait()\nfuture.timeout", id="a method that shares a banned name"),
+        pytest.param("loop.timer", "event.wait()\nfuture.timeout", id="a method that shares a banned name"),
         pytest.param("patterns.quorum", "self._own\nself.__slots__", id="a pattern's own"),
     ],
 )

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from purgatory_async._dispatch import SLICE, Dispatcher, dispatcher_of
+from purgatory_async.loop.wakeups import SLICE, Dispatcher, dispatcher_of
 from purgatory_async.testing import settle
 from tests.conftest import default_loops
 from tests.timer.worlds import reports

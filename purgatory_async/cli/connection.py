@@ -48,7 +48,7 @@ class Connection:
             The connection.
 
         Raises:
-            OSError: Nobody answers there.
+            OSError: Unowned answers there.
         """
         return cls(*await asyncio.open_connection(host, port), f"{host}:{port}")
 
@@ -105,7 +105,7 @@ class Pool:
         """Return an idle connection or open one.
 
         Raises:
-            OSError: Nobody answers there.
+            OSError: Unowned answers there.
         """
         return self._idle.pop() if self._idle else await Connection.open(self._host, self._port)
 
@@ -121,7 +121,7 @@ class Pool:
             The answer.
 
         Raises:
-            OSError: Nobody answers there.
+            OSError: Unowned answers there.
             EOFError: The server closed the connection.
         """
         connection = await self.take()

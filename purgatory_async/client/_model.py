@@ -17,7 +17,7 @@ class ServiceError(Exception):
 
 
 class ServiceUnreachable(ServiceError):  # noqa: N818 - what happened
-    """Nobody answered, or the connection broke, and trying again did not help or was not safe."""
+    """Unowned answered, or the connection broke, and trying again did not help or was not safe."""
 
 
 class RequestRefused(ServiceError):  # noqa: N818 - what happened

@@ -4,9 +4,9 @@
 ``purgatory pipeline report`` and its sisters read it with Spark.
 """
 
-from purgatory_async.journal._error import JournalError
 from purgatory_async.journal._journal import Journal, WhenFull
-from purgatory_async.journal._pen import Sync
+from purgatory_async.journal._segment_file import JournalError
+from purgatory_async.journal._writer_thread import Sync
 from purgatory_async.journal.reader import read_journal
 
 __all__ = ["Journal", "JournalError", "Sync", "WhenFull", "read_journal"]

@@ -15,11 +15,10 @@ from typing import Final, Self
 
 from purgatory_async import Purgatory, Timer
 from purgatory_async.events import Event, KeySignalled
-from purgatory_async.journal._book import Book, DirectoryLock
 from purgatory_async.journal._encoder import Encoder, Sample, wall_offset_ns
-from purgatory_async.journal._error import JournalError
-from purgatory_async.journal._pen import Buffer, Gap, Mark, Pen, Sync
 from purgatory_async.journal._sealer import Sealer
+from purgatory_async.journal._segment_file import DirectoryLock, JournalError, SegmentFile
+from purgatory_async.journal._writer_thread import Buffer, FlushBarrier, Gap, Sync, WriterThread
 from purgatory_async.journal.segments import Segment, list_segments
 
 __all__ = ["Journal", "WhenFull"]
@@ -114,8 +113,10 @@ class Journal:
         self._limit = max_buffered
         self._purgatory: Purgatory | None = None
         self._sample_due_ns = 0
-        self._noted = 0  # records that the pen was given; only here, as it alone counts what it has released
-        self._gap = 0  # dropped, and not yet told to the pen
+        self._noted = (
+            0  # records that the writer thread was given; only here, as it alone counts what it has released
+        )
+        self._gap = 0  # dropped, and not yet told to the writer thread
         self._dropped = 0
         self._buffer = Buffer()
         self._process_id = os.getpid()
@@ -137,19 +138,19 @@ class Journal:
                 self._sealer.add(segment)
         self._numbers = count(1)
         self._encoder = self._make_encoder()
-        self._pen = Pen(
+        self._writer_thread = WriterThread(
             self._buffer,
             self._encoder,
-            self._next_book,
+            self._next_segment_file,
             sync=self.sync,
             segment_bytes=segment_bytes,
             sealer=self._sealer,
             on_trouble=on_trouble,
         )
-        self._pen.start()
+        self._writer_thread.start()
 
     def __repr__(self) -> str:
-        state = "closed" if self.closed else self._pen.trouble or "writing"
+        state = "closed" if self.closed else self._writer_thread.trouble or "writing"
         return f"<Journal {str(self.directory)!r} {state} buffered={self.buffered} dropped={self.dropped}>"
 
     def _make_encoder(self) -> Encoder:
@@ -165,16 +166,16 @@ class Journal:
             queue=self._queue,
         )
 
-    def _next_book(self) -> Book:
+    def _next_segment_file(self) -> SegmentFile:
         # If the wall clock was set meanwhile, the records are right again from here on.
         self._encoder.wall_ns = wall_offset_ns(self._timer.time_ns)
-        return Book(Segment.named(self.directory, self.run_id, self.node, next(self._numbers)))
+        return SegmentFile(Segment.named(self.directory, self.run_id, self.node, next(self._numbers)))
 
     # On the loop.
 
     def notify(self, event: Event) -> None:
         """Take note of an event. O(1)."""
-        if (self._gap or self._noted - self._pen.released >= self._limit) and not self._make_room():
+        if (self._gap or self._noted - self._writer_thread.released >= self._limit) and not self._make_room():
             return
         extra: int | Exception = self._queue.now_tick
         if isinstance(event, KeySignalled):
@@ -183,8 +184,8 @@ class Journal:
         self._noted += 1
         if event.at_ns >= self._sample_due_ns:
             self._sample(event.at_ns)
-        if self._pen.idle:
-            self._pen.wake()
+        if self._writer_thread.idle:
+            self._writer_thread.wake()
 
     def _weight_of(self, event: KeySignalled) -> int | Exception:
         assert self._weigh is not None
@@ -194,7 +195,7 @@ class Journal:
             return error
 
     def _make_room(self) -> bool:
-        """Count an event as dropped, or tell the pen of those that were; returns whether there is room."""
+        """Count an event as dropped, or tell the writer thread of those that were; returns whether there is room."""
         if self.closed or self.buffered >= self._limit:
             self._gap += 1
             self._dropped += 1
@@ -242,17 +243,19 @@ class Journal:
         if self.closed or os.getpid() != self._process_id:
             state = "closed" if self.closed else f"kept by process {self._process_id}, which forked this one"
             raise JournalError(f"the journal in {self.directory} is {state}")
-        if self._pen.trouble is not None:
-            raise JournalError(str(self._pen.trouble))  # a new one: the same would grow by a frame each time
+        if self._writer_thread.trouble is not None:
+            raise JournalError(
+                str(self._writer_thread.trouble)
+            )  # a new one: the same would grow by a frame each time
         if self._gap:
             raise JournalError(
                 f"the last {self._gap} records were dropped: {self.buffered} wait for the disk"
             )
-        if self._pen.settled:
+        if self._writer_thread.settled:
             return
-        mark = Mark()
+        mark = FlushBarrier()
         self._buffer.append(mark)
-        self._pen.hurry()
+        self._writer_thread.hurry()
         await mark
 
     # Reading.
@@ -262,22 +265,22 @@ class Journal:
         """Whether a new operation should be taken: always with `WhenFull.DROP`; else while the disk keeps up."""
         if self.when_full is WhenFull.DROP:
             return True
-        return self._pen.trouble is None and not self.closed and self.buffered < self._limit // 2
+        return self._writer_thread.trouble is None and not self.closed and self.buffered < self._limit // 2
 
     @property
     def buffered(self) -> int:
         """How many records wait for the disk."""
-        return self._noted - self._pen.released
+        return self._noted - self._writer_thread.released
 
     @property
     def dropped(self) -> int:
         """How many records were lost, to a full buffer, a disk that failed, or because they could not be written."""
-        return self._dropped + self._pen.dropped
+        return self._dropped + self._writer_thread.dropped
 
     @property
     def trouble(self) -> JournalError | None:
         """What is wrong with the disk now; None while it writes."""
-        return self._pen.trouble
+        return self._writer_thread.trouble
 
     # The end.
 
@@ -298,7 +301,7 @@ class Journal:
             self._gap = 0
         if self._purgatory is not None:
             self._sample(self._timer.time_ns())
-        self._pen.stop()
+        self._writer_thread.stop()
         self._sealer.finish()
         self._lock.release()
 

@@ -1,6 +1,6 @@
 """Has segments turned into Parquet, one after another, by processes of their own.
 
-Only one thread asks it at a time: the one that opens the journal, then the pen, and at the end who closes it.
+Only one thread asks it at a time: the one that opens the journal, then the writer thread, and at the end who closes it.
 """
 
 import importlib.util

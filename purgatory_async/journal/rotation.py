@@ -17,7 +17,7 @@ from typing import IO, Final
 
 import pyarrow.parquet as pq
 
-from purgatory_async.journal._book import sync_directory
+from purgatory_async.journal._segment_file import sync_directory
 from purgatory_async.journal.checksum import add_checksum
 from purgatory_async.journal.columns import arrow_schema, record_batches
 from purgatory_async.journal.lines import Damage, read_lines, whole_length

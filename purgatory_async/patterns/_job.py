@@ -71,7 +71,7 @@ class Job:
     ) -> None:
         self._end(then)
         exception = None if task.cancelled() else task.exception()
-        # Nobody awaits the task. An interrupt has gone its own way, through the loop.
+        # Unowned awaits the task. An interrupt has gone its own way, through the loop.
         if exception is not None and not isinstance(exception, KeyboardInterrupt | SystemExit):
             task.get_loop().call_exception_handler(
                 {"message": f"{function!r} of {owner!r} raised", "exception": exception}

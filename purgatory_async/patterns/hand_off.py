@@ -90,7 +90,7 @@ class HandOff(Generic[K, T]):
             Whether a taker has it already.
 
         Raises:
-            PurgatoryFull: Nobody waits for it, and ``max_items`` are kept; it is not.
+            PurgatoryFull: Unowned waits for it, and ``max_items`` are kept; it is not.
             PurgatoryClosed: The purgatory is closed; nobody will ever take it.
             TypeError: ``key`` is not hashable.
 

@@ -41,7 +41,7 @@ QUIET: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",
 }
-# Nobody else can reach a Spark that runs in this process.
+# Unowned else can reach a Spark that runs in this process.
 LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 

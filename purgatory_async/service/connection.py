@@ -42,7 +42,7 @@ from purgatory_async.service import problems
 from purgatory_async.service.answer import PROBLEM_JSON, Answer
 from purgatory_async.service.body import Body, ChunkedBody, SizedBody
 from purgatory_async.service.exchange import Exchange, opening, scope_of
-from purgatory_async.service.front import Front
+from purgatory_async.service.front import ServerContext
 from purgatory_async.service.head import END, Field, Head, check_start, read_head
 from purgatory_async.service.watch import Allowed, Watched
 
@@ -369,7 +369,7 @@ class Connection(Watched, asyncio.Protocol):
         self._writable = None
 
 
-def connection_class(front: Front) -> type[Connection]:
+def connection_class(front: ServerContext) -> type[Connection]:
     """Make the class of a server's connections, for ``uvicorn.Config(http=...)``.
 
     Args:

@@ -1,7 +1,7 @@
 """The feed: what happens to operations, numbered, and the latest of it kept for whoever reads.
 
 Most of what happens is never read. So an event is kept as a small tuple, which holds no operation, and becomes text
-when the first reader comes by it; the others get the same text. Nobody is told of an event: readers wait for the
+when the first reader comes by it; the others get the same text. Unowned is told of an event: readers wait for the
 next number as one waits for a watermark, which costs nothing while there are none.
 """
 

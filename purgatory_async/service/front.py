@@ -7,7 +7,7 @@ from starlette.types import ASGIApp
 from purgatory_async import Timer
 from purgatory_async.service.logs import Log
 
-__all__ = ["Deadlines", "Front"]
+__all__ = ["Deadlines", "ServerContext"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +32,7 @@ class Deadlines:
 
 
 @dataclass(frozen=True, slots=True)
-class Front:
+class ServerContext:
     """What all connections of a server share.
 
     Attributes:

@@ -208,7 +208,7 @@ def lease_expired(lease_id: str) -> Problem:
 
 
 def unauthorized(reason: str) -> Problem:
-    """Nobody may come in without a token; what was sent instead is never repeated."""
+    """Unowned may come in without a token; what was sent instead is never repeated."""
     return Problem(
         Kind.UNAUTHORIZED,
         f"{reason}: send Authorization: Bearer and a token of the service's",

@@ -55,7 +55,7 @@ class Lease(DelayedOperation[None]):
         self.id = secrets.token_urlsafe(_ID_BYTES)
 
     def on_expiration(self) -> None:
-        """Nobody said that it is done: it goes to the next."""
+        """Unowned said that it is done: it goes to the next."""
         self._queues.ended(self, put_back=True)
 
 

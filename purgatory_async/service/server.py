@@ -22,7 +22,7 @@ from anyio.abc import TaskStatus
 from purgatory_async.service.app import Application, create_app
 from purgatory_async.service.connection import connection_class
 from purgatory_async.service.descriptors import DescriptorProbe
-from purgatory_async.service.front import Deadlines, Front
+from purgatory_async.service.front import Deadlines, ServerContext
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.loop_lag import LoopLag
 from purgatory_async.service.settings import Settings, SettingsError
@@ -106,7 +106,7 @@ class Server:
         deadlines = Deadlines(head=settings.header_timeout, body=settings.body_timeout)
         config = uvicorn.Config(
             self.app,
-            http=connection_class(Front(self.app, self.app.service.timer, deadlines, log)),
+            http=connection_class(ServerContext(self.app, self.app.service.timer, deadlines, log)),
             ws="none",
             lifespan="off",
             log_config=None,

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from purgatory_async import TimerHandle
-from purgatory_async.service.front import Front
+from purgatory_async.service.front import ServerContext
 
 __all__ = ["Allowed", "Watched"]
 
@@ -21,7 +21,7 @@ class Watched:
 
     __slots__ = ("_entry", "_until")
 
-    front: ClassVar[Front]
+    front: ClassVar[ServerContext]
     _entry: TimerHandle | None
 
     def __init__(self) -> None:

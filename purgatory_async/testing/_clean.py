@@ -1,6 +1,6 @@
 """See that nothing was left behind."""
 
-from purgatory_async._purgatory import Purgatory
+from purgatory_async.loop.purgatory import Purgatory
 
 __all__ = ["assert_clean"]
 

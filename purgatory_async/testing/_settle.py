@@ -3,7 +3,7 @@
 import asyncio
 from typing import Final
 
-from purgatory_async._dispatch import dispatcher_of
+from purgatory_async.loop.wakeups import dispatcher_of
 
 __all__ = ["settle"]
 

@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager, nullcontext
 
 import pytest
 
-from purgatory_async._purgatory import Purgatory
-from purgatory_async._timer import Timer
+from purgatory_async.loop.purgatory import Purgatory
+from purgatory_async.loop.timer import Timer
 from purgatory_async.testing._clean import assert_clean
 from purgatory_async.testing._clock import ManualClock
 

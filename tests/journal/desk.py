@@ -10,7 +10,7 @@ from typing import ClassVar, Self
 
 from purgatory_async import DelayedOperation, Purgatory, Timer
 from purgatory_async.journal import Journal, read_journal
-from purgatory_async.journal._book import Book
+from purgatory_async.journal._segment_file import SegmentFile
 from purgatory_async.journal.reader import read_segment
 from purgatory_async.journal.schema import Record
 from purgatory_async.journal.segments import list_segments
@@ -91,7 +91,7 @@ class Disk:
     def seize(self, monkeypatch) -> "Disk":
         disk = self
 
-        class SeizedBook(Book):
+        class SeizedBook(SegmentFile):
             def append(self, lines):
                 disk.touch(disk.on_write)
                 super().append(lines)
@@ -101,7 +101,7 @@ class Disk:
                 disk.touch(disk.on_sync)
                 super().sync()
 
-        monkeypatch.setattr("purgatory_async.journal._journal.Book", SeizedBook)
+        monkeypatch.setattr("purgatory_async.journal._journal.SegmentFile", SeizedBook)
         return self
 
 

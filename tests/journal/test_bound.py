@@ -12,7 +12,7 @@ LIMIT = 1_000
 
 
 class Stalled:
-    """A journal whose pen stands in its first write until it is let go, with one record in its hand."""
+    """A journal whose writer thread stands in its first write until it is let go, with one record in its hand."""
 
     def __init__(self, directory, monkeypatch, **settings):
         self.gate, writing = Event(), Event()
@@ -64,7 +64,7 @@ def test_a_record_on_its_way_from_the_buffer_to_the_disk_is_counted(tmp_path):
     seen = []
 
     class Key:
-        def __str__(self):  # asked by the pen, while it has the record in its hand
+        def __str__(self):  # asked by the writer thread, while it has the record in its hand
             seen.append(desk.journal.buffered)
             return "key"
 

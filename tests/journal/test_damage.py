@@ -25,7 +25,7 @@ def written(tmp_path_factory):
         if number % 2:
             desk.signal(f"order:{number}")
     desk.purgatory.close()
-    until(lambda: desk.journal._pen.settled)
+    until(lambda: desk.journal._writer_thread.settled)
     for _ in range(RECORDS - desk.journal._encoder.seq - 1):  # the last is a sample
         desk.signal("Tür")
     records = desk.close()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from purgatory_async import Timer
-from purgatory_async.journal import Journal, JournalError, Sync, _book, read_journal
+from purgatory_async.journal import Journal, JournalError, Sync, _segment_file, read_journal
 from purgatory_async.testing import ManualClock
 from tests.journal.desk import Desk, live_bytes, until
 from tests.source_tree import ROOT
@@ -89,7 +89,7 @@ def test_a_directory_that_was_made_is_safe_with_all_above_it_before_anything_is_
 ):
     # After a power cut a file is there only if its directory is, and that only if the one above has its name.
     synced = []
-    monkeypatch.setattr(_book, "sync_directory", synced.append)
+    monkeypatch.setattr(_segment_file, "sync_directory", synced.append)
     for _ in range(2):
         open_journal(tmp_path / "a" / "b").close()
     assert synced == [tmp_path / "a", tmp_path, tmp_path / "a" / "b", tmp_path / "a" / "b"]
@@ -121,7 +121,7 @@ def test_a_start_that_fails_lets_the_directory_go(tmp_path, monkeypatch):
         raise RuntimeError("no thread")
 
     with monkeypatch.context() as patched:
-        patched.setattr("purgatory_async.journal._journal.Pen.start", fail)
+        patched.setattr("purgatory_async.journal._journal.WriterThread.start", fail)
         with pytest.raises(RuntimeError, match="no thread"):
             open_journal(tmp_path)
     open_journal(tmp_path).close()
@@ -163,7 +163,7 @@ def in_child(act):
 def test_a_forked_child_writes_nothing_and_closes_nothing(tmp_path):
     with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
         desk.signal("parent's")
-        until(lambda: desk.journal._pen.settled)
+        until(lambda: desk.journal._writer_thread.settled)
         before = live_bytes(tmp_path)
 
         def act():

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from purgatory_async.journal import JournalError, Sync, _book, _pen
+from purgatory_async.journal import JournalError, Sync, _segment_file, _writer_thread
 from purgatory_async.journal.lines import whole_length
 from purgatory_async.journal.reader import read_journal
 from tests.journal.desk import Desk, Disk, fails_with, live_bytes, missing, until, until_async
@@ -19,7 +19,7 @@ FULL = fails_with(errno.ENOSPC)
 
 @pytest.fixture
 def disk(monkeypatch):
-    monkeypatch.setattr(_pen, "LOOK_S", 0.01)
+    monkeypatch.setattr(_writer_thread, "LOOK_S", 0.01)
     return Disk().seize(monkeypatch)
 
 
@@ -122,8 +122,8 @@ def test_without_a_listener_trouble_goes_to_the_logger(tmp_path, disk, caplog):
 
 def test_a_full_segment_is_gone_on_with_while_no_other_can_be_made(tmp_path, disk, monkeypatch):
     desk = Desk(tmp_path, sync=Sync.ALWAYS, segment_bytes=4096)
-    opening = desk.journal._next_book
-    monkeypatch.setattr(desk.journal._pen, "_open_book", FULL)
+    opening = desk.journal._next_segment_file
+    monkeypatch.setattr(desk.journal._writer_thread, "_open_book", FULL)
     for number in range(60):
         desk.signal(f"{number:0200}")
     until(lambda: desk.told)
@@ -132,7 +132,7 @@ def test_a_full_segment_is_gone_on_with_while_no_other_can_be_made(tmp_path, dis
         == "the journal goes on in a full segment, it cannot make another: No space left on device"
     )
     assert desk.journal.trouble is None
-    monkeypatch.setattr(desk.journal._pen, "_open_book", opening)
+    monkeypatch.setattr(desk.journal._writer_thread, "_open_book", opening)
     for number in range(60, 120):
         desk.signal(f"{number:0200}")
     until(lambda: list(tmp_path.glob("*.000002.*")))
@@ -166,9 +166,9 @@ class NearlyFull:
 
 @pytest.fixture
 def nearly_full(monkeypatch):
-    monkeypatch.setattr(_pen, "LOOK_S", 0.01)
+    monkeypatch.setattr(_writer_thread, "LOOK_S", 0.01)
     system = NearlyFull()
-    monkeypatch.setattr(_book, "os", system)
+    monkeypatch.setattr(_segment_file, "os", system)
     return system
 
 
@@ -215,10 +215,11 @@ def test_what_did_not_fit_is_written_once_when_there_is_space(tmp_path, nearly_f
 CHILD = """
 import json, resource, sys
 from pathlib import Path
-from purgatory_async.journal import Sync, _pen
+from purgatory_async.journal import Sync
+from purgatory_async.journal import _writer_thread as _writer_thread
 from tests.journal.desk import Desk, live_bytes, until
 directory, size = Path(sys.argv[1]), int(sys.argv[2])
-_pen.LOOK_S = 0.01
+_writer_thread.LOOK_S = 0.01
 unlimited = resource.RLIM_INFINITY
 resource.setrlimit(resource.RLIMIT_FSIZE, (size, unlimited))
 desk = Desk(directory, sync=Sync.ALWAYS)
@@ -285,10 +286,10 @@ def fill(directory):
 
 @pytest.mark.slow
 def test_a_disk_that_fills_up_and_is_emptied_costs_nothing(small_disk, monkeypatch):
-    monkeypatch.setattr(_pen, "LOOK_S", 0.01)
+    monkeypatch.setattr(_writer_thread, "LOOK_S", 0.01)
     desk = Desk(small_disk / "journal", sync=Sync.ALWAYS)
     desk.signal("before")
-    until(lambda: desk.journal._pen.settled)
+    until(lambda: desk.journal._writer_thread.settled)
     filler = fill(small_disk)
     for number in range(100):
         desk.signal(f"{number:0200}")
@@ -302,7 +303,7 @@ def test_a_disk_that_fills_up_and_is_emptied_costs_nothing(small_disk, monkeypat
 
 @pytest.mark.slow
 def test_a_disk_with_some_space_gets_what_fits(small_disk, monkeypatch):
-    monkeypatch.setattr(_pen, "LOOK_S", 0.01)
+    monkeypatch.setattr(_writer_thread, "LOOK_S", 0.01)
     desk = Desk(small_disk / "journal", sync=Sync.ALWAYS)
     filler = fill(small_disk)
     for number in range(785):
@@ -319,7 +320,7 @@ def test_a_disk_with_some_space_gets_what_fits(small_disk, monkeypatch):
 @pytest.mark.slow
 def test_a_journal_that_starts_on_a_full_disk_waits_for_space(small_disk, monkeypatch):
     # Only the number of its process had no room in the lock; a service came not up for that.
-    monkeypatch.setattr(_pen, "LOOK_S", 0.01)
+    monkeypatch.setattr(_writer_thread, "LOOK_S", 0.01)
     filler = fill(small_disk)
     desk = Desk(small_disk / "journal", sync=Sync.ALWAYS)
     desk.signal("a")

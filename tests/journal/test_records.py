@@ -268,7 +268,7 @@ def test_the_records_are_those_that_happened_after_the_wall_clock_was_set_and_a_
         wall.time_ns = lambda: WALL + 3600 * 1000 * MS
         for _ in range(60):
             desk.signal("x" * 200)
-        desk.journal._pen.hurry()
+        desk.journal._writer_thread.hurry()
         while len(list(tmp_path.glob("*.000002.*"))) == 0:
             pass
         desk.signal("after")

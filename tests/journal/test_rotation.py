@@ -250,7 +250,7 @@ def test_a_segment_that_cannot_be_sealed_is_told_and_stays(filled, tmp_path):
     (tmp_path / f".{segment.parquet.name}").mkdir()
     desk = Desk(tmp_path / "other")
     desk.journal._sealer.add(segment)
-    desk.journal._pen.wake()
+    desk.journal._writer_thread.wake()
     until(lambda: desk.told)
     assert f"was not turned into Parquet: {segment.path} stays as it is" in desk.told[0]
     assert list(read_journal(tmp_path)) == records

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from purgatory_async.journal import Journal, JournalError, Sync, read_journal
-from purgatory_async.journal._pen import GROUP_S
+from purgatory_async.journal._writer_thread import GROUP_S
 from tests.journal.desk import PATIENCE_S, Desk, Disk, fails_with, live_bytes, until, until_async
 
 pytestmark = pytest.mark.asyncio
@@ -72,7 +72,7 @@ async def test_left_to_the_system_it_is_written_but_synced_only_when_asked_and_a
     with Desk(tmp_path, sync=Sync.OS) as desk:
         desk.signal("a")
         await until_async(lambda: live_bytes(tmp_path))
-        await until_async(lambda: desk.journal.buffered == 0 and desk.journal._pen.idle)
+        await until_async(lambda: desk.journal.buffered == 0 and desk.journal._writer_thread.idle)
         assert disk.syncs == 0
         # Everything is written and nobody is busy: it is not on the disk all the same.
         await desk.journal.flush()
@@ -156,7 +156,7 @@ async def test_a_commit_with_nothing_to_wait_for_returns_at_once(tmp_path, disk)
     with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
         desk.signal("a")
         await desk.journal.commit()
-        await until_async(lambda: desk.journal._pen.settled)
+        await until_async(lambda: desk.journal._writer_thread.settled)
         commit = desk.journal.commit()
         with pytest.raises(StopIteration):
             commit.send(None)

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryFull, Timer
-from purgatory_async._watch_lists import SharedList
+from purgatory_async.core.watch_lists import SharedList
 from purgatory_async.testing import ManualClock
 from tests.purgatory.recording import Recorded, Switch
 

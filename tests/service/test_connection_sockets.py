@@ -16,7 +16,7 @@ from uvicorn.server import ServerState
 
 from purgatory_async import Timer
 from purgatory_async.service.connection import connection_class
-from purgatory_async.service.front import Deadlines, Front
+from purgatory_async.service.front import Deadlines, ServerContext
 from tests.service.malformed import BODIES, HEADS, TOO_LONG
 from tests.service.test_server import Served, read_answer
 from tests.service.wire import HELD, PATIENCE, SIGNAL, replies, request, until
@@ -215,7 +215,7 @@ async def listening(app, **deadlines):
     """An application behind our connections, in this process."""
     state, timer = ServerState(), Timer()
     limits = Deadlines(**{"head": PATIENCE, "body": PATIENCE, **deadlines})
-    kind = connection_class(Front(app, timer, limits, Faults()))
+    kind = connection_class(ServerContext(app, timer, limits, Faults()))
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
         lambda: kind(config=None, server_state=state, app_state={}), "127.0.0.1", 0, backlog=1024

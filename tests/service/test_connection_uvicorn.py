@@ -12,12 +12,12 @@ from uvicorn.server import ServerState
 
 from purgatory_async import Timer
 from purgatory_async.service.connection import Connection, connection_class
-from purgatory_async.service.front import Deadlines, Front
+from purgatory_async.service.front import Deadlines, ServerContext
 from tests.service.wire import PATIENCE, replies, request, until
 
 
 def front(app, timer=None):
-    return Front(app, timer or Timer(), Deadlines(head=PATIENCE, body=PATIENCE), log=None)
+    return ServerContext(app, timer or Timer(), Deadlines(head=PATIENCE, body=PATIENCE), log=None)
 
 
 async def nothing(scope, receive, send):

@@ -11,8 +11,8 @@ import time
 
 import pytest
 
-from purgatory_async.journal import _pen, read_journal
-from purgatory_async.journal._book import Book
+from purgatory_async.journal import _writer_thread, read_journal
+from purgatory_async.journal._segment_file import SegmentFile
 from purgatory_async.journal.schema import Outcome, Signal, Submit
 from tests.service.test_server import Served
 from tests.service.wire import PATIENCE, until
@@ -38,7 +38,7 @@ class Disk:
         self.full = False
         self.ready = threading.Event()
         self.ready.set()
-        append_lines = Book.append
+        append_lines = SegmentFile.append
 
         def append(book, lines):
             self.ready.wait()
@@ -46,8 +46,8 @@ class Disk:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             append_lines(book, lines)
 
-        monkeypatch.setattr(Book, "append", append)
-        monkeypatch.setattr(_pen, "LOOK_S", 0.01)
+        monkeypatch.setattr(SegmentFile, "append", append)
+        monkeypatch.setattr(_writer_thread, "LOOK_S", 0.01)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from purgatory_async.journal import read_journal
-from purgatory_async.journal._book import Book
+from purgatory_async.journal._segment_file import SegmentFile
 from purgatory_async.journal.schema import NO_SUM, Outcome, Signal, Stats, Submit
 from purgatory_async.service.service import Service
 from purgatory_async.service.settings import Settings, SettingsError
@@ -55,7 +55,7 @@ class Disk:
     def __init__(self, monkeypatch):
         self.ready = threading.Event()
         self.fault = None
-        monkeypatch.setattr(Book, "sync", self.sync)
+        monkeypatch.setattr(SegmentFile, "sync", self.sync)
 
     def sync(self):
         self.ready.wait()

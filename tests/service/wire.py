@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from uvicorn.server import ServerState
 
 from purgatory_async.service.connection import connection_class
-from purgatory_async.service.front import Deadlines, Front
+from purgatory_async.service.front import Deadlines, ServerContext
 from purgatory_async.testing import settle
 
 HEAD_TIME = 10.0
@@ -196,7 +196,7 @@ class Wired:
         self.state = ServerState()
         self.state.default_headers = [DATE]
         limits = Deadlines(**{"head": HEAD_TIME, "body": BODY_TIME, **deadlines})
-        self.kind = connection_class(Front(app or client.app, client.service.timer, limits, self))
+        self.kind = connection_class(ServerContext(app or client.app, client.service.timer, limits, self))
 
     def error(self, event, exc_info):
         self.faults.append(exc_info)

@@ -5,7 +5,7 @@ import concurrent.futures
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
-from purgatory_async._operation import DelayedOperation
+from purgatory_async.core.operation import DelayedOperation
 
 __all__ = ["PurgatoryPortal"]
 

@@ -1,6 +1,6 @@
 """The purgatory: where delayed operations wait, on one event loop.
 
-`PurgatoryCore` decides what waits and how it ends. This adds the loop: which one owns the purgatory, the timer,
+`Verbs` decides what waits and how it ends. This adds the loop: which one owns the purgatory, the timer,
 `wait` and `run` for coroutines, `drain` and `close` for an orderly end.
 """
 
@@ -13,21 +13,20 @@ from itertools import islice
 from threading import get_ident
 from typing import Any, Final, Self, TypeVar, cast, overload
 
-from purgatory_async._checks import check_callback, check_limit
-from purgatory_async._core import PurgatoryCore
-from purgatory_async._dispatch import dispatcher_of
-from purgatory_async._errors import PurgatoryError
-from purgatory_async._hooks import hooks_of_thread
-from purgatory_async._narrator import Narrator
-from purgatory_async._operation import Admission, DelayedOperation, Outcome, Waiter
-from purgatory_async._owner import CHECKING, Nobody
-from purgatory_async._portal import PurgatoryPortal
-from purgatory_async._runner import runner_of
-from purgatory_async._timer import Timer
-from purgatory_async._wait import ConditionWait, KeyedWait
-from purgatory_async._watchers import distinct_keys
 from purgatory_async.clock import MAX_TIMEOUT, check_timeout
+from purgatory_async.core.hooks import hooks_of_thread
+from purgatory_async.core.life_cycle import CHECKING, Unowned
+from purgatory_async.core.notifier import EventNotifier
+from purgatory_async.core.operation import Admission, DelayedOperation, Outcome, Waiter
+from purgatory_async.core.verbs import Verbs
+from purgatory_async.core.watch_table import distinct_keys
+from purgatory_async.errors import PurgatoryError, check_callback, check_limit
 from purgatory_async.events import Observer
+from purgatory_async.loop.ownership import runner_of
+from purgatory_async.loop.portal import PurgatoryPortal
+from purgatory_async.loop.timer import Timer
+from purgatory_async.loop.wait import ConditionWait, KeyedWait
+from purgatory_async.loop.wakeups import dispatcher_of
 
 __all__ = ["Purgatory"]
 
@@ -36,11 +35,11 @@ T = TypeVar("T")
 _COMPLETED: Final = Outcome.COMPLETED
 _new_wait: Final = KeyedWait.__new__
 
-_NOT_YET: Final = Nobody("not used yet")
-_BEFORE_FORK: Final = Nobody("of the process that this one was forked from")
+_NOT_YET: Final = Unowned("not used yet")
+_BEFORE_FORK: Final = Unowned("of the process that this one was forked from")
 
 
-class Purgatory(PurgatoryCore):
+class Purgatory(Verbs):
     """Keeps operations waiting until their condition holds or their time is up, exactly once.
 
     It belongs to the event loop that runs when something is first watched. Everything but the portal is for
@@ -94,7 +93,7 @@ class Purgatory(PurgatoryCore):
         self._owns_timer = timer is None
         self.timer = Timer() if timer is None else timer
         if observer is not None:
-            self._narrator = Narrator(observer, self.timer.time_ns)
+            self._notifier = EventNotifier(observer, self.timer.time_ns)
         self.closed = False
         self._ident = get_ident
         self._runner = _NOT_YET

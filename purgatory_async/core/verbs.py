@@ -8,18 +8,17 @@ from collections.abc import Callable, Hashable, Iterable
 from operator import methodcaller
 from typing import Any, Final
 
-from purgatory_async._checks import check_exception, check_limit
-from purgatory_async._life_cycle import LifeCycle, warn_unended
-from purgatory_async._operation import NEW, DelayedOperation, Outcome, not_an_operation, watched_before
-from purgatory_async._owner import CHECKING
-from purgatory_async._watchers import distinct_keys
+from purgatory_async.core.life_cycle import CHECKING, LifeCycle, warn_unended
+from purgatory_async.core.operation import NEW, DelayedOperation, Outcome, not_an_operation, watched_before
+from purgatory_async.core.watch_table import distinct_keys
+from purgatory_async.errors import check_exception, check_limit
 
-__all__ = ["PurgatoryCore"]
+__all__ = ["Verbs"]
 
 _COMPLETED: Final = Outcome.COMPLETED
 
 
-class PurgatoryCore(LifeCycle):
+class Verbs(LifeCycle):
     """The verbs; subclassed by `Purgatory`, which owns loop and timer."""
 
     __slots__ = ()
@@ -120,8 +119,8 @@ class PurgatoryCore(LifeCycle):
             self._arrive(watching=False)
         found = self._watchers.get(key)
         if found is None:
-            if self._narrator is not None:
-                self._narrator.signalled(key, 0)
+            if self._notifier is not None:
+                self._notifier.signalled(key, 0)
             return 0
         asked = (
             (found,)
@@ -151,7 +150,7 @@ class PurgatoryCore(LifeCycle):
         if ident() != self._runner._thread_id:
             self._arrive(watching=False)
         found = self._watchers.get(key)
-        if self._narrator is not None or isinstance(found, dict):
+        if self._notifier is not None or isinstance(found, dict):
             return len(self._end_all(key, methodcaller("force_complete", result)))
         if found is None:
             return 0

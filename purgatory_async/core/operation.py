@@ -18,12 +18,11 @@ from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from purgatory_async._checks import check_exception
-from purgatory_async._errors import PurgatoryError
-from purgatory_async._hooks import HookQueue, hooks_of_thread
-from purgatory_async._outcome import Outcome
-from purgatory_async._watch_lists import Watcher, keys_of
 from purgatory_async.clock import MAX_TIMEOUT, check_timeout
+from purgatory_async.core.hooks import HookQueue, hooks_of_thread
+from purgatory_async.core.outcome import Outcome
+from purgatory_async.core.watch_lists import Watcher, keys_of
+from purgatory_async.errors import PurgatoryError, check_exception
 
 __all__ = [
     "NEW",

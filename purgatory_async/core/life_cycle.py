@@ -6,26 +6,54 @@ operations, moves states, and only then lets the hooks go.
 
 import warnings
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, Final, cast
+from typing import Any, Final, Protocol, cast
 from weakref import WeakSet
 
-from purgatory_async._errors import PurgatoryClosed, PurgatoryFull
-from purgatory_async._hooks import HookQueue, KeyRaised, hooks_of_thread
-from purgatory_async._narrator import Narrator  # noqa: TC001 - one kind of import, seen by the architecture test
-from purgatory_async._operation import NEW, Admission, DelayedOperation, Outcome, Waiter
-from purgatory_async._owner import CHECKING, Runner
-from purgatory_async._report import report
-from purgatory_async._watch_lists import NO_KEYS, SharedList, Watcher, identity
-from purgatory_async._watchers import WatchTable
+from purgatory_async.core.hooks import HookQueue, KeyRaised, hooks_of_thread
+from purgatory_async.core.notifier import EventNotifier  # noqa: TC001 - one kind of import, seen by the architecture test
+from purgatory_async.core.operation import NEW, Admission, DelayedOperation, Outcome, Waiter
+from purgatory_async.core.reports import report
+from purgatory_async.core.watch_lists import NO_KEYS, SharedList, Watcher, identity
+from purgatory_async.core.watch_table import WatchTable
+from purgatory_async.errors import PurgatoryClosed, PurgatoryFull
 
-__all__ = ["LifeCycle", "warn_unended"]
+__all__ = ["CHECKING", "LifeCycle", "Runner", "Unowned", "warn_unended"]
 
 _COMPLETED: Final = Outcome.COMPLETED
 _EXPIRED: Final = Outcome.EXPIRED
 
 
+class Runner(Protocol):
+    """What a verb compares its thread with: asyncio's loop itself, or a stand-in."""
+
+    @property
+    def _thread_id(self) -> int | None:
+        """The thread that runs the loop now, or None."""
+
+
+class Unowned:
+    """Placeholder owner: no thread runs it, so every verb goes through `LifeCycle._arrive`.
+
+    Args:
+        why: Shown by its repr, for messages.
+    """
+
+    __slots__ = ("_why",)
+
+    _thread_id: int | None = None
+
+    def __init__(self, why: str) -> None:
+        self._why = why
+
+    def __repr__(self) -> str:
+        return f"<{self._why}>"
+
+
+CHECKING: Final = Unowned("in the middle of a try_complete")
+
+
 class LifeCycle(WatchTable):
-    """Watch table plus the life of what watches; the verbs of `PurgatoryCore` stand on it.
+    """Watch table plus the life of what watches; the verbs of `Verbs` stand on it.
 
     Args:
         name: For messages.
@@ -37,7 +65,7 @@ class LifeCycle(WatchTable):
         "_emptied",
         "_hooks",
         "_ident",
-        "_narrator",
+        "_notifier",
         "_refusal",
         "_runner",
         "_start_timeout",
@@ -66,7 +94,7 @@ class LifeCycle(WatchTable):
         self.max_pending = max_pending
         self.checking = None
         self._hooks = hooks_of_thread()
-        self._narrator: Narrator | None = None  # tells the observer, if there is one
+        self._notifier: EventNotifier | None = None  # tells the observer, if there is one
         self._refusal: str | None = None  # why nothing new is taken: "closed" or "draining"
         self._emptied: Callable[[], None] | None = None  # called when the last operation has ended
 
@@ -134,15 +162,15 @@ class LifeCycle(WatchTable):
         hooks = self._hooks
         if (outcome is _COMPLETED or outcome is _EXPIRED) and operation._has_hooks:
             hooks.queue.append(operation)
-        if self._narrator is not None or self._emptied is not None:
+        if self._notifier is not None or self._emptied is not None:
             self._tell_end(operation, outcome)
         if hooks.queue and not hooks.held:
             hooks.run()
         return True
 
     def _tell_end(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
-        if self._narrator is not None:
-            self._narrator.ended(operation, outcome)
+        if self._notifier is not None:
+            self._notifier.ended(operation, outcome)
         if self._emptied is not None and not self.pending:
             self._emptied()
 
@@ -156,7 +184,7 @@ class LifeCycle(WatchTable):
     ) -> int:
         """Check operations on a key; returns how many completed in their check."""
         completed = 0
-        narrator = self._narrator
+        notifier = self._notifier
         hooks = self._hooks
         held = hooks.held
         hooks.held = True
@@ -167,8 +195,8 @@ class LifeCycle(WatchTable):
             for operation in operations:
                 if operation._state is not self:
                     continue  # ended by the check of one before it
-                if narrator is not None:
-                    narrator.checked(operation)
+                if notifier is not None:
+                    notifier.checked(operation)
                 try:
                     if operation.try_complete() and operation._state is self:
                         warn_unended(operation, stacklevel=4)
@@ -181,9 +209,9 @@ class LifeCycle(WatchTable):
                     completed += 1
                     if completed == limit:
                         break
-            if narrator is not None:
+            if notifier is not None:
                 # Before the hooks: what they watch was not there when the key was signalled.
-                narrator.signalled(key, completed)
+                notifier.signalled(key, completed)
         finally:
             self._runner = runner
             self.checking = None
@@ -206,9 +234,9 @@ class LifeCycle(WatchTable):
         try:
             snapshot = cast("list[DelayedOperation[Any]]", list(watchers))
             ended = [operation for operation in snapshot if ends(operation)]
-            if self._narrator is not None:
+            if self._notifier is not None:
                 for key in signalled:
-                    self._narrator.signalled(key, len(ended))
+                    self._notifier.signalled(key, len(ended))
             return ended
         finally:
             hooks.held = held
@@ -222,9 +250,9 @@ class LifeCycle(WatchTable):
 
     def _ended_in_check(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
         """Tell of an operation that never got as far as to be watched."""
-        if self._narrator is not None:
-            self._narrator.submitted(operation, keys)
-            self._narrator.ended(operation, cast("Outcome", operation._state))
+        if self._notifier is not None:
+            self._notifier.submitted(operation, keys)
+            self._notifier.ended(operation, cast("Outcome", operation._state))
 
     def _watch(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
         """Register a new operation under every key and start its deadline, or leave nothing behind."""
@@ -262,8 +290,8 @@ class LifeCycle(WatchTable):
                 self._remove(operation)
                 operation._state = NEW
                 raise
-        if self._narrator is not None:
-            self._narrator.submitted(operation, keys, since_ns)
+        if self._notifier is not None:
+            self._notifier.submitted(operation, keys, since_ns)
 
     def check_invariants(self) -> None:
         """Assert that lists, counts and states agree. O(watched), for tests."""

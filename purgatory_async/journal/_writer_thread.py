@@ -1,9 +1,9 @@
 """The thread that writes a journal: takes entries from a buffer, in batches, and puts them on the disk.
 
-The loop only ever appends to the buffer; a deque's append and popleft need no lock. Between the two there is one
-question of timing: the pen sleeps while there is nothing to do, and whoever appends must wake it. It says that it
-will sleep, looks at the buffer once more, and only then sleeps; the other side appends, and only then looks whether
-it sleeps. So one of them sees the other.
+The loop only appends to the buffer; a deque's append and popleft need no lock. One question of timing is left: the
+writer thread sleeps while it has nothing to do, and whatever appends must wake it. The writer states that it will
+sleep, looks at the buffer once more, and only then sleeps. The other side appends, and only then looks whether the
+writer sleeps. So one of the two sees the other.
 
 When the disk is full, what fits is written; the rest stays in memory, in order, and is tried again. The buffer's bound
 counts it.
@@ -19,12 +19,11 @@ from enum import StrEnum
 from threading import Event, Thread
 from typing import Any, Final
 
-from purgatory_async.journal._book import Book
 from purgatory_async.journal._encoder import Encoder, Entry
-from purgatory_async.journal._error import JournalError
 from purgatory_async.journal._sealer import Sealer
+from purgatory_async.journal._segment_file import JournalError, SegmentFile
 
-__all__ = ["Buffer", "Gap", "Mark", "Pen", "Sync"]
+__all__ = ["Buffer", "FlushBarrier", "Gap", "Sync", "WriterThread"]
 
 BATCH: Final = 4096  # entries; while they are encoded, the loop gets the interpreter every few milliseconds
 GROUP_S: Final = 0.1
@@ -55,7 +54,7 @@ class Gap:
     count: int
 
 
-class Mark:
+class FlushBarrier:
     """A place among the entries: whoever put it there is told when everything before it is on the disk."""
 
     __slots__ = ("_done", "_loop")
@@ -84,10 +83,10 @@ class Mark:
             self._done.set_exception(trouble)
 
 
-Buffer = deque[Entry | Gap | Mark]
+Buffer = deque[Entry | Gap | FlushBarrier]
 
 
-class Pen(Thread):
+class WriterThread(Thread):
     """Writes until it is told to stop.
 
     Args:
@@ -104,7 +103,7 @@ class Pen(Thread):
         self,
         buffer: Buffer,
         encoder: Encoder,
-        open_book: Callable[[], Book],
+        open_book: Callable[[], SegmentFile],
         *,
         sync: Sync,
         segment_bytes: int,
@@ -121,7 +120,7 @@ class Pen(Thread):
         self._buffer = buffer
         self._encoder = encoder
         self._open_book = open_book
-        self._book = open_book()
+        self._segment_file = open_book()
         self._sync = sync
         self._segment_bytes = segment_bytes
         self._full_at = segment_bytes
@@ -132,7 +131,7 @@ class Pen(Thread):
         self._hurry = False  # somebody waits: no window
         self._stopping = False
         self._lines = bytearray()
-        self._marks: list[Mark] = []
+        self._marks: list[FlushBarrier] = []
 
     # From the loop's thread.
 
@@ -192,7 +191,7 @@ class Pen(Thread):
                 entry = self._buffer.popleft()
             except IndexError:
                 return
-            if isinstance(entry, Mark):
+            if isinstance(entry, FlushBarrier):
                 self._marks.append(entry)
             elif isinstance(entry, Gap):
                 self._encoder.skip(entry.count)
@@ -220,12 +219,14 @@ class Pen(Thread):
 
     def _write(self) -> None:
         if not self.failed and self._lines:
-            before = self._book.length
+            before = self._segment_file.length
             try:
-                self._book.append(self._lines)
+                self._segment_file.append(self._lines)
             except OSError as error:
-                self._release(self._book.length - before)
-                self._suffer(f"the journal cannot write to {self._book.segment.path}: {error.strerror}")
+                self._release(self._segment_file.length - before)
+                self._suffer(
+                    f"the journal cannot write to {self._segment_file.segment.path}: {error.strerror}"
+                )
             else:
                 self._release(len(self._lines))
                 self._recover()
@@ -245,15 +246,15 @@ class Pen(Thread):
 
     def _make_safe(self) -> None:
         """Sync if somebody was promised that; go on in the next segment if this one is full."""
-        full = self._book.length >= self._full_at and not self.trouble
+        full = self._segment_file.length >= self._full_at and not self.trouble
         if self._unsafe and (full or self._stopping or self._marks or self._sync is not Sync.OS):
             try:
-                self._book.sync()
+                self._segment_file.sync()
             except OSError as error:
                 self.failed = True
                 self._suffer(
-                    f"the journal cannot sync {self._book.segment.path}: {error.strerror}; what was not synced may "
-                    "be lost, and nothing more is recorded until a new start"
+                    f"the journal cannot sync {self._segment_file.segment.path}: {error.strerror}; what was not "
+                    "synced may be lost, and nothing more is recorded until a new start"
                 )
                 return
             self._unsafe = False
@@ -264,10 +265,10 @@ class Pen(Thread):
         try:
             fresh = self._open_book()
         except OSError as error:
-            self._full_at = self._book.length + self._segment_bytes
+            self._full_at = self._segment_file.length + self._segment_bytes
             self._tell(f"the journal goes on in a full segment, it cannot make another: {error.strerror}")
             return
-        full, self._book = self._book, fresh
+        full, self._segment_file = self._segment_file, fresh
         self._full_at = self._segment_bytes
         full.close()
         self._sealer.add(full.segment)
@@ -292,4 +293,4 @@ class Pen(Thread):
         self._drop(self._held)
         if self._held:
             self._tell(f"{self._held} records were dropped: the journal was closed while it could not write")
-        self._book.close()
+        self._segment_file.close()

@@ -1,4 +1,4 @@
-"""The directory of a journal while somebody writes it: locked, with one segment that is appended to."""
+"""The directory of a journal while it is written: locked, with one segment that is appended to."""
 
 import contextlib
 import fcntl
@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Final
 from weakref import WeakSet
 
-from purgatory_async.journal._error import JournalError
+from purgatory_async import PurgatoryError
 from purgatory_async.journal.segments import Segment
 
-__all__ = ["Book", "DirectoryLock"]
+__all__ = ["DirectoryLock", "JournalError", "SegmentFile"]
 
 _LOCK: Final = ".lock"
 _PRIVATE: Final = 0o600
+
+
+class JournalError(PurgatoryError):
+    """A journal cannot be kept here, or cannot promise that a record is safe."""
 
 
 class DirectoryLock:
@@ -79,7 +83,7 @@ def _let_go_in_child() -> None:
 os.register_at_fork(after_in_child=_let_go_in_child)
 
 
-class Book:
+class SegmentFile:
     """The segment that grows, by whole lines.
 
     A write that stops half way (a full disk takes what fits) is taken back to the end of the last whole line, so no

@@ -9,11 +9,6 @@ from threading import get_ident
 from types import FunctionType
 from typing import Final, cast
 
-from purgatory_async._checks import CO_COROUTINE, check_callback, check_limit
-from purgatory_async._dispatch import dispatcher_of
-from purgatory_async._driver import LONG_AGO, NEVER, Driver, Timed
-from purgatory_async._errors import PurgatoryClosed, PurgatoryFull
-from purgatory_async._handle import Sleeper, TimerHandle
 from purgatory_async.clock import (
     MAX_TIMEOUT,
     Clock,
@@ -23,6 +18,10 @@ from purgatory_async.clock import (
     delay_until_ns,
     seconds_to_ns,
 )
+from purgatory_async.errors import CO_COROUTINE, PurgatoryClosed, PurgatoryFull, check_callback, check_limit
+from purgatory_async.loop.reaper import LONG_AGO, NEVER, Reaper, Timed
+from purgatory_async.loop.timer_handle import Sleeper, TimerHandle
+from purgatory_async.loop.wakeups import dispatcher_of
 from purgatory_async.timing import TimerQueue, TimingWheel
 from purgatory_async.timing._entry import Bucket, Link, TimerNode
 
@@ -34,7 +33,7 @@ _NOWHERE.drop()  # as every bucket that a queue has given up
 _NO_DELAY: Final = float("nan")  # an object that no caller has
 
 
-class Timer(Driver):
+class Timer(Reaper):
     """Callbacks after a delay, on a timing wheel with one wakeup of the event loop.
 
     However many are pending, the loop holds one wakeup for them. It belongs to the loop that runs when it is
@@ -281,7 +280,7 @@ class Timer(Driver):
 
     def _start_again(self, entry: TimerNode) -> int:
         """`_start` with the delay started last, and all of it that is known from then; returns the present in ns."""
-        time_ns = self._time_ns  # no method: see PurgatoryCore.try_complete_else_watch
+        time_ns = self._time_ns  # no method: see Verbs.try_complete_else_watch
         now_ns = time_ns()
         if now_ns <= self._same_until_ns:
             entry.deadline_tick = self._last_tick

@@ -4,13 +4,13 @@ from collections.abc import Callable, Hashable
 from math import inf
 from typing import Any
 
-from purgatory_async._operation import DelayedOperation
-from purgatory_async._outcome import Outcome
-from purgatory_async._report import report
 from purgatory_async.clock import seconds_to_ns
+from purgatory_async.core.operation import DelayedOperation
+from purgatory_async.core.outcome import Outcome
+from purgatory_async.core.reports import report
 from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
 
-__all__ = ["Narrator"]
+__all__ = ["EventNotifier"]
 
 
 # A frozen value is written field by field through ``object.__setattr__``, which is three quarters of the price of
@@ -69,7 +69,7 @@ class _Ended:
         self.__class__ = OperationEnded  # type: ignore[assignment]  # see above
 
 
-class Narrator:
+class EventNotifier:
     """Remembers of each pending operation what its end must tell, and tells.
 
     Args:

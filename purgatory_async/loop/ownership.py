@@ -9,7 +9,7 @@ import asyncio
 from threading import get_ident
 from typing import cast
 
-from purgatory_async._owner import Runner
+from purgatory_async.core.life_cycle import Runner
 
 __all__ = ["runner_of"]
 

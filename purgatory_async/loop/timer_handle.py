@@ -5,8 +5,8 @@ from collections.abc import Callable
 from contextvars import Context, copy_context
 from typing import Any, Protocol
 
-from purgatory_async._checks import check_callback
-from purgatory_async._report import report
+from purgatory_async.core.reports import report
+from purgatory_async.errors import check_callback
 from purgatory_async.timing import TimerQueue
 from purgatory_async.timing._entry import TimerNode
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final, TypeVar, cast
 
-from purgatory_async._errors import OperationCancelled, OperationExpired, PurgatoryClosed
-from purgatory_async._operation import DelayedOperation, Outcome
+from purgatory_async.core.operation import DelayedOperation, Outcome
+from purgatory_async.errors import OperationCancelled, OperationExpired, PurgatoryClosed
 
 __all__ = ["ConditionWait", "KeyedWait"]
 

@@ -12,8 +12,8 @@ from collections import deque
 from threading import local
 from typing import Final, Protocol
 
-from purgatory_async._outcome import Outcome
-from purgatory_async._report import call_soon, report
+from purgatory_async.core.outcome import Outcome
+from purgatory_async.core.reports import call_soon, report
 
 __all__ = ["HookQueue", "KeyRaised", "hooks_of_thread"]
 

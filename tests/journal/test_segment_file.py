@@ -6,8 +6,8 @@ import stat
 
 import pytest
 
-from purgatory_async.journal import _book
-from purgatory_async.journal._book import Book
+from purgatory_async.journal import _segment_file
+from purgatory_async.journal._segment_file import SegmentFile
 from purgatory_async.journal.segments import Segment
 from tests.journal.desk import open_files
 
@@ -35,7 +35,7 @@ class System:
 @pytest.fixture
 def system(monkeypatch):
     system = System()
-    monkeypatch.setattr(_book, "os", system)
+    monkeypatch.setattr(_segment_file, "os", system)
     return system
 
 
@@ -45,59 +45,59 @@ def segment(tmp_path):
 
 
 @pytest.fixture
-def book(segment, system):
-    book = Book(segment)
-    yield book
-    book.close()
+def file(segment, system):
+    file = SegmentFile(segment)
+    yield file
+    file.close()
 
 
-def test_short_writes_are_gone_on_with(book, system):
+def test_short_writes_are_gone_on_with(file, system):
     system.takes = [1, 3, 2]
-    book.append(b"line one\nline two\n")
-    assert book.segment.path.read_bytes() == b"line one\nline two\n"
-    assert book.length == 18
+    file.append(b"line one\nline two\n")
+    assert file.segment.path.read_bytes() == b"line one\nline two\n"
+    assert file.length == 18
 
 
 @pytest.mark.parametrize("fits", range(13))
-def test_a_full_disk_takes_whole_lines_as_far_as_they_fit(book, system, fits):
-    book.append(b"first\n")
+def test_a_full_disk_takes_whole_lines_as_far_as_they_fit(file, system, fits):
+    file.append(b"first\n")
     system.takes = [fits, None] if fits else [None]
     with pytest.raises(OSError, match="No space left"):
-        book.append(b"second\nthird\n")
+        file.append(b"second\nthird\n")
     kept = b"first\nsecond\n"[: 6 if fits < 7 else 13]
-    assert (book.segment.path.read_bytes(), book.length) == (kept, len(kept))
-    book.append(b"fourth\n")
-    assert book.segment.path.read_bytes() == kept + b"fourth\n"
+    assert (file.segment.path.read_bytes(), file.length) == (kept, len(kept))
+    file.append(b"fourth\n")
+    assert file.segment.path.read_bytes() == kept + b"fourth\n"
 
 
-def test_what_could_not_be_taken_back_is_taken_back_before_the_next_line(book, system):
-    book.append(b"first\n")
+def test_what_could_not_be_taken_back_is_taken_back_before_the_next_line(file, system):
+    file.append(b"first\n")
     system.takes = [11, None]
     system.failing = {"ftruncate"}
     with pytest.raises(OSError, match="Input/output"):
-        book.append(b"second\nthird\n")
+        file.append(b"second\nthird\n")
     # A torn tail, as after a kill.
-    assert (book.segment.path.read_bytes(), book.length) == (b"first\nsecond\nthir", 13)
+    assert (file.segment.path.read_bytes(), file.length) == (b"first\nsecond\nthir", 13)
     with pytest.raises(OSError, match="Input/output"):
-        book.append(b"third\n")
-    assert book.length == 13
+        file.append(b"third\n")
+    assert file.length == 13
     system.failing = set()
-    book.append(b"third\n")
-    assert book.segment.path.read_bytes() == b"first\nsecond\nthird\n"
+    file.append(b"third\n")
+    assert file.segment.path.read_bytes() == b"first\nsecond\nthird\n"
 
 
-def test_a_segment_is_for_its_owner_only_and_never_taken_over(book, segment):
+def test_a_segment_is_for_its_owner_only_and_never_taken_over(file, segment):
     assert stat.S_IMODE(segment.path.stat().st_mode) == 0o600
     with pytest.raises(FileExistsError):
-        Book(segment)
+        SegmentFile(segment)
 
 
 def test_an_empty_segment_goes_when_it_is_closed_and_one_with_lines_stays(segment, tmp_path):
-    Book(segment).close()
+    SegmentFile(segment).close()
     assert not segment.path.exists()
-    book = Book(segment)
-    book.append(b"line\n")
-    book.close()
+    file = SegmentFile(segment)
+    file.append(b"line\n")
+    file.close()
     assert segment.path.read_bytes() == b"line\n"
 
 
@@ -105,14 +105,14 @@ def test_a_segment_whose_name_cannot_be_made_safe_is_not_left_there(segment, sys
     system.failing = {"fsync"}
     before = open_files()
     with pytest.raises(OSError, match="Input/output"):
-        Book(segment)
+        SegmentFile(segment)
     assert not segment.path.exists()
     assert open_files() == before
 
 
 def test_a_close_that_fails_harms_nobody(segment, system):
-    book = Book(segment)
+    file = SegmentFile(segment)
     system.failing = {"close"}
-    book.close()
+    file.close()
     assert not segment.path.exists()
-    os.close(book._file)
+    os.close(file._file)

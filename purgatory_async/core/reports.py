@@ -1,20 +1,49 @@
-"""Where an exception goes when nobody waits for it."""
+"""Where an exception goes that has no caller.
 
-import asyncio
+The core knows no event loop, so the layer of the loop hands in how to find the running one.
+"""
+
 from collections.abc import Callable
+from typing import Any, Final, Protocol
 
-__all__ = ["call_soon", "report"]
+__all__ = ["call_soon", "report", "surroundings"]
+
+
+class Loop(Protocol):
+    """What a report needs of an event loop."""
+
+    def call_exception_handler(self, context: dict[str, Any]) -> None:
+        """Handle an exception that has no caller."""
+
+    def call_soon(self, callback: Callable[[], object]) -> object:
+        """Call back in the next turn."""
+
+
+class Surroundings:
+    """What the core is told of where it runs.
+
+    Attributes:
+        running_loop: Returns the loop that runs in the calling thread, or None.
+    """
+
+    running_loop: Callable[[], Loop | None]
+
+    def __init__(self) -> None:
+        self.running_loop = lambda: None
+
+
+surroundings: Final = Surroundings()
 
 
 def report(message: str, exception: BaseException, source: object) -> None:
-    """Hand an exception that has no caller to the running loop's exception handler.
+    """Hand an exception to the running loop's exception handler; without a loop to `sys.unraisablehook`.
 
     Args:
-        message: What was going on, naming the source. Without a running loop `sys.unraisablehook` is told.
+        message: What was going on, naming the source.
         exception: What was raised.
         source: The object whose code raised it; it is in the handler's context as ``source``.
     """
-    loop = asyncio._get_running_loop()
+    loop = surroundings.running_loop()
     if loop is not None:
         loop.call_exception_handler({"message": message, "exception": exception, "source": source})
     else:
@@ -22,8 +51,8 @@ def report(message: str, exception: BaseException, source: object) -> None:
 
 
 def call_soon(callback: Callable[[], object]) -> None:
-    """Call back in the running loop's next turn; without a running loop this does nothing."""
-    loop = asyncio._get_running_loop()
+    """Call back in the running loop's next turn; without a running loop do nothing."""
+    loop = surroundings.running_loop()
     if loop is not None:
         loop.call_soon(callback)
 

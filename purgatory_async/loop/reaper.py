@@ -18,15 +18,15 @@ from operator import attrgetter
 from sys import maxsize
 from typing import Final, Protocol, cast
 
-from purgatory_async._dispatch import SLICE, dispatcher_of
-from purgatory_async._errors import PurgatoryError
-from purgatory_async._owner import Nobody, Runner
-from purgatory_async._runner import runner_of
 from purgatory_async.clock import Cancellable, Clock, MonotonicClock, TickScale
+from purgatory_async.core.life_cycle import Runner, Unowned
+from purgatory_async.errors import PurgatoryError
+from purgatory_async.loop.ownership import runner_of
+from purgatory_async.loop.wakeups import SLICE, dispatcher_of
 from purgatory_async.timing import TimerQueue
 from purgatory_async.timing._entry import Link, TimerNode
 
-__all__ = ["LONG_AGO", "NEVER", "Driver", "Timed"]
+__all__ = ["LONG_AGO", "NEVER", "Reaper", "Timed"]
 
 NEVER: Final = maxsize
 """Later than any tick: 100 years are 3e15 microseconds."""
@@ -41,7 +41,7 @@ would fall behind what comes due; a clock that stands still, or is that coarse, 
 _IN_PASS: Final = (
     -1
 )  # earlier than any tick: what is added during a pass needs no arming, the pass ends with it
-_NOT_YET: Final = Nobody("not used yet")
+_NOT_YET: Final = Unowned("not used yet")
 _BY_DEADLINE: Final = attrgetter("deadline_tick")
 # Where an entry is that no bucket links: its `_prev`, which is this, or its number in `_soon`. None means nowhere, or
 # handed out in this pass.
@@ -66,7 +66,7 @@ class Timed(Protocol):
         """Its timer closes."""
 
 
-class Driver:
+class Reaper:
     """Schedules entries and fires them; `Timer` is its public face.
 
     Args:

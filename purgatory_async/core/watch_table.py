@@ -25,7 +25,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final
 
-from purgatory_async._watch_lists import (
+from purgatory_async.core.watch_lists import (
     NO_KEYS,
     SharedList,
     Watcher,

@@ -59,7 +59,7 @@ class World:
             self.clock.advance(0.001)
 
 
-def test_an_operation_whose_condition_holds_completes_at_once_and_leaves_nothing(world):
+def test_an_operation_whose_condition_holds_completes_at_once(world):
     world.ready.add("a")
     assert world.purgatory.watch(world.operation("a"), ["k"])
     assert world.told() == ["a completed"]
@@ -71,7 +71,7 @@ def test_watching_asks_as_often_as_the_design_says(world):
     assert world.log == ["a asked"] * world.traits.checks_per_watch
 
 
-def test_it_expires_once_and_no_earlier_and_no_later_than_the_design_says(world):
+def test_it_expires_once_and_when_the_design_promises(world):
     world.watched("a")
     world.advance_ms(TIMEOUT_MS - 1 - world.traits.early_ms)
     assert world.told() == []
@@ -82,7 +82,7 @@ def test_it_expires_once_and_no_earlier_and_no_later_than_the_design_says(world)
     assert world.purgatory.pending == 0
 
 
-def test_it_is_not_early_by_a_part_of_a_millisecond_either_unless_the_design_says(world):
+def test_it_is_not_early_even_by_part_of_a_millisecond(world):
     # The fault: a clock that is rounded down, and nothing added to the deadline.
     began_ns = world.clock.time_ns()
     world.watched("a")
@@ -93,7 +93,7 @@ def test_it_is_not_early_by_a_part_of_a_millisecond_either_unless_the_design_say
     assert TIMEOUT_MS - world.traits.early_ms <= waited_ms <= TIMEOUT_MS + world.traits.late_ms
 
 
-def test_a_check_completes_those_whose_condition_holds_oldest_first(world):
+def test_a_check_completes_those_that_hold_oldest_first(world):
     for name in "abcd":
         world.watched(name, "k")
     world.told()
@@ -103,7 +103,7 @@ def test_a_check_completes_those_whose_condition_holds_oldest_first(world):
     assert world.purgatory.check("k") == 0
 
 
-def test_nobody_waits_on_an_unknown_key(world):
+def test_an_unknown_key_has_no_waiters(world):
     assert world.purgatory.check("k") == 0
 
 
@@ -118,12 +118,12 @@ def test_what_was_completed_neither_completes_again_nor_expires(world):
     assert world.told() == ["a completed"]
 
 
-def test_a_completed_operation_leaves_the_timer_at_once_unless_the_design_keeps_it(world):
+def test_a_completed_operation_leaves_the_timer_at_once(world):
     world.watched("a").force_complete()
     assert world.purgatory.pending == (1 if world.traits.keeps_timers else 0)
 
 
-def test_completed_operations_leave_the_lists_at_once_unless_the_design_purges(world):
+def test_completed_operations_leave_the_lists_at_once(world):
     for number in range(500):
         world.watched(str(number), "k", "l").force_complete()
     assert world.purgatory.kept == (1000 if world.traits.purge_interval else 0)

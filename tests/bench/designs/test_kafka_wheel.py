@@ -23,13 +23,13 @@ def added(timer, *delays, now_ms=0):
     return tasks
 
 
-def test_a_task_expires_at_the_start_of_its_tick_and_so_up_to_a_tick_early():
+def test_a_task_expires_at_the_start_of_its_tick():
     timer = KafkaTimer(tick_ms=100)
     (task,) = added(timer, 299)
     assert run_dry(timer) == [(task, 200)]
 
 
-def test_a_task_due_within_the_current_tick_is_refused_by_the_wheel_and_expires_at_once():
+def test_a_task_due_within_the_current_tick_expires_at_once():
     timer = KafkaTimer(tick_ms=100)
     (task,) = added(timer, 99)
     assert len(timer) == 0
@@ -82,7 +82,7 @@ def test_a_far_task_cascades_through_a_bucket_of_each_level():
     assert stops == [(400, []), (440, []), (455, [task])]
 
 
-def test_a_cancelled_task_leaves_at_once_but_its_bucket_stays_queued():
+def test_a_cancelled_task_leaves_its_bucket_queued():
     timer = KafkaTimer()
     (task,) = added(timer, 7)
     task.cancel()
@@ -106,7 +106,7 @@ def test_adding_a_task_again_moves_it():
     assert run_dry(timer) == [(task, 12)]
 
 
-def test_an_entry_whose_task_was_cancelled_is_refused_and_does_not_expire():
+def test_an_entry_of_a_cancelled_task_is_refused():
     timer = KafkaTimer()
     task = KafkaTask(7)
     entry = TaskEntry(task, 7)
@@ -117,7 +117,7 @@ def test_an_entry_whose_task_was_cancelled_is_refused_and_does_not_expire():
     assert timer.advance_clock(7) == []
 
 
-def test_after_idling_the_clock_lags_and_a_short_task_cascades_without_waiting():
+def test_after_idling_a_short_task_cascades_without_waiting():
     timer = KafkaTimer()
     (task,) = added(timer, 50, now_ms=900_000)
     assert timer.wheel.levels == 5
@@ -126,14 +126,14 @@ def test_after_idling_the_clock_lags_and_a_short_task_cascades_without_waiting()
     assert run_dry(timer) == [(task, 900_050)]
 
 
-def test_the_clock_moves_to_the_bucket_that_was_due_and_not_to_the_present():
+def test_the_clock_moves_to_the_due_bucket_not_the_present():
     timer = KafkaTimer()
     added(timer, 7)
     timer.advance_clock(19)
     assert timer.wheel.now_ms == 7
 
 
-def test_advancing_a_wheel_moves_the_levels_above_to_their_own_ticks():
+def test_advancing_a_wheel_moves_the_levels_above_it():
     timer = KafkaTimer()
     added(timer, 399)
     timer.wheel.advance_clock(45)

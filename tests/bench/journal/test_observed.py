@@ -24,7 +24,7 @@ WAYS: dict[str, Observed] = {
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-async def test_every_operation_ends_and_each_of_its_records_is_on_the_disk(way):
+async def test_every_operation_ends_with_its_records_on_disk(way):
     async with way() as (purgatory, journal):
         await work(purgatory, 50)
         assert purgatory.pending == 0
@@ -36,7 +36,7 @@ async def test_every_operation_ends_and_each_of_its_records_is_on_the_disk(way):
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-async def test_a_sample_is_a_figure_and_leaves_no_task_and_no_directory(way, tmp_path, monkeypatch):
+async def test_a_sample_leaves_no_task_and_no_directory(way, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     tasks = asyncio.all_tasks()
     assert await spent(way, 20, time.process_time_ns)() > 0

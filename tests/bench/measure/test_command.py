@@ -43,7 +43,7 @@ SPEED = section("speed", line("fast", target=3), line("slow", target=1), line("s
 MEMORY = section("memory", line("small"), heading="how much of it")
 
 
-def test_every_section_is_printed_under_its_heading_and_the_summary_names_what_was_missed(capsys):
+def test_sections_have_headings_and_the_summary_lists_misses(capsys):
     assert benchmark(SPEED, MEMORY).run([]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith("some figures\n")
@@ -66,7 +66,7 @@ def test_a_row_is_printed_before_the_next_is_measured(capsys):
     assert "first" in seen[0]
 
 
-def test_only_the_sections_asked_for_are_run_in_the_order_asked_for(capsys):
+def test_only_requested_sections_run_in_the_requested_order(capsys):
     other = section("other", line("unwanted"))
     benchmark(SPEED, other, MEMORY).run(["--only", "memory", "--only", "speed"])
     printed = capsys.readouterr().out
@@ -84,7 +84,7 @@ def test_only_the_sections_asked_for_are_run_in_the_order_asked_for(capsys):
     ],
     ids=["full", "quick", "repeats", "seed-and-loops"],
 )
-def test_the_sections_are_told_what_the_options_say(arguments, expected, capsys):
+def test_the_sections_receive_the_options(arguments, expected, capsys):
     told = []
 
     def lines(settings):
@@ -101,7 +101,7 @@ def test_the_header_says_how_much_is_measured(capsys):
     assert "numbers   1,000 at once; seed 7\n" in capsys.readouterr().out
 
 
-def test_where_the_subject_has_its_own_loop_none_can_be_chosen_and_its_own_conventions_are_printed(capsys):
+def test_a_subject_with_its_own_loop_allows_no_choice(capsys):
     other = benchmark(
         SPEED, chooses_loop=False, conventions=lambda settings: {"watch": f"{settings.size} eyes"}
     )
@@ -114,7 +114,7 @@ def test_where_the_subject_has_its_own_loop_none_can_be_chosen_and_its_own_conve
     assert "collector" not in printed
 
 
-def test_json_has_the_machine_the_settings_and_every_row_with_section_and_verdict(tmp_path, capsys):
+def test_json_has_machine_settings_and_every_row(tmp_path, capsys):
     written = tmp_path / "figures.json"
     benchmark(SPEED, MEMORY).run(["--json", str(written)])
     document = json.loads(written.read_text(encoding="utf-8"))

@@ -9,7 +9,7 @@ def missing(name):
     raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def test_a_missing_package_is_named_with_the_extra_that_brings_it(capsys):
+def test_a_missing_package_is_named_with_its_extra(capsys):
     with pytest.raises(SystemExit) as refused, needing("spark"):
         missing("pyarrow.parquet")
     assert refused.value.code == 2
@@ -17,7 +17,7 @@ def test_a_missing_package_is_named_with_the_extra_that_brings_it(capsys):
 
 
 @pytest.mark.parametrize("name", ["bench.proposal.gone", "purgatory_async.gone", None])
-def test_a_module_of_ours_that_is_missing_is_a_fault_and_not_an_extra(name):
+def test_a_missing_module_of_ours_is_a_fault(name):
     with pytest.raises(ModuleNotFoundError), needing("spark"):
         missing(name)
 

@@ -32,7 +32,7 @@ def test_a_line_without_a_ratio_is_judged_by_our_figure():
     assert line(reference=None, ratio=None, target=41).verdict is Verdict.MET
 
 
-def test_an_absolute_line_is_judged_by_our_figure_although_it_has_a_ratio():
+def test_an_absolute_target_is_judged_by_our_figure():
     assert line(target=0.5, absolute=True).verdict is Verdict.MISSED
 
 
@@ -40,7 +40,7 @@ def test_missing_the_goal_is_no_miss():
     assert line(target=0.5, goal=0.2).verdict is Verdict.MET
 
 
-def test_a_line_prints_figures_ratio_spread_target_goal_and_verdict():
+def test_a_line_prints_figures_ratio_and_verdict():
     printed = str(line(target=0.39, goal=0.2, note="why"))
     assert " ".join(printed.split()) == (
         "a / b asyncio gc on 40 ns 100 ns 0.400 [0.350-0.450] <= 0.39 goal 0.2 MISSED (why)"

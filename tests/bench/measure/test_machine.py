@@ -5,7 +5,7 @@ import platform
 from bench.measure.machine import describe_machine
 
 
-def test_a_machine_is_described_by_processor_cores_python_and_uvloop():
+def test_a_machine_is_described_by_processor_cores_and_python():
     machine = describe_machine()
     assert machine.cpu
     assert machine.cores >= 1

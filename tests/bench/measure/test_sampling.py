@@ -26,15 +26,15 @@ def test_the_spread_of_one_value_is_that_value():
     assert Spread.of([7.0]) == Spread(7.0, 7.0, 7.0)
 
 
-def test_ratios_are_formed_round_by_round_so_that_common_drift_cancels_out():
+def test_ratios_are_formed_per_round_so_that_drift_cancels():
     assert ratios([10.0, 30.0, 20.0], [20.0, 60.0, 40.0]) == Spread(0.5, 0.5, 0.5)
 
 
-def test_the_ratio_is_the_median_of_ratios_and_not_the_ratio_of_medians():
+def test_the_ratio_is_the_median_of_the_ratios():
     assert ratios([1.0, 2.0, 9.0], [1.0, 4.0, 3.0]).median == 1.0
 
 
-def test_added_ratios_take_the_floor_of_the_same_round_from_both_sides():
+def test_added_ratios_subtract_the_floor_of_the_same_round():
     assert added_ratios([100.0, 200.0], [110.0, 220.0], [120.0, 240.0]) == Spread(0.5, 0.5, 0.5)
 
 

@@ -45,7 +45,7 @@ async def test_the_longest_pass_is_kept_in_wall_time(machine):
 
 
 @pytest.mark.asyncio
-async def test_a_pass_in_which_the_processor_was_taken_away_stands_with_its_processor_time(machine):
+async def test_a_preempted_pass_counts_only_its_processor_time(machine):
     watch = StallWatch()
     loop = asyncio.get_running_loop()
     for wall_ms, interruptions in ((2, 0), (12, 1)):
@@ -55,7 +55,7 @@ async def test_a_pass_in_which_the_processor_was_taken_away_stands_with_its_proc
 
 
 @pytest.mark.asyncio
-async def test_an_interruption_does_not_hide_a_pass_that_computes_for_long(machine):
+async def test_an_interruption_does_not_hide_a_long_pass(machine):
     watch = StallWatch()
     asyncio.get_running_loop().call_soon(lambda: machine.work(30, 20, interruptions=2))
     await watch.watch_pass()
@@ -63,7 +63,7 @@ async def test_an_interruption_does_not_hide_a_pass_that_computes_for_long(machi
 
 
 @pytest.mark.asyncio
-async def test_what_the_watcher_itself_does_between_passes_is_not_counted(machine):
+async def test_work_of_the_watcher_between_passes_is_not_counted(machine):
     watch = StallWatch()
     await watch.watch_pass()
     machine.work(50, 50)

@@ -13,7 +13,7 @@ SIDES = pytest.mark.parametrize("make", [Watermark, OneKey])
 
 
 @SIDES
-async def test_an_advance_lets_go_those_whose_value_it_reaches_and_nobody_else(make):
+async def test_an_advance_releases_only_the_values_it_reaches(make):
     async with make() as mark:
         tasks = [asyncio.ensure_future(mark.reach(value, 60.0)) for value in (3, 1, 2, 5)]
         await asyncio.sleep(0)
@@ -30,14 +30,14 @@ async def test_a_value_that_has_been_reached_is_not_waited_for(make):
 
 @SIDES
 @pytest.mark.parametrize("step", [1, 10, 100])
-async def test_a_sample_of_advances_lets_everybody_go(make, step):
+async def test_a_sample_of_advances_releases_every_waiter(make, step):
     before = asyncio.all_tasks()
     assert await advance(make, waiters=100, step=step, times=1, seed=1)() > 0
     assert asyncio.all_tasks() == before
 
 
 @SIDES
-async def test_a_sample_of_beginnings_lets_everybody_go(make):
+async def test_a_sample_of_beginnings_releases_every_waiter(make):
     before = asyncio.all_tasks()
     assert await begin(make, waiters=100, seed=1)() > 0
     assert asyncio.all_tasks() == before

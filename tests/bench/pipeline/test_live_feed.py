@@ -14,7 +14,7 @@ def read(directory):
     return pa.concat_tables(map(pq.read_table, sorted(directory.iterdir()))).to_pylist()
 
 
-def test_what_it_counts_is_in_the_files_and_nothing_has_an_instant_that_is_still_to_come(tmp_path):
+def test_its_counts_are_in_the_files_and_no_instant_is_ahead(tmp_path):
     # A record ahead of its time would make lags look shorter than they are.
     places = tmp_path / "operations", tmp_path / "signals"
     for place in places:

@@ -13,7 +13,7 @@ from tests.bench.proposal.made import point
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_a_request_is_counted_once_when_it_is_taken_and_once_when_it_is_answered(name):
+def test_a_request_counts_once_taken_and_once_answered(name):
     async def main():
         tally = Tally()
         contestant = callback_contestant(point(name), tally)
@@ -31,7 +31,7 @@ def test_a_request_is_counted_once_when_it_is_taken_and_once_when_it_is_answered
 
 
 @pytest.mark.parametrize("name", DESIGNS)
-def test_a_request_that_expires_is_counted_and_tells_how_late_it_was(name):
+def test_an_expired_request_is_counted_with_its_lateness(name):
     async def main():
         tally = Tally()
         contestant = callback_contestant(point(name, timeout_ms=5), tally)
@@ -57,7 +57,7 @@ def test_who_has_a_wheel_is_known_with_its_own_size():
 
 
 @pytest.mark.parametrize(("asked", "given"), [(0, 20), (64, 64)])
-def test_the_design_gets_the_wheel_that_the_point_names_or_its_own(monkeypatch, asked, given):
+def test_the_design_gets_the_named_wheel_or_its_own(monkeypatch, asked, given):
     sizes = []
 
     class Recorded(DESIGNS["purging_wheel"]):

@@ -34,7 +34,7 @@ def failing():
     raise subprocess.CalledProcessError(1, "python")
 
 
-def test_every_point_is_printed_and_kept_with_machine_command_and_date(read, tmp_path, capsys):
+def test_every_point_is_printed_and_saved_with_its_machine(read, tmp_path, capsys):
     assert command.run([*SMALL, "--out", str(tmp_path)]) == 0
     printed = capsys.readouterr().out
     assert "seed 1" in printed
@@ -57,7 +57,7 @@ def test_a_lost_point_is_printed_in_words(read, capsys):
     assert "\nsomebody else was better in 2 figures; " in printed
 
 
-def test_a_reading_that_fails_is_told_and_loses_no_other(read, tmp_path, capsys):
+def test_a_failing_reading_is_reported_and_others_are_kept(read, tmp_path, capsys):
     # The fault: an hour of readings is lost with one that fails.
     read["condition"] = failing
     assert command.run([*SMALL, "--out", str(tmp_path)]) == 1

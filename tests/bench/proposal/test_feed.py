@@ -69,7 +69,7 @@ def test_each_request_comes_at_its_time_and_never_before(world):
 
 
 @pytest.mark.parametrize("latency_ms", [1, 2, 57, 199])
-def test_a_request_is_answered_its_latency_after_it_was_taken_to_the_millisecond(world, latency_ms):
+def test_a_request_is_answered_exactly_after_its_latency(world, latency_ms):
     # The fault: a slot of the ring off by one, or the ring too short for the longest latency.
     world.run([0, 0.4, 7, 333.3], [latency_ms] * 4)
     for number in range(4):
@@ -100,7 +100,7 @@ def test_a_request_that_was_refused_has_nothing_to_answer(world):
     assert set(world.answered_ms) == {1}
 
 
-def test_no_more_than_a_budget_is_taken_before_the_loop_gets_a_turn(world):
+def test_the_loop_gets_a_turn_after_each_budget(world):
     # The fault: a flood is taken in one go, and the contestant's timers do not run.
     turns, count = [0], 3 * AT_ONCE + 10
 
@@ -114,7 +114,7 @@ def test_no_more_than_a_budget_is_taken_before_the_loop_gets_a_turn(world):
     assert max(after - before for before, after in pairwise(turns)) == AT_ONCE
 
 
-def test_behind_its_schedule_it_goes_on_without_a_pause_and_drops_nothing(world):
+def test_behind_schedule_it_never_pauses_or_drops(world):
     # The fault: a pause after every pass although the next request is long due.
     world.ms_per_request = 2.0
     count = 2 * AT_ONCE
@@ -123,7 +123,7 @@ def test_behind_its_schedule_it_goes_on_without_a_pause_and_drops_nothing(world)
     assert feed.taken_s == pytest.approx(count * 0.002, rel=0.01)
 
 
-def test_after_a_stall_longer_than_the_ring_every_answer_that_is_due_comes_once(world):
+def test_after_a_long_stall_every_due_answer_comes_once(world):
     def submit(number):
         if number == 2:
             world.lag_ns += 10_000 * NS_PER_MS
@@ -133,7 +133,7 @@ def test_after_a_stall_longer_than_the_ring_every_answer_that_is_due_comes_once(
     assert set(world.answered_ms) == {0, 1, 2, 3}
 
 
-def test_it_says_how_long_it_took_until_the_last_request_was_taken(world):
+def test_it_reports_when_the_last_request_was_taken(world):
     feed = world.run([0, 250], [100, 199])
     assert feed.taken_s == pytest.approx(0.25, abs=0.002)
 

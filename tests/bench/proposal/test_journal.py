@@ -24,7 +24,7 @@ def test_the_records_are_those_of_the_requests(tmp_path):
     assert 0.05 < ends.count("expired") / len(ends) < 0.11
 
 
-def test_without_spark_the_records_are_told_and_what_to_install_for_a_report(tmp_path, monkeypatch, capsys):
+def test_without_spark_it_prints_what_a_report_needs(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(journal, "find_spec", lambda _: None)
     assert journal.main([str(tmp_path), *SMALL]) == 0
     low, sentence, high, _ = capsys.readouterr().out.splitlines()
@@ -61,7 +61,7 @@ def test_a_number_below_one_is_refused_before_anything_is_made(option, number, t
     assert not (tmp_path / "new").exists()
 
 
-def test_a_report_that_fails_is_told_and_nothing_follows(tmp_path, monkeypatch):
+def test_a_failing_report_is_reported_and_ends_the_run(tmp_path, monkeypatch):
     # The fault: a report that could not be made is taken for one.
     monkeypatch.setattr(journal, "find_spec", lambda _: "somewhere")
     monkeypatch.setattr(journal.sys, "executable", "false")

@@ -17,7 +17,7 @@ def told(ours, theirs, *, name="call_later", **changes):
     return [str(loss) for loss in losses(readings)]
 
 
-def test_less_processor_time_is_told_with_rate_loop_case_and_share():
+def test_higher_processor_time_is_reported_with_its_case():
     [sentence] = told(
         [{"cpu_s_per_million": 5.0}] * 3,
         [{"cpu_s_per_million": 4.85}] * 3,
@@ -31,7 +31,7 @@ def test_less_processor_time_is_told_with_rate_loop_case_and_share():
     )
 
 
-def test_where_the_library_is_better_or_level_nothing_is_told():
+def test_a_better_or_level_result_is_not_reported():
     assert told([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 5.0}]) == []
     assert told([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 7.0, "rate_reached": 9_000.0}]) == []
 
@@ -52,7 +52,7 @@ def test_every_figure_that_is_shown_can_be_lost(ours, theirs, words):
     assert words in sentence
 
 
-def test_who_is_less_late_because_it_is_early_is_told_so():
+def test_a_peer_less_late_for_being_early_is_marked():
     # The fault: a timer that fires before its time is praised for being on time.
     theirs = {"lateness_ms_p99": 1.0, "early": 20, "timeout_rate": 0.08}
     [sentence] = told(
@@ -66,20 +66,20 @@ def test_who_is_less_late_because_it_is_early_is_told_so():
     assert "early" not in sentence
 
 
-def test_a_median_that_is_better_although_readings_overlap_says_so():
+def test_overlapping_readings_are_marked_beside_the_median():
     ours = [{"cpu_s_per_million": each} for each in (4.0, 6.0, 7.0)]
     theirs = [{"cpu_s_per_million": each} for each in (4.5, 5.0, 5.5)]
     [sentence] = told(ours, theirs)
     assert sentence.endswith("; their readings overlap")
 
 
-def test_one_reading_each_may_be_chance_and_is_told_as_such():
+def test_a_single_reading_each_is_marked_as_maybe_chance():
     # The fault: two single readings never overlap, and count as clear.
     [sentence] = told([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 4.0}])
     assert sentence.endswith("; one reading each")
 
 
-def test_losses_come_from_the_lowest_rate_up_whatever_the_order_of_the_readings():
+def test_losses_are_sorted_by_rate():
     fast = [reading(cpu_s_per_million=0.1)]
     readings = {}
     for rate in (FLOOD, 20_000, 80_000):
@@ -87,7 +87,7 @@ def test_losses_come_from_the_lowest_rate_up_whatever_the_order_of_the_readings(
     assert [loss.ours.rate for loss in losses(readings)] == [20_000, 80_000, FLOOD]
 
 
-def test_without_the_harness_the_share_is_greater_and_told_too():
+def test_without_the_harness_the_share_is_greater():
     readings = {
         point(): [reading(cpu_s_per_million=5.0)],
         point("call_later"): [reading(cpu_s_per_million=4.0)],
@@ -119,7 +119,7 @@ def test_the_harness_wins_no_point_of_tasks_either():
     assert list(losses({point("wait"): [reading()], point(HARNESS): [fast]})) == []
 
 
-def test_both_of_ours_that_are_awaited_are_compared_with_every_peer():
+def test_both_awaited_variants_are_compared_with_every_peer():
     fast = reading(cpu_s_per_million=0.1)
     found = losses({point("wait"): [reading()], point("operation"): [reading()], point("anyio"): [fast]})
     assert [(loss.ours.contestant, loss.theirs.contestant) for loss in found] == [

@@ -73,7 +73,7 @@ def test_the_page_needs_nothing_else(made):
     assert "<script" not in text
 
 
-def test_the_page_tells_machine_date_command_and_what_it_does_not_show(made):
+def test_the_page_shows_machine_date_command_and_limits(made):
     text = (made / "page.html").read_text(encoding="utf-8")
     # The fault: what the machine is called is taken for markup.
     assert "a &lt;processor&gt;, 2 cores" in text
@@ -82,7 +82,7 @@ def test_the_page_tells_machine_date_command_and_what_it_does_not_show(made):
     assert "What this does not show" in text
 
 
-def test_the_page_has_a_row_for_every_point_and_a_sentence_for_every_lost_one(made):
+def test_the_page_has_a_row_per_point_and_a_line_per_loss(made):
     text = (made / "page.html").read_text(encoding="utf-8")
     assert text.count('<th scope="row">') == len(readings())
     assert "call_later used 20 % less processor time (25 % without the harness) than purgatory_async" in text
@@ -148,7 +148,7 @@ class _Without:
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
-def test_linear_scales_start_at_nothing_and_end_above_the_highest_line():
+def test_linear_scales_go_from_zero_to_above_the_highest_line():
     # The fault: the first panel sets the scale of all, and a higher line of the second is cut off.
     grown = {each: [reading(cpu_s_per_million=50.0 if each.case == "high" else 1.0)] for each in readings()}
     seen = []

@@ -32,7 +32,7 @@ def run(made, reach=lambda point: point.rate):
     return rounds
 
 
-def test_rates_come_from_the_lowest_up_with_the_flood_last_and_each_point_once_a_round():
+def test_rates_ascend_with_the_flood_last():
     rounds = run(plan())
     assert [{point.rate for point in points} for points in rounds] == [
         *[{10_000}] * 3,
@@ -42,7 +42,7 @@ def test_rates_come_from_the_lowest_up_with_the_flood_last_and_each_point_once_a
     assert all(len(points) == len(set(points)) == 4 for points in rounds)
 
 
-def test_repeats_are_interleaved_in_an_order_of_their_own_that_the_seed_gives():
+def test_repeats_are_interleaved_in_a_seeded_order():
     # The fault: the three readings of a point next to each other, so that a bad minute is one contestant's.
     made = plan(contestants=tuple(f"some-{number}" for number in range(12)), repeats=4)
     rounds = run(made)
@@ -61,12 +61,12 @@ def test_every_case_loop_and_collector_is_combined():
     }
 
 
-def test_requests_are_those_of_the_longest_time_and_no_more_than_the_most():
+def test_requests_follow_the_longest_time_up_to_the_maximum():
     requests = {points[0].rate: points[0].requests for points in run(plan())}
     assert requests == {10_000: 100_000, 20_000: 150_000, FLOOD: 150_000}
 
 
-def test_who_was_saturated_is_left_out_of_higher_rates_and_comes_back_for_the_flood():
+def test_a_saturated_contestant_skips_higher_rates():
     rounds = run(plan(), lambda point: 5_000 if point.contestant == "wait" else point.rate)
     present = [any(point.contestant == "wait" for point in points) for points in rounds]
     assert present == [True] * 3 + [False] * 3 + [True] * 3
@@ -79,7 +79,7 @@ def test_one_bad_reading_is_no_saturation():
     assert all(len(points) == 4 for points in rounds)
 
 
-def test_saturation_is_of_a_case_loop_and_size_and_not_of_the_contestant():
+def test_saturation_is_kept_per_case_loop_and_size():
     made = plan(cases=("low", "high"), contestants=("purgatory_async",), wheel_sizes=(OWN, 20))
     rounds = run(made, lambda p: 1 if (p.case, p.wheel_size) == ("high", 20) else p.rate)
     assert {(p.case, p.wheel_size) for p in rounds[3]} == {("low", OWN), ("low", 20), ("high", OWN)}
@@ -90,7 +90,7 @@ def test_who_failed_at_a_rate_is_not_offered_more():
     assert all(point.contestant != "wait" for point in rounds[3])
 
 
-def test_sizes_are_of_those_that_have_a_wheel_and_each_point_is_run_once():
+def test_sizes_apply_to_wheels_and_each_point_runs_once():
     # The faults: a heap run twice for two sizes of wheel; the older wheel run at 20 and at its own, which is 20.
     made = plan(
         contestants=("purgatory_async", "purging_wheel", "call_later", "wait"), wheel_sizes=(OWN, 20, 256)

@@ -18,18 +18,18 @@ def cpu(*seconds):
     return [reading(cpu_s_per_million=each, round_number=number) for number, each in enumerate(seconds, 1)]
 
 
-def test_a_range_goes_from_the_least_over_the_median_to_the_greatest():
+def test_a_range_is_minimum_median_and_maximum():
     # The fault: a mean, which one bad reading moves.
     assert range_of(cpu(9.0, 2.0, 3.0), lambda one: one.cpu_s_per_million) == (2.0, 3.0, 9.0)
 
 
-def test_who_never_expired_has_no_lateness_and_others_are_not_counted_as_nothing():
+def test_a_contestant_that_never_expires_has_no_lateness():
     none, some = reading(lateness_ms_p99=None), reading(lateness_ms_p99=4.0)
     assert middle([none, none], "lateness_ms_p99") is None
     assert middle([none, some], "lateness_ms_p99") == 4.0
 
 
-def test_net_is_taken_from_the_harness_of_the_same_round_and_the_same_load():
+def test_net_uses_the_harness_of_the_same_round_and_load():
     # The faults: medians are subtracted, or the harness of another loop or size is taken.
     ours = point(wheel_size=20)
     readings = {
@@ -49,11 +49,11 @@ def test_net_leaves_out_a_round_in_which_one_of_the_two_failed(missing):
     assert net_cpu({point(): ours, point(HARNESS): alone}, point()) == (9.0, 19.0, 29.0)
 
 
-def test_there_is_no_net_when_the_harness_failed_in_every_round_of_a_point():
+def test_there_is_no_net_when_the_harness_always_failed():
     assert net_cpu({point(): cpu(10.0), point(HARNESS): cpu(1.0, 2.0)[1:]}, point()) is None
 
 
-def test_a_line_has_gross_and_net_and_its_columns_stand_under_the_heading():
+def test_a_line_has_gross_and_net_under_the_heading():
     readings = {point(): cpu(4.0, 5.0, 7.0), point(HARNESS): cpu(1.0, 1.5, 1.0)}
     ours = line(readings, point())
     assert "5.00 [4.00-7.00]" in ours
@@ -68,7 +68,7 @@ def test_a_line_names_the_size_of_a_wheel_and_the_flood():
     assert " flood " in line({flooded: [reading()]}, flooded)
 
 
-def test_both_files_give_back_every_reading_in_its_order_with_machine_command_and_date(tmp_path):
+def test_both_files_restore_every_reading_in_order(tmp_path):
     readings = {
         point(): cpu(1.0, 2.0),
         point("harness", wheel_size=0): [reading(lateness_ms_p50=None, lateness_ms_p99=None)],
@@ -85,7 +85,7 @@ def test_both_files_give_back_every_reading_in_its_order_with_machine_command_an
     assert document["readings"][0] == {**dataclasses.asdict(point()), **dataclasses.asdict(cpu(1.0)[0])}
 
 
-def test_a_directory_without_readings_is_refused_with_the_command_that_makes_some(tmp_path):
+def test_a_directory_without_readings_is_refused(tmp_path):
     with pytest.raises(
         ValueError, match=r"readings\.parquet; make one with: python -m bench\.proposal --out"
     ):

@@ -33,7 +33,7 @@ def test_every_name_is_a_contestant(name):
     asyncio.run(main())
 
 
-def test_the_load_is_that_of_the_seed_whoever_takes_part():
+def test_the_load_depends_only_on_the_seed():
     # The fault: contestants are compared under different loads.
     load = run.load(point())
     assert run.load(point("wait", loop="uvloop", wheel_size=20)) == load
@@ -41,7 +41,7 @@ def test_the_load_is_that_of_the_seed_whoever_takes_part():
 
 
 @pytest.mark.parametrize(("case", "expected"), [("low", 0.079), ("high", 0.5)])
-def test_arrivals_ascend_at_the_rate_and_the_cases_share_of_latencies_reaches_the_timeout(case, expected):
+def test_arrivals_ascend_at_the_rate_of_the_case(case, expected):
     # More requests than the generator makes in a block: the fault is arrivals that start over with each.
     arrivals_ns, latencies_ms = run.load(point(case=case, rate=50_000, requests=70_000))
     assert len(arrivals_ns) == len(latencies_ms) == 70_000

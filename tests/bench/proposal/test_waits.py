@@ -62,7 +62,7 @@ def test_an_answer_lets_only_its_own_key_go(in_virtual_time):
     in_virtual_time(body)
 
 
-def test_an_answer_after_the_time_or_for_nobody_does_nothing(in_virtual_time):
+def test_a_late_or_unexpected_answer_does_nothing(in_virtual_time):
     async def body(contestant, _):
         contestant.answer(7)
         assert await contestant.wait(7) is False
@@ -83,7 +83,7 @@ def test_who_is_cancelled_leaves_nothing_behind(in_virtual_time):
     in_virtual_time(body)
 
 
-def test_requests_are_counted_when_taken_and_ended_and_those_that_expired_tell_how_late(in_virtual_time):
+def test_requests_are_counted_and_expired_ones_have_lateness(in_virtual_time):
     # The fault: a request that was answered counts as late, so that lateness is of both.
     async def body(contestant, tally):
         handles = [contestant.submit(number) for number in range(10)]

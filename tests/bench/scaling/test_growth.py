@@ -32,7 +32,7 @@ def test_the_columns_stand_under_their_headings():
         assert printed[:end].endswith(" x1.00" if design is OurPurgatory else " x9.00")
 
 
-def test_sizes_take_turns_and_are_compared_with_the_smallest_of_the_same_round():
+def test_sizes_alternate_and_compare_within_one_round():
     # The fault: medians over medians, where the machine slowed down between the sizes.
     order = []
     rounds = {0: iter([1.0, 10.0, 2.0]), 1: iter([3.0, 30.0, 6.0])}

@@ -44,7 +44,7 @@ def scene(design, *, standing=20, operations=600, keys=None):
 
 
 @pytest.mark.parametrize("design", ALL, ids=lambda design: design.name)
-def test_churn_makes_one_for_each_that_it_completes_on_the_same_keys(monkeypatch, design):
+def test_churn_replaces_each_completed_operation(monkeypatch, design):
     seen_design, seen = watched(monkeypatch, design)
     assert asyncio.run(churn(scene(seen_design))()) > 0
     assert len(seen["watched"]) == 20 + 600
@@ -53,7 +53,7 @@ def test_churn_makes_one_for_each_that_it_completes_on_the_same_keys(monkeypatch
 
 
 @pytest.mark.parametrize("design", ALL, ids=lambda design: design.name)
-def test_batches_complete_all_that_is_new_also_what_is_over_in_a_millisecond(monkeypatch, design):
+def test_batches_complete_all_new_operations(monkeypatch, design):
     seen_design, seen = watched(monkeypatch, design)
     assert asyncio.run(batches(scene(seen_design, operations=1_100), (1, 86_400_000))()) > 0
     new = seen["watched"][20:]
@@ -64,7 +64,7 @@ def test_batches_complete_all_that_is_new_also_what_is_over_in_a_millisecond(mon
 
 
 @pytest.mark.parametrize("design", COMPARED, ids=lambda design: design.name)
-def test_expire_waits_until_every_new_one_has_expired_and_none_of_the_others(monkeypatch, design):
+def test_expire_waits_for_exactly_the_new_operations(monkeypatch, design):
     monkeypatch.setattr(samples, "FIRST_MS", 2)
     monkeypatch.setattr(samples, "SPREAD_MS", 3)
     seen_design, seen = watched(monkeypatch, design)
@@ -75,9 +75,7 @@ def test_expire_waits_until_every_new_one_has_expired_and_none_of_the_others(mon
 
 @pytest.mark.parametrize("design", ALL, ids=lambda design: design.name)
 @pytest.mark.parametrize(("watchers", "passes"), [(1, 30), (10, 3), (100, 1)])
-def test_complete_all_completes_everyone_on_the_key_as_often_as_makes_up_the_number(
-    monkeypatch, design, watchers, passes
-):
+def test_complete_all_repeats_until_it_makes_up_the_number(monkeypatch, design, watchers, passes):
     seen_design, seen = watched(monkeypatch, design)
     keys = [("order",)] * watchers
     assert asyncio.run(complete_all(scene(seen_design, keys=keys, operations=30))()) > 0

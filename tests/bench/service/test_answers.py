@@ -17,7 +17,7 @@ def taken(*pieces):
     return found, bytes(buffer)
 
 
-def test_answers_in_one_piece_are_told_apart_and_what_is_behind_stays():
+def test_pipelined_answers_are_separated():
     assert taken(FULL + BARE + FULL + b"HTTP/1") == (
         [Answer(200, b"done"), Answer(304, b""), Answer(200, b"done")],
         b"HTTP/1",
@@ -29,7 +29,7 @@ def test_an_answer_that_comes_byte_by_byte_is_one_answer():
 
 
 # A 304 may say how long the body would be; who waits for it waits for ever.
-def test_an_answer_without_a_body_has_none_whatever_its_length_says():
+def test_an_answer_without_a_body_ignores_its_length():
     assert taken(BARE.replace(b"x: y", b"content-length: 9") + FULL)[0] == [
         Answer(304, b""),
         Answer(200, b"done"),

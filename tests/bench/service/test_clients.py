@@ -39,7 +39,7 @@ def crowd_of(number):
     return crowd, [Wire(poll) for poll in crowd.polls]
 
 
-async def test_a_poll_asks_at_once_and_is_answered_when_all_of_the_answer_has_come():
+async def test_a_poll_asks_at_once_and_ends_with_the_whole_answer():
     crowd, (wire,) = crowd_of(1)
     assert wire.written == b"asked"
     (poll,) = crowd.polls
@@ -51,7 +51,7 @@ async def test_a_poll_asks_at_once_and_is_answered_when_all_of_the_answer_has_co
     await crowd.all_settled()
 
 
-async def test_a_crowd_is_settled_when_everyone_was_answered_or_cut_off_and_no_one_counts_twice():
+async def test_a_crowd_settles_once_all_are_answered_or_cut_off():
     crowd, _ = crowd_of(3)
     first, second, third = crowd.polls
     first.data_received(DONE)
@@ -63,7 +63,7 @@ async def test_a_crowd_is_settled_when_everyone_was_answered_or_cut_off_and_no_o
     assert crowd.statuses() == [200, None, 200]
 
 
-async def test_latencies_are_of_each_poll_and_its_own_signal_and_only_of_those_that_were_served():
+async def test_latencies_pair_served_polls_with_their_signals():
     crowd, _ = crowd_of(3)
     for poll in crowd.polls[:2]:
         poll.data_received(DONE)
@@ -72,7 +72,7 @@ async def test_latencies_are_of_each_poll_and_its_own_signal_and_only_of_those_t
     assert letting_of(crowd, [4_000_000, 4_000_000, 0]) == Letting(Latencies(1.0, 3.0, 3.0), 1)
 
 
-async def test_a_channel_gives_answers_out_in_the_order_of_the_requests_and_fails_what_is_left():
+async def test_a_channel_answers_in_order_and_fails_the_rest():
     channel = Channel()
     wire = Wire(channel)
     answers = [channel.ask(asked) for asked in (b"1", b"2", b"3")]
@@ -85,7 +85,7 @@ async def test_a_channel_gives_answers_out_in_the_order_of_the_requests_and_fail
         await answers[2]
 
 
-async def test_a_slow_client_sends_its_rest_a_byte_at_a_time_and_nothing_behind_the_end():
+async def test_a_slow_client_sends_its_rest_a_byte_at_a_time():
     begin, rest = KINDS["body"]
     client = SlowClient(begin, rest)
     wire = Wire(client)
@@ -123,7 +123,7 @@ async def test_no_slow_client_ever_begins_with_a_whole_request():
         ("body", b"HTTP/1.1 408 Request Timeout\r\n\r\nHTTP/1.1 400 Bad Request\r\n\r\n", False),
     ],
 )
-async def test_who_said_something_is_told_that_it_was_too_slow_and_nothing_else(kind, received, right):
+async def test_a_client_that_sent_something_is_answered_too_slow(kind, received, right):
     client = SlowClient(*KINDS[kind])
     client.received = received
     assert told_right(client, kind) is right
@@ -138,7 +138,7 @@ async def test_who_said_something_is_told_that_it_was_too_slow_and_nothing_else(
         (None, False),
     ],
 )
-async def test_only_a_503_that_says_so_is_an_answer_of_a_service_that_drains(answer, draining):
+async def test_only_an_explicit_503_means_draining(answer, draining):
     assert answered_draining(answer) is draining
 
 
@@ -149,7 +149,7 @@ async def test_clients_are_spread_over_loopback_addresses():
     assert addresses.count("127.0.0.2") == PER_ADDRESS
 
 
-async def test_a_request_says_how_long_its_body_is_and_has_the_key_in_it():
+async def test_a_request_has_its_length_and_its_key():
     assert request("POST", "/x", b"four").endswith(b"Content-Length: 4\r\n\r\nfour")
     for dialect in DIALECTS:
         assert b"/a-key" in dialect.tell("a-key").split(b" ")[1]

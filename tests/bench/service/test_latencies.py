@@ -17,7 +17,7 @@ from bench.service.probe import Waits
         ([2, 1], 0.01, 1),
     ],
 )
-def test_a_percentile_is_the_smallest_value_that_the_share_does_not_exceed(values, share, expected):
+def test_a_percentile_is_the_smallest_sufficient_value(values, share, expected):
     assert percentile(list(values), share) == expected
 
 

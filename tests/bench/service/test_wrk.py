@@ -29,7 +29,7 @@ def test_a_run_without_a_request_is_no_measure():
         Load.of((PRINTED % (0, 0)).replace("9000", "0"))
 
 
-def test_every_exchange_that_is_compared_is_one_that_the_script_has():
+def test_every_compared_exchange_is_in_the_script():
     assert {*OURS, REFERENCE} == set(EXCHANGES)
 
 
@@ -41,7 +41,7 @@ def test_every_exchange_that_is_compared_is_one_that_the_script_has():
         (None, "nginx", "wrk"),
     ],
 )
-def test_what_is_missing_is_one_sentence_that_names_what_to_install(wrk, nginx, packages):
+def test_a_missing_program_is_named_with_its_installation(wrk, nginx, packages):
     sentence = missing(wrk, nginx)
     assert sentence.endswith(f"apt-get install {packages}.")
     assert sentence.count(".") == 1
@@ -51,7 +51,7 @@ def test_where_everything_is_there_nothing_is_missing():
     assert missing("wrk", "nginx") is None
 
 
-def test_where_something_is_missing_the_section_says_so_and_measures_nothing(monkeypatch):
+def test_a_section_that_lacks_something_measures_nothing(monkeypatch):
     monkeypatch.setattr("bench.service.sections.beside_nchan.find_wrk", lambda: None)
     (row,) = lines(settings=None)
     assert "wrk" in str(row)

@@ -93,7 +93,7 @@ async def test_a_queue_under_a_timeout_block_loses_nothing_either():
 
 
 @pytest.mark.asyncio
-async def test_a_queue_under_wait_for_swallows_cancellations_on_python_3_11_and_is_right_from_3_12_on():
+async def test_wait_for_on_a_queue_swallows_cancellations_on_3_11():
     found = await counted(CONTESTANTS["asyncio.Queue.get() under wait_for"]())
     delivered = {Fate.DELIVERED: ROUNDS}
     swallowing = [*[RETURNED] * 4, *[(delivered, ROUNDS)] * 3, (delivered, HALF)]
@@ -101,7 +101,7 @@ async def test_a_queue_under_wait_for_swallows_cancellations_on_python_3_11_and_
 
 
 @pytest.mark.asyncio
-async def test_a_queue_in_a_task_of_its_own_loses_until_the_waiting_task_has_run():
+async def test_a_queue_in_its_own_task_loses_until_the_waiter_has_run():
     found = await counted(CONTESTANTS["asyncio.Queue.get() in asyncio.wait"]())
     assert found == [*[RETURNED] * 4, *[LOST] * 3, HALF_LOST]
 
@@ -118,7 +118,7 @@ async def test_an_item_that_two_takers_get_is_counted_as_doubled():
 
 
 @pytest.mark.asyncio
-async def test_a_cancellation_that_the_taker_survives_is_counted_as_swallowed():
+async def test_a_survived_cancellation_counts_as_swallowed():
     assert await run_rounds(Swallower(), JUST_AFTER, ROUNDS) == ({Fate.DELIVERED: ROUNDS}, ROUNDS)
 
 

@@ -29,11 +29,11 @@ def test_nothing_was_promised_for_the_others():
     assert tally(lost=5, ours=False).verdict is Verdict.SHOWN
 
 
-def test_every_item_has_one_fate_and_a_swallowed_cancellation_none():
+def test_every_item_has_one_fate():
     assert tally(delivered=1, returned=2, lost=3, doubled=4, swallowed=5).rounds == 10
 
 
-def test_a_tally_prints_its_counts_under_their_names_and_a_dash_for_none():
+def test_a_tally_prints_named_counts_and_a_dash_for_none():
     row = tally(delivered=12_000, lost=500)
     assert " ".join(str(row).split()) == "a queue just then asyncio 12,500 12,000 - 500 - - MISSED"
     end_of_lost = heading().index("lost") + len("lost")

@@ -22,13 +22,13 @@ async def fates_of(contestant, *, put_first):
 
 
 @pytest.mark.asyncio
-async def test_a_future_loses_what_it_was_set_to_just_before_its_timeout():
+async def test_a_future_loses_a_result_set_just_before_its_timeout():
     assert (await fates_of(FutureUnderTimeout(), put_first=True))[Fate.LOST] > ROUNDS / 2
 
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("make", [HandOffWithTimeout, HandOffUnderTimeout, FutureUnderTimeout])
-async def test_an_item_that_comes_just_after_the_timeout_is_for_the_next_taker(make):
+async def test_an_item_after_the_timeout_goes_to_the_next_taker(make):
     fates = await fates_of(make(), put_first=False)
     assert fates.total() == ROUNDS
     assert fates[Fate.RETURNED] > ROUNDS / 2
@@ -70,7 +70,7 @@ class AlwaysSlow(HandOffWithTimeout):
 
 
 @pytest.mark.asyncio
-async def test_on_a_machine_that_is_always_too_slow_the_race_gives_up_and_says_why(monkeypatch):
+async def test_on_a_slow_machine_the_race_gives_up_and_explains(monkeypatch):
     monkeypatch.setattr(timed_out, "PATIENCE", 1)
     contestant = AlwaysSlow()
     with pytest.raises(RuntimeError, match="2 times in a row"):

@@ -29,7 +29,7 @@ def checkout(monkeypatch, tmp_path):
     return made
 
 
-def test_a_benchmark_is_run_as_a_module_with_the_arguments_as_they_are_its_help_too(checkout, told):
+def test_a_benchmark_runs_as_a_module_with_its_arguments(checkout, told):
     # The fault: options of the benchmark are taken for options of ours.
     assert told("bench", "proposal", "--quick", "--only", "wait", "--help") == (0, "", [])
     [(command, _)] = checkout.started
@@ -41,7 +41,7 @@ def test_its_exit_code_is_the_commands(checkout, told):
     assert told("bench", "core")[0] == 3
 
 
-def test_it_imports_from_the_checkout_and_runs_where_the_caller_is(checkout, told, monkeypatch):
+def test_it_imports_the_checkout_and_runs_in_the_callers_folder(checkout, told, monkeypatch):
     # The faults: --json FILE is written into the checkout; a directory called bench at the caller's is run.
     monkeypatch.setenv("PYTHONPATH", "theirs")
     told("bench", "core")
@@ -51,7 +51,7 @@ def test_it_imports_from_the_checkout_and_runs_where_the_caller_is(checkout, tol
     assert "cwd" not in how
 
 
-def test_an_unknown_benchmark_is_refused_with_those_that_there_are(checkout, told):
+def test_an_unknown_benchmark_is_refused_with_the_known_ones(checkout, told):
     code, out, [complaint] = told("bench", "measure")
     assert (code, out) == (2, "")
     assert "there is no benchmark 'measure'; there are core, proposal" in complaint
@@ -66,7 +66,7 @@ def test_outside_a_checkout_one_sentence_says_what_to_do(told, monkeypatch, tmp_
     assert "pip install" in complaint
 
 
-def test_its_help_lists_the_benchmarks_that_are_there_and_has_an_example(checkout, told):
+def test_its_help_lists_the_benchmarks_and_an_example(checkout, told):
     code, out, _ = told("bench", "--help")
     assert code == 0
     assert "\n  Example:\n    purgatory bench core --quick\n" in out

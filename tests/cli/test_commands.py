@@ -29,7 +29,7 @@ def test_flags_win_over_the_environment_and_that_over_the_file(monkeypatch, tmp_
     assert (settings.max_wait, settings.retention, settings.port) == (6.0, 5.0, 3)
 
 
-def test_insecure_is_a_flag_that_says_nothing_when_it_is_not_given(monkeypatch):
+def test_insecure_is_a_flag_and_absent_by_default(monkeypatch):
     caught = started(monkeypatch)
     monkeypatch.setenv("PURGATORY_INSECURE", "true")
     commands.run(["serve", "--host", "0.0.0.0"])
@@ -95,7 +95,7 @@ def test_the_help_names_what_a_command_needs(capsys, command, shown):
 
 
 @pytest.mark.parametrize("missing", ["uvloop", "httptools", "msgspec", "click", "rich", "prometheus_client"])
-def test_a_missing_extra_is_one_sentence_that_says_what_to_install(capsys, monkeypatch, missing):
+def test_a_missing_extra_is_one_sentence_naming_it(capsys, monkeypatch, missing):
     real_import = builtins.__import__
 
     def without(name, *rest):
@@ -117,7 +117,7 @@ def test_a_missing_extra_is_one_sentence_that_says_what_to_install(capsys, monke
     )
 
 
-def test_a_module_of_ours_that_is_missing_is_a_fault_and_not_an_extra(monkeypatch):
+def test_a_missing_module_of_ours_is_a_fault(monkeypatch):
     monkeypatch.setitem(sys.modules, "purgatory_async.cli.commands", None)
     with pytest.raises(ModuleNotFoundError, match=r"purgatory_async\.cli\.commands"):
         __main__.main()

@@ -40,7 +40,7 @@ def counts_of(address):
     return json.loads(get(f"{address}/v1/admin/stats"))["counts"]
 
 
-def test_a_bounded_demo_says_its_address_shows_a_line_a_second_and_ends_cleanly():
+def test_a_bounded_demo_prints_its_address_and_ends_cleanly():
     demo = run("--seconds", "3.5")
     assert (demo.returncode, demo.stderr) == (0, "")
     announcement, first, *rest = demo.stdout.splitlines()
@@ -53,7 +53,7 @@ def test_a_bounded_demo_says_its_address_shows_a_line_a_second_and_ends_cleanly(
     assert any(re.search(r"events read [1-9]", line) for line in frames)
 
 
-def test_a_detached_demo_is_left_answering_under_its_load_and_stops_when_told():
+def test_a_detached_demo_answers_until_it_is_stopped():
     demo = run("--detach", "--seconds", "60")
     assert (demo.returncode, demo.stderr) == (0, "")
     address = re.search(r"answers at (\S+)", demo.stdout)[1]

@@ -45,7 +45,7 @@ def beside_a_file(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("arguments", [[], ["--help"]])
-def test_the_list_of_commands_tells_what_each_does_and_loads_none(capsys, monkeypatch, arguments):
+def test_the_command_list_describes_each_and_loads_none(capsys, monkeypatch, arguments):
     # The fault: Spark is imported, which takes a second, to print a line of help.
     monkeypatch.setattr(pipeline, "import_module", None)
     assert pipeline.run(["pipeline", *arguments]) == 0
@@ -68,7 +68,7 @@ def test_every_command_among_the_jobs_is_in_the_list():
     assert made <= set(pipeline.COMMANDS)
 
 
-def test_purgatory_lists_the_pipeline_among_its_commands_and_refuses_as_the_pipeline_does(capsys, job):
+def test_purgatory_lists_the_pipeline_and_refuses_alike(capsys, job):
     commands.run([])
     assert "\n  pipeline " in capsys.readouterr().out
     refused = []
@@ -78,7 +78,7 @@ def test_purgatory_lists_the_pipeline_among_its_commands_and_refuses_as_the_pipe
     assert refused[0] == refused[1]
 
 
-def test_the_group_and_its_help_need_none_of_the_service_s_packages_nor_spark_s():
+def test_the_group_help_needs_neither_service_nor_spark():
     script = (
         "import sys; from purgatory_async.__main__ import main; sys.argv[1:] = ['pipeline', '--help']\n"
         "try: main()\n"
@@ -111,7 +111,7 @@ def test_without_click_one_sentence_names_the_right_extra(capsys, monkeypatch):
     assert capsys.readouterr().err == INSTALL.format("click")
 
 
-def test_whatever_a_job_lacks_is_one_sentence_that_names_the_right_extra(capsys, monkeypatch):
+def test_a_missing_need_of_a_job_names_the_right_extra(capsys, monkeypatch):
     def fail(name):
         raise ModuleNotFoundError(name, name="pyarrow.parquet")
 
@@ -120,7 +120,7 @@ def test_whatever_a_job_lacks_is_one_sentence_that_names_the_right_extra(capsys,
     assert capsys.readouterr().err == INSTALL.format("pyarrow")
 
 
-def test_a_module_of_ours_that_is_missing_is_a_fault_and_not_an_extra(monkeypatch):
+def test_a_missing_module_of_ours_is_a_fault(monkeypatch):
     def fail(name):
         raise ModuleNotFoundError(name, name="purgatory_async.pipeline.nothing")
 

@@ -43,9 +43,7 @@ def test_a_refusal_is_one_sentence_with_the_next_step(faked, told, monkeypatch, 
 
 
 @pytest.mark.parametrize("command", REMOTE)
-def test_a_service_that_is_not_there_is_one_sentence_that_says_how_to_start_one(
-    faked, told, monkeypatch, command
-):
+def test_an_absent_service_is_one_sentence_on_starting_it(faked, told, monkeypatch, command):
     def refuse(request):
         raise httpx.ConnectError("Connection refused")
 
@@ -58,7 +56,7 @@ def test_a_service_that_is_not_there_is_one_sentence_that_says_how_to_start_one(
 
 
 @pytest.mark.parametrize("command", REMOTE)
-def test_a_person_is_not_kept_waiting_for_a_service_that_is_not_there(faked, told, command):
+def test_an_absent_service_does_not_keep_a_terminal_waiting(faked, told, command):
     told(*CALLS[command])
     assert faked.policy.patience == remote.PATIENCE <= 5.0
 
@@ -162,7 +160,7 @@ def test_help_names_no_option_for_a_token_and_has_an_example(told, command):
     assert "--token " not in out
 
 
-def test_without_httpx_a_command_is_one_sentence_that_says_what_to_install(capsys, monkeypatch):
+def test_without_httpx_a_command_names_what_to_install(capsys, monkeypatch):
     real_import = builtins.__import__
 
     def without(name, *rest):

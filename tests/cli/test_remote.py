@@ -25,7 +25,7 @@ def test_the_exit_code_of_wait_tells_how_it_ended(faked, told, state, code):
     assert err == ([] if state == "completed" else [f"{state} after 20.0 s"])
 
 
-def test_a_wait_that_is_interrupted_is_130_and_cancels_its_operation(faked, told):
+def test_an_interrupted_wait_exits_130_and_cancels(faked, told):
     def interrupt(request):
         if request.method == "GET":
             raise KeyboardInterrupt
@@ -45,13 +45,13 @@ def test_wait_prints_what_the_last_signal_carried(faked, told, value, line):
     assert told("wait", "k") == (0, f"{line}\n", [])
 
 
-def test_wait_as_json_prints_all_of_the_operation_however_it_ended(faked, told):
+def test_wait_as_json_prints_the_whole_operation(faked, told):
     faked.reply = httpx.Response(200, json=ended("expired"))
     code, out, _ = told("wait", "k", "--json")
     assert (code, json.loads(out)) == (3, ended("expired"))
 
 
-def test_wait_asks_for_what_it_was_told(faked, told):
+def test_wait_sends_its_arguments(faked, told):
     faked.reply = httpx.Response(200, json=ended("completed"))
     told("wait", "a", "b", "--need", "amount:3", "--timeout", "10m")
     body = {name: faked.body[name] for name in ("keys", "need", "timeout")}
@@ -219,7 +219,7 @@ def purgatory(*arguments, **options):
 
 
 @pytest.mark.slow
-def test_a_shell_waits_and_is_told_by_the_exit_code():
+def test_the_exit_code_gives_the_outcome_to_a_shell():
     with purgatory("serve", "--port", "0") as server:
         try:
             where = ["--url", server.stdout.readline().split()[-1]]

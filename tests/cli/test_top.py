@@ -79,7 +79,7 @@ def test_a_busy_service_is_pictured_with_all_its_parts():
     assert "(a wait)" in text
 
 
-def test_a_service_that_has_just_started_is_pictured_without_a_wheel():
+def test_a_service_that_just_started_is_drawn_without_a_wheel():
     text = text_of(EMPTY)
     assert "serving  up 0.00 s" in text
     assert "wheel" not in text

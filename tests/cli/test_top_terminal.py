@@ -66,7 +66,7 @@ def test_ctrl_c_leaves_it_with_zero_and_the_terminal_as_it_was(top):
     assert b"Traceback" not in top.written
 
 
-def test_a_service_that_ends_is_told_in_a_sentence_below_what_was_there(served, top):
+def test_an_ended_service_is_one_sentence_below_the_picture(served, top):
     top.until(lambda: top.line("pending 0 of"))
     served.process.kill()
     assert top.exit_code() == 2

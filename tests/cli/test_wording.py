@@ -84,7 +84,7 @@ def test_what_is_missing_is_said_in_words(waiting_for, words):
     assert missing(operation(waiting_for=waiting_for)) == words
 
 
-def test_a_pending_operation_is_explained_by_what_it_waits_for_and_how_long_yet():
+def test_a_pending_operation_shows_its_needs_and_time_left():
     text = "\n".join(explain(operation(deadline="2026-01-01T12:01:30Z", elapsed=20.0)))
     assert "operation o is pending" in text
     assert "any of its keys, for 20.0 s now" in text
@@ -120,7 +120,7 @@ def test_a_need_is_read_as_its_grammar_says(text, need):
 @pytest.mark.parametrize(
     "text", ["", "some", "amount", "amount:", "amount:-1", "amount:٣", "voters:1\n", "ANY"]
 )
-def test_what_is_no_need_is_refused_with_the_grammar_and_the_value(text):
+def test_a_malformed_need_is_refused_with_value_and_grammar(text):
     with pytest.raises(click.ClickException) as refused:
         need_of(text)
     assert "any, all, amount:N or voters:N" in refused.value.message

@@ -117,12 +117,12 @@ def test_a_verb_takes_the_same_in_both_clients(name):
     assert returned == str(blocking.return_annotation)
 
 
-def test_the_service_breaks_its_silence_three_times_in_what_a_stream_is_given():
+def test_a_stream_allows_the_silence_of_three_keepalives():
     assert SILENCE >= 3 * stream.SILENCE
 
 
 @served
-async def test_an_operation_is_submitted_shown_signalled_and_followed_to_its_end(each):
+async def test_an_operation_is_submitted_signalled_and_followed(each):
     client = each.client
     operation = await client.submit(["a", "b"], need="all", data={"n": 1}, operation_id="mine")
     assert (operation.id, operation.pending, operation.data) == ("mine", True, {"n": 1})
@@ -136,7 +136,7 @@ async def test_an_operation_is_submitted_shown_signalled_and_followed_to_its_end
 
 
 @served
-async def test_an_operation_is_completed_by_hand_or_cancelled_again_and_again(each):
+async def test_completing_or_cancelling_by_hand_can_be_repeated(each):
     client = each.client
     for name in ("one", "two"):
         await client.submit(["k"], operation_id=name)
@@ -187,7 +187,7 @@ async def test_a_key_is_read_and_watched(each):
 
 @pytest.mark.parametrize("key", [".", ".."])
 @pytest.mark.asyncio
-async def test_a_key_of_dots_is_refused_by_the_service_and_reaches_no_other_path(key):
+async def test_a_key_of_dots_is_refused_and_reaches_no_other_path(key):
     each = Served()
     with pytest.raises(RequestRefused) as refused:
         await each.client.signal(key)
@@ -216,7 +216,7 @@ async def test_items_are_put_taken_returned_and_acknowledged(each):
 
 
 @served
-async def test_a_drained_service_refuses_new_waits_once_ones_patience_is_over(each):
+async def test_a_drained_service_refuses_waits_after_the_patience(each):
     client = each.client
     await client.drain()
     assert (await client.stats())["draining"] is True
@@ -229,7 +229,7 @@ async def test_a_drained_service_refuses_new_waits_once_ones_patience_is_over(ea
 
 
 @served
-async def test_a_wait_longer_than_a_poll_polls_again_until_its_operation_ends(each):
+async def test_a_wait_longer_than_a_poll_polls_until_the_end(each):
     waiting = await each.start(each.client.wait("k", timeout=35.0))
     for _ in range(3):
         await each.advance(10)
@@ -267,7 +267,7 @@ async def test_a_wait_whose_task_is_cancelled_cancels_its_operation(each):
 
 
 @served
-async def test_a_wait_under_a_scope_that_is_cancelled_cancels_its_operation(each):
+async def test_a_cancelled_scope_cancels_the_operation_of_its_wait(each):
     scope = anyio.CancelScope()
 
     async def wait():
@@ -285,7 +285,7 @@ async def test_a_wait_under_a_scope_that_is_cancelled_cancels_its_operation(each
 
 
 @served
-async def test_a_wait_given_up_before_its_submission_was_answered_cancels_it_too(each):
+async def test_a_wait_left_before_its_submission_answer_cancels_too(each):
     each.wire.stall = True
     waiting = await each.start(each.client.wait("k"))
     assert each.pending == 1
@@ -297,7 +297,7 @@ async def test_a_wait_given_up_before_its_submission_was_answered_cancels_it_too
 
 
 @served
-async def test_a_wait_that_is_given_up_ends_although_the_cancellation_is_refused(each):
+async def test_an_abandoned_wait_ends_although_cancelling_is_refused(each):
     waiting = await each.start(each.client.wait("k"))
     each.wire.lose = 1
     waiting.cancel()

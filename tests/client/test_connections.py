@@ -49,7 +49,7 @@ def test_a_token_that_cannot_be_sent_is_refused_and_not_repeated(kind, token):
 @pytest.mark.parametrize(
     "error", [httpx.ConnectError, httpx.ConnectTimeout, httpx.ReadTimeout, httpx.DecodingError]
 )
-def test_whatever_the_connection_says_is_an_error_of_ours_with_the_reason(error):
+def test_every_connection_failure_is_our_error_with_the_reason(error):
     tries = count()
 
     def fail(request):
@@ -108,7 +108,7 @@ def test_a_page_in_the_place_of_events_is_refused_with_its_type():
 
 
 @pytest.mark.asyncio
-async def test_a_page_in_the_place_of_events_is_refused_by_the_async_client_too():
+async def test_a_page_instead_of_events_is_refused_by_async_too():
     async with AsyncClient("http://h", transport=httpx.MockTransport(page)) as client:
         with pytest.raises(RequestRefused, match="it is text/html, not text/event-stream"):
             await anext(client.events())
@@ -151,7 +151,7 @@ class Asked:
         return AsyncClient("http://h", policy=Policy(**policy), transport=transport, sleep=sleep)
 
 
-def test_an_answer_may_take_as_long_as_it_is_held_and_events_as_long_as_silence_may_last():
+def test_timeouts_follow_the_hold_and_the_allowed_silence():
     asked = Asked(HELD, httpx.Response(404, json={}))
     with asked.client(poll=25.0, slack=7.0) as client:
         client.watch("k", 0)
@@ -170,7 +170,7 @@ async def test_an_answer_to_the_async_client_may_take_as_long_as_well():
     assert [limits_of(request) for request in asked.requests] == [(7.0, 7.0, 32.0), (7.0, 7.0, SILENCE)]
 
 
-def test_only_what_never_left_is_sent_again_where_twice_is_not_once():
+def test_a_request_that_never_left_is_always_sent_again():
     done = httpx.Response(200, json={"completed": 0})
     for error in (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
         asked = Asked(error("never sent"), done)
@@ -193,7 +193,7 @@ def jumping():
     return lambda: float(next(seconds))
 
 
-def test_a_stream_that_ends_at_once_is_tried_again_later_each_time_and_given_up():
+def test_a_stream_that_ends_at_once_is_retried_then_given_up():
     asked = Asked(EMPTY)
     policy = {"first_delay": 1.0, "max_delay": 4.0, "draw": lambda: 1.0, "patience": 3.5, "clock": jumping()}
     with asked.client(**policy) as client, pytest.raises(ServiceUnreachable, match="not answered: it ended"):
@@ -202,7 +202,7 @@ def test_a_stream_that_ends_at_once_is_tried_again_later_each_time_and_given_up(
 
 
 @pytest.mark.asyncio
-async def test_a_stream_that_ends_at_once_is_given_up_by_the_async_client_too():
+async def test_a_stream_that_ends_at_once_is_given_up_by_async_too():
     asked = Asked(EMPTY)
     policy = {"first_delay": 1.0, "max_delay": 4.0, "draw": lambda: 0.0, "patience": 3.5, "clock": jumping()}
     async with asked.async_client(**policy) as client:

@@ -33,7 +33,7 @@ def test_an_event_ends_with_an_empty_line_and_a_comment_is_none():
     assert found == [Event("e-7", "submitted", {"id": "o"}), Event("e-8", "ended", {"id": "o"})]
 
 
-def test_the_first_connection_asks_for_what_comes_and_the_next_for_what_was_missed():
+def test_the_first_connection_starts_now_and_the_next_resumes():
     reading = Reading()
     assert "Last-Event-ID" not in reading.reader.headers
     reading.read(*lines_of("e-7"))
@@ -61,7 +61,7 @@ def test_half_an_event_of_a_lost_connection_is_forgotten():
     assert reading.read("", *lines_of(8)) == [Event("8", "submitted", None)]
 
 
-def test_pauses_grow_while_nothing_comes_and_begin_anew_once_something_does():
+def test_pauses_grow_in_silence_and_restart_after_an_event():
     reading = Reading(first_delay=1.0, max_delay=4.0)
     assert [reading.reader.pause() for _ in range(4)] == [1.0, 2.0, 4.0, 4.0]
     reading.read(": still here")
@@ -74,7 +74,7 @@ def test_half_of_a_pause_is_random():
     assert Reading(first_delay=1.0, draw=0.0).reader.pause() == 0.5
 
 
-def test_patience_counts_from_the_loss_and_not_from_the_silence_before_it():
+def test_patience_counts_from_the_loss_of_the_connection():
     reading = Reading(patience=30.0)
     reading.read(": still here")
     reading.now += SILENCE
@@ -95,7 +95,7 @@ def test_a_sign_of_life_gives_patience_anew():
     reading.reader.lost("refused")
 
 
-def test_a_service_that_takes_no_readers_is_tried_again_and_other_problems_are_raised():
+def test_only_a_service_full_of_readers_is_retried():
     reading = Reading(patience=30.0)
     reading.reader.begin(503, "application/problem+json", b"{}")
     with pytest.raises(RequestRefused, match="403 forbidden: the sentence"):
@@ -109,7 +109,7 @@ def test_a_service_that_takes_no_readers_is_tried_again_and_other_problems_are_r
 
 
 @pytest.mark.parametrize("status", [502, 503, 504])
-def test_a_proxy_that_lost_the_service_is_tried_again_within_ones_patience(status):
+def test_a_bad_gateway_is_retried_within_the_patience(status):
     reading = Reading(patience=30.0)
     for _ in range(2):
         reading.reader.begin(status, "text/html", b"<html>")
@@ -120,12 +120,12 @@ def test_a_proxy_that_lost_the_service_is_tried_again_within_ones_patience(statu
 
 
 @pytest.mark.parametrize("media_type", ["text/event-stream", "Text/Event-Stream; charset=utf-8"])
-def test_a_stream_is_told_by_its_type(media_type):
+def test_a_stream_is_recognised_by_its_type(media_type):
     Reading().reader.begin(200, media_type, b"")
 
 
 @pytest.mark.parametrize("media_type", ["", "text/html", "application/json", "text/event-streams"])
-def test_a_success_of_another_type_is_no_stream_and_the_type_is_named(media_type):
+def test_a_success_of_another_type_is_refused_with_its_type(media_type):
     with pytest.raises(RequestRefused, match=media_type or "of no type") as refused:
         Reading().reader.begin(200, media_type, b"")
     assert "not text/event-stream" in str(refused.value)

@@ -126,7 +126,7 @@ def test_an_interrupted_process_cancels_what_it_waited_for(address, client):
     assert watched(client, "interrupted") == []
 
 
-def test_a_service_that_is_not_there_is_one_clear_error_after_ones_patience():
+def test_an_absent_service_is_one_error_after_the_patience():
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # and does not listen
         address = f"http://127.0.0.1:{taken.getsockname()[1]}"

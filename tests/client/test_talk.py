@@ -53,7 +53,7 @@ def test_what_was_not_carried_out_is_sent_again_whatever_it_is(verb, refusal):
 
 @every_verb
 @pytest.mark.parametrize("loss", [BROKEN, answer(502), answer(504)], ids=["connection", "502", "504"])
-def test_what_may_have_been_carried_out_is_sent_again_only_if_twice_is_once(verb, loss):
+def test_only_repeatable_requests_are_sent_twice(verb, loss):
     begin, reply, again = VERBS[verb]
     line = Line(loss, reply)
     if again:
@@ -65,7 +65,7 @@ def test_what_may_have_been_carried_out_is_sent_again_only_if_twice_is_once(verb
         assert len(line.requests) == 1
 
 
-def test_a_submission_is_sent_again_with_one_and_the_same_idempotency_key():
+def test_a_submission_is_retried_with_one_idempotency_key():
     line = Line(BROKEN, BUSY, UNSENT, answer(202, PENDING), answer(202, PENDING))
     line.run(line.verbs.submit(["k"]))
     keys = {request.headers["Idempotency-Key"] for request in line.requests}
@@ -76,7 +76,7 @@ def test_a_submission_is_sent_again_with_one_and_the_same_idempotency_key():
 
 
 @pytest.mark.parametrize(("draw", "share"), [(0.0, 0.5), (1.0, 1.0)])
-def test_pauses_double_up_to_the_longest_and_half_of_each_is_random(draw, share):
+def test_pauses_double_up_to_the_longest_and_half_is_random(draw, share):
     line = Line(*repeat(UNSENT, 6), answer(200, PENDING), draw=draw, first_delay=1.0, max_delay=4.0)
     line.run(line.verbs.status("o"))
     assert line.pauses == [share * seconds for seconds in (1, 2, 4, 4, 4, 4)]
@@ -145,7 +145,7 @@ class TestPolls:
         line.run(self.begin(line, verb, 10.0))
         assert line.waits == ["10000ms", "500ms"]
 
-    def test_a_poll_that_has_to_be_sent_again_asks_for_the_time_that_is_left(self, verb):
+    def test_a_retried_poll_asks_for_the_time_left(self, verb):
         line = Line((6.0, BUSY), (9.0, self.empty(verb)), draw=1.0, first_delay=5.0)
         line.run(self.begin(line, verb, 20.0))
         assert line.waits == ["20000ms", "9000ms"]
@@ -158,20 +158,20 @@ class TestPolls:
             line.run(self.begin(line, verb, None))
         assert line.waits == ["25000ms", "4000ms", "8000ms", "4000ms", "8000ms"]
 
-    def test_polls_become_long_again_once_nobody_cuts_them(self, verb):
+    def test_polls_lengthen_again_when_they_are_no_longer_cut(self, verb):
         nothing = self.empty(verb)
         line = Line((0.0, BROKEN), (3.0, BROKEN), *repeat(nothing, 9), problem(404, "enough"), poll=10.0)
         with pytest.raises(RequestRefused, match="enough"):
             line.run(self.begin(line, verb, None))
         assert line.waits == ["10000ms", "10000ms", "1500ms", "3000ms", "6000ms", *["10000ms"] * 7]
 
-    def test_a_poll_that_is_cut_at_once_is_not_followed_by_a_storm_of_them(self, verb):
+    def test_a_poll_cut_at_once_does_not_cause_a_storm(self, verb):
         line = Line((0.001, BROKEN), self.empty(verb), problem(404, "enough"), first_delay=0.25)
         with pytest.raises(RequestRefused, match="enough"):
             line.run(self.begin(line, verb, None))
         assert line.waits == ["25000ms", "250ms", "500ms"]
 
-    def test_ones_patience_begins_with_the_first_failure_and_not_with_the_wait(self, verb):
+    def test_patience_begins_with_the_first_failure(self, verb):
         line = Line((25.0, BROKEN), (0.0, UNSENT), self.empty(verb), problem(404, "enough"), patience=1.0)
         with pytest.raises(RequestRefused, match="enough"):
             line.run(self.begin(line, verb, None))
@@ -200,7 +200,7 @@ class TestPolls:
         with pytest.raises(ValueError, match=f"timeout must be 0 or more seconds.*got {timeout}"):
             line.run(self.begin(line, verb, timeout))
 
-    def test_the_answer_may_take_as_long_as_it_is_held_and_some_slack(self, verb):
+    def test_an_answer_may_take_the_hold_and_some_slack(self, verb):
         line = Line((3.0, self.empty(verb)), poll=25.0, slack=7.0)
         line.run(self.begin(line, verb, 3.0))
         timeout = timeout_for(line.request, line.verbs.policy)
@@ -285,7 +285,7 @@ def test_a_problem_is_raised_with_all_that_it_says(verb):
 
 @pytest.mark.parametrize("status", [400, 404, 408, 500, 501])
 @pytest.mark.parametrize("document", ["<html>", ["a"], 7, {}, None])
-def test_an_error_without_a_problem_document_still_tells_its_status(status, document):
+def test_an_error_without_a_problem_document_has_its_status(status, document):
     line = Line(answer(status, document))
     with pytest.raises(RequestRefused) as refused:
         line.run(line.verbs.status("o"))
@@ -295,7 +295,7 @@ def test_an_error_without_a_problem_document_still_tells_its_status(status, docu
 
 @pytest.mark.parametrize("verb", DOCUMENTS)
 @pytest.mark.parametrize("document", ["<html>", ["a"], 7, {"operations": 7}, {"x": {}}, None])
-def test_a_success_that_no_service_would_answer_is_refused_and_shown(verb, document):
+def test_an_impossible_success_is_refused_and_shown(verb, document):
     begin, reply, _ = VERBS[verb]
     line = Line(answer(reply.status, document))
     with pytest.raises(RequestRefused, match="no answer of a purgatory service") as refused:

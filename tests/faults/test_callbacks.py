@@ -47,7 +47,7 @@ def test_of_100_the_one_whose_check_raises_fails_and_99_complete(position, purga
     assert {operation.outcome for operation in operations} == {Outcome.COMPLETED}
 
 
-def test_a_check_that_raises_while_watching_reaches_the_submitter(purgatory):
+def test_a_check_that_raises_in_watch_reaches_the_submitter(purgatory):
     switch = Switch()
     switch.on = True
     with pytest.raises(KeyError):
@@ -77,9 +77,7 @@ class Troubled(Recorded):
 @pytest.mark.asyncio
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("outcome", [Outcome.COMPLETED, Outcome.EXPIRED])
-async def test_when_every_other_hook_raises_all_outcomes_are_delivered_and_each_hook_runs_once(
-    outcome, error, purgatory, manual_clock
-):
+async def test_hooks_that_raise_stop_no_outcome_and_no_other_hook(outcome, error, purgatory, manual_clock):
     async def wait(operation) -> Outcome:
         return await operation
 
@@ -114,7 +112,7 @@ def loop(request):
 
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_leaves_the_loop_and_when_it_runs_again_the_rest_is_served_once(interrupt, loop):
+def test_after_an_interrupt_the_rest_is_served_once(interrupt, loop):
     clock, log = SteppedClock(), []
 
     def interrupts() -> None:
@@ -141,7 +139,7 @@ def test_an_interrupt_leaves_the_loop_and_when_it_runs_again_the_rest_is_served_
 # B5
 
 
-def test_a_hook_may_signal_its_own_key_another_key_and_its_own_operation(purgatory):
+def test_a_hook_may_signal_any_key_and_its_own_operation(purgatory):
     log: list[str] = []
     switch = Switch()
     counts = []
@@ -167,7 +165,7 @@ def test_a_hook_may_signal_its_own_key_another_key_and_its_own_operation(purgato
     ]
 
 
-def test_what_hooks_watch_on_the_same_key_is_judged_in_a_later_walk_so_none_is_endless(purgatory):
+def test_operations_watched_by_hooks_are_checked_in_a_later_walk(purgatory):
     switch = Switch()
     made = []
 
@@ -254,7 +252,7 @@ async def test_a_hook_may_close_the_purgatory_under_those_that_wait():
 
 
 @pytest.mark.asyncio
-async def test_when_the_error_handler_itself_raises_a_walk_of_1_000_goes_on(purgatory, caplog):
+async def test_a_walk_continues_when_the_error_handler_raises(purgatory, caplog):
     def handler(loop, context) -> None:
         raise RuntimeError("the handler")
 
@@ -272,7 +270,7 @@ async def test_when_the_error_handler_itself_raises_a_walk_of_1_000_goes_on(purg
 # B9
 
 
-def test_a_hook_that_is_a_coroutine_function_is_refused_when_its_class_is_made():
+def test_a_coroutine_hook_is_refused_when_its_class_is_made():
     with pytest.raises(TypeError, match=r"Async.on_complete.*plain function"):
 
         class Async(DelayedOperation[None]):
@@ -323,9 +321,7 @@ def treacherous():
 
 @pytest.mark.parametrize("failing", ["hash", "equality"])
 @pytest.mark.parametrize("questions", range(8))
-def test_a_key_that_fails_late_reaches_the_caller_and_nothing_is_half_registered(
-    failing, questions, treacherous, purgatory
-):
+def test_a_key_that_fails_late_raises_and_registers_nothing(failing, questions, treacherous, purgatory):
     watch(purgatory, DelayedOperation(), keys=["a", treacherous(), "b"])
     before = (purgatory.pending, purgatory.watched, purgatory.keys, purgatory.timer.pending)
     operation = DelayedOperation(60)

@@ -318,7 +318,7 @@ async def test_however_it_is_cancelled_the_others_are_not_disturbed(subject: Sub
 
 @pytest.mark.asyncio
 @each_way
-async def test_of_several_that_await_one_operation_only_the_cancelled_one_goes(cancel: Way) -> None:
+async def test_cancelling_one_of_several_awaiters_ends_only_that_one(cancel: Way) -> None:
     scene = Scene("complete")
     async with nothing_reported():
         await scene.begin()
@@ -358,9 +358,7 @@ async def test_cancelled_before_its_first_step_nothing_was_registered() -> None:
 @pytest.mark.asyncio
 @pytest.mark.parametrize("subject", [wait_for_keys, wait_until_a_condition_holds], ids=["keyed", "until"])
 @pytest.mark.parametrize("event", ENDS)
-async def test_a_wait_whose_task_was_just_cancelled_is_no_longer_counted(
-    subject: Subject, event: str
-) -> None:
+async def test_a_wait_of_a_just_cancelled_task_is_no_longer_counted(subject: Subject, event: str) -> None:
     scene = Scene(event)
     task = asyncio.create_task(scene.play(subject))
     await settle()

@@ -48,9 +48,7 @@ COROUTINES = [
 
 
 @pytest.mark.parametrize(("make", "end"), COROUTINES)
-async def test_cancelled_at_any_point_a_coroutine_leaves_nothing_and_swallows_nothing(
-    make, end, manual_clock
-):
+async def test_cancellation_at_any_point_is_clean_and_not_swallowed(make, end, manual_clock):
     told = errors_of_loop()
     timer = Timer(clock=manual_clock)
 
@@ -83,7 +81,7 @@ async def test_cancelled_at_any_point_a_coroutine_leaves_nothing_and_swallows_no
 # A2
 
 
-async def test_completed_then_cancelled_in_one_pass_the_operation_is_completed_and_keeps_its_result(
+async def test_completed_then_cancelled_an_operation_keeps_its_result(
     purgatory,
 ):
     log: list[str] = []
@@ -100,7 +98,7 @@ async def test_completed_then_cancelled_in_one_pass_the_operation_is_completed_a
     assert await operation is Outcome.COMPLETED
 
 
-async def test_a_wait_completed_then_cancelled_in_one_pass_counts_as_completed(purgatory):
+async def test_a_wait_completed_then_cancelled_counts_as_completed(purgatory):
     task = await waiting(purgatory, "k")
     (operation,) = purgatory.operations()
     assert purgatory.complete_for_key("k", "result") == 1
@@ -113,7 +111,7 @@ async def test_a_wait_completed_then_cancelled_in_one_pass_counts_as_completed(p
 # A3
 
 
-async def test_cancelled_then_completed_in_one_pass_a_wait_is_not_counted_and_does_not_end_twice(purgatory):
+async def test_a_wait_cancelled_then_completed_ends_once(purgatory):
     task = await waiting(purgatory, "k")
     (operation,) = purgatory.operations()
     task.cancel()
@@ -133,7 +131,7 @@ async def test_cancelled_then_failed_in_one_pass_a_wait_is_not_counted(purgatory
         await task
 
 
-async def test_what_is_brought_to_a_wait_cancelled_a_moment_ago_goes_to_the_next(purgatory):
+async def test_a_value_for_a_just_cancelled_wait_goes_to_the_next(purgatory):
     tokens: list[str] = []
 
     def take() -> str | None:
@@ -152,9 +150,7 @@ async def test_what_is_brought_to_a_wait_cancelled_a_moment_ago_goes_to_the_next
 
 
 @pytest.mark.parametrize("first", ["expiry", "completion"])
-async def test_when_expiry_and_completion_fall_in_one_tick_the_first_to_move_the_state_wins(
-    first, purgatory, manual_clock
-):
+async def test_of_expiry_and_completion_in_one_tick_the_first_wins(first, purgatory, manual_clock):
     log: list[str] = []
     operation = Recorded(log, timeout=1)
     steps = [
@@ -171,7 +167,7 @@ async def test_when_expiry_and_completion_fall_in_one_tick_the_first_to_move_the
         assert (operation.outcome, log) == (Outcome.COMPLETED, ["op completed"])
 
 
-async def test_completed_while_the_loop_was_too_busy_to_expire_it_it_is_completed():
+async def test_completed_before_a_late_expiry_it_is_completed():
     clock = SteppedClock()
     log: list[str] = []
     async with Purgatory(timer=Timer(clock=clock)) as purgatory:
@@ -189,7 +185,7 @@ async def test_completed_while_the_loop_was_too_busy_to_expire_it_it_is_complete
 # A5
 
 
-async def test_inside_somebody_elses_timeout_a_wait_leaves_nothing_behind():
+async def test_inside_a_foreign_timeout_a_wait_leaves_nothing_behind():
     """The caller's own deadline gives `TimeoutError`; ours, through ``timeout=``, is never lost to a race."""
     async with Purgatory() as purgatory:
         with pytest.raises(TimeoutError):
@@ -201,7 +197,7 @@ async def test_inside_somebody_elses_timeout_a_wait_leaves_nothing_behind():
         assert_clean(purgatory)
 
 
-async def test_inside_wait_for_completed_then_cancelled_nothing_is_left_whatever_wait_for_makes_of_it(
+async def test_wait_for_completed_then_cancelled_leaves_nothing(
     purgatory,
 ):
     """On CPython 3.11 `asyncio.wait_for` may return the result and forget the cancellation; that is not ours."""
@@ -243,9 +239,7 @@ async def test_a_second_cancellation_finds_everything_released(passes, purgatory
 
 
 @pytest.mark.parametrize(("make", "end"), COROUTINES[:3])
-async def test_cancelled_before_its_first_step_a_wait_has_registered_nothing_or_released_it(
-    make, end, purgatory
-):
+async def test_a_wait_cancelled_before_its_first_step_leaves_nothing(make, end, purgatory):
     task = asyncio.create_task(make(purgatory, None))
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -256,7 +250,7 @@ async def test_cancelled_before_its_first_step_a_wait_has_registered_nothing_or_
 # A8
 
 
-async def test_cancelling_the_operation_behind_a_wait_is_as_cancelling_its_key(purgatory):
+async def test_cancelling_a_waits_operation_equals_cancelling_its_key(purgatory):
     """There is no future or handle to cancel, as the fault list has it: the operation is the handle."""
     task = await waiting(purgatory, "a", "b", timeout=60)
     (operation,) = purgatory.operations("b")
@@ -269,7 +263,7 @@ async def test_cancelling_the_operation_behind_a_wait_is_as_cancelling_its_key(p
 # A9
 
 
-async def test_of_two_that_await_one_operation_the_one_that_is_cancelled_takes_nothing_from_the_other(
+async def test_cancelling_one_awaiter_takes_nothing_from_the_other(
     purgatory,
 ):
     operation = watched(purgatory)

@@ -169,7 +169,7 @@ async def test_operations_that_end_leave_nothing_to_the_collector(way: Way, queu
 
 @pytest.mark.slow
 @pytest.mark.asyncio
-async def test_a_million_ended_operations_leave_nothing_to_the_collector() -> None:
+async def test_a_million_ended_operations_leave_no_garbage() -> None:
     ways = (completed_by_key, completed_when_checked, expired, awaited, waited_for)
     yard = Yard()
     for way in ways:
@@ -183,7 +183,7 @@ async def test_a_million_ended_operations_leave_nothing_to_the_collector() -> No
 
 
 @pytest.mark.asyncio
-async def test_an_operation_is_freed_as_soon_as_its_last_holder_lets_go() -> None:
+async def test_an_operation_is_freed_with_its_last_holder() -> None:
     yard = Yard()
     with collector_off():
         parcel = yard.watch("door", "window")
@@ -206,7 +206,7 @@ async def test_a_purgatory_that_was_drained_leaves_no_operation_alive() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_purgatory_that_was_closed_keeps_none_of_its_operations() -> None:
+async def test_a_closed_purgatory_keeps_none_of_its_operations() -> None:
     yard = Yard()
     yard.watch_many()
     with collector_off():
@@ -264,7 +264,7 @@ def test_a_dropped_purgatory_leaves_nothing_to_the_collector(watched: int) -> No
         del purgatory
 
 
-def test_purgatory_timer_and_clock_are_freed_when_they_are_dropped() -> None:
+def test_purgatory_timer_and_clock_are_freed_when_dropped() -> None:
     yard = Yard()
     yard.watch_many()
     yard.purgatory.close()

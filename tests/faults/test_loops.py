@@ -29,7 +29,7 @@ def watch(purgatory, *keys, timeout=None):
 
 
 @pytest.mark.asyncio
-async def test_a_signal_from_the_wrong_thread_is_refused_in_debug_mode_and_the_portal_delivers_it():
+async def test_debug_mode_refuses_a_signal_from_another_thread():
     """The fault list has `RuntimeError` in every mode; the contract has `PurgatoryError`, in debug mode."""
     asyncio.get_running_loop().set_debug(True)
     async with Purgatory() as purgatory:
@@ -49,7 +49,7 @@ async def test_a_signal_from_the_wrong_thread_is_refused_in_debug_mode_and_the_p
 # L2
 
 
-def test_used_from_a_second_loop_it_raises_at_the_call_and_the_first_loop_goes_on():
+def test_a_second_loop_is_refused_and_the_first_goes_on():
     loop = asyncio.new_event_loop()
     purgatory = Purgatory()
 
@@ -97,7 +97,7 @@ def loop(request):
     new.close()
 
 
-def test_a_loop_closed_with_operations_pending_leaves_no_error_and_nothing_that_hangs(loop):
+def test_a_loop_closed_with_pending_operations_leaves_no_error(loop):
     purgatory = Purgatory()
 
     async def begin():
@@ -119,7 +119,7 @@ def test_a_loop_closed_with_operations_pending_leaves_no_error_and_nothing_that_
 # L4
 
 
-def test_when_the_program_ends_under_those_that_wait_they_are_cancelled_and_nothing_is_left():
+def test_ending_the_program_cancels_its_waiters_cleanly():
     seen = []
     purgatory = Purgatory()
     operations = []
@@ -146,7 +146,7 @@ def test_when_the_program_ends_under_those_that_wait_they_are_cancelled_and_noth
 
 
 @pytest.mark.asyncio
-async def test_close_is_one_end_however_often_and_from_wherever_it_is_called():
+async def test_close_is_idempotent_from_anywhere():
     told = errors_of_loop()
     async with Purgatory() as purgatory:
 
@@ -177,7 +177,7 @@ async def test_close_is_one_end_however_often_and_from_wherever_it_is_called():
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this platform")
-def test_after_a_fork_the_child_is_refused_and_the_parent_unaffected(loop):
+def test_after_a_fork_the_child_is_refused(loop):
     purgatory = Purgatory()
 
     async def begin():
@@ -207,7 +207,7 @@ def test_after_a_fork_the_child_is_refused_and_the_parent_unaffected(loop):
 
 
 @pytest.mark.asyncio
-async def test_public_objects_take_weak_references_and_nobody_else_holds_them():
+async def test_public_objects_are_weakly_referable_and_not_kept():
     def make() -> list[weakref.ref]:
         timer = Timer()
         purgatory = Purgatory(timer=timer)
@@ -249,7 +249,7 @@ async def test_a_wait_assumes_nothing_about_when_its_first_step_runs(purgatory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loop_name", ["asyncio", "uvloop"])
-def test_in_development_mode_with_warnings_as_errors_a_life_passes_in_silence(loop_name):
+def test_development_mode_shows_no_warning(loop_name):
     program = f"""
         import asyncio, {loop_name}
         from purgatory_async import DelayedOperation, OperationExpired, Purgatory
@@ -288,7 +288,7 @@ def test_in_development_mode_with_warnings_as_errors_a_life_passes_in_silence(lo
 # L10
 
 
-def test_dropped_with_operations_pending_it_warns_once_and_does_not_rise_again():
+def test_dropped_with_pending_operations_it_warns_once():
     def drop() -> weakref.ref:
         purgatory = Purgatory("forgotten", timer=Timer(clock=ManualClock()))
         watch(purgatory, "a", "b", timeout=60)
@@ -306,7 +306,7 @@ def test_dropped_with_operations_pending_it_warns_once_and_does_not_rise_again()
     ]
 
 
-def test_no_thread_that_asked_through_a_portal_outlives_its_answer(loop):
+def test_no_portal_thread_outlives_its_answer(loop):
     purgatory = Purgatory()
 
     async def begin():

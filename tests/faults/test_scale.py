@@ -90,7 +90,7 @@ def test_ended_operations_are_no_garbage_for_the_collector(purgatory):
 
 
 @pytest.mark.slow
-def test_of_100_000_on_one_key_each_leaves_without_a_walk_through_the_others(purgatory):
+def test_each_of_100_000_on_one_key_leaves_without_a_walk(purgatory):
     operations = [watch(purgatory, Counted(1)) for _ in range(MANY)]
     random.Random(7).shuffle(operations)
     Counted.asked = 0
@@ -104,7 +104,7 @@ def test_of_100_000_on_one_key_each_leaves_without_a_walk_through_the_others(pur
 
 
 @pytest.mark.slow
-def test_however_many_keys_come_and_go_only_those_with_watchers_are_kept(purgatory):
+def test_only_keys_with_watchers_are_kept(purgatory):
     alive: list[DelayedOperation] = []
     for number in range(MANY):
         alive.append(watch(purgatory, number, timeout=60))
@@ -129,7 +129,7 @@ def test_lists_may_vanish_while_they_are_read(purgatory):
 
 
 @pytest.mark.slow
-def test_of_operations_with_long_timeouts_that_complete_early_nothing_lingers(purgatory):
+def test_early_completions_with_long_timeouts_leave_nothing(purgatory):
     alive = []
     for number in range(20_000):
         operation = watch(purgatory, number, timeout=3600)
@@ -170,7 +170,7 @@ async def test_a_hot_key_does_not_starve_the_others():
 # D7
 
 
-def test_above_its_limit_a_purgatory_refuses_at_once_and_registers_nothing(manual_clock):
+def test_a_full_purgatory_refuses_and_registers_nothing(manual_clock):
     """The limit is the purgatory's; limits for a key or a client, which the fault list has too, are the service's."""
     purgatory = Purgatory(timer=Timer(clock=manual_clock), max_pending=3)
     operations = [watch(purgatory, "a", number, timeout=60) for number in range(3)]
@@ -201,7 +201,7 @@ def test_one_operation_on_1_000_keys_leaves_them_all_at_once(key, purgatory):
 
 
 @pytest.mark.asyncio
-async def test_a_result_is_kept_by_nobody_once_its_waiter_has_it(purgatory):
+async def test_a_result_is_released_once_its_waiter_has_it(purgatory):
     thing = Thing()
     reference = weakref.ref(thing)
     task = asyncio.create_task(purgatory.wait("k"))
@@ -215,7 +215,7 @@ async def test_a_result_is_kept_by_nobody_once_its_waiter_has_it(purgatory):
 
 
 @pytest.mark.asyncio
-async def test_the_exception_of_a_wait_is_kept_by_nobody_once_it_was_caught(purgatory):
+async def test_the_exception_of_a_wait_is_released_once_caught(purgatory):
     class Problem(Exception):  # noqa: N818 - short-lived
         pass
 
@@ -252,7 +252,7 @@ def test_a_condition_and_what_it_captures_go_with_the_operation(purgatory, manua
 
 
 @pytest.mark.asyncio
-async def test_an_operation_whose_waiter_went_away_lives_on_to_its_deadline(purgatory, manual_clock):
+async def test_an_operation_without_its_waiter_lives_to_its_deadline(purgatory, manual_clock):
     told = errors_of_loop()
     expired = []
 
@@ -283,7 +283,7 @@ async def test_an_operation_whose_waiter_went_away_lives_on_to_its_deadline(purg
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("clock", [pytest.param(None, id="real"), pytest.param(ManualClock, id="manual")])
-async def test_a_pending_operation_does_not_keep_its_submitters_context_alive(clock):
+async def test_a_pending_operation_does_not_keep_its_context_alive(clock):
     """The fault list has hooks run in the submitter's context; the contract gives them none, so none is kept."""
     variable: contextvars.ContextVar[Thing] = contextvars.ContextVar("variable")
     references = []

@@ -41,7 +41,7 @@ def purgatory_on(clock: SteppedClock | ManualClock) -> Purgatory:
 
 
 @on_every_loop
-async def test_c1_after_a_stall_all_that_is_due_expires_once_in_deadline_order_and_in_slices() -> None:
+async def test_c1_after_a_stall_all_due_expire_in_order_and_slices() -> None:
     clock, record, between = SteppedClock(), [], []
     purgatory = purgatory_on(clock)
     timeouts = [0.001 * (1 + number * 7_919 % 5_000) for number in range(5_000)]
@@ -60,7 +60,7 @@ async def test_c1_after_a_stall_all_that_is_due_expires_once_in_deadline_order_a
 
 
 @on_every_loop
-async def test_c1_what_a_signal_completes_during_the_stall_does_not_expire_after_it() -> None:
+async def test_c1_a_completion_during_the_stall_prevents_expiry() -> None:
     clock, record = SteppedClock(), []
     purgatory = purgatory_on(clock)
     operation = Recorded(1, "expired", record)
@@ -74,7 +74,7 @@ async def test_c1_what_a_signal_completes_during_the_stall_does_not_expire_after
 
 
 @on_every_loop
-async def test_c2_a_jump_of_a_year_expires_everything_once_at_the_price_of_what_is_there() -> None:
+async def test_c2_a_jump_of_a_year_expires_everything_once_and_cheaply() -> None:
     clock, record = SteppedClock(), []
     purgatory = purgatory_on(clock)
     timeouts = [60.0 * 2**power for power in range(18)]
@@ -89,7 +89,7 @@ async def test_c2_a_jump_of_a_year_expires_everything_once_at_the_price_of_what_
 
 
 @on_every_loop
-async def test_c3_when_a_broken_clock_goes_back_nothing_is_early_and_nothing_is_lost() -> None:
+async def test_c3_a_clock_going_back_makes_nothing_early_or_lost() -> None:
     clock, record = SteppedClock(start=1_000), []
     timer = Timer(clock=clock)
     timer.call_later(10, record.append, "a second short of its time")
@@ -108,7 +108,7 @@ async def test_c3_when_a_broken_clock_goes_back_nothing_is_early_and_nothing_is_
 
 
 @on_every_loop
-async def test_c3_when_the_clock_goes_back_under_a_callback_what_that_one_starts_is_not_lost() -> None:
+async def test_c3_a_clock_going_back_in_a_callback_loses_nothing() -> None:
     clock, record = SteppedClock(), []
     timer = Timer(clock=clock)
 
@@ -132,7 +132,7 @@ async def test_c3_when_the_clock_goes_back_under_a_callback_what_that_one_starts
     ],
 )
 @on_every_loop
-async def test_c4_whether_a_suspended_machine_ages_its_operations_is_the_clocks_choice(
+async def test_c4_the_clock_decides_whether_suspension_ages(
     counts_suspension: bool, outcome: Outcome | None
 ) -> None:
     clock = SteppedClock()
@@ -147,7 +147,7 @@ async def test_c4_whether_a_suspended_machine_ages_its_operations_is_the_clocks_
 
 
 @pytest.mark.parametrize("tick", [1e-6, 0.001, 1.0], ids=lambda tick: f"tick {tick} s")
-def test_c5_the_longest_timeout_is_kept_to_the_tick_and_one_longer_is_refused(tick: float) -> None:
+def test_c5_the_longest_timeout_is_kept_and_a_longer_refused(tick: float) -> None:
     clock = ManualClock()
     purgatory: Purgatory = Purgatory(timer=Timer(tick=tick, clock=clock))
     operation: DelayedOperation[None] = DelayedOperation(3_155_760_000)
@@ -163,7 +163,7 @@ def test_c5_the_longest_timeout_is_kept_to_the_tick_and_one_longer_is_refused(ti
 
 
 @on_every_loop
-async def test_c6_a_timeout_of_zero_tries_once_and_expires_on_the_next_turn_behind_what_was_ready() -> None:
+async def test_c6_a_zero_timeout_tries_once_and_expires_next_turn() -> None:
     record: list[object] = []
     async with Purgatory() as purgatory:
         operation = Impatient(0, "expired", record)
@@ -226,7 +226,7 @@ def test_c8_timeouts_at_the_edge_of_a_level_expire_on_their_tick(phase: int) -> 
 
 
 @on_every_loop
-async def test_c9_a_loop_that_wakes_a_millisecond_early_expires_nothing_early_and_does_not_spin() -> None:
+async def test_c9_a_loop_waking_early_expires_nothing_early() -> None:
     clock, early, expired = SteppedClock(early=0.001), [], []
     purgatory = purgatory_on(clock)
 
@@ -260,7 +260,7 @@ async def test_c10_a_new_earlier_deadline_expires_at_its_own_time() -> None:
 
 
 @on_every_loop
-async def test_c11_an_idle_purgatory_wakes_nobody() -> None:
+async def test_c11_an_idle_purgatory_arms_no_wakeup() -> None:
     clock = SteppedClock()
     purgatory = purgatory_on(clock)
     purgatory.try_complete_else_watch(DelayedOperation(), ["without a deadline"])
@@ -270,7 +270,7 @@ async def test_c11_an_idle_purgatory_wakes_nobody() -> None:
 
 
 @on_every_loop
-async def test_c11_a_wakeup_that_finds_its_bucket_empty_arms_none_for_it() -> None:
+async def test_c11_an_empty_buckets_wakeup_arms_no_other() -> None:
     clock, record = SteppedClock(), []
     purgatory = purgatory_on(clock)
     buckets = [0.05, 0.1, 0.15, 0.2]

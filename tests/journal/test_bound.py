@@ -48,7 +48,7 @@ def refusing(tmp_path, monkeypatch):
     stalled.gate.set()
 
 
-def test_so_many_are_buffered_and_no_more_and_what_is_dropped_is_missing_by_its_number(stalled):
+def test_the_buffer_is_bounded_and_drops_leave_number_gaps(stalled):
     stalled.desk.signal(*range(2, LIMIT + 1))
     assert (stalled.journal.buffered, stalled.journal.dropped) == (LIMIT, 0)
     stalled.desk.signal(*range(LIMIT + 1, LIMIT + 11))
@@ -60,7 +60,7 @@ def test_so_many_are_buffered_and_no_more_and_what_is_dropped_is_missing_by_its_
     assert (records[-1].key, records[-1].seq, len(records)) == ("after", LIMIT + 11, LIMIT + 1)
 
 
-def test_a_record_on_its_way_from_the_buffer_to_the_disk_is_counted(tmp_path):
+def test_a_record_between_buffer_and_disk_is_counted(tmp_path):
     seen = []
 
     class Key:
@@ -76,7 +76,7 @@ def test_a_record_on_its_way_from_the_buffer_to_the_disk_is_counted(tmp_path):
     assert set(seen) == {1}
 
 
-def test_a_run_of_drops_is_told_once(stalled):
+def test_a_run_of_drops_is_reported_once(stalled):
     for _ in range(2):
         stalled.desk.signal(*range(LIMIT + 10))
     assert stalled.desk.told == []
@@ -88,7 +88,7 @@ def test_a_run_of_drops_is_told_once(stalled):
     assert stalled.desk.told == [f"{dropped} records were dropped: the journal's buffer was full"]
 
 
-def test_each_drop_is_counted_once_although_nothing_comes_after_it(stalled):
+def test_drops_are_counted_once_without_a_later_record(stalled):
     # The place of the gap is no record: it once counted as one that was held, and lost at the end.
     stalled.desk.signal(*range(LIMIT + 9))
     stalled.let_go()
@@ -97,7 +97,7 @@ def test_each_drop_is_counted_once_although_nothing_comes_after_it(stalled):
     assert stalled.journal.buffered == 0
 
 
-def test_drops_up_to_the_end_are_seen_by_the_number_of_the_last_sample(stalled):
+def test_drops_at_the_end_show_in_the_last_samples_number(stalled):
     stalled.journal.gauge(stalled.desk.purgatory)
     stalled.desk.signal(*range(LIMIT + 9))
     stalled.let_go()
@@ -106,7 +106,7 @@ def test_drops_up_to_the_end_are_seen_by_the_number_of_the_last_sample(stalled):
     assert len(missing(records)) == stalled.journal.dropped == 11  # a sample took a place, too
 
 
-def test_an_operation_whose_submission_was_dropped_ends_with_unknown_inserts(stalled):
+def test_an_end_without_its_submission_has_unknown_inserts(stalled):
     stalled.desk.signal(*range(LIMIT - 1))
     operation = stalled.desk.watch("a", timeout=5)
     stalled.let_go()
@@ -126,12 +126,12 @@ def test_ends_that_are_dropped_leave_nothing_in_memory(stalled):
     assert stalled.journal._encoder._entered == {}
 
 
-def test_records_give_way_unless_told_otherwise(stalled):
+def test_records_give_way_by_default(stalled):
     stalled.desk.signal(*range(LIMIT + 10))
     assert stalled.journal.accepting
 
 
-def test_new_operations_give_way_from_half_of_the_buffer_so_that_the_ends_have_room(refusing):
+def test_submissions_give_way_from_half_the_buffer(refusing):
     refusing.desk.signal(*range(2, LIMIT // 2))
     assert (refusing.journal.buffered, refusing.journal.accepting) == (LIMIT // 2 - 1, True)
     refusing.desk.signal("one more")
@@ -161,7 +161,7 @@ async def test_what_was_dropped_is_not_promised(stalled):
     ("value", "error"),
     [(0, ValueError), (-1, ValueError), (2.5, TypeError), ("1000", TypeError), (True, TypeError)],
 )
-def test_a_bound_that_is_none_is_refused_and_leaves_nothing_behind(tmp_path, name, value, error):
+def test_an_invalid_bound_is_refused_and_leaves_nothing(tmp_path, name, value, error):
     with pytest.raises(error, match=f"{name} must be.*{value!r}"):
         Desk(tmp_path / "journal", **{name: value})
     assert not (tmp_path / "journal").exists()

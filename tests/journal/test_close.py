@@ -14,7 +14,7 @@ def writers():
 
 
 @pytest.mark.parametrize("sync", list(Sync))
-def test_everything_noted_before_is_there_and_the_thread_has_ended(tmp_path, sync):
+def test_all_earlier_records_exist_and_the_thread_has_ended(tmp_path, sync):
     before = len(writers())
     desk = Desk(tmp_path, sync=sync)
     for number in range(10_000):
@@ -70,7 +70,7 @@ def test_a_disk_that_has_space_again_just_then_gets_everything(tmp_path, monkeyp
     assert desk.journal.dropped == 0
 
 
-def test_a_sync_that_fails_at_the_end_is_told(tmp_path, monkeypatch):
+def test_a_failing_final_sync_is_reported(tmp_path, monkeypatch):
     disk = Disk().seize(monkeypatch)
     disk.on_sync = fails_with(errno.EIO)
     desk = Desk(tmp_path, sync=Sync.OS)
@@ -80,13 +80,13 @@ def test_a_sync_that_fails_at_the_end_is_told(tmp_path, monkeypatch):
     assert "may be lost" in str(desk.journal.trouble)
 
 
-def test_a_journal_in_a_with_statement_is_closed_by_an_exception_too(tmp_path):
+def test_an_exception_in_a_with_block_closes_the_journal(tmp_path):
     with pytest.raises(KeyError), Desk(tmp_path).journal as journal:
         raise KeyError
     assert journal.closed
 
 
-def test_a_run_is_told_from_another_by_its_start(tmp_path):
+def test_runs_are_distinguished_by_their_start(tmp_path):
     runs = []
     for _ in range(3):
         desk = Desk(tmp_path)

@@ -43,7 +43,7 @@ def read(data):
     ]
 
 
-def test_cut_at_every_byte_of_its_last_three_records_it_has_the_whole_ones_and_no_damage(written):
+def test_a_file_cut_in_its_last_records_keeps_the_whole_ones(written):
     data, records = written
     begin = data[: whole_length(data) - 1].rfind(b"\n")
     for _ in range(2):
@@ -54,7 +54,7 @@ def test_cut_at_every_byte_of_its_last_three_records_it_has_the_whole_ones_and_n
         assert (found, damage) == (records[: data[:length].count(b"\n")], []), length
 
 
-def test_a_file_that_is_cut_is_read_by_the_reader_of_directories_too(written, tmp_path):
+def test_a_cut_file_is_readable_through_its_directory(written, tmp_path):
     data, records = written
     path = tmp_path / "run.n1.000001.jsonl"
     for cut in (1, 2, 100, len(data) - 1):
@@ -63,7 +63,7 @@ def test_a_file_that_is_cut_is_read_by_the_reader_of_directories_too(written, tm
 
 
 @pytest.mark.parametrize("bit", range(8))
-def test_each_byte_of_a_file_with_one_bit_flipped_is_seen_or_harmless_and_nothing_is_invented(written, bit):
+def test_a_flipped_bit_is_detected_or_harmless(written, bit):
     data, records = written
     lines = data.splitlines(keepends=True)
     begin = 0
@@ -83,7 +83,7 @@ def test_each_byte_of_a_file_with_one_bit_flipped_is_seen_or_harmless_and_nothin
 
 
 @pytest.mark.slow
-def test_a_whole_file_with_any_byte_flipped_has_all_but_two_records(written):
+def test_a_flipped_byte_costs_at_most_two_records(written):
     data, records = written
     flipped = bytearray(data)
     for place in range(len(data)):
@@ -106,14 +106,14 @@ def test_a_page_of_zeroes_costs_the_records_in_it(written):
     assert len(missing(found)) + len(found) == RECORDS
 
 
-def test_a_block_that_is_there_twice_gives_records_that_are_there_twice(written):
+def test_a_duplicated_block_gives_duplicate_records(written):
     # Who counts records goes by their numbers.
     data, records = written
     found, damage = read(data + data)
     assert (found, damage) == ([*records, *records], [])
 
 
-def test_a_record_made_up_without_its_checksum_is_as_good_but_a_wrong_checksum_is_damage():
+def test_only_a_wrong_checksum_is_damage_not_a_missing_one():
     signal = Signal(schema_version=1, run_id="r", node="n", seq=1, wall_ns=0, mono_ns=0, key="door", n=1)
     buffer = bytearray()
     encode_record(signal, buffer)

@@ -45,7 +45,7 @@ def open_journal(directory):
 
 
 @pytest.mark.slow
-def test_a_second_process_is_refused_and_told_which_one_is_first(tmp_path):
+def test_a_second_process_is_refused_with_the_id_of_the_first(tmp_path):
     with Desk(tmp_path) as desk:
         desk.signal("a")
         with start(tmp_path) as second:
@@ -63,7 +63,7 @@ def test_a_second_journal_of_the_same_process_is_refused_too(tmp_path):
 
 
 @pytest.mark.slow
-def test_when_the_first_has_ended_however_that_was_the_next_may_write(tmp_path):
+def test_after_the_first_ends_the_next_may_write(tmp_path):
     with start(tmp_path) as first:
         assert first.stdout.readline() == "writes\n"
         with pytest.raises(JournalError, match=f"id {first.pid}"):
@@ -74,7 +74,7 @@ def test_when_the_first_has_ended_however_that_was_the_next_may_write(tmp_path):
     open_journal(tmp_path).close()
 
 
-def test_nobody_else_may_read_what_is_written(tmp_path):
+def test_written_files_are_private_to_their_owner(tmp_path):
     directory = tmp_path / "a" / "journal"
     with Desk(directory) as desk:
         desk.signal("a")
@@ -84,9 +84,7 @@ def test_nobody_else_may_read_what_is_written(tmp_path):
     assert len(modes) == 2
 
 
-def test_a_directory_that_was_made_is_safe_with_all_above_it_before_anything_is_promised(
-    tmp_path, monkeypatch
-):
+def test_a_new_directory_is_synced_before_any_promise(tmp_path, monkeypatch):
     # After a power cut a file is there only if its directory is, and that only if the one above has its name.
     synced = []
     monkeypatch.setattr(_segment_file, "sync_directory", synced.append)
@@ -96,7 +94,7 @@ def test_a_directory_that_was_made_is_safe_with_all_above_it_before_anything_is_
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o1777, 0o702])
-def test_a_directory_that_anybody_can_write_to_is_refused_with_the_way_out(tmp_path, mode):
+def test_a_world_writable_directory_is_refused_with_a_remedy(tmp_path, mode):
     tmp_path.chmod(mode)
     with pytest.raises(
         JournalError, match=f"anybody can write to .*mode {mode:o}.*run: chmod o-w {tmp_path}"
@@ -182,7 +180,7 @@ def test_a_forked_child_writes_nothing_and_closes_nothing(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
-def test_a_forked_child_that_lives_on_does_not_keep_the_directory(tmp_path):
+def test_a_surviving_forked_child_does_not_keep_the_directory(tmp_path):
     # The lock is that of the open file, which a fork shares: it stayed until the last child had ended.
     child_ends, parent_keeps = os.pipe()
     desk = Desk(tmp_path)

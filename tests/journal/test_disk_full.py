@@ -28,9 +28,7 @@ def keys(records):
 
 
 @pytest.mark.parametrize(("when_full", "accepting"), [("drop", True), ("refuse", False)])
-def test_operations_go_on_or_are_refused_and_what_was_held_is_written_when_there_is_space(
-    tmp_path, disk, when_full, accepting
-):
+def test_a_full_disk_holds_records_until_there_is_space(tmp_path, disk, when_full, accepting):
     disk.on_write = FULL
     desk = Desk(tmp_path, when_full=when_full, sync=Sync.ALWAYS)
     assert desk.journal.accepting
@@ -52,7 +50,7 @@ def test_operations_go_on_or_are_refused_and_what_was_held_is_written_when_there
     assert desk.told[1] == "the journal writes again; nothing that it held was lost"
 
 
-def test_what_is_held_meanwhile_is_bounded_and_what_is_dropped_is_counted(tmp_path, disk):
+def test_records_held_meanwhile_are_bounded_and_drops_counted(tmp_path, disk):
     disk.on_write = FULL
     desk = Desk(tmp_path, sync=Sync.ALWAYS, max_buffered=1_000)
     for number in range(1_500):
@@ -67,7 +65,7 @@ def test_what_is_held_meanwhile_is_bounded_and_what_is_dropped_is_counted(tmp_pa
     assert missing(records) == [*range(1_001, 1_501)]
 
 
-def test_a_journal_that_is_closed_while_the_disk_is_full_says_what_was_lost(tmp_path, disk):
+def test_closing_on_a_full_disk_reports_the_loss(tmp_path, disk):
     disk.on_write = FULL
     desk = Desk(tmp_path, sync=Sync.ALWAYS)
     for number in range(10_000):  # several batches
@@ -80,7 +78,7 @@ def test_a_journal_that_is_closed_while_the_disk_is_full_says_what_was_lost(tmp_
 
 
 @pytest.mark.asyncio
-async def test_who_commits_is_told_and_again_gets_his_promise_when_there_is_space(tmp_path, disk):
+async def test_commit_raises_on_a_full_disk_and_works_after(tmp_path, disk):
     disk.on_write = FULL
     with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
         desk.signal("a")
@@ -94,7 +92,7 @@ async def test_who_commits_is_told_and_again_gets_his_promise_when_there_is_spac
         assert keys(read_journal(tmp_path)) == ["a", "b"]
 
 
-def test_who_raises_when_told_harms_nobody(tmp_path, disk, caplog):
+def test_a_callback_that_raises_on_the_report_is_harmless(tmp_path, disk, caplog):
     def on_trouble(sentence):
         raise RuntimeError("not now")
 
@@ -120,7 +118,7 @@ def test_without_a_listener_trouble_goes_to_the_logger(tmp_path, disk, caplog):
     assert ["No space left" in caplog.messages[0], "writes again" in caplog.messages[1]] == [True, True]
 
 
-def test_a_full_segment_is_gone_on_with_while_no_other_can_be_made(tmp_path, disk, monkeypatch):
+def test_a_full_segment_goes_on_while_no_other_can_be_made(tmp_path, disk, monkeypatch):
     desk = Desk(tmp_path, sync=Sync.ALWAYS, segment_bytes=4096)
     opening = desk.journal._next_segment_file
     monkeypatch.setattr(desk.journal._writer_thread, "_open_book", FULL)
@@ -240,7 +238,7 @@ print(json.dumps({"signals": number, "whole": whole, "found": found, "told": des
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [5_000, 5_001, 5_050, 20_000])
-def test_a_file_that_may_not_grow_ends_with_a_whole_line_and_grows_on_when_it_may(tmp_path, size):
+def test_a_file_at_its_size_limit_ends_with_a_whole_line(tmp_path, size):
     finished = subprocess.run(
         [sys.executable, "-c", CHILD, tmp_path, str(size)],
         cwd=ROOT,

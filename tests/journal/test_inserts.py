@@ -101,7 +101,7 @@ def test_in_a_wheel_with_rounds_an_operation_is_put_once(tmp_path):
 
 
 @pytest.mark.parametrize(("timeout", "inserts"), [(0.01, 1), (0.3, 2), (7, 3), (3000, 5)])
-def test_an_operation_that_expires_has_come_down_through_every_level(tmp_path, timeout, inserts):
+def test_an_expired_operation_has_passed_every_level(tmp_path, timeout, inserts):
     desk = Desk(tmp_path, queue=TimingWheel(20))
     desk.watch("a", timeout=timeout)
     desk.clock.advance(4000)

@@ -62,7 +62,7 @@ def settle(directory):
 # Ten kills after one another in each directory: in half of them while segments fill up, too.
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(10))
-def test_ten_kills_in_a_directory_cost_nothing_that_was_acknowledged(tmp_path, number):
+def test_ten_kills_lose_no_acknowledged_record(tmp_path, number):
     draw = random.Random(number)
     segment_bytes = 65_536 if number % 2 else 64 * 1024 * 1024
     runs = set()

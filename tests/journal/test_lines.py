@@ -83,7 +83,7 @@ def test_any_bytes_are_read(data):
 
 
 @given(RECORDS, st.data())
-def test_a_line_with_a_piece_cut_out_or_put_in_is_no_other_record(record, data):
+def test_a_line_with_bytes_cut_or_inserted_is_no_other_record(record, data):
     line = line_of(record)[:-1]
     begin, end = sorted((data.draw(st.integers(0, len(line))), data.draw(st.integers(0, len(line)))))
     hurt = line[:begin] + data.draw(st.binary(max_size=4)).replace(b"\n", b"") + line[end:] + b"\n"

@@ -35,7 +35,7 @@ def common(desk, seq, mono_ns):
     }
 
 
-def test_an_operation_that_is_completed_leaves_submit_outcome_and_signal(desk):
+def test_a_completed_operation_writes_submit_outcome_and_signal(desk):
     desk.watch("a", "b", "a", timeout=0.2)
     desk.clock.advance(0.01)
     desk.signal("b")
@@ -47,7 +47,7 @@ def test_an_operation_that_is_completed_leaves_submit_outcome_and_signal(desk):
     ]
 
 
-def test_an_operation_that_expires_tells_how_late_from_before_the_rounding_to_a_tick(desk):
+def test_lateness_is_measured_from_the_unrounded_deadline(desk):
     desk.watch("a", timeout=0.05)
     desk.clock.advance(1)
     outcome = desk.close()[-1]
@@ -92,7 +92,7 @@ class AtOnce(DelayedOperation[None]):
 
 
 @pytest.mark.parametrize("timeout", [None, 0, 30.0])
-def test_an_operation_that_completes_in_its_first_check_was_never_in_the_wheel(desk, timeout):
+def test_completed_in_its_first_check_it_has_no_inserts(desk, timeout):
     # Its deadline was never reckoned: whoever asks for it all the same loses the record.
     desk.purgatory.try_complete_else_watch(AtOnce(timeout), ["a"])
     submit, outcome = desk.close()
@@ -112,7 +112,7 @@ def test_a_timeout_is_in_nanoseconds_and_none_is_for_ever(desk, timeout, timeout
     assert [end.inserts for end in ends] == inserts
 
 
-def test_a_signal_that_nobody_waited_for_is_recorded(desk):
+def test_a_signal_without_waiters_is_recorded(desk):
     desk.signal("nobody")
     assert [(record.key, record.n) for record in desk.close()] == [("nobody", 1)]
 
@@ -161,7 +161,7 @@ def test_a_signal_weighs_what_it_is_said_to(tmp_path, weight, written):
 
 
 @pytest.mark.parametrize("weight", [-1, 1.5, "2", None, True])
-def test_a_weight_that_is_none_is_a_record_dropped_and_told(tmp_path, weight):
+def test_an_invalid_weight_drops_its_record_with_a_report(tmp_path, weight):
     desk = Desk(tmp_path, weigh=lambda event: weight if event.key == "bad" else 1)
     desk.signal("bad", "good")
     assert [(record.seq, record.key) for record in desk.close()] == [(2, "good")]
@@ -223,7 +223,7 @@ def test_a_key_is_its_text_and_what_is_no_text_is_its_repr(desk, key, text):
 
 # Not every exception is an Exception; any that came through would end the thread.
 @pytest.mark.parametrize("error", [RuntimeError, SystemExit, asyncio.CancelledError])
-def test_a_key_whose_repr_raises_costs_its_records_and_is_counted(desk, error):
+def test_a_key_whose_repr_raises_loses_its_records_counted(desk, error):
     class Mute:
         def __repr__(self):
             raise error("mute")
@@ -239,7 +239,7 @@ def test_a_key_whose_repr_raises_costs_its_records_and_is_counted(desk, error):
     assert ["mute" in sentence for sentence in desk.told] == [True, True]
 
 
-def test_numbers_have_no_gap_and_wheels_and_ticks_stand_in_the_stats(desk):
+def test_numbers_have_no_gap_and_stats_have_wheels_and_ticks(desk):
     desk.journal.gauge(desk.purgatory)
     for number in range(200):
         desk.watch(number, timeout=5)
@@ -258,9 +258,7 @@ def test_numbers_have_no_gap_and_wheels_and_ticks_stand_in_the_stats(desk):
     assert stats[1].timer_buckets > 0
 
 
-def test_the_records_are_those_that_happened_after_the_wall_clock_was_set_and_a_segment_began(
-    tmp_path, monkeypatch
-):
+def test_records_follow_a_clock_change_and_a_new_segment(tmp_path, monkeypatch):
     wall = SimpleNamespace(time_ns=lambda: WALL)
     monkeypatch.setattr(_encoder, "time", wall)
     with Desk(tmp_path, segment_bytes=4096) as desk:

@@ -92,7 +92,7 @@ def test_a_segment_with_damage_stays_as_it_is(filled, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["_write", "_sync"])
-def test_a_disk_that_fails_meanwhile_leaves_the_lines_and_nothing_else(filled, tmp_path, monkeypatch, name):
+def test_a_disk_failing_meanwhile_leaves_only_the_lines(filled, tmp_path, monkeypatch, name):
     segment, records = filled
     acts = getattr(rotation, name)
 
@@ -140,9 +140,7 @@ def killed_at(monkeypatch, step, segment):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("step", STEPS)
-def test_killed_at_any_step_it_is_whole_and_the_next_start_makes_it_parquet_alone(
-    filled, tmp_path, monkeypatch, step
-):
+def test_killed_at_any_step_the_next_start_leaves_only_parquet(filled, tmp_path, monkeypatch, step):
     segment, records = filled
     killed_at(monkeypatch, step, segment)
     renamed = step in STEPS[3:]
@@ -160,7 +158,7 @@ def test_killed_at_any_step_it_is_whole_and_the_next_start_makes_it_parquet_alon
     assert list(read_journal(tmp_path)) == records
 
 
-def test_both_files_there_parquet_counts_and_no_record_is_read_twice(filled, tmp_path):
+def test_with_both_files_parquet_counts_and_records_read_once(filled, tmp_path):
     segment, records = filled
     lines = segment.path.read_bytes()
     seal(segment)
@@ -168,7 +166,7 @@ def test_both_files_there_parquet_counts_and_no_record_is_read_twice(filled, tmp
     assert list(read_journal(tmp_path)) == records
 
 
-def test_half_of_a_parquet_file_that_a_killed_process_left_goes_at_the_next_start(filled, tmp_path):
+def test_a_partial_parquet_file_is_removed_at_the_next_start(filled, tmp_path):
     segment, records = filled
     (tmp_path / f".{segment.parquet.name}").write_bytes(b"PAR1")
     Desk(tmp_path).journal.close()
@@ -176,7 +174,7 @@ def test_half_of_a_parquet_file_that_a_killed_process_left_goes_at_the_next_star
     assert list(read_journal(tmp_path)) == records
 
 
-def test_two_that_seal_one_segment_take_turns_and_the_second_finds_it_done(filled, tmp_path, monkeypatch):
+def test_two_sealing_one_segment_take_turns(filled, tmp_path, monkeypatch):
     # The process that a killed writer has left, and that of the next start. Writing to one file, the first would
     # put half of what the second writes under the final name.
     segment, records = filled
@@ -210,7 +208,7 @@ def test_two_that_seal_one_segment_take_turns_and_the_second_finds_it_done(fille
 
 
 @pytest.mark.slow
-def test_a_full_segment_is_sealed_while_the_next_is_written_and_numbers_go_on(tmp_path):
+def test_a_full_segment_is_sealed_while_the_next_is_written(tmp_path):
     with Desk(tmp_path, segment_bytes=4096, sync=Sync.ALWAYS) as desk:
         for number in range(100):
             desk.signal(f"{number:0100}")
@@ -227,7 +225,7 @@ def test_a_full_segment_is_sealed_while_the_next_is_written_and_numbers_go_on(tm
 
 
 @pytest.mark.slow
-def test_what_earlier_starts_have_left_is_sealed_at_the_next_and_damage_is_kept(tmp_path):
+def test_segments_of_earlier_runs_are_sealed_but_damage_is_kept(tmp_path):
     left = [fill(tmp_path / f"made-{number}", node=f"n{number}") for number in range(3)]
     for path in tmp_path.glob("made-*/*.jsonl"):
         path.rename(tmp_path / path.name)
@@ -245,7 +243,7 @@ def test_what_earlier_starts_have_left_is_sealed_at_the_next_and_damage_is_kept(
 
 
 @pytest.mark.slow
-def test_a_segment_that_cannot_be_sealed_is_told_and_stays(filled, tmp_path):
+def test_a_segment_that_cannot_be_sealed_stays_with_a_report(filled, tmp_path):
     segment, records = filled
     (tmp_path / f".{segment.parquet.name}").mkdir()
     desk = Desk(tmp_path / "other")
@@ -288,7 +286,7 @@ def test_without_room_for_a_process_the_writer_goes_on(filled, tmp_path, monkeyp
     assert segment.path.exists()
 
 
-def test_a_segment_that_became_parquet_after_it_was_listed_is_read_all_the_same(filled, tmp_path):
+def test_a_segment_sealed_after_it_was_listed_is_still_read(filled, tmp_path):
     segment, records = filled
     (listed,) = list_segments(tmp_path)
     seal(segment)
@@ -298,7 +296,7 @@ def test_a_segment_that_became_parquet_after_it_was_listed_is_read_all_the_same(
         list(read_segment(listed))
 
 
-def test_a_parquet_file_that_was_hurt_is_read_or_refused_in_one_way(filled, tmp_path):
+def test_a_damaged_parquet_file_is_read_or_refused_consistently(filled, tmp_path):
     segment, records = filled
     seal(segment)
     data = bytearray(segment.parquet.read_bytes())

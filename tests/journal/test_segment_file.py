@@ -70,7 +70,7 @@ def test_a_full_disk_takes_whole_lines_as_far_as_they_fit(file, system, fits):
     assert file.segment.path.read_bytes() == kept + b"fourth\n"
 
 
-def test_what_could_not_be_taken_back_is_taken_back_before_the_next_line(file, system):
+def test_a_failed_rollback_is_repeated_before_the_next_line(file, system):
     file.append(b"first\n")
     system.takes = [11, None]
     system.failing = {"ftruncate"}
@@ -92,7 +92,7 @@ def test_a_segment_is_for_its_owner_only_and_never_taken_over(file, segment):
         SegmentFile(segment)
 
 
-def test_an_empty_segment_goes_when_it_is_closed_and_one_with_lines_stays(segment, tmp_path):
+def test_only_an_empty_segment_is_removed_when_closed(segment, tmp_path):
     SegmentFile(segment).close()
     assert not segment.path.exists()
     file = SegmentFile(segment)
@@ -101,7 +101,7 @@ def test_an_empty_segment_goes_when_it_is_closed_and_one_with_lines_stays(segmen
     assert segment.path.read_bytes() == b"line\n"
 
 
-def test_a_segment_whose_name_cannot_be_made_safe_is_not_left_there(segment, system):
+def test_a_segment_whose_name_cannot_be_synced_is_removed(segment, system):
     system.failing = {"fsync"}
     before = open_files()
     with pytest.raises(OSError, match="Input/output"):
@@ -110,7 +110,7 @@ def test_a_segment_whose_name_cannot_be_made_safe_is_not_left_there(segment, sys
     assert open_files() == before
 
 
-def test_a_close_that_fails_harms_nobody(segment, system):
+def test_a_failing_close_is_harmless(segment, system):
     file = SegmentFile(segment)
     system.failing = {"close"}
     file.close()

@@ -11,7 +11,7 @@ FIRST = "run.node.000001"
 SECOND = "run.node.000002"
 
 
-def test_segments_are_found_by_run_node_and_number_and_nothing_else_is(tmp_path):
+def test_segments_are_found_by_run_node_and_number_only(tmp_path):
     names = [f"{SECOND}.jsonl", f"{FIRST}.parquet", "other.a.000010.jsonl", "other.a.000009.jsonl"]
     for name in (*names, f".{SECOND}.parquet", "_x.n.000001.jsonl", "notes.txt", "run.000001.jsonl", ".lock"):
         (tmp_path / name).touch()

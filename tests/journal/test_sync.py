@@ -68,7 +68,7 @@ async def test_in_a_group_everything_is_synced_without_being_asked(tmp_path, dis
         assert pytest.approx(0.1) == GROUP_S  # as its docstring says
 
 
-async def test_left_to_the_system_it_is_written_but_synced_only_when_asked_and_at_the_end(tmp_path, disk):
+async def test_with_the_system_policy_sync_comes_on_request_or_close(tmp_path, disk):
     with Desk(tmp_path, sync=Sync.OS) as desk:
         desk.signal("a")
         await until_async(lambda: live_bytes(tmp_path))
@@ -92,7 +92,7 @@ async def test_a_flush_is_on_the_disk_whatever_the_policy(tmp_path, disk, sync):
         assert [record.key for record in read_journal(tmp_path)] == ["a"]
 
 
-async def test_a_slow_sync_holds_up_who_commits_and_nobody_else(tmp_path, disk):
+async def test_a_slow_sync_delays_only_commits(tmp_path, disk):
     gate = Event()
     disk.on_sync = lambda: gate.wait(PATIENCE_S)
     with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
@@ -129,7 +129,7 @@ async def test_a_sync_that_fails_is_the_end_and_is_not_tried_again(tmp_path, dis
 
 
 @pytest.mark.parametrize("when_full", ["drop", "refuse"])
-async def test_after_a_sync_that_failed_operations_go_on_or_are_refused(tmp_path, disk, when_full):
+async def test_after_a_failed_sync_operations_continue_or_are_refused(tmp_path, disk, when_full):
     disk.on_sync = fails_with(errno.EIO)
     desk = Desk(tmp_path, when_full=when_full, sync=Sync.ALWAYS)
     desk.signal("a")
@@ -163,7 +163,7 @@ async def test_a_commit_with_nothing_to_wait_for_returns_at_once(tmp_path, disk)
         assert disk.syncs == 1
 
 
-async def test_who_stops_waiting_is_not_told_and_who_waits_on_is(tmp_path, disk):
+async def test_only_a_commit_that_still_waits_gets_its_result(tmp_path, disk):
     gate, reported = Event(), []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
     disk.on_sync = lambda: gate.wait(PATIENCE_S)
@@ -180,7 +180,7 @@ async def test_who_stops_waiting_is_not_told_and_who_waits_on_is(tmp_path, disk)
 
 
 @pytest.mark.asyncio(loop_factories=["asyncio"])
-async def test_a_loop_that_has_closed_is_not_told_and_harms_nobody(tmp_path, disk):
+async def test_a_commit_on_a_closed_loop_is_dropped_harmlessly(tmp_path, disk):
     gate = Event()
     disk.on_sync = lambda: gate.wait(PATIENCE_S)
     with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
@@ -208,7 +208,7 @@ async def test_a_closed_journal_promises_nothing(tmp_path, disk):
         await desk.journal.commit()
 
 
-async def test_what_was_noted_while_the_journal_closes_is_told_to_who_waits(tmp_path, disk):
+async def test_a_commit_while_the_journal_closes_gets_its_result(tmp_path, disk):
     desk = Desk(tmp_path, sync=Sync.ALWAYS)
     desk.signal("a")
     commit = asyncio.ensure_future(desk.journal.commit())

@@ -161,7 +161,7 @@ async def both_at_once(subject: Subject) -> None:
 @pytest.mark.parametrize("close", [plainly, twice, both_at_once])
 @pytest.mark.parametrize("passes", [0, 3], ids=["quick to end", "slow to end"])
 @pytest.mark.asyncio
-async def test_cancelled_anywhere_it_stays_closed_and_closing_again_finishes_it(
+async def test_aclose_cancelled_anywhere_can_be_finished_by_another(
     make: Callable[[Timer, int], Subject],
     place: Callable[[], tuple[Timer, Callable[[], None]]],
     close: Callable[[Subject], Awaitable[None]],

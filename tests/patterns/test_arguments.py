@@ -113,7 +113,7 @@ def shown(setting: object) -> str:
 
 
 @pytest.mark.parametrize(("make", "settings", "words"), OUT_OF_BOUNDS, ids=case_id)
-def test_a_value_out_of_bounds_is_named_with_its_bound_and_nothing_is_registered(
+def test_a_value_out_of_bounds_is_refused_with_its_bound(
     make: Make, settings: dict[str, Any], words: list[str]
 ) -> None:
     timer = Timer(clock=ManualClock())
@@ -124,7 +124,7 @@ def test_a_value_out_of_bounds_is_named_with_its_bound_and_nothing_is_registered
 
 
 @pytest.mark.parametrize(("make", "settings", "words"), WRONG_KINDS, ids=case_id)
-def test_a_value_of_the_wrong_kind_is_named_with_the_right_one_and_nothing_is_registered(
+def test_a_value_of_the_wrong_kind_is_refused_with_the_right_one(
     make: Make, settings: dict[str, Any], words: list[str]
 ) -> None:
     timer = Timer(clock=ManualClock())
@@ -160,7 +160,7 @@ def test_what_begins_at_once_is_refused_by_a_full_timer(make: Make) -> None:
 
 
 @pytest.mark.parametrize("make", [periodic, heartbeat], ids=case_id)
-def test_what_begins_at_once_needs_a_loop_unless_its_clock_does_not(make: Make) -> None:
+def test_starting_at_once_needs_a_loop_unless_its_clock_does_not(make: Make) -> None:
     timer = Timer()
     with pytest.raises(PurgatoryError, match="running event loop"):
         make(timer)
@@ -188,7 +188,7 @@ def test_the_bounds_themselves_will_do(make: Make, settings: dict[str, Any]) -> 
 
 
 @pytest.mark.parametrize("key", [[], {}, set()], ids=["list", "dict", "set"])
-def test_a_key_that_is_not_hashable_is_refused_and_nothing_is_registered(key: Any) -> None:
+def test_an_unhashable_key_is_refused_and_registers_nothing(key: Any) -> None:
     timer = Timer(clock=ManualClock())
     queue = retrier(timer)
     with pytest.raises(TypeError, match="unhashable"):
@@ -196,7 +196,7 @@ def test_a_key_that_is_not_hashable_is_refused_and_nothing_is_registered(key: An
     assert (timer.pending, queue.pending) == (0, 0)
 
 
-def test_an_attempt_that_cannot_be_called_is_refused_and_nothing_is_registered() -> None:
+def test_an_uncallable_attempt_is_refused_and_registers_nothing() -> None:
     timer = Timer(clock=ManualClock())
     queue = retrier(timer)
     with pytest.raises(TypeError, match="attempt must be callable, got None"):
@@ -218,7 +218,7 @@ def test_what_is_no_number_is_refused_by_its_type(value: Any) -> None:
         check_number("delay", value, least=0)
 
 
-def test_the_bounds_of_a_number_are_named_without_a_tail_of_digits() -> None:
+def test_bounds_are_printed_without_trailing_digits() -> None:
     with pytest.raises(ValueError, match=r"^delay must be from 0\.6 to 3155760000, got 0\.1$"):
         check_number("delay", 0.1, least=0.2 * 3)
 

@@ -41,7 +41,7 @@ def have_gone_on(guests) -> list[bool]:
 # Until all are there.
 
 
-async def test_when_as_many_have_come_as_are_expected_all_go_on_as_one_generation(purgatory):
+async def test_the_expected_number_goes_on_as_one_generation(purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     guests = await arriving(group, "a", "b")
     assert have_gone_on(guests) == [False, False]
@@ -63,7 +63,7 @@ async def test_one_alone_may_be_all_and_does_not_wait(purgatory):
     assert purgatory.timer.pending == 0
 
 
-async def test_when_all_that_are_expected_by_name_have_come_they_go_on_and_others_with_them(purgatory):
+async def test_once_all_expected_names_arrive_every_member_goes_on(purgatory):
     group = Barrier(purgatory, "group", expect=["a", "b"], timeout=30)
     guests = await arriving(group, "x", "b", "y", "z")
     assert have_gone_on(guests) == [False] * 4
@@ -71,13 +71,13 @@ async def test_when_all_that_are_expected_by_name_have_come_they_go_on_and_other
     assert await ends(guests) == [Generation(1, ("x", "b", "y", "z", "a"), complete=True)] * 5
 
 
-async def test_names_that_are_expected_count_once_and_may_come_from_any_iterable(purgatory):
+async def test_expected_names_count_once_from_any_iterable(purgatory):
     group = Barrier(purgatory, "group", expect=iter("aba"), timeout=30)
     guests = await arriving(group, "a", "b")
     assert await ends(guests) == [Generation(1, ("a", "b"), complete=True)] * 2
 
 
-async def test_members_are_told_apart_by_equality(purgatory):
+async def test_members_are_distinguished_by_equality(purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     guests = await arriving(group, 0, 0.0, None, ())
     assert isinstance(await guests.pop(0).end(), OperationCancelled)
@@ -87,9 +87,7 @@ async def test_members_are_told_apart_by_equality(purgatory):
 # Until the window is over.
 
 
-async def test_when_the_time_is_up_those_go_on_that_came_and_it_is_told_that_some_are_missing(
-    purgatory, manual_clock
-):
+async def test_at_the_timeout_an_incomplete_generation_goes_on(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     guests = await arriving(group, "a")
     await passing(manual_clock, 20)
@@ -100,7 +98,7 @@ async def test_when_the_time_is_up_those_go_on_that_came_and_it_is_told_that_som
     assert await ends(guests) == [Generation(1, ("a", "b"), complete=False)] * 2
 
 
-async def test_of_those_expected_by_name_enough_others_do_not_make_it_complete(purgatory, manual_clock):
+async def test_others_do_not_replace_members_expected_by_name(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=["a", "b"], timeout=30)
     guests = await arriving(group, "a", "x", "y")
     await passing(manual_clock, 30)
@@ -118,7 +116,7 @@ async def test_without_a_timeout_they_wait_for_each_other_for_ever(timeout, purg
 
 
 @pytest.mark.parametrize("timeout", [0, -1])
-async def test_without_time_those_go_on_together_that_come_at_the_same_time(timeout, purgatory):
+async def test_without_a_timeout_simultaneous_arrivals_go_on_together(timeout, purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=timeout)
     guests = await arriving(group, "a", "b")
     assert await ends(guests) == [Generation(1, ("a", "b"), complete=False)] * 2
@@ -138,7 +136,7 @@ async def test_the_window_is_a_new_one_for_each_generation(purgatory, manual_clo
 # A delay for newcomers.
 
 
-async def test_with_a_delay_the_window_is_over_when_nobody_new_came_for_so_long(purgatory, manual_clock):
+async def test_a_delay_ends_the_window_once_no_member_arrives(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=9, timeout=30, initial_delay=3)
     guests = []
     for member in "abc":
@@ -149,7 +147,7 @@ async def test_with_a_delay_the_window_is_over_when_nobody_new_came_for_so_long(
     assert await ends(guests) == [Generation(1, ("a", "b", "c"), complete=False)] * 3
 
 
-async def test_newcomers_keep_the_window_open_no_longer_than_the_timeout(purgatory, manual_clock):
+async def test_newcomers_extend_the_window_only_up_to_the_timeout(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=9, timeout=5, initial_delay=2)
     guests = []
     for member in "abcd":  # at 0, 1.5, 3 and 4.5
@@ -169,7 +167,7 @@ async def test_a_delay_longer_than_the_timeout_is_the_timeout(purgatory, manual_
     assert have_gone_on(guests) == [True]
 
 
-async def test_a_delay_without_a_timeout_goes_on_as_long_as_newcomers_come(purgatory, manual_clock):
+async def test_a_delay_without_a_timeout_lasts_while_newcomers_arrive(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=1_000, timeout=None, initial_delay=3)
     guests = []
     for member in range(100):
@@ -201,9 +199,7 @@ async def test_each_generation_has_its_own_delay_and_timeout(purgatory, manual_c
 # Arriving again.
 
 
-async def test_a_member_that_arrives_again_takes_its_own_place_and_its_earlier_wait_ends(
-    purgatory, manual_clock
-):
+async def test_a_returning_member_replaces_its_earlier_wait(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=9, timeout=30)
     first, other = await arriving(group, "a", "b")
     (again,) = await arriving(group, "a")
@@ -227,9 +223,7 @@ async def test_a_member_that_arrives_again_is_not_one_more(purgatory):
 
 
 @pytest.mark.parametrize("initial_delay", [0, 3])
-async def test_a_member_that_arrives_again_does_not_keep_the_window_open(
-    initial_delay, purgatory, manual_clock
-):
+async def test_a_returning_member_does_not_extend_the_window(initial_delay, purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=9, timeout=4, initial_delay=initial_delay)
     await arriving(group, "a")
     await passing(manual_clock, 2)
@@ -261,7 +255,7 @@ async def test_a_member_whose_task_is_cancelled_has_left(purgatory, manual_clock
     assert await ends([second, third]) == [Generation(1, ("b", "c"), complete=False)] * 2
 
 
-async def test_one_that_is_expected_and_has_left_is_missing_until_it_comes_again(purgatory):
+async def test_an_expected_member_that_left_is_missing_until_back(purgatory):
     group = Barrier(purgatory, "group", expect=["a", "b"], timeout=30)
     (first,) = await arriving(group, "a")
     (other,) = await arriving(group, "x")
@@ -272,7 +266,7 @@ async def test_one_that_is_expected_and_has_left_is_missing_until_it_comes_again
     assert await ends([other, second, again]) == [Generation(1, ("x", "b", "a"), complete=True)] * 3
 
 
-async def test_the_window_stays_as_it_is_while_somebody_is_left(purgatory, manual_clock):
+async def test_the_window_is_unchanged_while_a_member_remains(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     (first,) = await arriving(group, "a")
     await passing(manual_clock, 20)
@@ -285,9 +279,7 @@ async def test_the_window_stays_as_it_is_while_somebody_is_left(purgatory, manua
 
 
 @pytest.mark.parametrize("initial_delay", [0, 3])
-async def test_when_everybody_has_left_the_window_is_gone_and_the_next_opens_its_own(
-    initial_delay, purgatory, manual_clock
-):
+async def test_when_all_leave_the_window_ends_and_the_next_is_new(initial_delay, purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=3, timeout=30, initial_delay=initial_delay)
     guests = await arriving(group, "a", "b")
     assert purgatory.timer.pending == 1
@@ -338,7 +330,7 @@ async def test_it_shows_its_key_and_who_is_there(purgatory):
 
 
 @pytest.mark.asyncio(loop_factories=["virtual"])
-async def test_ten_that_start_within_a_moment_make_one_generation_and_not_ten():
+async def test_ten_near_simultaneous_starts_make_one_generation():
     loop = asyncio.get_running_loop()
     async with Purgatory() as purgatory:
         group = Barrier(purgatory, "group", expect=range(100), timeout=300, initial_delay=3)
@@ -352,7 +344,7 @@ async def test_ten_that_start_within_a_moment_make_one_generation_and_not_ten():
         assert 9 * 2.5 + 3 <= loop.time() <= 9 * 2.5 + 3.01
 
 
-async def test_whoever_comes_looks_at_few_of_those_who_are_there(purgatory, monkeypatch):
+async def test_an_arrival_compares_few_waiting_members(purgatory, monkeypatch):
     looks: list[object] = []
     abandoned = DelayedOperation.abandoned.fget
     monkeypatch.setattr(

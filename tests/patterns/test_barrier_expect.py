@@ -24,7 +24,7 @@ async def gather(group, *members):
     return waiting
 
 
-async def test_those_who_wait_go_on_when_nobody_else_is_expected_any_more(purgatory):
+async def test_waiters_go_on_when_no_other_member_is_expected_any_more(purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     waiting = await gather(group, "a", "b")
     group.expect = 2
@@ -43,7 +43,7 @@ async def test_they_go_on_waiting_when_more_are_expected(purgatory):
     assert {(await task).members for task in waiting} == {("a", "b", "c")}
 
 
-async def test_with_nobody_there_it_opens_no_generation(purgatory):
+async def test_an_empty_barrier_opens_no_generation(purgatory):
     group = Barrier(purgatory, "group", expect=2, timeout=30)
     group.expect = 1
     assert (await group.arrive("a")).number == 1

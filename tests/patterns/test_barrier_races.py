@@ -33,7 +33,7 @@ either_task_first = pytest.mark.parametrize(
 
 @each_way
 @either_task_first
-async def test_cancelled_just_before_the_last_one_comes_it_is_not_there(race, guest, purgatory):
+async def test_cancelled_just_before_the_last_arrival_it_is_absent(race, guest, purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     first, other = guest(group.arrive("a")), Guest(group.arrive("b"))
     await settle()
@@ -68,7 +68,7 @@ async def test_cancelled_just_after_the_last_one_came_it_was_there(guest, purgat
 
 @each_way
 @either_task_first
-async def test_one_that_is_expected_by_name_and_was_just_cancelled_is_missing(race, guest, purgatory):
+async def test_an_expected_member_that_was_just_cancelled_is_missing(race, guest, purgatory):
     group = Barrier(purgatory, "group", expect=["a", "b"], timeout=30)
     first, other = guest(group.arrive("a")), Guest(group.arrive("x"))
     await settle()
@@ -85,7 +85,7 @@ async def test_one_that_is_expected_by_name_and_was_just_cancelled_is_missing(ra
 
 
 @each_way
-async def test_cancelled_just_before_the_window_is_over_it_is_not_there(guest, purgatory, manual_clock):
+async def test_cancelled_just_before_the_window_ends_it_is_absent(guest, purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     first, other = guest(group.arrive("a")), Guest(group.arrive("b"))
     await settle()
@@ -106,9 +106,7 @@ async def test_cancelled_just_after_the_window_is_over_it_was_there(guest, purga
 
 
 @each_way
-async def test_all_cancelled_just_before_the_window_is_over_make_no_generation(
-    guest, purgatory, manual_clock
-):
+async def test_all_cancelled_before_the_window_ends_make_no_generation(guest, purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     first = guest(group.arrive("a"))
     await settle()
@@ -123,9 +121,7 @@ async def test_all_cancelled_just_before_the_window_is_over_make_no_generation(
 
 
 @pytest.mark.parametrize("initial_delay", [0, 20])
-async def test_whoever_comes_when_everybody_was_just_cancelled_opens_a_window_of_its_own(
-    initial_delay, purgatory, manual_clock
-):
+async def test_an_arrival_after_all_were_cancelled_opens_a_new_window(initial_delay, purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=3, timeout=30, initial_delay=initial_delay)
     guests = await arriving(group, "a", "b")
     await passing(manual_clock, 15)
@@ -140,9 +136,7 @@ async def test_whoever_comes_when_everybody_was_just_cancelled_opens_a_window_of
     assert await ends(guests) == ["cancelled"] * 2
 
 
-async def test_whoever_comes_when_everybody_was_just_sent_away_opens_a_window_of_its_own(
-    purgatory, manual_clock
-):
+async def test_an_arrival_after_cancel_for_key_opens_a_new_window(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     guests = await arriving(group, "a", "b")
     await passing(manual_clock, 15)
@@ -156,7 +150,7 @@ async def test_whoever_comes_when_everybody_was_just_sent_away_opens_a_window_of
     assert await newcomer.end() == Generation(1, ("c",), complete=False)
 
 
-async def test_a_member_that_was_just_cancelled_and_comes_again_comes_last(purgatory, manual_clock):
+async def test_a_just_cancelled_member_that_returns_comes_last(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     first, other = await arriving(group, "a", "b")
     again = arriving_now(group, "a")
@@ -168,7 +162,7 @@ async def test_a_member_that_was_just_cancelled_and_comes_again_comes_last(purga
     assert await ends([other, again]) == [Generation(1, ("b", "a"), complete=False)] * 2
 
 
-async def test_a_member_that_was_just_sent_away_and_comes_again_is_told_that_it_was_sent_away(purgatory):
+async def test_a_returning_member_still_gets_its_earlier_cancellation(purgatory):
     group = Barrier(purgatory, "group", expect=2, timeout=30)
     (first,) = await arriving(group, "a")
     again = arriving_now(group, "a")
@@ -179,7 +173,7 @@ async def test_a_member_that_was_just_sent_away_and_comes_again_is_told_that_it_
     assert await ends([again, *other]) == [Generation(1, ("a", "b"), complete=True)] * 2
 
 
-async def test_a_member_that_comes_again_while_its_earlier_wait_is_cancelled_keeps_its_place(purgatory):
+async def test_a_member_returning_during_cancellation_keeps_its_place(purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     first, other = await arriving(group, "a", "b")
     again = arriving_now(group, "a")
@@ -193,9 +187,7 @@ async def test_a_member_that_comes_again_while_its_earlier_wait_is_cancelled_kee
 # The next generation in the very same pass.
 
 
-async def test_whoever_comes_in_the_pass_in_which_the_others_go_on_is_the_next_generation(
-    purgatory, manual_clock
-):
+async def test_an_arrival_while_others_go_on_is_in_the_next_generation(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=2, timeout=30)
     guests = await arriving(group, "a")
     guests += [arriving_now(group, member) for member in ("b", "c", "a")]
@@ -205,9 +197,7 @@ async def test_whoever_comes_in_the_pass_in_which_the_others_go_on_is_the_next_g
     assert await ends(guests) == [first, first, second, second]
 
 
-async def test_the_last_one_to_come_in_the_moment_in_which_the_window_is_over_comes_too_late_if_that_was_first(
-    purgatory, manual_clock
-):
+async def test_the_last_arrival_after_the_window_ended_is_too_late(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=2, timeout=30)
     (first,) = await arriving(group, "a")
     last = arriving_now(group, "b")
@@ -219,7 +209,7 @@ async def test_the_last_one_to_come_in_the_moment_in_which_the_window_is_over_co
     assert await last.end() == Generation(2, ("b",), complete=False)
 
 
-async def test_the_last_one_to_come_just_before_the_window_is_over_makes_it_complete(purgatory, manual_clock):
+async def test_the_last_arrival_before_the_window_ends_completes_it(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=2, timeout=30)
     (first,) = await arriving(group, "a")
     last = arriving_now(group, "b")
@@ -276,7 +266,7 @@ class Scene:
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("passes", [1, 2, 3, 4, 12])
-async def test_cancelled_at_any_point_a_member_leaves_at_once_and_disturbs_nobody(event, passes):
+async def test_a_member_cancelled_at_any_point_disturbs_no_other(event, passes):
     scenes: list[Scene] = []
     told: list[object] = []
 

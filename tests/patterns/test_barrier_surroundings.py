@@ -24,7 +24,7 @@ pytestmark = pytest.mark.asyncio
 # The end of the purgatory.
 
 
-async def test_a_purgatory_closed_under_it_ends_every_wait_and_the_window(purgatory):
+async def test_closing_the_purgatory_ends_every_wait_and_the_window(purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=30, initial_delay=5)
     guests = await arriving(group, "a", "b")
     assert len(purgatory.close()) == 2
@@ -36,16 +36,14 @@ async def test_a_purgatory_closed_under_it_ends_every_wait_and_the_window(purgat
     assert purgatory.timer.pending == 0
 
 
-async def test_a_purgatory_that_makes_its_own_timer_closes_it_under_the_window():
+async def test_closing_a_purgatory_that_owns_its_timer_ends_the_window():
     async with Purgatory() as purgatory:
         guests = await arriving(Barrier(purgatory, "group", expect=3, timeout=30), "a", "b")
     assert [type(end) for end in await ends(guests)] == [PurgatoryClosed] * 2
     assert_clean(purgatory)
 
 
-async def test_while_the_purgatory_drains_nobody_new_comes_and_those_who_are_there_go_on(
-    purgatory, manual_clock
-):
+async def test_draining_refuses_arrivals_and_lets_the_waiting_go_on(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     guests = await arriving(group, "a", "b")
     assert await purgatory.drain(timeout=0) is False
@@ -60,7 +58,7 @@ async def test_while_the_purgatory_drains_nobody_new_comes_and_those_who_are_the
 # A full one.
 
 
-async def test_a_full_purgatory_lets_nobody_arrive_and_opens_no_window(manual_clock):
+async def test_a_full_purgatory_refuses_arrival_and_opens_no_window(manual_clock):
     purgatory = Purgatory(timer=Timer(clock=manual_clock), max_pending=1)
     other = DelayedOperation()
     purgatory.try_complete_else_watch(other, ["other"])
@@ -88,7 +86,7 @@ async def test_in_a_full_purgatory_those_who_are_there_wait_on(manual_clock):
     assert_clean(purgatory)
 
 
-async def test_with_a_full_timer_there_is_no_window_and_nobody_arrives(manual_clock):
+async def test_a_full_timer_refuses_arrival_and_opens_no_window(manual_clock):
     timer = Timer(clock=manual_clock, max_pending=1)
     bell = timer.call_later(10, print)
     purgatory = Purgatory(timer=timer)
@@ -102,7 +100,7 @@ async def test_with_a_full_timer_there_is_no_window_and_nobody_arrives(manual_cl
     assert_clean(purgatory)
 
 
-async def test_with_a_closed_timer_nobody_arrives(manual_clock):
+async def test_a_closed_timer_refuses_arrival(manual_clock):
     timer = Timer(clock=manual_clock)
     purgatory = Purgatory(timer=timer)
     group = Barrier(purgatory, "group", expect=2, timeout=30)
@@ -128,7 +126,7 @@ async def test_two_barriers_on_one_purgatory_do_not_know_of_each_other(purgatory
     assert await ends(guests) == [Generation(1, ("a", "b"), complete=True)] * 2
 
 
-async def test_two_barriers_on_one_key_do_not_know_of_each_other_either(purgatory):
+async def test_two_barriers_on_one_key_are_independent(purgatory):
     one, other = [Barrier(purgatory, "key", expect=2, timeout=30) for _ in range(2)]
     guests, others = await arriving(one, "a"), await arriving(other, "b")
     assert (one.present, other.present) == (("a",), ("b",))
@@ -220,7 +218,7 @@ async def test_who_is_completed_alone_is_no_member(purgatory):
     assert await ends([*second, *third]) == [Generation(1, ("b", "c"), complete=True)] * 2
 
 
-async def test_cancel_for_key_sends_everybody_away_and_the_window_with_them(purgatory, manual_clock):
+async def test_cancel_for_key_cancels_every_member_and_the_window(purgatory, manual_clock):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     guests = await arriving(group, "a", "b")
     await passing(manual_clock, 20)
@@ -235,7 +233,7 @@ async def test_cancel_for_key_sends_everybody_away_and_the_window_with_them(purg
     assert await later.end() == Generation(1, ("a",), complete=False)
 
 
-async def test_fail_for_key_gives_everybody_the_exception(purgatory):
+async def test_fail_for_key_raises_the_exception_in_every_member(purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     guests = await arriving(group, "a", "b")
     failure = KeyError("coordinator lost")
@@ -256,7 +254,7 @@ async def test_one_member_may_be_sent_away(purgatory):
     assert await ends([second, *third]) == [Generation(1, ("b", "c", "d"), complete=True)] * 3
 
 
-async def test_its_waits_are_operations_that_complete_with_the_generation(purgatory):
+async def test_its_waits_are_operations_that_complete_together(purgatory):
     group = Barrier(purgatory, "group", expect=2, timeout=30)
     (first,) = await arriving(group, "a")
     (operation,) = purgatory.operations("group")
@@ -314,7 +312,7 @@ async def test_expect_and_timeout_must_be_given(purgatory):
             Barrier(purgatory, "group", **missing)
 
 
-async def test_a_member_that_cannot_be_hashed_is_refused_and_registers_nothing(purgatory):
+async def test_an_unhashable_member_is_refused_and_registers_nothing(purgatory):
     group = Barrier(purgatory, "group", expect=2, timeout=30)
     with pytest.raises(TypeError, match="unhashable"):
         await group.arrive(["a"])
@@ -328,7 +326,7 @@ async def test_a_member_that_cannot_be_hashed_is_refused_and_registers_nothing(p
     await leaving(*guests)
 
 
-async def test_of_a_member_that_is_refused_no_observer_is_told(manual_clock):
+async def test_the_observer_does_not_see_a_refused_member(manual_clock):
     events: list[object] = []
 
     class Diary:

@@ -95,7 +95,7 @@ async def test_a_rejected_request_raises_what_it_was_rejected_with(calls, purgat
     assert calls.late == 0
 
 
-async def test_a_rejection_that_nobody_awaits_is_nobodys_error(calls):
+async def test_an_unawaited_rejection_is_no_error(calls):
     calls.expect(7, 5)
     assert calls.reject(7, LostError()) is True
 
@@ -171,7 +171,7 @@ async def test_an_exception_shared_by_many_does_not_grow_with_them(calls):
 
 
 @pytest.mark.parametrize("raised", [LostError, KeyboardInterrupt, asyncio.CancelledError])
-async def test_in_a_with_block_a_request_is_given_up_when_sending_it_failed(calls, purgatory, raised):
+async def test_a_with_block_gives_up_a_request_that_failed_to_send(calls, purgatory, raised):
     with pytest.raises(raised), calls.expect(7, 5) as reply:
         raise raised
     assert_clean(purgatory)
@@ -180,7 +180,7 @@ async def test_in_a_with_block_a_request_is_given_up_when_sending_it_failed(call
         await reply
 
 
-async def test_in_a_with_block_that_is_left_without_the_reply_a_request_is_given_up(calls, purgatory):
+async def test_a_with_block_left_without_a_reply_gives_up_its_request(calls, purgatory):
     with calls.expect(7, 5):
         assert purgatory.pending == 1
     assert_clean(purgatory)
@@ -201,9 +201,7 @@ async def test_in_a_with_block_the_reply_is_had_as_anywhere(calls):
 # Time.
 
 
-async def test_a_request_without_a_reply_in_time_expires_and_says_what_it_waited_for(
-    calls, purgatory, manual_clock
-):
+async def test_an_unanswered_request_expires_and_names_its_id(calls, purgatory, manual_clock):
     task = await started(calls.expect("id-7", 2.5))
     unawaited = calls.expect(8, 2.5)
     manual_clock.advance(2.499)
@@ -297,9 +295,7 @@ each_end_but_closing = pytest.mark.parametrize("end", ENDS, ids=lambda end: end.
 
 
 @each_end
-async def test_a_reply_that_nobody_expects_any_more_is_counted_and_no_error(
-    calls, purgatory, manual_clock, end
-):
+async def test_an_unexpected_reply_is_counted_and_no_error(calls, purgatory, manual_clock, end):
     reply = calls.expect(7, 5)
     await end(calls, reply, purgatory, manual_clock)
     assert calls.late == 0
@@ -313,9 +309,7 @@ async def test_a_reply_that_nobody_expects_any_more_is_counted_and_no_error(
 
 
 @each_end
-async def test_a_rejection_that_nobody_expects_any_more_is_counted_and_no_error(
-    calls, purgatory, manual_clock, end
-):
+async def test_an_unexpected_rejection_is_counted_and_no_error(calls, purgatory, manual_clock, end):
     reply = calls.expect(7, 5)
     await end(calls, reply, purgatory, manual_clock)
     assert calls.reject(7, LostError()) is False

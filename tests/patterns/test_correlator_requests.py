@@ -41,7 +41,7 @@ async def awaiting(reply):
 # What is expected.
 
 
-async def test_a_request_is_registered_before_it_is_sent_and_without_giving_way(calls, purgatory):
+async def test_a_request_registers_before_sending_without_a_pause(calls, purgatory):
     ran = []
     asyncio.get_running_loop().call_soon(ran.append, "something else")
     reply = calls.expect(7, 5)
@@ -51,7 +51,7 @@ async def test_a_request_is_registered_before_it_is_sent_and_without_giving_way(
     assert ran == []
 
 
-async def test_an_id_that_is_taken_is_refused_and_the_first_request_goes_on(calls, purgatory):
+async def test_a_taken_id_is_refused_and_the_first_request_goes_on(calls, purgatory):
     reply = calls.expect("id-7", 5)
     with pytest.raises(ValueError, match=r"'id-7'.*already"):
         calls.expect("id-7", 60)
@@ -161,7 +161,7 @@ async def test_it_says_what_it_is(calls, purgatory):
 # Given up.
 
 
-async def test_given_up_a_request_leaves_at_once_and_says_so_to_who_awaits_it(calls, purgatory):
+async def test_giving_up_a_request_cancels_its_awaiter_at_once(calls, purgatory):
     reply = calls.expect("id-7", 5)
     task = asyncio.create_task(awaiting(reply))
     await settle()
@@ -209,7 +209,7 @@ async def test_cancelled_a_moment_before_the_reply_it_is_late(calls, purgatory, 
 
 
 @each_way
-async def test_cancelled_a_moment_after_the_reply_it_was_in_time_and_can_be_had_again(calls, purgatory, way):
+async def test_cancelled_just_after_the_reply_its_result_is_kept(calls, purgatory, way):
     caller = way()
     reply = calls.expect(7, 5)
     got = []
@@ -260,7 +260,7 @@ async def test_who_has_just_been_cancelled_is_not_counted(calls, purgatory):
     assert [type(end) for end in ends] == [LostError, asyncio.CancelledError, LostError]
 
 
-async def test_a_lost_connection_leaves_everything_else_in_the_purgatory_alone(calls, purgatory):
+async def test_a_lost_connection_fails_only_its_own_requests(calls, purgatory):
     operation = DelayedOperation()
     purgatory.try_complete_else_watch(operation, ["operation"])
     waiting = asyncio.create_task(purgatory.wait("wait"))
@@ -279,7 +279,7 @@ async def test_a_lost_connection_leaves_everything_else_in_the_purgatory_alone(c
     assert (calls.late, other_calls.late) == (0, 0)
 
 
-async def test_who_calls_again_when_the_connection_is_lost_is_not_failed_again(calls):
+async def test_a_request_made_on_connection_loss_is_not_failed_again(calls):
     async def persistent():
         try:
             return await calls.expect(7, 5)

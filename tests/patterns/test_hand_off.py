@@ -21,14 +21,14 @@ def jobs(purgatory):
 # Order.
 
 
-async def test_an_item_that_nobody_waits_for_is_kept_for_the_next_taker(jobs):
+async def test_an_unawaited_item_is_kept_for_the_next_taker(jobs):
     assert jobs.put("k", "item") is False
     assert len(jobs) == 1
     assert await jobs.take("k") == ("k", "item")
     assert len(jobs) == 0
 
 
-async def test_an_item_that_is_there_is_taken_without_giving_way_to_others(jobs):
+async def test_an_available_item_is_taken_without_a_pause(jobs):
     jobs.put("k", 1)
     others = []
     asyncio.get_running_loop().call_soon(others.append, "ran")
@@ -36,7 +36,7 @@ async def test_an_item_that_is_there_is_taken_without_giving_way_to_others(jobs)
     assert others == []
 
 
-async def test_an_item_that_somebody_waits_for_goes_to_the_taker_at_once(jobs):
+async def test_an_awaited_item_goes_to_the_taker_at_once(jobs):
     (taker,) = await takers(jobs, 1, "k")
     assert jobs.put("k", "item") is True
     assert len(jobs) == 0
@@ -87,7 +87,7 @@ async def test_keys_are_queues_of_their_own(jobs):
     assert jobs.clear() == [("c", 3)]
 
 
-async def test_of_several_keys_with_items_the_one_named_first_is_served_first(jobs):
+async def test_of_several_keys_the_first_named_is_served_first(jobs):
     for key in "abc":
         jobs.put(key, f"first of {key}")
         jobs.put(key, f"second of {key}")
@@ -101,7 +101,7 @@ async def test_of_several_keys_with_items_the_one_named_first_is_served_first(jo
     ]
 
 
-async def test_a_taker_of_several_keys_takes_one_item_and_leaves_all_of_them(jobs, purgatory):
+async def test_a_taker_of_several_keys_takes_one_and_leaves_all(jobs, purgatory):
     (taker,) = await takers(jobs, 1, "a", "b", "a")
     assert purgatory.watched == 2
     assert jobs.put("b", "item") is True
@@ -161,7 +161,7 @@ async def test_a_key_may_be_any_hashable(jobs, key):
 # The bound.
 
 
-async def test_when_full_an_item_that_nobody_waits_for_is_refused_and_leaves_nothing(purgatory):
+async def test_a_full_hand_off_refuses_an_unawaited_item(purgatory):
     jobs = HandOff(purgatory, max_items=2)
     jobs.put("a", 1)
     jobs.put("b", 2)
@@ -173,7 +173,7 @@ async def test_when_full_an_item_that_nobody_waits_for_is_refused_and_leaves_not
     assert_clean(purgatory)
 
 
-async def test_when_full_an_item_that_somebody_waits_for_is_delivered(purgatory):
+async def test_a_full_hand_off_delivers_an_awaited_item(purgatory):
     jobs = HandOff(purgatory, max_items=1)
     (taker,) = await takers(jobs, 1, "awaited")
     jobs.put("k", "kept")
@@ -218,7 +218,7 @@ async def test_without_a_bound_any_number_is_kept(jobs):
 # Clearing.
 
 
-async def test_clearing_returns_all_that_is_kept_in_the_order_in_which_it_was_put(jobs):
+async def test_clear_returns_all_kept_items_in_their_order(jobs):
     put = [(key, number) for number, key in enumerate("abacabcbbac")]
     for key, item in put:
         jobs.put(key, item)
@@ -301,7 +301,7 @@ async def test_a_bad_timeout_is_refused_and_takes_nothing(jobs, purgatory, timeo
     assert await jobs.take("k") == ("k", "item")
 
 
-async def test_a_take_beyond_the_purgatorys_bound_is_refused_unless_there_is_an_item(manual_clock):
+async def test_a_take_beyond_the_bound_needs_an_available_item(manual_clock):
     async with Purgatory(timer=Timer(clock=manual_clock), max_pending=1) as purgatory:
         jobs = HandOff(purgatory)
         (taker,) = await takers(jobs, 1, "k")

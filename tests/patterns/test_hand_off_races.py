@@ -47,7 +47,7 @@ async def test_a_way_cancels_in_the_pass_that_it_names(way):
 @pytest.mark.asyncio
 @each_way
 @pytest.mark.parametrize("followed", [True, False], ids=["followed", "alone"])
-async def test_cancelled_in_the_pass_in_which_it_got_its_item_it_gives_the_item_back(jobs, way, followed):
+async def test_cancelled_as_its_item_arrives_it_gives_the_item_back(jobs, way, followed):
     (taker,) = await takers(jobs, 1, "k", way=way)
     followers = await takers(jobs, followed, "k")
     after(5, jobs.put, "k", "item")
@@ -77,7 +77,7 @@ async def test_who_was_cancelled_a_moment_before_is_passed_by(jobs, way, followe
 
 
 @pytest.mark.asyncio
-async def test_items_stay_in_order_when_the_oldest_taker_was_just_cancelled(jobs):
+async def test_items_stay_in_order_when_the_oldest_taker_is_cancelled(jobs):
     first, second, third = await takers(jobs, 3, "k")
     first.cancel()
     assert jobs.put("k", 1) is True
@@ -135,7 +135,7 @@ async def test_an_item_goes_on_until_a_taker_stays(jobs):
 
 
 @pytest.mark.asyncio
-async def test_a_taker_that_swallows_its_cancellation_and_comes_again_takes_its_turn(jobs):
+async def test_a_taker_that_swallows_cancellation_and_returns_queues(jobs):
     got = []
 
     async def stubborn():
@@ -174,7 +174,7 @@ async def test_cancelled_before_its_first_step_a_taker_takes_nothing(jobs, purga
 
 
 @pytest.mark.asyncio
-async def test_many_that_come_back_stand_in_their_order_in_front_of_what_is_kept(jobs):
+async def test_many_returned_items_go_in_order_before_the_kept_ones(jobs):
     several = await takers(jobs, 20, "k")
     for number in range(50):
         jobs.put("k", number)
@@ -325,9 +325,7 @@ async def test_an_expiry_in_the_very_moment_of_the_item_loses_nothing(
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("asked_first", ["put", "expiry"])
-async def test_an_item_put_by_the_timer_at_the_deadline_is_taken_or_kept(
-    purgatory, manual_clock, asked_first
-):
+async def test_an_item_put_at_the_deadline_is_taken_or_kept(purgatory, manual_clock, asked_first):
     jobs = HandOff(purgatory)
     if asked_first == "put":
         purgatory.timer.call_later(1, jobs.put, "k", "item")
@@ -356,7 +354,7 @@ async def test_given_cancelled_and_closed_in_one_pass_the_item_is_kept(purgatory
 
 
 @pytest.mark.asyncio
-async def test_given_and_cancelled_while_draining_the_item_goes_to_who_still_waits(purgatory):
+async def test_an_item_returned_while_draining_goes_to_a_waiting_taker(purgatory):
     jobs = HandOff(purgatory)
     given, waiting = await takers(jobs, 2, "k")
     drained = asyncio.create_task(purgatory.drain())

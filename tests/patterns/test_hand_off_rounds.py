@@ -72,9 +72,7 @@ async def run_batch(jobs, purgatory, shuffle, keys):
 
 
 @pytest.mark.parametrize("number", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
-async def test_whenever_a_taker_is_cancelled_its_item_is_neither_lost_nor_doubled(
-    purgatory, number, record_property
-):
+async def test_cancelling_a_taker_neither_loses_nor_doubles_its_item(purgatory, number, record_property):
     told = errors_of_loop()
     jobs = HandOff(purgatory)
     shuffle = Random(number).shuffle
@@ -163,7 +161,7 @@ class Scene:
 
 @pytest.mark.parametrize("passes", range(6))
 @pytest.mark.parametrize("bystander", ["in front", "behind", "nobody"])
-async def test_cancelled_anywhere_a_taker_leaks_swallows_loses_and_doubles_nothing(passes, bystander):
+async def test_a_taker_cancelled_anywhere_leaks_and_loses_nothing(passes, bystander):
     async def scenario():
         scenes.append(Scene(passes, bystander))
         await scenes[-1].take()

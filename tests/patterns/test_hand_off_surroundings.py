@@ -28,9 +28,7 @@ def jobs(purgatory):
 
 
 @pytest.mark.parametrize("timeout", [0, -1, 1, 2.5])
-async def test_a_taker_for_whom_nothing_came_in_time_expires_and_takes_nothing_later(
-    purgatory, manual_clock, timeout
-):
+async def test_a_taker_that_expires_takes_nothing_later(purgatory, manual_clock, timeout):
     jobs = HandOff(purgatory)
     (taker,) = await takers(jobs, 1, "a", "b", timeout=timeout)
     manual_clock.advance(max(0, timeout))
@@ -46,7 +44,7 @@ async def test_an_item_that_is_there_is_taken_whatever_the_timeout(jobs, timeout
     assert await jobs.take("k", timeout=timeout) == ("k", "item")
 
 
-async def test_once_closed_nothing_is_put_and_nothing_taken_but_what_is_kept_can_be_cleared(purgatory):
+async def test_after_close_put_and_take_are_refused_and_clear_works(purgatory):
     jobs = HandOff(purgatory)
     several = await takers(jobs, 2, "awaited")
     jobs.put("k", "kept")
@@ -61,7 +59,7 @@ async def test_once_closed_nothing_is_put_and_nothing_taken_but_what_is_kept_can
     assert jobs.clear() == [("k", "kept")]
 
 
-async def test_a_taker_that_has_its_item_keeps_it_when_the_purgatory_closes(purgatory):
+async def test_a_taker_with_its_item_keeps_it_at_close(purgatory):
     jobs = HandOff(purgatory)
     (taker,) = await takers(jobs, 1, "k")
     jobs.put("k", "item")
@@ -70,7 +68,7 @@ async def test_a_taker_that_has_its_item_keeps_it_when_the_purgatory_closes(purg
     assert taker.got == ("k", "item")
 
 
-async def test_draining_ends_when_every_taker_has_its_item_and_lets_none_in(purgatory):
+async def test_draining_ends_when_every_taker_has_its_item(purgatory):
     jobs = HandOff(purgatory)
     (taker,) = await takers(jobs, 1, "k")
     drained = asyncio.create_task(purgatory.drain())
@@ -97,9 +95,7 @@ async def test_who_waits_for_the_key_alone_never_gets_an_item(jobs, purgatory):
 
 
 @pytest.mark.parametrize("others_first", [True, False])
-async def test_an_item_passes_by_others_whose_condition_it_meets_on_its_way_to_the_taker(
-    jobs, purgatory, others_first
-):
+async def test_an_item_passes_other_operations_that_it_satisfies(jobs, purgatory, others_first):
     def others():
         return [asyncio.create_task(purgatory.wait("k", until=lambda: len(jobs))) for _ in range(2)]
 
@@ -134,7 +130,7 @@ async def test_others_whose_condition_holds_do_not_count_as_takers(purgatory):
     assert jobs.clear() == [("k", "kept")]
 
 
-async def test_an_item_asks_nobody_behind_the_taker_that_gets_it(jobs, purgatory):
+async def test_operations_behind_the_served_taker_are_not_checked(jobs, purgatory):
     log = []
     for name in ("in front", "behind"):
         purgatory.try_complete_else_watch(Recorded(log, name), ["k"])
@@ -146,7 +142,7 @@ async def test_an_item_asks_nobody_behind_the_taker_that_gets_it(jobs, purgatory
     purgatory.cancel_for_key("k")
 
 
-async def test_others_that_come_back_whenever_the_key_is_checked_do_not_hold_an_item_up(jobs, purgatory):
+async def test_operations_returning_at_each_check_do_not_block_an_item(jobs, purgatory):
     def watch():
         seen = iter([False])  # not when it is watched, but whenever it is checked
         purgatory.try_complete_else_watch(Recorded(log, holds=lambda: next(seen, True), then=watch), ["k"])
@@ -173,7 +169,7 @@ async def test_others_that_come_back_whenever_the_key_is_checked_do_not_hold_an_
     ],
     ids=["cancelled", "completed", "completed with a result", "failed"],
 )
-async def test_takers_ended_from_outside_have_no_item_and_take_none_along(jobs, purgatory, end, raised):
+async def test_takers_ended_from_outside_take_no_item(jobs, purgatory, end, raised):
     given, *waiting = await takers(jobs, 3, "k", "l")
     jobs.put("m", "of another key")
     jobs.put("k", "given before")
@@ -185,7 +181,7 @@ async def test_takers_ended_from_outside_have_no_item_and_take_none_along(jobs, 
     assert jobs.clear() == [("m", "of another key"), ("l", "after")]
 
 
-async def test_takers_of_two_hand_offs_in_one_purgatory_get_each_their_own(purgatory):
+async def test_two_hand_offs_in_one_purgatory_are_independent(purgatory):
     jobs, parcels = HandOff(purgatory), HandOff(purgatory)
     several = [Taker(side, "k") for side in (jobs, parcels, jobs, parcels)]
     await settle()
@@ -242,7 +238,7 @@ class Meddler(DelayedOperation[None]):
         return False
 
 
-async def test_an_item_put_in_the_middle_of_a_check_is_refused_and_leaves_nothing(jobs, purgatory):
+async def test_putting_inside_a_check_is_refused_and_leaves_nothing(jobs, purgatory):
     (taker,) = await takers(jobs, 1, "k")
     jobs.put("other", 1)
     for key in ("k", "other", "fresh"):
@@ -257,7 +253,7 @@ async def test_an_item_put_in_the_middle_of_a_check_is_refused_and_leaves_nothin
     purgatory.cancel_for_key("meddled")
 
 
-async def test_a_check_that_puts_while_an_item_is_on_its_way_does_not_disturb_it(jobs, purgatory):
+async def test_a_put_inside_a_check_does_not_disturb_the_item(jobs, purgatory):
     meddler = Meddler(partial(jobs.put, "k", "refused"))
     purgatory.try_complete_else_watch(meddler, ["k"])
     (taker,) = await takers(jobs, 1, "k")

@@ -44,7 +44,7 @@ def test_a_link_that_is_busy_both_ways_is_never_pinged() -> None:
     assert (link.pings, link.heart.alive) == ([], True)
 
 
-def test_a_link_on_which_only_writes_are_seen_is_pinged_and_then_dead() -> None:
+def test_a_link_with_only_writes_is_pinged_then_dead() -> None:
     clock, link = manual_link()
     for _ in range(300):
         clock.advance(1)
@@ -52,7 +52,7 @@ def test_a_link_on_which_only_writes_are_seen_is_pinged_and_then_dead() -> None:
     assert (link.pings, link.deaths) == ([60, 120], [180])
 
 
-def test_a_link_on_which_only_reads_are_seen_is_pinged_every_interval_and_lives() -> None:
+def test_a_link_with_only_reads_is_pinged_and_lives() -> None:
     clock, link = manual_link()
     for _ in range(600):
         clock.advance(1)
@@ -61,7 +61,7 @@ def test_a_link_on_which_only_reads_are_seen_is_pinged_every_interval_and_lives(
     assert link.deaths == []
 
 
-def test_a_link_that_answers_every_ping_is_pinged_every_interval_for_ever() -> None:
+def test_a_link_that_answers_every_ping_lives_on() -> None:
     clock, link = manual_link(send=lambda: (link.ping(), link.heart.saw_read()))
     clock.advance(60 * 1000)
     assert link.pings == [60 * number for number in range(1, 1001)]
@@ -69,7 +69,7 @@ def test_a_link_that_answers_every_ping_is_pinged_every_interval_for_ever() -> N
 
 
 @pytest.mark.parametrize("last_seen", [1000, 1001, 1019, 1020, 1039.999])
-def test_a_link_that_falls_silent_is_pinged_an_interval_later_and_at_most_a_third_more(
+def test_a_silent_link_is_pinged_within_four_thirds_of_interval(
     last_seen: float,
 ) -> None:
     clock, link = manual_link()
@@ -94,7 +94,7 @@ def test_a_ping_counts_as_a_write() -> None:
 @given(
     events=st.lists(st.tuples(st.integers(1, 130), st.sampled_from(["read", "write", "both"])), max_size=60)
 )
-def test_whatever_is_seen_pings_come_for_silence_alone_and_in_time(events: list[tuple[int, str]]) -> None:
+def test_pings_come_only_for_silence_and_in_time(events: list[tuple[int, str]]) -> None:
     clock, link = manual_link(idle_timeout=1e6)
     reads, writes = [0.0], [0.0]
     for wait, kind in [*events, (300, "both")]:
@@ -130,7 +130,7 @@ def test_a_link_is_dead_once_and_for_all() -> None:
     assert (link.pings, link.deaths, link.heart.alive) == ([60, 120], [180], False)
 
 
-def test_when_its_death_is_told_it_has_ended() -> None:
+def test_it_has_ended_when_on_dead_runs() -> None:
     told: list[tuple[bool, int]] = []
     clock, link = manual_link(on_dead=lambda: told.append((link.heart.alive, link.timer.pending)))
     assert link.heart.alive
@@ -140,9 +140,7 @@ def test_when_its_death_is_told_it_has_ended() -> None:
 
 @pytest.mark.parametrize("idle_timeout", [20, 21, 23.3, 25, 26, 30, 100 / 3, 47])
 @pytest.mark.parametrize("last_read", [0, 3, 10 / 3, 3.334, 5, 6.66, 6.67, 9.999, 10, 100.001])
-def test_dead_is_never_early_and_at_most_a_third_of_an_interval_late(
-    idle_timeout: float, last_read: float
-) -> None:
+def test_death_is_never_early_and_at_most_a_third_late(idle_timeout: float, last_read: float) -> None:
     clock, link = manual_link(interval=10, idle_timeout=idle_timeout)
     while last_read - clock.time() > 1e-9:  # the clock counts nanoseconds
         clock.advance(min(1.25, last_read - clock.time()))
@@ -172,7 +170,7 @@ def test_whatever_was_read_death_comes_in_time(interval: float, times: float, re
 
 @pytest.mark.parametrize("idle_timeout", [120, 130, 180], ids=lambda seconds: f"{seconds} s")
 @pytest.mark.asyncio
-async def test_a_send_that_hangs_is_not_called_again_and_does_not_put_death_off(idle_timeout: float) -> None:
+async def test_a_hanging_send_is_not_repeated_and_delays_no_death(idle_timeout: float) -> None:
     world, begun = SteppedWorld(), []
     timer = world.timer()
 
@@ -188,7 +186,7 @@ async def test_a_send_that_hangs_is_not_called_again_and_does_not_put_death_off(
 
 
 @pytest.mark.asyncio
-async def test_a_send_that_ended_at_last_is_called_again_when_the_link_is_next_idle() -> None:
+async def test_a_send_that_ended_late_runs_again_on_the_next_silence() -> None:
     world, begun = SteppedWorld(), []
     timer = world.timer()
 
@@ -205,7 +203,7 @@ async def test_a_send_that_ended_at_last_is_called_again_when_the_link_is_next_i
 @each_kind
 @pytest.mark.parametrize("error", [OSError, KeyError, BaseException])
 @pytest.mark.asyncio
-async def test_a_send_that_raises_is_reported_each_time_and_does_not_put_death_off(
+async def test_a_raising_send_is_reported_and_delays_no_death(
     kind: Callable[[BaseException], Callable[[], object]], error: type[BaseException]
 ) -> None:
     world, reported, broken = SteppedWorld(), reports(), error("broken")
@@ -216,7 +214,7 @@ async def test_a_send_that_raises_is_reported_each_time_and_does_not_put_death_o
 
 
 @pytest.mark.asyncio
-async def test_where_the_timer_is_full_the_last_look_is_missed_and_death_comes_with_the_next_check() -> None:
+async def test_a_full_timer_postpones_death_to_the_next_check() -> None:
     world, reported = SteppedWorld(), reports()
     link = Link(world.timer(max_pending=1), idle_timeout=130)
     await world.run(1000)
@@ -272,7 +270,7 @@ async def test_a_blocked_loop_does_not_kill_a_link_that_lives(blocked: float, id
 
 
 @pytest.mark.asyncio
-async def test_a_silent_link_is_still_found_dead_when_the_loop_was_blocked() -> None:
+async def test_a_silent_link_is_found_dead_after_the_loop_was_blocked() -> None:
     world = SteppedWorld()
     link = Link(world.timer())
     await world.run(65)
@@ -282,7 +280,7 @@ async def test_a_silent_link_is_still_found_dead_when_the_loop_was_blocked() -> 
 
 
 @pytest.mark.asyncio
-async def test_after_a_block_a_peer_has_the_time_of_whole_checks_to_be_heard() -> None:
+async def test_after_a_block_a_peer_has_whole_checks_to_be_heard() -> None:
     world = SteppedWorld()
     link = Link(world.timer(), idle_timeout=120)
     await world.run(61)

@@ -35,7 +35,7 @@ async def test_closed_it_neither_pings_nor_dies(world_class: type[World]) -> Non
     await link.heart.aclose()
 
 
-def test_closed_between_the_last_check_and_the_last_look_it_does_not_die() -> None:
+def test_closed_before_the_final_check_it_does_not_die() -> None:
     clock, link = manual_link(idle_timeout=130)
     clock.advance(125)
     link.heart.close()
@@ -44,7 +44,7 @@ def test_closed_between_the_last_check_and_the_last_look_it_does_not_die() -> No
     assert link.deaths == []
 
 
-def test_what_is_read_between_the_last_check_and_the_last_look_saves_it() -> None:
+def test_a_read_before_the_final_check_saves_it() -> None:
     clock, link = manual_link(idle_timeout=130)
     clock.advance(125)
     link.heart.saw_read()
@@ -70,7 +70,7 @@ async def test_closed_while_a_ping_is_being_sent_it_lets_that_end() -> None:
 
 @pytest.mark.parametrize("how", ["aclose", "async with"])
 @pytest.mark.asyncio
-async def test_aclose_cancels_the_ping_that_is_being_sent_and_waits_until_it_has_ended(how: str) -> None:
+async def test_aclose_cancels_the_current_ping_and_waits_for_its_end(how: str) -> None:
     world, ended = SteppedWorld(), []
     timer = world.timer()
 
@@ -113,7 +113,7 @@ async def test_closed_from_inside_send_it_lets_that_end(closing: str) -> None:
 
 
 @pytest.mark.asyncio
-async def test_aclosed_from_inside_on_dead_it_cancels_a_ping_that_hangs_but_not_itself() -> None:
+async def test_aclose_in_on_dead_cancels_a_hanging_ping_but_not_itself() -> None:
     world, events = SteppedWorld(), []
 
     async def hang() -> None:
@@ -173,7 +173,7 @@ class Watched(Heartbeat):
 
 @pytest.mark.parametrize("end", ["close", "aclose", "death", "timer", "death after a last look"])
 @pytest.mark.asyncio
-async def test_when_it_has_ended_it_is_freed_with_what_it_called_at_once(end: str) -> None:
+async def test_an_ended_heartbeat_is_freed_at_once_with_its_callbacks(end: str) -> None:
     world = SteppedWorld()
     timer = world.timer()
 
@@ -205,7 +205,7 @@ async def test_when_it_has_ended_it_is_freed_with_what_it_called_at_once(end: st
         assert [reference() for reference in freed] == [None, None]
 
 
-def test_its_repr_tells_whether_it_lives_and_how_long_it_was_silent() -> None:
+def test_its_repr_shows_its_state_and_its_silence() -> None:
     clock, link = manual_link(idle_timeout=130)
     clock.advance(30)
     link.heart.saw_write()

@@ -52,7 +52,7 @@ def test_a_fixed_delay_counts_from_the_end_of_the_work() -> None:
     assert beat.skipped == 0
 
 
-def test_a_fixed_rate_counts_from_the_beginning_whatever_the_work_takes() -> None:
+def test_a_fixed_rate_counts_from_the_start_however_long_work_is() -> None:
     clock = ManualClock()
     timer = Timer(clock=clock)
     diary = Diary(timer, clock, takes=(3, 9, 0, 7))
@@ -79,9 +79,7 @@ async def test_async_work_counts_with_the_time_it_is_suspended(mode: Mode, begun
 
 @pytest.mark.parametrize("tick", [0.001, 0.25], ids=["fine tick", "coarse tick"])
 @pytest.mark.parametrize("period", [0.1, 1 / 3, 0.0007], ids=["0.1 s", "a third of a second", "0.7 ms"])
-def test_a_fixed_rate_does_not_drift_over_ten_thousand_periods_that_are_no_whole_ticks(
-    period: float, tick: float
-) -> None:
+def test_a_fixed_rate_does_not_drift_over_ten_thousand_periods(period: float, tick: float) -> None:
     clock = ManualClock()
     timer = Timer(clock=clock, tick=tick)
     diary = Diary(timer)
@@ -145,7 +143,7 @@ async def test_of_the_periods_that_passed_during_long_async_work(missed: Missed)
 
 @pytest.mark.asyncio(loop_factories=["virtual"])
 @each_missed
-async def test_of_the_periods_that_passed_during_long_async_work_on_a_virtual_loop(missed: Missed) -> None:
+async def test_missed_periods_follow_the_setting_on_a_virtual_loop(missed: Missed) -> None:
     timer = Timer()
     diary = Diary(timer, takes=(25,))
     async with Periodic(timer, 10, diary.awaited, mode="fixed_rate", missed=missed) as beat:
@@ -170,7 +168,7 @@ async def test_of_the_periods_that_passed_while_the_loop_was_blocked(missed: Mis
 
 @each_missed
 @pytest.mark.asyncio
-async def test_with_a_fixed_delay_no_period_is_missed_however_long_something_takes(missed: Missed) -> None:
+async def test_with_a_fixed_delay_no_period_is_missed(missed: Missed) -> None:
     world = SteppedWorld()
     timer = world.timer()
     diary = Diary(timer, takes=(25,))
@@ -188,9 +186,7 @@ async def test_with_a_fixed_delay_no_period_is_missed_however_long_something_tak
     [("skip", [10, 40, 70, 100], 6), ("burst", [10, 35, 60, 85], 0), ("delay", [10, 45, 80, 115], 0)],
     ids=["skip", "burst", "delay"],
 )
-def test_work_that_always_takes_longer_than_a_period_runs_on_without_a_pile(
-    missed: Missed, begun: list[float], skipped: int
-) -> None:
+def test_work_longer_than_a_period_does_not_pile_up(missed: Missed, begun: list[float], skipped: int) -> None:
     clock = ManualClock()
     timer = Timer(clock=clock)
     diary = Diary(timer, clock, takes=(25,) * 4)
@@ -213,9 +209,7 @@ def test_work_that_always_takes_longer_than_a_period_runs_on_without_a_pile(
     [("skip", [10, 20, 40, 50], 1), ("burst", [10, 20, 40, 40, 50], 0), ("delay", [10, 20, 50], 0)],
     ids=["skip", "burst", "delay"],
 )
-def test_a_run_that_falls_due_just_as_the_former_ends_is_not_missed(
-    missed: Missed, begun: list[float], skipped: int
-) -> None:
+def test_a_run_due_as_the_former_ends_is_not_missed(missed: Missed, begun: list[float], skipped: int) -> None:
     clock = ManualClock()
     timer = Timer(clock=clock)
     diary = Diary(timer, clock, takes=(10, 20))
@@ -228,7 +222,7 @@ def test_a_run_that_falls_due_just_as_the_former_ends_is_not_missed(
 
 
 @pytest.mark.parametrize("period", [0.1, 0.7, 1.1, 3.3], ids=lambda period: f"{period} s")
-def test_a_run_that_falls_due_just_then_is_not_missed_either_where_a_sum_of_floats_says_it_is_past(
+def test_a_run_due_then_is_not_missed_to_float_rounding(
     period: float,
 ) -> None:
     for periods in range(1, 200):
@@ -250,9 +244,7 @@ def test_a_run_that_falls_due_just_then_is_not_missed_either_where_a_sum_of_floa
 )
 @pytest.mark.parametrize("blocked", [1.0, 1000.05, 100_000.0], ids=lambda seconds: f"{seconds:g} s")
 @pytest.mark.asyncio
-async def test_after_a_block_the_next_run_is_the_next_one_that_falls_due(
-    period: float, tick: float, blocked: float
-) -> None:
+async def test_after_a_block_the_next_run_is_the_next_due(period: float, tick: float, blocked: float) -> None:
     world = SteppedWorld()
     timer = world.timer(tick=tick)
     diary = Diary(timer)
@@ -278,7 +270,7 @@ async def test_after_a_block_the_next_run_is_the_next_one_that_falls_due(
 @each_mode
 @each_missed
 @pytest.mark.asyncio
-async def test_it_holds_one_entry_of_the_timer_for_ever_and_none_when_closed(
+async def test_it_holds_one_timer_entry_and_none_when_closed(
     world_class: type[World], mode: Mode, missed: Missed
 ) -> None:
     world, seen = world_class(), []
@@ -319,7 +311,7 @@ async def test_it_holds_its_entry_while_async_work_is_suspended() -> None:
 
 @each_mode
 @pytest.mark.asyncio
-async def test_a_timer_that_fills_up_while_the_work_runs_does_not_end_it(mode: Mode) -> None:
+async def test_a_timer_that_fills_during_the_work_does_not_end_it(mode: Mode) -> None:
     world = SteppedWorld()
     timer = world.timer(max_pending=2)
     diary = Diary(timer)
@@ -341,7 +333,7 @@ async def test_a_timer_that_fills_up_while_the_work_runs_does_not_end_it(mode: M
 @pytest.mark.slow
 @each_mode
 @pytest.mark.asyncio
-async def test_on_the_systems_clock_runs_come_never_early_and_never_too_many(mode: Mode) -> None:
+async def test_on_the_system_clock_runs_are_never_early_or_too_many(mode: Mode) -> None:
     timer = Timer()
     begun_at = timer.time()
     diary = Diary(timer)

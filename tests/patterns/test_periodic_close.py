@@ -83,7 +83,7 @@ async def test_closed_from_inside_async_work_it_lets_the_work_end(steps: int) ->
 
 @pytest.mark.parametrize("steps", [0, 1], ids=["before it is suspended", "after it was suspended"])
 @pytest.mark.asyncio
-async def test_aclosed_from_inside_the_work_it_neither_cancels_nor_waits_for_itself(steps: int) -> None:
+async def test_aclose_inside_the_work_neither_cancels_nor_waits(steps: int) -> None:
     world, ended = SteppedWorld(), []
     timer = world.timer()
 
@@ -101,7 +101,7 @@ async def test_aclosed_from_inside_the_work_it_neither_cancels_nor_waits_for_its
 
 @each_mode
 @pytest.mark.asyncio
-async def test_closed_while_async_work_is_suspended_it_lets_the_work_end(mode: Mode) -> None:
+async def test_close_lets_suspended_async_work_end(mode: Mode) -> None:
     world = SteppedWorld()
     diary = Diary(timer := world.timer(), takes=(3,))
     beat = Periodic(timer, 1, diary.awaited, mode=mode)
@@ -146,7 +146,7 @@ async def test_aclose_after_close_still_ends_the_work() -> None:
 
 
 @pytest.mark.asyncio
-async def test_aclose_waits_for_work_that_does_not_let_itself_be_cancelled() -> None:
+async def test_aclose_waits_for_work_that_resists_cancellation() -> None:
     world, reported = SteppedWorld(), reports()
     timer, release = world.timer(), asyncio.Event()
 
@@ -169,7 +169,7 @@ async def test_aclose_waits_for_work_that_does_not_let_itself_be_cancelled() -> 
 
 
 @pytest.mark.asyncio
-async def test_as_a_context_manager_it_ends_with_the_block_also_when_that_fails() -> None:
+async def test_a_with_block_ends_it_even_after_an_exception() -> None:
     world = SteppedWorld()
     diary = Diary(timer := world.timer(), takes=(0, 100))
     with pytest.raises(LookupError):  # noqa: PT012 - the block is what is tested
@@ -223,7 +223,7 @@ async def test_it_is_closed_with_its_timer_from_inside_the_work(world_class: typ
 
 
 @pytest.mark.asyncio
-async def test_where_a_drain_has_taken_more_than_there_is_the_end_is_reported_and_can_be_seen() -> None:
+async def test_a_timer_filled_while_it_drains_ends_it_with_a_report() -> None:
     world, reported = SteppedWorld(), reports()
     timer = world.timer(max_pending=1)
     purgatory = Purgatory(timer=timer)
@@ -308,7 +308,7 @@ async def test_closed_it_is_freed_with_its_work_at_once(how: str, *, is_async: b
 
 
 @pytest.mark.asyncio
-async def test_an_exception_of_async_work_is_not_kept_until_the_next_run() -> None:
+async def test_an_exception_of_async_work_is_released_at_once() -> None:
     world = SteppedWorld()
     asyncio.get_running_loop().set_exception_handler(lambda *_: None)
     freed: list[weakref.ref[object]] = []

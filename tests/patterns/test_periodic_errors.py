@@ -43,7 +43,7 @@ class PlannedBaseError(BaseException):
 @each_kind
 @pytest.mark.parametrize("error", [ValueError, PlannedBaseError, GeneratorExit])
 @pytest.mark.asyncio
-async def test_what_the_work_raises_is_reported_and_the_next_period_still_comes(
+async def test_an_exception_is_reported_and_the_next_period_runs(
     mode: Mode, kind: Callable[[BaseException], Callable[[], object]], error: type[BaseException]
 ) -> None:
     world, reported, broken = SteppedWorld(), reports(), error("broken")
@@ -57,7 +57,7 @@ async def test_what_the_work_raises_is_reported_and_the_next_period_still_comes(
 
 @pytest.mark.parametrize("error", [StopIteration, asyncio.CancelledError])
 @pytest.mark.asyncio
-async def test_a_plain_function_may_raise_whatever_means_something_to_coroutines(
+async def test_a_plain_function_may_raise_coroutine_exceptions(
     error: type[BaseException],
 ) -> None:
     world, reported = SteppedWorld(), reports()
@@ -92,7 +92,7 @@ async def test_an_exception_handler_that_interrupts_does_not_end_it(
 
 @interrupts
 @each_mode
-def test_an_interrupt_gets_through_plain_work_and_the_next_period_still_comes(
+def test_an_interrupt_in_plain_work_propagates_and_it_goes_on(
     interrupt: type[BaseException], mode: Mode
 ) -> None:
     clock = ManualClock()
@@ -109,7 +109,7 @@ def test_an_interrupt_gets_through_plain_work_and_the_next_period_still_comes(
 @pytest.mark.parametrize("steps", [0, 1], ids=["in its first step", "after a suspension"])
 @eager_or_not
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-def test_an_interrupt_gets_through_async_work_and_the_next_period_still_comes(
+def test_an_interrupt_in_async_work_propagates_and_it_goes_on(
     interrupt: type[BaseException], steps: int, *, eager: bool
 ) -> None:
     world = SteppedWorld()
@@ -148,7 +148,7 @@ def test_an_interrupt_gets_through_async_work_and_the_next_period_still_comes(
 
 
 @pytest.mark.asyncio
-async def test_work_that_somebody_cancels_is_over_and_the_next_period_still_comes() -> None:
+async def test_cancelled_work_ends_and_the_next_period_runs() -> None:
     world, reported = SteppedWorld(), reports()
     timer = world.timer()
     diary = Diary(timer, takes=(100, 0, 0))
@@ -169,7 +169,7 @@ async def test_work_that_somebody_cancels_is_over_and_the_next_period_still_come
 
 
 @pytest.mark.asyncio
-async def test_work_that_is_cancelled_before_its_first_step_is_over_too() -> None:
+async def test_work_cancelled_before_its_first_step_ends_too() -> None:
     clock = ManualClock()
     diary = Diary(timer := Timer(clock=clock))
     before = asyncio.all_tasks()
@@ -200,7 +200,7 @@ def test_without_a_loop_plain_work_runs_on_a_manual_clock(monkeypatch: pytest.Mo
 
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
-def test_without_a_loop_async_work_is_refused_each_time_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_loop_async_work_is_refused_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, told = ManualClock(), []
     monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(str(unraisable.exc_value)))
     diary = Diary(timer := Timer(clock=clock))

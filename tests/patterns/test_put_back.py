@@ -51,7 +51,7 @@ async def test_the_one_put_back_last_is_the_foremost(purgatory):
     assert [await jobs.take("a") for _ in range(2)] == [("a", 1), ("a", 2)]
 
 
-async def test_it_is_kept_also_when_nobody_can_take_any_more(purgatory):
+async def test_an_item_is_kept_when_no_taker_can_come(purgatory):
     jobs = HandOff(purgatory)
     purgatory.close()
     assert jobs.put_back("a", 1) is False

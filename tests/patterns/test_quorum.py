@@ -22,7 +22,7 @@ def watched(purgatory, quorum, keys=("orders-0",)) -> Quorum[str]:
 # Voting.
 
 
-def test_it_completes_with_the_vote_that_is_enough_and_its_result_is_who_voted(purgatory):
+def test_it_completes_with_the_deciding_vote_and_its_voters(purgatory):
     quorum = watched(purgatory, Quorum(2, of=BROKERS))
     assert quorum.vote("second") is True
     assert quorum.outcome is None
@@ -70,7 +70,7 @@ def test_votes_and_missing_tell_who_has_voted_and_who_has_not(purgatory):
     assert before == {"first"}, "what was read before does not change"
 
 
-def test_without_a_list_of_voters_anybody_may_vote_and_nobody_is_missing(purgatory):
+def test_without_a_voter_list_any_vote_counts(purgatory):
     quorum = watched(purgatory, Quorum(2))
     assert quorum.of is None
     assert quorum.missing is None
@@ -88,7 +88,7 @@ def test_the_voters_may_come_from_any_iterable_and_count_once(purgatory):
         Quorum(2, of=["leader", "leader"])
 
 
-def test_a_vote_of_an_unknown_voter_is_refused_with_its_name_and_who_may_vote(purgatory):
+def test_an_unknown_voter_is_refused_with_the_known_ones(purgatory):
     quorum = watched(purgatory, Quorum(2, of=BROKERS))
     quorum.vote("leader")
     with pytest.raises(ValueError, match=r"'stranger'.*'first', 'leader', 'second'"):
@@ -122,9 +122,7 @@ def test_a_voter_that_cannot_be_hashed_is_refused(of, purgatory):
     need=st.integers(1, 5),
     before=st.integers(0, 12),
 )
-def test_whatever_the_order_and_wherever_it_is_watched_the_first_enough_distinct_voters_are_its_result(
-    votes, need, before
-):
+def test_the_first_distinct_voters_that_suffice_are_its_result(votes, need, before):
     purgatory = Purgatory(timer=Timer(clock=ManualClock()))
     quorum: Quorum[str] = Quorum(need, of=list("abcde"))
     counted = list(dict.fromkeys(votes[:before]))  # all of them: it cannot end before it is watched
@@ -156,7 +154,7 @@ def test_votes_from_before_it_is_watched_count(purgatory):
     assert quorum.result == {"leader", "first"}
 
 
-def test_with_enough_votes_from_before_it_completes_when_it_is_watched(purgatory):
+def test_with_enough_earlier_votes_it_completes_when_watched(purgatory):
     quorum: Quorum[str] = Quorum(2, of=BROKERS)
     for broker in BROKERS:
         assert quorum.vote(broker)
@@ -175,7 +173,7 @@ def test_with_enough_votes_from_before_it_completes_when_it_is_watched(purgatory
         pytest.param(lambda p, quorum, clock: p.close(), Outcome.CLOSED, id="closed"),
     ],
 )
-def test_after_the_end_a_vote_does_not_count_whatever_the_end_was(end, outcome, purgatory, manual_clock):
+def test_a_vote_after_the_end_does_not_count(end, outcome, purgatory, manual_clock):
     quorum = watched(purgatory, Quorum(2, of=BROKERS, timeout=30))
     quorum.vote("leader")
     end(purgatory, quorum, manual_clock)
@@ -201,7 +199,7 @@ def test_when_the_time_is_up_its_result_is_who_has_voted(voters, purgatory, manu
     assert quorum.missing == set(BROKERS) - set(voters)
 
 
-def test_its_time_starts_when_it_is_watched_not_with_the_first_vote(purgatory, manual_clock):
+def test_its_timeout_starts_when_it_is_watched(purgatory, manual_clock):
     quorum: Quorum[str] = Quorum(2, timeout=30)
     quorum.vote("leader")
     manual_clock.advance(100)
@@ -212,7 +210,7 @@ def test_its_time_starts_when_it_is_watched_not_with_the_first_vote(purgatory, m
     assert quorum.outcome is Outcome.EXPIRED
 
 
-def test_a_vote_just_before_the_deadline_completes_it_and_one_just_after_is_too_late(purgatory, manual_clock):
+def test_a_vote_counts_before_the_deadline_and_not_after(purgatory, manual_clock):
     in_time, too_late = [watched(purgatory, Quorum(1, timeout=30)) for _ in range(2)]
     manual_clock.advance(29.999)
     assert in_time.vote("leader")
@@ -222,9 +220,7 @@ def test_a_vote_just_before_the_deadline_completes_it_and_one_just_after_is_too_
     assert (in_time.result, too_late.result) == ({"leader"}, frozenset())
 
 
-def test_a_vote_in_a_hook_of_what_expires_in_the_same_moment_is_too_late_if_it_expired_first(
-    purgatory, manual_clock
-):
+def test_a_vote_in_an_expiry_hook_after_its_own_is_too_late(purgatory, manual_clock):
     # Hooks run between two expiries of one pass, in order of deadline.
     first = watched(purgatory, Quorum(1, timeout=1))
     votes: list[bool] = []
@@ -253,7 +249,7 @@ def test_it_is_an_operation_as_any_other_and_watches_any_keys(purgatory):
     other.cancel()
 
 
-def test_completed_for_its_key_its_result_is_who_has_voted_all_the_same(purgatory):
+def test_completing_its_key_results_in_the_voters_so_far(purgatory):
     quorum = watched(purgatory, Quorum(3, of=BROKERS))
     quorum.vote("first")
     assert purgatory.complete_for_key("orders-0", "somebody else's result") == 1

@@ -29,7 +29,7 @@ async def test_all_that_await_it_learn_of_its_end(purgatory):
 
 @pytest.mark.asyncio
 @each_way
-async def test_cancelled_just_before_the_last_vote_only_that_task_learns_nothing(guest, purgatory):
+async def test_cancelled_just_before_the_last_vote_only_that_task_ends(guest, purgatory):
     quorum = watched(purgatory, Quorum(1, timeout=5))
     cancelled, other = guest(awaiting(quorum)), Guest(awaiting(quorum))
     await settle()
@@ -41,7 +41,7 @@ async def test_cancelled_just_before_the_last_vote_only_that_task_learns_nothing
 
 @pytest.mark.asyncio
 @each_way
-async def test_cancelled_just_after_the_last_vote_only_that_task_learns_nothing(guest, purgatory):
+async def test_cancelled_just_after_the_last_vote_only_that_task_ends(guest, purgatory):
     quorum = watched(purgatory, Quorum(1, timeout=5))
     cancelled, other = guest(awaiting(quorum)), Guest(awaiting(quorum))
     await settle()
@@ -65,7 +65,7 @@ async def test_a_quorum_whose_only_task_was_cancelled_is_still_counted(guest, pu
 @pytest.mark.asyncio
 @pytest.mark.parametrize("event", ["the last vote", "the deadline"])
 @pytest.mark.parametrize("passes", [1, 2, 3, 8])
-async def test_cancelled_at_any_point_it_disturbs_neither_the_quorum_nor_who_else_awaits_it(event, passes):
+async def test_a_cancelled_awaiter_disturbs_neither_quorum_nor_others(event, passes):
     runs: list[tuple[Purgatory, Quorum[str], asyncio.Task[Outcome]]] = []
 
     async def scenario() -> None:

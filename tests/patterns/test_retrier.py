@@ -48,7 +48,7 @@ async def test_the_first_attempt_comes_a_delay_after_it_was_submitted(world_clas
 
 @pytest.mark.parametrize("world_class", WORLDS, ids=WORLD_NAMES)
 @pytest.mark.asyncio
-async def test_what_fails_is_attempted_every_delay_until_it_succeeds_and_then_no_more(
+async def test_a_failure_is_retried_every_delay_until_success(
     world_class: type[World],
 ) -> None:
     world = world_class()
@@ -61,7 +61,7 @@ async def test_what_fails_is_attempted_every_delay_until_it_succeeds_and_then_no
 
 @pytest.mark.parametrize("attempts", [1, 2, 3, 7])
 @pytest.mark.asyncio
-async def test_after_so_many_attempts_it_is_given_up_with_the_last_failure(attempts: int) -> None:
+async def test_after_the_last_attempt_it_gives_up_with_the_failure(attempts: int) -> None:
     world = SteppedWorld()
     desk = Desk(world, attempts=attempts)
     call = desk.call()
@@ -96,7 +96,7 @@ async def test_the_real_period_is_the_delay_however_coarse_the_tick(tick: float,
 
 @pytest.mark.parametrize("tick", [0.7, 2, 3, 4.9], ids=lambda tick: f"tick {tick} s")
 @pytest.mark.asyncio
-async def test_with_a_tick_that_does_not_divide_the_delay_each_attempt_is_less_than_a_tick_late(
+async def test_each_attempt_is_less_than_a_tick_late(
     tick: float,
 ) -> None:
     world = SteppedWorld()
@@ -111,7 +111,7 @@ async def test_with_a_tick_that_does_not_divide_the_delay_each_attempt_is_less_t
 
 @pytest.mark.parametrize("tick", [5.5, 6, 30], ids=lambda tick: f"tick {tick} s")
 @pytest.mark.asyncio
-async def test_with_a_tick_longer_than_the_delay_attempts_still_keep_it(tick: float) -> None:
+async def test_attempts_keep_a_delay_shorter_than_a_tick(tick: float) -> None:
     world = SteppedWorld()
     desk = Desk(world, tick=tick, attempts=12)
     call = desk.call()
@@ -149,7 +149,7 @@ async def test_each_failure_makes_the_delay_longer_up_to_the_longest() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_backoff_without_a_longest_delay_does_not_outgrow_the_timer() -> None:
+async def test_unbounded_backoff_does_not_exceed_the_timer() -> None:
     world = SteppedWorld()
     desk = Desk(world, attempts=None, backoff=1e9, jitter=1.0, random=lambda: 1.0)
     call = desk.call(5)
@@ -169,7 +169,7 @@ async def test_jitter_makes_each_delay_longer_by_a_random_share_of_it() -> None:
 
 
 @pytest.mark.asyncio
-async def test_without_a_random_of_ones_own_jitter_stays_within_its_share() -> None:
+async def test_with_the_default_random_jitter_stays_in_its_share() -> None:
     world = SteppedWorld()
     desk = Desk(world, delay=10, attempts=200, jitter=0.1)
     call = desk.call()
@@ -187,7 +187,7 @@ async def test_without_a_random_of_ones_own_jitter_stays_within_its_share() -> N
 @each_kind
 @pytest.mark.parametrize("error", [OSError, PlannedBaseError, GeneratorExit])
 @pytest.mark.asyncio
-async def test_whatever_an_attempt_raises_at_its_call_or_later_is_a_failure(
+async def test_an_exception_from_the_call_or_the_await_is_a_failure(
     kind: Callable[[BaseException], Any], error: type[BaseException]
 ) -> None:
     world, reported, broken = SteppedWorld(), reports(), error("broken")
@@ -256,7 +256,7 @@ async def test_a_plain_function_fails_with_an_error_that_names_it() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_plain_function_that_returns_an_awaitable_is_an_attempt_too() -> None:
+async def test_a_plain_function_returning_an_awaitable_is_an_attempt() -> None:
     world = SteppedWorld()
     desk = Desk(world)
     call = Call(desk.timer, failures=1)
@@ -266,7 +266,7 @@ async def test_a_plain_function_that_returns_an_awaitable_is_an_attempt_too() ->
 
 
 @pytest.mark.asyncio
-async def test_an_attempt_that_somebody_cancels_has_failed() -> None:
+async def test_an_attempt_cancelled_from_outside_has_failed() -> None:
     world = SteppedWorld()
     desk = Desk(world, attempts=2)
     before = asyncio.all_tasks()
@@ -282,7 +282,7 @@ async def test_an_attempt_that_somebody_cancels_has_failed() -> None:
 
 
 @pytest.mark.asyncio
-async def test_an_attempt_that_is_cancelled_before_its_first_step_has_failed() -> None:
+async def test_an_attempt_cancelled_before_its_first_step_has_failed() -> None:
     clock = ManualClock()
     given_up: list[str] = []
     retrier = Retrier[str](
@@ -302,7 +302,7 @@ async def test_an_attempt_that_is_cancelled_before_its_first_step_has_failed() -
 
 
 @pytest.mark.asyncio
-async def test_without_a_callback_giving_up_is_reported_with_key_and_failure() -> None:
+async def test_without_a_callback_giving_up_is_reported_with_its_key() -> None:
     world, reported = SteppedWorld(), reports()
     desk = Desk(world, on_give_up=None)
     call = desk.call()
@@ -313,7 +313,7 @@ async def test_without_a_callback_giving_up_is_reported_with_key_and_failure() -
 
 
 @pytest.mark.asyncio
-async def test_a_callback_that_raises_is_reported_and_the_other_keys_go_on() -> None:
+async def test_a_raising_callback_is_reported_and_other_keys_go_on() -> None:
     world, reported = SteppedWorld(), reports()
 
     def log(key: object, failure: BaseException) -> None:
@@ -328,7 +328,7 @@ async def test_a_callback_that_raises_is_reported_and_the_other_keys_go_on() -> 
 
 
 @pytest.mark.asyncio
-async def test_a_callback_may_submit_the_key_again_also_where_no_other_had_a_place() -> None:
+async def test_a_callback_may_resubmit_its_key_even_when_full() -> None:
     world = SteppedWorld()
     desk = Desk(world, attempts=1, max_pending=1)
     call = Call(desk.timer, 2)
@@ -344,7 +344,7 @@ def numbers() -> Iterator[float]:
 
 
 @pytest.mark.asyncio
-async def test_where_the_next_delay_cannot_be_had_it_is_given_up_for_that() -> None:
+async def test_it_gives_up_when_the_next_delay_is_invalid() -> None:
     world, reported = SteppedWorld(), reports()
     shares = numbers()
     desk = Desk(world, jitter=0.5, random=lambda: next(shares))
@@ -355,7 +355,7 @@ async def test_where_the_next_delay_cannot_be_had_it_is_given_up_for_that() -> N
 
 
 @pytest.mark.asyncio
-async def test_where_the_timer_is_full_for_the_next_attempt_it_is_given_up_for_that() -> None:
+async def test_it_gives_up_when_the_timer_is_full() -> None:
     world = SteppedWorld()
     timer, given_up = world.timer(max_pending=1), []
     retrier = Retrier[str](timer, on_give_up=lambda *what: given_up.append(what))

@@ -39,7 +39,7 @@ async def test_closed_again_it_returns_nothing() -> None:
 
 @pytest.mark.parametrize("attempts", [1, 3])
 @pytest.mark.asyncio
-async def test_closing_cancels_an_attempt_waits_until_it_has_ended_and_returns_it(attempts: int) -> None:
+async def test_closing_cancels_an_attempt_and_returns_its_intent(attempts: int) -> None:
     world, reported, ended = SteppedWorld(), reports(), []
     desk = Desk(world, attempts=attempts)
 
@@ -63,7 +63,7 @@ async def test_closing_cancels_an_attempt_waits_until_it_has_ended_and_returns_i
 
 @pytest.mark.parametrize("attempts", [1, 3])
 @pytest.mark.asyncio
-async def test_an_attempt_that_fails_because_it_is_closed_is_returned_and_not_given_up(attempts: int) -> None:
+async def test_an_attempt_failing_from_close_is_returned_not_given_up(attempts: int) -> None:
     world = SteppedWorld()
     desk = Desk(world, attempts=attempts)
 
@@ -80,7 +80,7 @@ async def test_an_attempt_that_fails_because_it_is_closed_is_returned_and_not_gi
 
 
 @pytest.mark.asyncio
-async def test_an_attempt_that_succeeds_although_it_was_cancelled_is_done_and_not_returned() -> None:
+async def test_an_attempt_succeeding_despite_close_is_not_returned() -> None:
     world = SteppedWorld()
     desk = Desk(world)
 
@@ -96,7 +96,7 @@ async def test_an_attempt_that_succeeds_although_it_was_cancelled_is_done_and_no
 
 
 @pytest.mark.asyncio
-async def test_of_a_key_that_was_submitted_again_during_an_attempt_the_newer_intent_is_returned() -> None:
+async def test_the_newer_intent_of_a_resubmitted_key_is_returned() -> None:
     world = SteppedWorld()
     desk = Desk(world)
     former = desk.call(takes=100)
@@ -109,7 +109,7 @@ async def test_of_a_key_that_was_submitted_again_during_an_attempt_the_newer_int
 
 
 @pytest.mark.asyncio
-async def test_closed_inside_an_attempt_that_goes_on_and_is_returned_with_the_others() -> None:
+async def test_closed_inside_an_attempt_it_goes_on_and_is_returned() -> None:
     world, undone, ended = SteppedWorld(), {}, []
     desk = Desk(world)
     other = Call(desk.timer, takes=100)
@@ -129,7 +129,7 @@ async def test_closed_inside_an_attempt_that_goes_on_and_is_returned_with_the_ot
 
 
 @pytest.mark.asyncio
-async def test_closing_that_was_cancelled_can_be_done_again_and_still_returns_everything() -> None:
+async def test_a_cancelled_aclose_can_be_repeated_and_returns_all() -> None:
     world = SteppedWorld()
     desk = Desk(world)
     release = asyncio.Event()
@@ -161,7 +161,7 @@ async def test_closing_that_was_cancelled_can_be_done_again_and_still_returns_ev
 
 
 @pytest.mark.asyncio
-async def test_with_its_timer_it_stops_and_aclose_returns_what_was_left_undone() -> None:
+async def test_it_stops_with_its_timer_and_aclose_returns_the_rest() -> None:
     world, reported = SteppedWorld(), reports()
     desk = Desk(world)
     waiting, release = desk.call(), asyncio.Event()

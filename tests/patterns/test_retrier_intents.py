@@ -21,7 +21,7 @@ who = contextvars.ContextVar("who", default="nobody")
 
 
 @pytest.mark.asyncio
-async def test_a_newer_intent_takes_the_place_of_one_that_waits_with_a_delay_of_its_own() -> None:
+async def test_a_newer_intent_replaces_a_waiting_one_and_its_delay() -> None:
     world = SteppedWorld()
     desk = Desk(world)
     register = desk.call()
@@ -33,7 +33,7 @@ async def test_a_newer_intent_takes_the_place_of_one_that_waits_with_a_delay_of_
 
 
 @pytest.mark.asyncio
-async def test_a_newer_intent_has_all_its_attempts_and_its_first_delay_still_to_come() -> None:
+async def test_a_newer_intent_has_all_its_attempts_and_its_first_delay() -> None:
     world = SteppedWorld()
     desk = Desk(world, delay=1, backoff=3)
     register = desk.call()
@@ -47,7 +47,7 @@ async def test_a_newer_intent_has_all_its_attempts_and_its_first_delay_still_to_
 
 @pytest.mark.parametrize("failures", [None, 0], ids=["it fails", "it succeeds"])
 @pytest.mark.asyncio
-async def test_replaced_while_it_is_attempted_it_is_left_to_end_and_not_tried_again(
+async def test_an_intent_replaced_during_its_attempt_is_not_retried(
     failures: int | None,
 ) -> None:
     world, reported = SteppedWorld(), reports()
@@ -62,9 +62,7 @@ async def test_replaced_while_it_is_attempted_it_is_left_to_end_and_not_tried_ag
 
 
 @pytest.mark.asyncio
-async def test_an_intent_that_falls_due_during_the_attempt_before_it_begins_as_soon_as_that_has_ended() -> (
-    None
-):
+async def test_an_intent_due_during_an_attempt_starts_right_after_it() -> None:
     world = SteppedWorld()
     desk = Desk(world)
     register = desk.call(takes=20, line=(line := []))
@@ -79,7 +77,7 @@ async def test_an_intent_that_falls_due_during_the_attempt_before_it_begins_as_s
 
 
 @pytest.mark.asyncio
-async def test_of_several_that_fall_due_during_an_attempt_only_the_last_is_attempted() -> None:
+async def test_of_several_due_during_an_attempt_only_the_last_runs() -> None:
     world = SteppedWorld()
     desk = Desk(world)
     first = desk.call(takes=30, line=(line := []))
@@ -111,7 +109,7 @@ async def test_an_intent_submitted_inside_an_attempt_takes_its_place() -> None:
 
 
 @pytest.mark.asyncio
-async def test_an_attempt_that_moves_the_clock_itself_is_not_overlapped_by_its_successor() -> None:
+async def test_an_attempt_that_moves_the_clock_is_not_overlapped() -> None:
     clock = ManualClock()
     retrier = Retrier[str](timer := Timer(clock=clock))
     line: list[str] = []
@@ -142,7 +140,7 @@ async def test_attempts_for_different_keys_do_not_wait_for_one_another() -> None
 
 
 @pytest.mark.asyncio
-async def test_one_that_waited_for_the_attempt_before_it_still_begins_in_its_own_context() -> None:
+async def test_an_intent_delayed_by_an_attempt_keeps_its_context() -> None:
     world, seen = SteppedWorld(), []
     desk = Desk(world)
 
@@ -166,7 +164,7 @@ async def test_one_that_waited_for_the_attempt_before_it_still_begins_in_its_own
 
 
 @pytest.mark.asyncio
-async def test_when_it_is_full_another_key_is_refused_but_a_newer_intent_is_not() -> None:
+async def test_when_full_only_a_new_key_is_refused() -> None:
     world = SteppedWorld()
     desk = Desk(world, max_pending=2)
     old, new, other = Call(desk.timer, 0), Call(desk.timer, 0), Call(desk.timer, 0)
@@ -262,7 +260,7 @@ async def test_cancelled_before_an_attempt_it_is_dropped_at_once() -> None:
 
 
 @pytest.mark.asyncio
-async def test_cancelled_during_an_attempt_that_is_cancelled_and_not_tried_again() -> None:
+async def test_cancelling_an_intent_cancels_its_attempt_and_retries() -> None:
     world, reported = SteppedWorld(), reports()
     desk = Desk(world, attempts=1)
     call = desk.call(takes=10)
@@ -275,7 +273,7 @@ async def test_cancelled_during_an_attempt_that_is_cancelled_and_not_tried_again
 
 
 @pytest.mark.asyncio
-async def test_cancelled_inside_its_own_attempt_that_goes_on_and_is_not_tried_again() -> None:
+async def test_an_attempt_that_cancels_itself_goes_on_without_retries() -> None:
     world, ended, answers = SteppedWorld(), [], []
     desk = Desk(world)
 
@@ -292,7 +290,7 @@ async def test_cancelled_inside_its_own_attempt_that_goes_on_and_is_not_tried_ag
 
 
 @pytest.mark.asyncio
-async def test_submitted_again_after_it_was_cancelled_it_waits_for_the_attempt_that_still_ends() -> None:
+async def test_resubmitted_after_cancel_it_waits_for_the_old_attempt() -> None:
     world, line = SteppedWorld(), []
     desk = Desk(world)
 
@@ -313,7 +311,7 @@ async def test_submitted_again_after_it_was_cancelled_it_waits_for_the_attempt_t
 
 
 @pytest.mark.asyncio
-async def test_cancelling_what_nobody_submitted_answers_no() -> None:
+async def test_cancelling_an_unknown_intent_returns_false() -> None:
     desk = Desk(SteppedWorld())
     assert desk.retrier.cancel("key") is False
 

@@ -127,7 +127,7 @@ def check_all(links: list[Link], tasks: list[Task], hours: int) -> None:
 
 
 @each_length
-def test_on_a_manual_clock_all_come_to_the_millisecond_and_nothing_is_left(hours: int) -> None:
+def test_a_manual_clock_runs_all_on_time_and_leaves_nothing(hours: int) -> None:
     clock = ManualClock()
     timer = Timer(clock=clock)
     links, tasks = at_work(timer, 600_000, 500_000)
@@ -146,7 +146,7 @@ def test_on_a_manual_clock_all_come_to_the_millisecond_and_nothing_is_left(hours
 
 @each_length
 @pytest.mark.asyncio(loop_factories=["virtual"])
-async def test_on_a_virtual_loop_with_async_work_and_sends_all_come_to_the_millisecond_and_nothing_is_left(
+async def test_a_virtual_loop_runs_async_work_and_sends_on_time(
     hours: int,
 ) -> None:
     loop, reported = asyncio.get_running_loop(), reports()

@@ -64,7 +64,7 @@ async def test_what_it_has_reached_already_is_there_at_once(initial, value, time
     assert high.waiting == 0
 
 
-async def test_it_starts_at_zero_or_where_it_is_told(timer):
+async def test_it_starts_at_zero_or_at_the_given_value(timer):
     assert Watermark(timer=timer).value == 0
     assert Watermark(-7, timer=timer).value == -7
 
@@ -84,7 +84,7 @@ async def test_reach_waits_until_the_watermark_stands_above_the_value(high):
     assert await guest.end() == 1000
 
 
-async def test_reach_returns_where_it_stood_when_the_wait_ended_not_when_the_task_ran(high):
+async def test_reach_returns_the_value_at_which_its_wait_ended(high):
     guests = await reaching(high, 1, 2, 3)
     assert [high.advance(2), high.advance(9), high.value] == [2, 1, 9]
     assert await ends(guests) == [2, 2, 9]
@@ -109,7 +109,7 @@ async def test_waiting_counts_those_who_wait(high):
 # Advancing.
 
 
-async def test_advance_lets_go_all_whose_value_it_has_reached_and_says_how_many(high):
+async def test_advance_releases_and_counts_the_reached_waiters(high):
     guests = await reaching(high, 4, 2, 9, 2, 5)
     assert high.advance(4) == 3
     await settle()
@@ -118,7 +118,7 @@ async def test_advance_lets_go_all_whose_value_it_has_reached_and_says_how_many(
     assert await ends(guests) == [4, 4, 100, 4, 100]
 
 
-async def test_lower_values_go_first_whatever_the_order_of_arrival_and_equal_ones_in_that_order(high):
+async def test_lower_values_go_first_and_equal_ones_in_arrival_order(high):
     values = (5, 1, 4, 1, 3, 5, 2, 1)
     guests = await reaching(high, *values)
     finished = finishing(guests)
@@ -127,7 +127,7 @@ async def test_lower_values_go_first_whatever_the_order_of_arrival_and_equal_one
     assert finished == [guests[index] for index in sorted(range(len(values)), key=values.__getitem__)]
 
 
-async def test_it_is_an_advance_to_stand_still_and_lets_nobody_go(high):
+async def test_advancing_to_the_same_value_releases_no_waiter(high):
     (guest,) = await reaching(high, 6)
     assert [high.advance(5), high.advance(5), high.value] == [0, 0, 5]
     assert high.advance(6) == 1
@@ -144,7 +144,7 @@ async def test_it_never_goes_back_and_the_refusal_tells_both_values(high):
     assert await guest.end() == 42
 
 
-async def test_a_value_may_be_waited_for_again_after_all_its_waiters_have_left(high):
+async def test_a_value_can_be_awaited_again_after_its_waiters_left(high):
     for _ in range(3):
         (guest,) = await reaching(high, 8)
         guest.cancel()
@@ -161,7 +161,7 @@ async def test_values_may_be_negative_and_beyond_any_machine_word(timer):
     assert await ends(guests) == [-5, 10**40]
 
 
-async def test_whoever_was_let_go_may_advance_it_and_wait_again(high):
+async def test_a_released_waiter_may_advance_it_and_wait_again(high):
     async def climb() -> int:
         for step in range(1, 6):
             assert await high.reach(step) == step
@@ -177,9 +177,7 @@ async def test_whoever_was_let_go_may_advance_it_and_wait_again(high):
 # The time.
 
 
-async def test_a_wait_expires_and_the_message_tells_the_value_the_time_and_where_it_stands(
-    high, manual_clock
-):
+async def test_an_expiry_message_has_value_timeout_and_position(high, manual_clock):
     (guest,) = await reaching(high, 42, timeout=5)
     high.advance(41)
     manual_clock.advance(4.999)
@@ -208,7 +206,7 @@ async def test_each_wait_has_its_own_time(high, manual_clock):
 
 
 @pytest.mark.parametrize("timeout", [0, -1, -0.5])
-async def test_without_time_it_waits_for_the_next_turn_unless_it_has_got_there_already(timeout, high):
+async def test_a_zero_timeout_waits_one_turn_unless_already_reached(timeout, high):
     assert await high.reach(0, timeout) == 0
     with pytest.raises(OperationExpired):
         await high.reach(1, timeout)
@@ -245,7 +243,7 @@ async def test_a_wait_that_got_there_leaves_no_deadline_behind(high, timer):
     ],
 )
 @pytest.mark.parametrize("timeout", [None, 60])
-async def test_fail_all_lets_everybody_go_with_the_exception_as_it_is(exception, timeout, high):
+async def test_fail_all_raises_the_same_exception_in_every_waiter(exception, timeout, high):
     guests = await reaching(high, 3, 9, 3, 5, timeout=timeout)
     assert high.fail_all(exception) == 4
     assert high.waiting == 0
@@ -271,7 +269,7 @@ async def test_an_expiry_after_a_fail_all_tells_of_the_watermark_again(high, man
 
 
 @pytest.mark.parametrize("exception", ["office lost", KeyError, None])
-async def test_fail_all_refuses_what_is_no_exception_and_lets_nobody_go(exception, high):
+async def test_fail_all_refuses_a_non_exception_and_ends_no_wait(exception, high):
     (guest,) = await reaching(high, 1)
     with pytest.raises(TypeError, match=r"exception instance.*"):
         high.fail_all(exception)
@@ -283,7 +281,7 @@ async def test_fail_all_refuses_what_is_no_exception_and_lets_nobody_go(exceptio
 # The end.
 
 
-async def test_close_lets_everybody_go_and_nobody_wait_any_more(high):
+async def test_close_ends_all_waits_and_refuses_new_ones(high):
     guests = await reaching(high, 3, 1, 3)
     assert high.close() == 3
     assert high.waiting == 0
@@ -300,7 +298,7 @@ async def test_a_closed_one_can_still_be_read_and_advanced(high):
     assert high.value == 5
 
 
-async def test_as_a_context_manager_it_closes_itself_also_when_the_block_fails(timer):
+async def test_a_with_block_closes_it_even_after_an_exception(timer):
     guests: list[Guest] = []
 
     async def block_that_fails() -> None:

@@ -116,7 +116,7 @@ async def test_cancelled_just_before_it_is_closed_it_is_cancelled(guest):
     assert await scene.end() == ["cancelled", *[PurgatoryClosed] * 4]
 
 
-async def test_when_all_were_just_cancelled_an_advance_lets_nobody_go():
+async def test_an_advance_releases_none_when_all_were_just_cancelled():
     scene = Scene()
     await scene.begin()
     for guest in [scene.guest, *scene.others]:
@@ -127,7 +127,7 @@ async def test_when_all_were_just_cancelled_an_advance_lets_nobody_go():
     assert await scene.end() == ["cancelled"] * 5
 
 
-async def test_one_that_comes_for_a_value_whose_waiters_were_just_cancelled_waits():
+async def test_a_newcomer_to_a_value_of_cancelled_waiters_waits():
     scene = Scene()
     await scene.begin()
     newcomer = Guest(scene.high.reach(5, 5))
@@ -141,7 +141,7 @@ async def test_one_that_comes_for_a_value_whose_waiters_were_just_cancelled_wait
     assert await scene.end() == ["cancelled"] * 5
 
 
-async def test_an_advance_in_the_moment_of_the_deadline_comes_too_late_if_the_deadline_was_first():
+async def test_an_advance_after_the_deadline_in_its_tick_is_too_late():
     scene = Scene()
     await scene.begin()
     scene.expire()
@@ -150,7 +150,7 @@ async def test_an_advance_in_the_moment_of_the_deadline_comes_too_late_if_the_de
     assert await scene.end() == [OperationExpired] * 5
 
 
-async def test_an_advance_in_the_moment_of_the_deadline_lets_go_if_it_was_first():
+async def test_an_advance_before_the_deadline_in_its_tick_releases():
     scene = Scene()
     await scene.begin()
     scene.advance()
@@ -159,7 +159,7 @@ async def test_an_advance_in_the_moment_of_the_deadline_lets_go_if_it_was_first(
     assert await scene.end() == [5, 5, 5, 5, OperationExpired]
 
 
-async def test_an_advance_and_fail_all_in_one_pass_share_them_out_in_their_order():
+async def test_advance_and_fail_all_in_one_pass_apply_in_order():
     scene = Scene()
     await scene.begin()
     scene.advance()
@@ -169,7 +169,7 @@ async def test_an_advance_and_fail_all_in_one_pass_share_them_out_in_their_order
     assert await scene.end() == [5, 5, 5, 5, LOST]
 
 
-async def test_fail_all_with_an_expiry_just_after_a_real_one_gives_each_its_own(manual_clock):
+async def test_fail_all_with_an_expiry_exception_keeps_real_expiries(manual_clock):
     high = Watermark(timer=Timer(clock=manual_clock))
     given = OperationExpired("of somebody else")
     expires, fails = Guest(high.reach(1, 1)), Guest(high.reach(1, 2))
@@ -192,7 +192,7 @@ EVENTS = {
 
 @pytest.mark.parametrize("event", EVENTS)
 @pytest.mark.parametrize("passes", [1, 2, 3, 4, 12])
-async def test_cancelled_at_any_point_it_leaves_at_once_and_the_others_get_what_they_get(event, passes):
+async def test_a_wait_cancelled_at_any_point_leaves_others_alone(event, passes):
     scenes: list[Scene] = []
     happen, expected = EVENTS[event]
 

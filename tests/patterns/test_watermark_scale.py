@@ -86,9 +86,7 @@ def shuffled(number: int) -> list[int]:
 
 
 @pytest.mark.parametrize("k", [0, 1, 10, 2_500])
-async def test_of_ten_thousand_an_advance_lets_go_just_those_it_reaches_in_order_of_value(
-    k, high, called, released
-):
+async def test_of_ten_thousand_an_advance_releases_only_the_reached(k, high, called, released):
     await many_waiting(high, shuffled(MANY), released)
     assert high.waiting == MANY
     assert high.advance(k) == k
@@ -128,7 +126,7 @@ async def test_ten_thousand_who_wait_for_one_value_are_one_value(high, called, r
     assert len(released) == MANY
 
 
-async def test_values_that_come_and_are_cancelled_one_by_one_do_not_pile_up(high):
+async def test_values_cancelled_one_by_one_do_not_pile_up(high):
     guests = [Guest(high.reach(value)) for value in (1, 10**6)]
     kept = []
     for value in range(2, 2_000):
@@ -145,7 +143,7 @@ async def test_values_that_come_and_are_cancelled_one_by_one_do_not_pile_up(high
 
 
 @pytest.mark.parametrize("staying", [0, 1, 100])
-async def test_values_whose_waiters_are_cancelled_all_at_once_do_not_stay(staying, high, released):
+async def test_values_cancelled_all_at_once_do_not_stay(staying, high, released):
     tasks = await many_waiting(high, shuffled(MANY), released)
     for task in tasks[staying:]:
         task.cancel()
@@ -169,7 +167,7 @@ async def test_values_whose_waiters_have_expired_do_not_stay(high, manual_clock)
     assert len(high._values) < 100
 
 
-async def test_tidying_up_costs_no_walk_over_all_who_wait_for_each_who_leaves(high, monkeypatch):
+async def test_leaving_costs_no_walk_over_all_waiters(high, monkeypatch):
     seen: list[int] = []
     operations = Purgatory.operations
 

@@ -124,7 +124,7 @@ def wait_for_port(port, process, log):
     raise AssertionError(f"the server does not listen: {log.read_text(errors='replace')[-2000:]}")
 
 
-def test_commands_run_on_a_connect_server_from_a_machine_without_java(tmp_path, journal, server):
+def test_commands_run_on_a_connect_server_without_local_java(tmp_path, journal, server):
     tools = path_without_java(tmp_path / "tools")
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {
         "PATH": tools,
@@ -140,9 +140,7 @@ def test_commands_run_on_a_connect_server_from_a_machine_without_java(tmp_path, 
     assert {path.name for path in tmp_path.iterdir()} - {"warehouse"} == left
 
 
-def test_commands_run_under_spark_submit_with_an_executor_that_has_the_package_from_an_archive(
-    tmp_path, journal
-):
+def test_commands_run_under_spark_submit_from_an_archive(tmp_path, journal):
     with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
         for path in sorted((ROOT / PACKAGE).rglob("*")):
             if "__pycache__" not in path.parts:

@@ -21,7 +21,7 @@ def purgatory(*arguments):
     return done.stdout
 
 
-def test_the_report_of_a_service_under_load_has_exactly_the_counts_of_its_metrics(tmp_path):
+def test_the_report_has_exactly_the_counts_of_the_metrics(tmp_path):
     journal = tmp_path / "journal"
     said = purgatory("demo", "--seconds", 5, "--rate", 150, "--journal", journal)
     operations, completed, expired, cancelled, failed, closed = map(int, PROMISED.search(said).groups())

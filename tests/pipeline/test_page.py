@@ -93,7 +93,7 @@ class Tags(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
 
-def test_what_a_journal_holds_becomes_no_element_and_no_attribute(made):
+def test_journal_contents_become_no_element_or_attribute(made):
     page, _, _ = made
     tags = Tags(page).found
     assert not {tag for tag, _ in tags} & {"script", "img", "iframe", "object", "link"}
@@ -115,7 +115,7 @@ def test_the_page_asks_no_network_for_anything(made):
     assert not re.search(r"url\((?!#)", page)
 
 
-def test_every_figure_is_drawn_and_takes_its_colours_from_the_page(made):
+def test_every_figure_is_drawn_in_the_colours_of_the_page(made):
     page, figures, files = made
     assert list(figures) == ["pending", "rates", "latency", "lateness", "keys"]
     for name, svg in figures.items():
@@ -171,6 +171,6 @@ def test_what_is_wrong_is_said_at_the_top_and_in_full_below(made):
     assert "1 record belongs to no operation" in page
 
 
-def test_stretches_in_which_nothing_happened_keep_what_is_pending():
+def test_intervals_without_records_keep_the_pending_count():
     rows = [{"start_ns": 0, "submitted": 3, "completed": 1}, {"start_ns": 30, "submitted": 0, "expired": 2}]
     assert [stretch.pending for stretch in filled(rows, 10)] == [2, 2, 2, 0]

@@ -7,7 +7,7 @@ import pytest
 from purgatory_async.pipeline.progress import progress
 
 
-def test_where_nobody_looks_nothing_is_written(capsys):
+def test_without_a_terminal_nothing_is_written(capsys):
     with progress("report") as say:
         say("reading")
     assert capsys.readouterr() == ("", "")

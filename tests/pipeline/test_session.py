@@ -49,7 +49,7 @@ def builder(monkeypatch):
     return fake
 
 
-def test_by_default_spark_starts_here_on_all_cores_and_listens_to_nobody_else(builder):
+def test_by_default_spark_is_local_on_all_cores_and_private(builder):
     with open_session("job"):
         pass
     assert builder.settings.items() >= MEANING.items()
@@ -61,7 +61,7 @@ def test_by_default_spark_starts_here_on_all_cores_and_listens_to_nobody_else(bu
     assert builder.stopped
 
 
-def test_spark_is_stopped_and_its_directory_gone_also_after_a_fault(builder):
+def test_spark_stops_and_its_directory_goes_even_after_a_fault(builder):
     def fail():
         with open_session("job"):
             assert builder.scratch.parent.is_dir()
@@ -86,7 +86,7 @@ def test_the_environment_is_that_of_the_start_only(builder, monkeypatch):
     assert builder.environment["PYSPARK_PYTHON"] == "/their/python"
 
 
-def test_a_java_home_that_is_bad_is_taken_away_where_java_on_path_is_good(builder, monkeypatch):
+def test_a_bad_java_home_is_dropped_for_a_good_java_on_path(builder, monkeypatch):
     monkeypatch.setattr(session, "find_java_home", lambda *_: None)
     monkeypatch.setenv("JAVA_HOME", "/bad")
     with open_session("job"):
@@ -104,7 +104,7 @@ def test_a_cluster_s_driver_is_not_bound_to_this_machine(builder, master):
     )
 
 
-def test_what_spark_submit_was_told_stands(builder, monkeypatch):
+def test_settings_of_spark_submit_are_kept(builder, monkeypatch):
     monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
     monkeypatch.setattr(session, "find_java_home", None)
     with open_session("job"):
@@ -112,7 +112,7 @@ def test_what_spark_submit_was_told_stands(builder, monkeypatch):
     assert builder.settings == {"spark.app.name": "job"} | MEANING
 
 
-def test_a_server_is_told_nothing_about_its_machine_and_no_java_is_looked_for(builder, monkeypatch):
+def test_a_connect_session_sets_no_machine_and_needs_no_java(builder, monkeypatch):
     monkeypatch.setattr(session, "find_java_home", None)
     with socket.create_server(("127.0.0.1", 0)) as server:
         remote = f"sc://127.0.0.1:{server.getsockname()[1]}/;token=secret"
@@ -121,7 +121,7 @@ def test_a_server_is_told_nothing_about_its_machine_and_no_java_is_looked_for(bu
     assert builder.settings == {"spark.app.name": "job", "spark.remote": remote} | MEANING
 
 
-def test_a_server_that_is_not_there_is_refused_at_once_and_the_token_is_not_repeated(builder):
+def test_an_absent_server_is_refused_without_showing_the_token(builder):
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with pytest.raises(Refused, match=f"at 127.0.0.1:{port}: .*start-connect-server") as refused:
@@ -137,5 +137,5 @@ def test_a_session_that_is_there_is_lent_and_left_running(spark):
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
-def test_the_session_keeps_integers_instants_and_state_as_the_jobs_need_them(spark):
+def test_the_session_sets_integers_instants_and_state_for_jobs(spark):
     assert {name: spark.conf.get(name) for name in MEANING} == MEANING

@@ -65,9 +65,7 @@ def random_inputs(seed, count):
     return sorted(submitted, key=lambda row: row.submit_ns), sorted(signals, key=lambda row: row.at_ns)
 
 
-def test_by_event_time_all_up_to_the_watermark_ends_as_on_one_machine_and_the_next_run_goes_on(
-    spark, inputs, plan, directory
-):
+def test_event_time_up_to_the_watermark_ends_as_one_machine_does(spark, inputs, plan, directory):
     submitted, signals = random_inputs(7, 400)
     inputs.submit(*submitted[:200])
     # The signals are two batches, and far ahead of the operations.
@@ -99,9 +97,7 @@ def test_by_event_time_all_up_to_the_watermark_ends_as_on_one_machine_and_the_ne
     assert noticed == {"late": 1, "repeated": 0}
 
 
-def test_by_processing_time_a_run_ends_when_all_is_read_and_the_next_expires_what_becomes_due_until_it_is_stopped(
-    spark, inputs, plan, directory
-):
+def test_processing_time_ends_at_the_last_input_and_resumes(spark, inputs, plan, directory):
     # Spark alone would make empty batches for ever in the one, and none at all in the other, with nothing to read.
     now_ns = time.time_ns()
     completed = Operation("completed", ("a",), 1, now_ns - 9 * SECOND, SECOND)
@@ -127,7 +123,7 @@ def test_by_processing_time_a_run_ends_when_all_is_read_and_the_next_expires_wha
     ]
 
 
-def test_a_row_that_cannot_be_right_stops_it_with_the_file_and_the_row(spark, inputs, plan):
+def test_an_impossible_row_stops_it_with_file_and_row(spark, inputs, plan):
     # Left out, its operation would never end, and nobody would know.
     inputs.submit(Operation("op", ("a", None), 1, T, SECOND))
     with pytest.raises(Refused, match=r'000000\.parquet has a row that cannot be right: \{"op_id":"op"'):

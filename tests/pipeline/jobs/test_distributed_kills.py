@@ -90,7 +90,7 @@ def wait_for_a_file(directory: Path, process: subprocess.Popen) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
-def test_killed_six_times_it_loses_and_doubles_nothing_and_every_end_is_that_of_one_machine(tmp_path, seed):
+def test_six_kills_lose_nothing_and_end_as_one_machine_does(tmp_path, seed):
     # Exactly once rests on state, offsets and outcomes being of one batch, whichever of them a crash came after.
     operations, signals = operations_and_signals(seed)
     inputs = Inputs(tmp_path)

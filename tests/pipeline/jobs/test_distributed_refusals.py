@@ -85,7 +85,7 @@ def test_another_width_of_the_same_type_is_taken(plan, column, values):
     ],
     ids=["missing", "no list", "no integer", "a timestamp", "null"],
 )
-def test_an_operations_file_that_cannot_be_right_is_named_with_the_column(plan, column, values, complaint):
+def test_a_bad_operations_file_is_named_with_its_column(plan, column, values, complaint):
     pq.write_table(with_column(OPERATIONS, column, values), plan.operations / "more.parquet")
     with pytest.raises(Refused, match=f"--operations .*{complaint}"):
         plan.check()
@@ -142,7 +142,7 @@ def test_a_checkpoint_is_held_by_one_run_at_a_time(plan):
     claim(plan)
 
 
-def test_a_checkpoint_that_cannot_be_made_is_refused_with_what_to_do(plan, tmp_path):
+def test_an_impossible_checkpoint_is_refused_with_a_remedy(plan, tmp_path):
     (tmp_path / "file").touch()
     with (
         pytest.raises(Refused, match=r"file.* cannot be made: Not a directory; name another directory"),

@@ -70,7 +70,7 @@ def test_every_field_of_the_summary_and_every_table_is_right(report, tmp_path):
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
 
 
-def test_what_is_wrong_with_a_journal_is_told_and_counted_nowhere_else(report, tmp_path):
+def test_faults_of_a_journal_are_reported_and_counted_separately(report, tmp_path):
     node = Node()
     node.submit("one", 0, timeout=None)
     node.skip(2)  # lost: 2 and 3

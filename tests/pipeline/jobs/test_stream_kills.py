@@ -106,7 +106,7 @@ def names(directory):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
-def test_killed_at_every_phase_while_segments_come_and_rotate_it_counts_each_record_once(tmp_path, seed):
+def test_killed_at_every_phase_it_counts_each_record_once(tmp_path, seed):
     some = random.Random(seed)
     journal = Journal(tmp_path / "journal", some)
     phases = some.sample(PHASES, len(PHASES))

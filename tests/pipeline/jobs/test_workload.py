@@ -34,7 +34,7 @@ def everything_in(directory):
     return {str(path.relative_to(directory)) for path in directory.rglob("*")}
 
 
-def test_one_three_or_eight_partitions_and_no_spark_make_the_same_rows(spark, tmp_path):
+def test_any_partitioning_makes_the_same_rows_as_no_spark(spark, tmp_path):
     summaries, tables = [], []
     for name, parts, session in (
         ("one", 1, spark),
@@ -53,7 +53,7 @@ def test_one_three_or_eight_partitions_and_no_spark_make_the_same_rows(spark, tm
     assert spark.read.parquet(f"{tmp_path}/three/*.parquet").count() == THREE_BLOCKS.requests
 
 
-def test_the_command_writes_parquet_and_a_manifest_and_ends_with_its_summary(told, tmp_path):
+def test_the_command_writes_parquet_manifest_and_a_summary(told, tmp_path):
     code, out, err = told("--out", "made", *SHAPE, "--no-spark", "--keys", 2, "--seed", 2**64 - 1)
     assert (code, err) == (0, [])
     summary = json.loads(out.splitlines()[-1])
@@ -107,9 +107,7 @@ def test_latencies_of_one_s_own_replace_the_profile_s(told):
     ],
     ids=lambda value: " ".join(value[2:]) if isinstance(value, list) else "",
 )
-def test_what_is_wrong_is_one_line_before_spark_starts_and_leaves_everything_as_it_was(
-    told, tmp_path, monkeypatch, arguments, said
-):
+def test_an_error_is_one_line_before_spark_starts(told, tmp_path, monkeypatch, arguments, said):
     monkeypatch.setattr("purgatory_async.pipeline.session.open_session", None)
     (tmp_path / "file").write_text("mine")
     (tmp_path / "full").mkdir()

@@ -21,7 +21,7 @@ def ranges(rows):
 
 
 @given(st.sets(st.integers(1, 60), min_size=1))
-def test_the_ranges_are_those_of_the_numbers_whatever_kinds_lie_between(numbers):
+def test_ranges_cover_the_numbers_across_record_kinds(numbers):
     node = Node()
     for seq in sorted(numbers):
         (node.submit if seq % 2 else node.outcome)("op", 0, seq=seq)

@@ -118,7 +118,7 @@ def by_seq(rows):
 
 
 @given(RECORDS, st.randoms(), st.sampled_from([1, 3, 100]), st.sampled_from([1, 3, 64]))
-def test_operations_and_anomalies_are_those_of_the_records_one_after_another(rows, chance, size, number):
+def test_pairing_agrees_with_a_sequential_reading(rows, chance, size, number):
     expected, strange = oracle(rows)
     chance.shuffle(rows)  # whoever reads them reads them in any order
     operations, anomalies = put_together(rows, size, number)
@@ -135,7 +135,7 @@ def test_records_that_are_dealt_in_several_portions_meet_again(monkeypatch):
     assert all(row["end_seq"] == row["submit_seq"] + 50 for row in operations)
 
 
-def test_without_any_submission_or_any_outcome_a_bucket_is_put_together_too():
+def test_a_bucket_without_submissions_or_outcomes_is_paired():
     lone = record(1, ("run", "n1"), "op", "submit", 0)
     ghost = record(1, ("run", "n1"), "op", "outcome", 0)
     assert [row["outcome"] for row in put_together([lone])[0]] == [None]

@@ -151,7 +151,7 @@ def recorded(operations):
 
 
 @given(STEPS, st.sampled_from([1 * MS, 7 * MS, 10 * MS]))
-def test_with_the_recorded_setting_every_journal_ends_as_it_was_recorded(steps, tick_ns):
+def test_the_recorded_setting_replays_every_journal_exactly(steps, tick_ns):
     operations, signals = record(steps, tick_ns)
     (totals,) = replay(operations, signals, [Setting(TIMEOUT_NS, tick_ns, WHEEL)])
     assert (totals.completed, totals.expired, totals.pending) == recorded(operations)
@@ -159,7 +159,7 @@ def test_with_the_recorded_setting_every_journal_ends_as_it_was_recorded(steps, 
 
 
 @given(STEPS, st.sampled_from([1 * MS, 10 * MS]))
-def test_with_a_late_timer_only_those_differ_that_lateness_decided(steps, tick_ns):
+def test_a_late_timer_changes_only_ends_decided_by_lateness(steps, tick_ns):
     operations, signals = record(steps, tick_ns, late=True)
     (totals,) = replay(operations, signals, [Setting(TIMEOUT_NS, tick_ns, WHEEL)])
     completed, expired, pending = recorded(operations)
@@ -169,7 +169,7 @@ def test_with_a_late_timer_only_those_differ_that_lateness_decided(steps, tick_n
 
 
 @given(STEPS, st.sampled_from([5 * MS, 40 * MS, 1000 * MS]), st.sampled_from([1 * MS, 10 * MS]))
-def test_another_timeout_gives_what_the_purgatory_would_have_done_with_it(steps, timeout_ns, tick_ns):
+def test_another_timeout_ends_as_the_purgatory_would(steps, timeout_ns, tick_ns):
     # Only signals and time: what somebody completed or cancelled says nothing about another timeout.
     plain = [step for step in steps if step[0] in {"submit", "signal", "move"}]
     operations, signals = record(plain, 1 * MS)
@@ -209,7 +209,7 @@ def test_signals_say_nothing_of_a_condition_that_is_no_sum():
     assert (short.completed, short.expired, long.completed) == (0, 1, 1)
 
 
-def test_among_sums_a_condition_that_is_none_takes_nobody_s_signal_and_nobody_s_place():
+def test_an_unsummed_condition_takes_no_signal_and_no_place():
     recording = Recording()
     recording.signals = [
         {"seq": 4 + place, "mono_ns": (10 + place) * MS, "key": key, "n": 1}

@@ -40,7 +40,7 @@ def searched(seqs, signals, submits, waits):
 
 
 @given(journals())
-def test_any_operation_is_satisfied_by_the_signal_that_adding_up_stops_at(journal):
+def test_satisfaction_is_by_the_signal_that_reaches_the_sum(journal):
     assert searched(*journal).tolist() == one_by_one(*journal)
 
 

@@ -87,7 +87,7 @@ def heartbeat(purgatory, ms):
 
 @settings(max_examples=100, deadline=None)
 @given(readings(), st.booleans())
-def test_by_event_time_every_operation_up_to_the_watermark_ends_as_with_one_machine(reading, goes_on):
+def test_event_time_shards_end_every_operation_as_one_machine(reading, goes_on):
     # In whatever order the inputs are read, wherever batches are cut, however far one input is ahead.
     submitted, signalled, batches, purgatory = reading
     for batch in batches:
@@ -129,7 +129,7 @@ def test_when_time_has_passed_the_last_deadline_nothing_is_kept(reading):
 
 @settings(max_examples=50, deadline=None)
 @given(readings(), st.integers(0, 3), st.lists(st.integers(0, 3), min_size=40, max_size=40))
-def test_by_the_clock_every_operation_ends_once_and_completes_by_signals_that_count(reading, delay_ms, steps):
+def test_by_the_clock_every_operation_ends_once(reading, delay_ms, steps):
     submitted, signalled, batches, purgatory = reading
     submitted = [row for row in submitted if row.timeout_ns < FAR_MS * MS]
     clock_ms = T // MS
@@ -169,13 +169,13 @@ def one(*signalled, needed=1, keys=("a",), timeout_ns=10 * MS, submit_ns=T):
     return [outcome for outcome in purgatory.outcomes if outcome.op_id == "op"]
 
 
-def test_a_signal_of_the_submission_s_or_the_deadline_s_instant_does_not_count_and_a_nanosecond_inside_does():
+def test_only_signals_strictly_inside_the_lifetime_count():
     assert one(Signal("a", T, 1), Signal("a", T + 10 * MS, 1))[0].outcome == "expired"
     assert one(Signal("a", T + 1, 1))[0] == Outcome("op", "completed", T, T + 10 * MS, T + 1)
     assert one(Signal("a", T + 10 * MS - 1, 1))[0].decided_ns == T + 10 * MS - 1
 
 
-def test_a_watermark_within_the_deadline_s_millisecond_does_not_expire():
+def test_a_watermark_in_the_deadline_millisecond_expires_nothing():
     # Rounded up it would: a signal between the two could still come.
     purgatory = ShardedPurgatory()
     purgatory.read([Operation("op", ("a",), 1, T, MS + 500)], [])
@@ -185,7 +185,7 @@ def test_a_watermark_within_the_deadline_s_millisecond_does_not_expire():
     assert purgatory.outcomes[0] == Outcome("op", "completed", T, T + MS + 500, T + MS + 450)
 
 
-def test_a_signal_in_the_watermark_s_millisecond_is_kept_for_an_operation_submitted_in_it():
+def test_a_signal_in_the_watermarks_millisecond_is_kept():
     # Let go with the millisecond that the watermark stands for, it would be missing.
     purgatory = ShardedPurgatory()
     purgatory.read([Operation("beat", (), 0, T + MS + 100, 0)], [Signal("a", T + MS + 900, 1)])
@@ -195,7 +195,7 @@ def test_a_signal_in_the_watermark_s_millisecond_is_kept_for_an_operation_submit
     assert purgatory.outcomes[-1] == Outcome("op", "completed", T + MS + 500, T + 11 * MS + 500, T + MS + 900)
 
 
-def test_a_signal_read_after_a_later_one_that_sufficed_decides_the_instant():
+def test_a_late_read_earlier_signal_decides_the_instant():
     # Its watch must stay until nothing earlier can come.
     purgatory = ShardedPurgatory(delay_ms=5)
     purgatory.read([Operation("op", ("a",), 1, T, 10 * MS)], [Signal("a", T + 4 * MS, 1)])
@@ -208,7 +208,7 @@ def test_a_key_named_twice_counts_once():
     assert one(Signal("a", T + 1, 1), keys=("a", "a"), needed=2)[0].outcome == "expired"
 
 
-def test_the_same_operation_read_again_while_it_is_pending_is_one_operation():
+def test_a_pending_operation_read_again_stays_one_operation():
     # A producer that sends again after an error; its watches would count twice.
     purgatory = ShardedPurgatory()
     row = Operation("op", ("a",), 2, T, 10 * MS)
@@ -219,7 +219,7 @@ def test_the_same_operation_read_again_while_it_is_pending_is_one_operation():
     assert purgatory.tallies["repeated"] == 2
 
 
-def test_an_operation_read_behind_the_watermark_still_ends_and_is_told_of():
+def test_an_operation_behind_the_watermark_ends_and_is_reported():
     purgatory = ShardedPurgatory()
     heartbeat(purgatory, 100)
     purgatory.read([Operation("op", ("a",), 1, T, 10 * MS)], [])
@@ -227,7 +227,7 @@ def test_an_operation_read_behind_the_watermark_still_ends_and_is_told_of():
     assert purgatory.tallies["late"] == 1
 
 
-def test_many_who_wait_for_any_signal_on_a_busy_key_make_no_product_of_matches():
+def test_many_waits_on_a_busy_key_make_no_product_of_matches():
     # A thousand of each would make a million.
     purgatory = ShardedPurgatory()
     rows = [Operation(f"op{number}", ("a",), 1, T, 10 * MS) for number in range(200)]

@@ -15,7 +15,7 @@ ENDS = np.array([2.0**-53, 1 - 2.0**-53])
 SHARES = np.sort(np.concatenate([ENDS, np.linspace(1e-9, 1 - 1e-9, 10_001)]))
 
 
-def test_uniforms_are_the_bits_of_philox_and_stay_inside_the_open_interval():
+def test_uniforms_are_philox_bits_inside_the_open_interval():
     # The fault: 53 bits and a half round to 1 at the end, whose quantile is infinite.
     bits = np.random.Philox(counter=7 << 192, key=(5 << 64) + 2**64 - 3).random_raw(100)
     found = variates.uniforms(2**64 - 3, 5, 7, 100)
@@ -40,7 +40,7 @@ def test_logarithms_are_the_machine_s_but_for_the_last_places(number):
     assert variates.log(np.array([number]))[0] == pytest.approx(np.log(number), rel=1e-15, abs=1e-300)
 
 
-def test_quantiles_of_the_normal_distribution_are_the_standard_library_s():
+def test_normal_quantiles_equal_those_of_the_standard_library():
     expected = [NormalDist().inv_cdf(share) for share in SHARES.tolist()]
     assert variates.normal_quantile(SHARES) == pytest.approx(expected, rel=2e-15, abs=1e-15)
 
@@ -50,7 +50,7 @@ def test_a_log_normal_number_is_the_exponential_of_a_normal_one():
     assert variates.lognormal(SHARES, 16.8, 1.6) == pytest.approx(np.exp(16.8 + 1.6 * normal), rel=1e-13)
 
 
-def test_nothing_but_exactly_rounded_arithmetic_is_asked_of_numpy(monkeypatch):
+def test_numpy_does_only_exactly_rounded_arithmetic(monkeypatch):
     # The fault: np.log and its like differ in the last bit between processors, and a rounded nanosecond with them.
     def refuse(*_, **__):
         raise AssertionError("the result depends on the processor")
@@ -63,7 +63,7 @@ def test_nothing_but_exactly_rounded_arithmetic_is_asked_of_numpy(monkeypatch):
 
 
 @given(st.data())
-def test_a_set_has_as_many_distinct_numbers_as_it_should_all_of_them_in_the_space(data):
+def test_a_set_has_its_size_in_distinct_numbers_of_the_space(data):
     space = data.draw(st.integers(1, 2**31) | st.integers(1, 8))
     most = data.draw(st.integers(1, min(space, 8)))
     counts = np.array(data.draw(st.lists(st.integers(1, most), min_size=1, max_size=20)))

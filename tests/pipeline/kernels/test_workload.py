@@ -35,7 +35,7 @@ def all_rows(workload):
 
 
 @pytest.mark.parametrize(("name", "rate"), [("low", 0.0787), ("high", 0.5)])
-def test_a_million_operations_time_out_as_often_as_the_theory_says(name, rate):
+def test_a_million_operations_time_out_as_often_as_in_theory(name, rate):
     workload = profile(name)
     latencies = all_rows(workload)["latency_ns"].to_numpy()
     assert workload.expected_timeout_rate == pytest.approx(rate, abs=0.0001)
@@ -50,7 +50,7 @@ def test_arrivals_are_random_and_as_many_a_second_as_asked_for():
     assert (gaps.mean(), gaps.std()) == pytest.approx((1e5, 1e5), rel=0.005)
 
 
-def test_operations_are_numbered_and_watch_one_to_k_distinct_keys():
+def test_operations_are_numbered_and_watch_distinct_keys():
     rows = all_rows(SMALL)
     assert rows.schema == SCHEMA
     assert rows["op_id"].to_pylist() == list(range(SMALL.requests))
@@ -61,7 +61,7 @@ def test_operations_are_numbered_and_watch_one_to_k_distinct_keys():
     assert {key for keys in watched for key in keys} == set(range(1000))
 
 
-def test_the_first_gap_of_a_block_follows_the_last_operation_of_the_one_before():
+def test_the_first_gap_of_a_block_follows_the_block_before():
     # The fault: a block that starts at the sum without its own first gap has two arrivals at once at each seam.
     submitted = all_rows(SMALL)["submit_ns"].to_numpy()
     whole = np.concatenate([SMALL._gaps_ns(block) for block in range(SMALL.blocks)])
@@ -69,7 +69,7 @@ def test_the_first_gap_of_a_block_follows_the_last_operation_of_the_one_before()
 
 
 @given(requests=st.integers(1, 3 * BLOCK), block=st.integers(0, 2))
-def test_a_block_is_the_same_in_every_workload_that_is_long_enough(requests, block):
+def test_a_block_is_the_same_in_every_workload_that_has_it(requests, block):
     shorter, longer = replace(SMALL, requests=requests), replace(SMALL, requests=3 * BLOCK)
     if block < shorter.blocks:
         rows = shorter.rows(block, 7)
@@ -109,7 +109,7 @@ def test_every_number_of_every_column_counts_in_a_digest(column):
     assert block_digest(changed) != block_digest(rows)
 
 
-def test_a_digest_knows_where_one_list_of_keys_ends_and_the_next_begins():
+def test_a_digest_separates_adjacent_key_lists():
     def rows(keys):
         return pa.RecordBatch.from_pylist(
             [{**dict.fromkeys(SCHEMA.names[:4], 0), "watch_keys": some} for some in keys], SCHEMA
@@ -143,7 +143,7 @@ def test_the_checksum_of_a_seed_stays_what_it_was():
         *(("seed", bad) for bad in (-1, 2**64)),
     ],
 )
-def test_a_setting_out_of_bounds_is_refused_by_its_name_and_value(field, bad):
+def test_a_setting_out_of_bounds_is_refused_with_its_value(field, bad):
     with pytest.raises(ValueError, match=f"^{field} must be .* got {str(bad)[:20]}"):
         replace(SMALL, **{field: bad})
 

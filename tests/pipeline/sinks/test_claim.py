@@ -37,7 +37,7 @@ def test_results_of_another_checkpoint_are_refused(pair, tmp_path):
 
 
 # What the batches before have made is not there, and nobody would see that.
-def test_a_checkpoint_with_results_elsewhere_does_not_begin_in_a_new_place(pair, tmp_path):
+def test_a_checkpoint_refuses_a_new_place_for_its_results(pair, tmp_path):
     with pytest.raises(Refused, match="has results elsewhere"):
         check_pair(pair[0], tmp_path / "new", SECOND)
 

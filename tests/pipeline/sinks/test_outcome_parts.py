@@ -17,7 +17,7 @@ def pairing_of(node, bucket):
     return Pairing.of(*gathered(dealt), bucket)
 
 
-def test_a_bucket_that_is_done_again_replaces_its_file_and_nothing_else_is_left(tmp_path):
+def test_a_repeated_bucket_replaces_its_file_alone(tmp_path):
     one, other, ghost = Node(node="n1"), Node(node="n2"), Node(node="n3")
     one.submit("op", 0, keys=("a", "b"))
     one.outcome("op", 5 * MS, latency=5 * MS)

@@ -16,7 +16,7 @@ def segments(directory, first=1):
     return live(directory, node.records[3:], number=first + 1)
 
 
-def test_damaged_lines_after_the_last_record_are_counted_and_a_torn_one_is_not(tmp_path):
+def test_damage_after_the_last_record_counts_but_a_torn_line_not(tmp_path):
     path = segments(tmp_path)
     size = path.stat().st_size
     append(path, DAMAGE + DAMAGE + b'{"kind":"sig')
@@ -29,6 +29,6 @@ def test_damage_before_a_record_is_no_edge(tmp_path):
     assert find_edges(survey(tmp_path), {path.name: [0]})["run", "n1"].damaged_after == 0
 
 
-def test_where_the_first_segments_are_gone_nothing_is_missing_before_the_rest(tmp_path):
+def test_missing_first_segments_are_no_gap(tmp_path):
     segments(tmp_path, first=4)
     assert find_edges(survey(tmp_path), {}) == {("run", "n1"): Edges(from_start=False, damaged_after=0)}

@@ -29,7 +29,7 @@ def read(spark, directory):
     return sorted((row.asDict() for row in frame.collect()), key=lambda row: row["seq"])
 
 
-def test_workers_read_what_spark_reads_live_and_rotated_in_row_groups_and_with_fewer_columns(spark, tmp_path):
+def test_workers_read_the_rows_that_spark_reads(spark, tmp_path):
     records = some_records()
     table = pq.read_table(rotated(tmp_path, records[:30]))
     wide = table.drop_columns(["checks", "wheel_size"])
@@ -43,7 +43,7 @@ def test_workers_read_what_spark_reads_live_and_rotated_in_row_groups_and_with_f
     assert found == sorted((row.asDict() for row in others), key=lambda row: row["seq"])
 
 
-def test_workers_read_a_segment_that_was_rotated_after_the_survey_up_to_where_it_was(spark, tmp_path):
+def test_workers_read_a_rotated_segment_up_to_the_survey(spark, tmp_path):
     records = some_records()
     path = live(tmp_path, records[:30])
     extent = survey(tmp_path)

@@ -84,7 +84,7 @@ class Query:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_each_record_is_in_one_batch_whatever_becomes_of_its_file(tmp_path, seed):
+def test_each_record_is_in_one_batch_whatever_its_file_becomes(tmp_path, seed):
     chance = random.Random(seed)
     programs = [Program(tmp_path, name, chance) for name in ("n1", "n2", "n.3".replace(".", "-"))]
     query = Query(tmp_path, files=chance.choice([None, 1, 2]))
@@ -136,7 +136,7 @@ def test_no_node_waits_for_one_that_always_has_something_new(tmp_path):
     assert nodes == {"busy", "quiet"}
 
 
-def test_what_is_added_after_available_now_began_is_left_for_the_next_query(tmp_path):
+def test_additions_after_available_now_started_wait_for_the_next(tmp_path):
     node = Node()
     for _ in range(3):
         node.signal("k", 0)
@@ -153,7 +153,7 @@ def test_what_is_added_after_available_now_began_is_left_for_the_next_query(tmp_
 
 
 # A rotation alone must not make batches: a quiet journal would keep Spark busy, and `batches` would count nothing.
-def test_a_segment_that_was_read_as_lines_makes_no_batch_when_it_becomes_parquet(tmp_path):
+def test_a_segment_read_as_lines_makes_no_batch_as_parquet(tmp_path):
     node = Node()
     node.signal("k", 0)
     live(tmp_path, node.records)
@@ -180,9 +180,7 @@ def test_segments_that_were_read_may_be_deleted(tmp_path):
 
 
 @pytest.mark.parametrize("became_parquet", [True, False])
-def test_a_segment_that_changes_after_it_was_listed_is_read_as_what_it_is(
-    tmp_path, monkeypatch, became_parquet
-):
+def test_a_segment_changed_after_listing_is_read_as_it_is(tmp_path, monkeypatch, became_parquet):
     node = Node()
     path = live(tmp_path, [node.signal("k", 0)])
     monkeypatch.setattr(offsets, "list_segments", lambda _: [Segment.of(path)])

@@ -82,7 +82,7 @@ def test_damage_at_any_byte_costs_its_line_and_no_other(tmp_path, fault):
 
 
 @pytest.mark.parametrize("size", [1, 100, 700, 10_000])
-def test_a_segment_that_became_parquet_after_it_was_planned_is_read_once(tmp_path, size):
+def test_a_segment_sealed_after_planning_is_read_once(tmp_path, size):
     path = live(tmp_path, RECORDS[:-3])
     pieces = pieces_of(path, size)
     rotated(tmp_path, RECORDS)  # with more than was there
@@ -120,9 +120,7 @@ def test_of_a_segment_in_both_forms_the_parquet_counts(tmp_path):
 
 # What was JSON lines when the directory was listed may be something else when it is opened.
 @pytest.mark.parametrize("became_parquet", [True, False])
-def test_a_survey_takes_a_segment_as_what_it_has_become_since_it_was_listed(
-    tmp_path, monkeypatch, became_parquet
-):
+def test_a_survey_sees_what_a_segment_became_since_listing(tmp_path, monkeypatch, became_parquet):
     path = live(tmp_path, RECORDS)
     monkeypatch.setattr(extent, "list_segments", lambda _: [Segment.of(path)])
     parquet = rotated(tmp_path, RECORDS)
@@ -153,7 +151,7 @@ def test_a_line_longer_than_a_block_is_one_record(tmp_path):
     assert seqs(batch for piece in pieces_of(path, 1000) for batch in records_in(piece)) == [1, 2]
 
 
-def test_a_rest_of_a_parquet_file_is_what_was_not_read_of_its_lines(tmp_path):
+def test_the_rest_of_a_parquet_file_is_its_unread_lines(tmp_path):
     path = live(tmp_path, RECORDS[:5])
     read = Piece(str(tmp_path), path.stem, START, last_position(path))
     rotated(tmp_path, RECORDS)

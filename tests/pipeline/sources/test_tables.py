@@ -55,7 +55,7 @@ def test_spark_compares_the_checksums_of_pages(spark, tmp_path):
 
 
 # Both tables, and every later action on them, must see one extent, or a report contradicts itself.
-def test_what_is_written_and_rotated_after_the_survey_is_in_neither_table(spark, tmp_path):
+def test_neither_table_has_rows_written_after_the_survey(spark, tmp_path):
     records = some_records()
     path = live(tmp_path, records[:30])
     append(path, b"not JSON\n" + lines(records[30:31])[:-5])
@@ -76,7 +76,7 @@ def test_a_path_in_which_spark_sees_patterns_is_a_path(spark, tmp_path):
 
 
 # Others' writers have their own ideas of integers, and leave out what they never fill.
-def test_parquet_of_others_may_have_other_integers_and_fewer_columns(spark, tmp_path):
+def test_foreign_parquet_may_have_other_types_and_fewer_columns(spark, tmp_path):
     records = some_records()
     table = pq.read_table(rotated(tmp_path, records))
     wide = table.drop_columns(["checks", "inserts", "wheel_size"])

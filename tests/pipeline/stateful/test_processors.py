@@ -69,7 +69,7 @@ def columns(ddl):
     return [column.split()[0] for column in ddl.split(", ")]
 
 
-def test_spark_is_told_the_columns_that_the_kernels_give():
+def test_spark_gets_the_columns_that_the_kernels_give():
     assert columns(WATCH_OUTPUT) == MATCHES.names
     assert columns(OPERATION_OUTPUT) == OUTCOMES.names
 
@@ -83,7 +83,7 @@ def test_a_signal_and_a_watch_meet_whichever_batch_brings_them():
     assert rows_of(tester.testInPandas(0, to_watch(signal("a", 7, 2)))) == [("early", 1, 7, 2)]
 
 
-def test_by_the_clock_a_signal_is_kept_for_a_while_after_it_was_read():
+def test_by_the_clock_a_signal_is_kept_for_a_while_after_reading():
     tester = watching(CLOCK)
     tester.setProcessingTime(1_000)
     tester.testInPandas(0, to_watch(signal("a", 5 * MS)))
@@ -100,7 +100,7 @@ def test_shards_know_nothing_of_each_other():
 
 
 @pytest.mark.parametrize("pace", [EVENT, CLOCK], ids=lambda pace: pace.time)
-def test_a_shard_to_which_nothing_comes_any_more_lets_go_of_what_it_kept(pace):
+def test_an_idle_shard_releases_what_it_kept(pace):
     # The first batch comes before there is a watermark; a timer forgotten then would be missing for ever.
     tester = watching(pace)
     tester.testInPandas(0, to_watch(watch("a", "op", 1 * MS, 9 * MS), signal("b", 5 * MS)))
@@ -111,7 +111,7 @@ def test_a_shard_to_which_nothing_comes_any_more_lets_go_of_what_it_kept(pace):
     assert timers(tester) == []
 
 
-def test_an_operation_expires_on_the_first_millisecond_that_is_not_before_its_deadline():
+def test_expiry_is_at_the_first_millisecond_past_the_deadline():
     tester = deciding(EVENT)
     assert tester.testInPandas(0, to_decide(operation("op", 1 * MS, 5 * MS + 1))).empty
     assert timers(tester) == [6]  # one at 5 would go off in vain
@@ -120,7 +120,7 @@ def test_an_operation_expires_on_the_first_millisecond_that_is_not_before_its_de
     assert len(tester.setWatermark(60)) == 0
 
 
-def test_by_event_time_a_sum_that_is_reached_waits_until_nothing_earlier_can_come():
+def test_by_event_time_a_reached_sum_waits_for_earlier_signals():
     tester = deciding(EVENT)
     rows = operation("op", 1 * MS, 50 * MS), match("op", 1 * MS, 9 * MS)
     assert tester.testInPandas(0, to_decide(*rows)).empty
@@ -136,7 +136,7 @@ def test_by_the_clock_a_sum_that_is_reached_counts_at_once():
     assert tester.testInPandas(0, to_decide(match("op", 1 * MS, 10 * MS))).empty
 
 
-def test_by_the_clock_an_operation_waits_the_delay_longer_for_what_is_still_to_be_read():
+def test_by_the_clock_an_operation_waits_the_delay_longer():
     tester = deciding(CLOCK)
     tester.testInPandas(0, to_decide(operation("op", 1 * MS, 50 * MS), operation("other", 1 * MS, 50 * MS)))
     tester.setProcessingTime(52)
@@ -155,7 +155,7 @@ def test_a_shard_has_one_timer_and_none_when_nothing_is_pending():
     assert timers(tester) == []
 
 
-def test_what_a_shard_has_counted_stays_when_its_operations_have_gone():
+def test_the_counts_of_a_shard_outlive_its_operations():
     tester = deciding(EVENT)
     first, second = operation("first", 1 * MS, 20 * MS), operation("second", 1 * MS, 20 * MS, needed=0)
     tester.testInPandas(0, to_decide(first, first, second))

@@ -40,7 +40,7 @@ def journal(spark):
     return table(spark, here, there)
 
 
-def test_the_first_outcome_after_the_submission_ends_an_operation_and_another_node_has_its_own(journal):
+def test_the_first_later_outcome_of_a_node_ends_its_operation(journal):
     found = operations(journal).select("node", "op_id", "submit_seq", "outcome", "end_seq", "latency_ns")
     assert rows(found) == [
         ("n1", "completed", 1, "completed", 4, 4 * MS),
@@ -83,7 +83,7 @@ def test_what_belongs_to_no_life_is_listed_with_the_reason(journal):
     ]
 
 
-def test_a_latency_that_nobody_wrote_is_reckoned_from_the_instants(spark):
+def test_a_missing_latency_is_computed_from_the_instants(spark):
     node = Node()
     node.submit("op", 1 * MS, timeout=5 * MS)
     node.outcome("op", 7 * MS, outcome="expired")

@@ -74,7 +74,7 @@ def by_second(spark, node):
     return table(spark, node.records, SECOND).cache()
 
 
-def test_every_operation_counts_once_under_each_of_its_keys_at_its_own_time(by_second, node):
+def test_every_operation_counts_once_under_each_of_its_keys(by_second, node):
     assert by_second.columns == COLUMNS
     counts, latencies = counted_by_hand(node.records, SECOND)
     assert as_counts(by_second) == counts
@@ -101,7 +101,7 @@ def test_rows_of_parts_add_up_to_those_of_the_whole(spark, by_second, node):
         assert abs(rank - 0.5) <= 0.5 / len(values) + 0.03
 
 
-def test_an_instant_before_1970_is_in_a_window_that_begins_before_it(spark):
+def test_an_instant_before_1970_is_in_a_window_beginning_earlier(spark):
     node = Node(epoch=-EPOCH)
     node.submit("op", 1)
     (row,) = table(spark, node.records, 7).collect()

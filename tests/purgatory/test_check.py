@@ -31,7 +31,7 @@ def test_it_returns_how_many_it_completed(purgatory):
     purgatory.cancel_for_key("k")
 
 
-def test_it_asks_the_oldest_first_and_all_checks_come_before_all_hooks(purgatory):
+def test_all_checks_run_oldest_first_before_all_hooks(purgatory):
     log: list[str] = []
     switch = Switch()
     watch(purgatory, log, "abc", switch)
@@ -59,7 +59,7 @@ def test_one_that_completes_leaves_its_other_keys_too(purgatory):
     assert purgatory.check_and_complete("k") == 0
 
 
-def test_an_operation_watched_by_a_hook_meanwhile_is_not_part_of_the_walk(purgatory):
+def test_an_operation_watched_by_a_hook_is_not_in_the_walk(purgatory):
     log: list[str] = []
     switch = Switch()
     late = Recorded(log, "late", holds=lambda: switch.on and log.count("late checked") > 1)
@@ -73,7 +73,7 @@ def test_an_operation_watched_by_a_hook_meanwhile_is_not_part_of_the_walk(purgat
 
 
 @pytest.mark.parametrize("error", [KeyError, RecursionError, StopIteration, GeneratorExit, MemoryError])
-def test_one_whose_check_raises_fails_with_it_and_the_rest_is_still_checked(error, purgatory):
+def test_a_raising_check_fails_only_its_own_operation(error, purgatory):
     switch = Switch()
     exception = error("check")
 
@@ -92,7 +92,7 @@ def test_one_whose_check_raises_fails_with_it_and_the_rest_is_still_checked(erro
     assert bad[0].exception is exception
 
 
-def test_an_interrupt_in_a_check_propagates_and_the_operation_stays(purgatory):
+def test_an_interrupt_in_a_check_propagates_and_keeps_it_pending(purgatory):
     switch = Switch()
 
     def interrupts() -> bool:
@@ -171,7 +171,7 @@ def test_one_that_another_check_has_ended_is_not_asked(purgatory):
     killer.cancel()
 
 
-def test_whoever_takes_a_token_in_its_check_takes_the_only_one(purgatory):
+def test_the_check_that_takes_the_only_token_completes_alone(purgatory):
     tokens = [1]
     taken = [
         Recorded([], str(number), holds=lambda: bool(tokens) and bool(tokens.pop())) for number in range(3)

@@ -16,7 +16,7 @@ def watch(purgatory, *keys, timeout=None):
     return operation
 
 
-def test_it_ends_all_pending_as_closed_and_returns_them_oldest_first(purgatory):
+def test_it_ends_all_pending_as_closed_and_returns_them_in_order(purgatory):
     operations = [watch(purgatory, timeout=5), watch(purgatory, "a", "b"), watch(purgatory)]
     assert purgatory.close() == operations
     assert [operation.outcome for operation in operations] == [Outcome.CLOSED] * 3
@@ -31,7 +31,7 @@ def test_closing_again_does_nothing(purgatory):
     assert purgatory.closed
 
 
-def test_a_closed_purgatory_takes_nothing_new_and_the_verbs_find_nobody(purgatory):
+def test_a_closed_purgatory_refuses_and_its_verbs_return_zero(purgatory):
     purgatory.close()
     with pytest.raises(PurgatoryClosed, match="closed"):
         watch(purgatory)
@@ -91,7 +91,7 @@ async def test_leaving_async_with_closes_it_also_on_an_error():
 
 
 @pytest.mark.asyncio
-async def test_it_wakes_whoever_waits(purgatory):
+async def test_it_wakes_every_waiter(purgatory):
     operation = watch(purgatory)
 
     async def wait() -> Outcome:

@@ -42,7 +42,7 @@ def test_counts_are_exact_after_every_step(purgatory, manual_clock):
     assert steps == [(0, 0, 0), (1, 1, 1), (2, 3, 2), (3, 6, 4), (2, 5, 4), (1, 2, 2), (0, 0, 0)]
 
 
-def test_counts_agree_with_the_operations_themselves_over_random_steps(purgatory):
+def test_counts_agree_with_the_operations_over_random_steps(purgatory):
     dice = random.Random(20)  # seeded, so that a failure comes again
     alive: list[DelayedOperation] = []
     for _ in range(3000):
@@ -74,7 +74,7 @@ def test_what_completes_at_once_never_counts(purgatory):
     assert counts(purgatory) == (0, 0, 0)
 
 
-def test_operations_are_listed_oldest_first_with_or_without_a_key(purgatory):
+def test_operations_are_listed_oldest_first_with_or_without_key(purgatory):
     first, second, third = watch(purgatory, "b"), watch(purgatory, "a", "b"), watch(purgatory, "a")
     assert list(purgatory.operations()) == [first, second, third]
     assert list(purgatory.operations("a")) == [second, third]
@@ -94,7 +94,7 @@ def test_the_list_can_be_cut_to_the_oldest(key, purgatory):
     purgatory.close()
 
 
-def test_looking_at_the_oldest_looks_at_nobody_else(purgatory):
+def test_finding_the_oldest_visits_no_other(purgatory):
     operations = [watch(purgatory, "k") for _ in range(9)]
     third = operations[2]
     third._newer, link = None, third._newer  # whoever goes on from here falls
@@ -103,7 +103,7 @@ def test_looking_at_the_oldest_looks_at_nobody_else(purgatory):
     purgatory.close()
 
 
-def test_the_watchers_of_each_key_are_counted_as_random_operations_come_and_go(purgatory):
+def test_watchers_per_key_are_counted_over_random_operations(purgatory):
     dice = random.Random(8)
     alive: list[DelayedOperation] = []
     for _ in range(500):
@@ -161,7 +161,7 @@ def test_keys_that_are_equal_are_one_key(purgatory):
     assert len(purgatory.cancel_for_key(1)) == 3
 
 
-def test_its_name_and_limit_are_what_was_given_and_it_starts_open(purgatory):
+def test_it_keeps_its_name_and_limit_and_starts_open(purgatory):
     assert purgatory.name == "purgatory of the test"
     assert purgatory.closed is False
     assert "purgatory of the test" in repr(purgatory)

@@ -62,7 +62,7 @@ async def test_the_verbs_go_on_while_it_drains(purgatory):
     assert await task is True
 
 
-async def test_it_is_false_when_the_time_of_the_purgatorys_clock_ran_out(purgatory, manual_clock):
+async def test_it_is_false_when_the_purgatory_clock_passes_the_timeout(purgatory, manual_clock):
     operation = watch(purgatory)
     task = await draining(purgatory, 3)
     manual_clock.advance(2.999)
@@ -84,7 +84,7 @@ async def test_it_is_false_after_no_time(purgatory, manual_clock):
     operation.cancel()
 
 
-async def test_cancelled_it_leaves_nothing_behind_and_watching_stays_refused(purgatory):
+async def test_cancelled_it_leaves_nothing_and_watching_stays_refused(purgatory):
     operation = watch(purgatory)
     task = await draining(purgatory, 3)
     task.cancel()
@@ -140,7 +140,7 @@ async def test_draining_what_is_closed_is_true(purgatory):
     ("timeout", "error"),
     [pytest.param(nan, ValueError, id="nan"), pytest.param("1", TypeError, id="str")],
 )
-async def test_a_bad_timeout_is_refused_and_the_purgatory_goes_on_as_before(timeout, error, purgatory):
+async def test_a_bad_timeout_is_refused_and_changes_nothing(timeout, error, purgatory):
     with pytest.raises(error):
         await purgatory.drain(timeout)
     watch(purgatory).cancel()

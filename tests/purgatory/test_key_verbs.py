@@ -18,9 +18,7 @@ VERBS = [
 
 
 @pytest.mark.parametrize(("verb", "ended", "outcome"), VERBS)
-def test_a_verb_ends_every_operation_of_the_key_without_asking_and_says_how_many(
-    verb, ended, outcome, purgatory
-):
+def test_a_verb_ends_and_counts_all_of_a_key_without_a_check(verb, ended, outcome, purgatory):
     log: list[str] = []
     operations = [Recorded(log, holds=lambda: False) for _ in range(3)]
     other = DelayedOperation()
@@ -36,7 +34,7 @@ def test_a_verb_ends_every_operation_of_the_key_without_asking_and_says_how_many
 
 
 @pytest.mark.parametrize(("verb", "ended", "outcome"), VERBS)
-def test_a_verb_takes_them_out_of_all_their_other_keys_and_the_timer(verb, ended, outcome, purgatory):
+def test_a_verb_removes_them_from_other_keys_and_the_timer(verb, ended, outcome, purgatory):
     for number in range(3):
         purgatory.try_complete_else_watch(DelayedOperation(60), ["k", "shared", number])
     assert (purgatory.pending, purgatory.watched, purgatory.keys, purgatory.timer.pending) == (3, 9, 5, 3)
@@ -94,7 +92,7 @@ def test_fail_for_key_gives_its_exception_to_each(purgatory):
     assert [operation.exception for operation in operations] == [ERROR, ERROR]
 
 
-def test_fail_for_key_refuses_what_is_no_exception_and_ends_nothing(purgatory):
+def test_fail_for_key_refuses_a_non_exception_and_ends_nothing(purgatory):
     operation = DelayedOperation()
     purgatory.try_complete_else_watch(operation, ["k"])
     with pytest.raises(TypeError, match="exception instance"):
@@ -112,7 +110,7 @@ def test_cancel_for_key_returns_those_it_ended_oldest_first(purgatory):
     assert purgatory.cancel_for_key("k") == []
 
 
-def test_an_operation_that_a_hook_watches_meanwhile_is_not_ended_by_the_verb(purgatory):
+def test_a_verb_does_not_end_operations_watched_by_its_hooks(purgatory):
     late = DelayedOperation()
     first = Recorded([], then=lambda: purgatory.try_complete_else_watch(late, ["k"]))
     purgatory.try_complete_else_watch(first, ["k"])

@@ -34,7 +34,7 @@ def asked(log) -> list[str]:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 3, 4])
-def test_the_oldest_are_asked_and_complete_and_the_others_are_not_asked(limit, purgatory, log, switch):
+def test_the_oldest_complete_and_the_others_are_not_checked(limit, purgatory, log, switch):
     operations = watch(purgatory, log, "abcd", switch)
     switch.on = True
     assert purgatory.check_and_complete("k", limit=limit) == limit
@@ -46,7 +46,7 @@ def test_the_oldest_are_asked_and_complete_and_the_others_are_not_asked(limit, p
     purgatory.cancel_for_key("k")
 
 
-def test_those_that_do_not_complete_do_not_count_and_the_next_are_asked(purgatory, log, switch):
+def test_those_that_do_not_complete_do_not_count(purgatory, log, switch):
     watch(purgatory, log, "ab", None)
     watch(purgatory, log, "c", switch)
     watch(purgatory, log, "d", None)
@@ -98,7 +98,7 @@ def test_of_a_thousand_only_the_one_is_asked(purgatory, log, switch):
     assert purgatory.cancel_for_key("k") == operations[1:]
 
 
-def test_all_of_a_thousand_are_asked_once_and_in_order_when_the_last_is_wanted(purgatory, log, switch):
+def test_each_of_a_thousand_is_checked_once_up_to_the_last(purgatory, log, switch):
     watch(purgatory, log, map(str, range(999)), None)
     watch(purgatory, log, ["last", "beyond"], switch)
     switch.on = True
@@ -108,7 +108,7 @@ def test_all_of_a_thousand_are_asked_once_and_in_order_when_the_last_is_wanted(p
     purgatory.cancel_for_key("k")
 
 
-def test_every_second_of_a_hundred_completes_and_none_is_asked_twice_or_left_out(purgatory, log, switch):
+def test_none_is_checked_twice_or_skipped_when_half_complete(purgatory, log, switch):
     for number in range(100):
         watch(purgatory, log, [str(number)], switch if number % 2 else None)
     switch.on = True
@@ -155,9 +155,7 @@ def test_those_that_the_check_of_another_has_ended_are_skipped(ender, doomed, pu
     purgatory.cancel_for_key("k")
 
 
-def test_one_that_the_check_of_another_has_completed_counts_neither_to_the_answer_nor_to_the_limit(
-    purgatory, log, switch
-):
+def test_one_completed_by_another_check_is_not_counted(purgatory, log, switch):
     operations: list[Recorded] = []
     operations += watch(purgatory, log, "a", lambda: switch() and operations[1].force_complete() and False)
     operations += watch(purgatory, log, "bcd", switch)
@@ -187,7 +185,7 @@ def test_a_check_that_ends_all_watchers_of_the_key_ends_the_walk(purgatory, log,
     assert purgatory.keys == 0
 
 
-def test_a_check_that_raises_does_not_count_and_the_next_is_asked(purgatory, log, switch):
+def test_a_raising_check_does_not_count_and_the_next_is_checked(purgatory, log, switch):
     failure = KeyError("check")
 
     def fails() -> bool:
@@ -216,7 +214,7 @@ def test_one_that_ends_otherwise_in_its_check_does_not_count(purgatory, log, swi
     purgatory.cancel_for_key("k")
 
 
-def test_hooks_run_after_the_walk_and_whom_they_watch_is_not_part_of_it(purgatory, log, switch):
+def test_operations_watched_by_hooks_are_not_part_of_the_walk(purgatory, log, switch):
     late = Recorded(log, "late", holds=switch)
     first = Recorded(log, "first", holds=switch, then=lambda: purgatory.try_complete_else_watch(late, ["l"]))
     purgatory.try_complete_else_watch(first, ["k"])
@@ -235,7 +233,7 @@ def test_hooks_run_after_the_walk_and_whom_they_watch_is_not_part_of_it(purgator
     purgatory.cancel_for_key("k")
 
 
-def test_those_that_complete_leave_their_other_keys_and_the_timer(purgatory, switch):
+def test_completed_ones_leave_their_other_keys_and_the_timer(purgatory, switch):
     for _ in range(3):
         purgatory.try_complete_else_watch(Recorded([], timeout=60, holds=switch), ["k", "l"])
     switch.on = True
@@ -297,7 +295,7 @@ def test_one_thing_goes_to_one_taker_the_oldest(purgatory):
         pytest.param("1", TypeError, "limit.*str", id="str"),
     ],
 )
-def test_a_limit_that_is_none_is_refused_and_nobody_is_asked(limit, error, message, purgatory, switch):
+def test_an_invalid_limit_is_refused_before_any_check(limit, error, message, purgatory, switch):
     log: list[str] = []
     (operation,) = watch(purgatory, log, "a", switch)
     switch.on = True
@@ -328,7 +326,7 @@ def test_from_inside_a_check_of_the_same_purgatory_it_is_refused(purgatory, swit
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5])
-def test_the_observer_is_told_once_how_many_completed(limit, manual_clock, switch):
+def test_the_observer_gets_the_completed_count_once(limit, manual_clock, switch):
     events: list[object] = []
 
     class Diary:
@@ -346,7 +344,7 @@ def test_the_observer_is_told_once_how_many_completed(limit, manual_clock, switc
     with_diary.close()
 
 
-def test_an_interrupt_in_a_check_propagates_and_those_behind_it_stay(purgatory, switch):
+def test_an_interrupt_in_a_check_leaves_those_behind_it_pending(purgatory, switch):
     def interrupts() -> bool:
         if switch():
             raise KeyboardInterrupt
@@ -364,7 +362,7 @@ def test_an_interrupt_in_a_check_propagates_and_those_behind_it_stay(purgatory, 
     purgatory.cancel_for_key("k")
 
 
-def test_a_plain_operation_is_never_completed_by_a_check_however_high_the_limit(purgatory):
+def test_a_check_never_completes_a_plain_operation(purgatory):
     operation = DelayedOperation()
     purgatory.try_complete_else_watch(operation, ["k"])
     assert purgatory.check_and_complete("k", limit=100) == 0

@@ -81,7 +81,7 @@ def test_submitted_is_ended_plus_pending_after_every_event(observed, diary, manu
     ]
 
 
-def test_a_submission_tells_keys_timeout_and_time_in_integer_nanoseconds(observed, diary, manual_clock):
+def test_a_submission_reports_keys_and_integer_nanoseconds(observed, diary, manual_clock):
     manual_clock.advance(2)
     operation = DelayedOperation(1.5)
     observed.try_complete_else_watch(operation, ["b", "a", "b"])
@@ -91,9 +91,7 @@ def test_a_submission_tells_keys_timeout_and_time_in_integer_nanoseconds(observe
     assert all(type(number) is int for number in (event.timeout_ns, event.at_ns, event.operation_id))
 
 
-def test_one_timeout_again_and_again_is_reckoned_each_time_from_its_own_submission(
-    observed, diary, manual_clock
-):
+def test_a_repeated_timeout_counts_from_each_submission(observed, diary, manual_clock):
     timeout = 1.5
     for _ in range(5):
         observed.try_complete_else_watch(DelayedOperation(timeout), ["a"])
@@ -139,7 +137,7 @@ SIGNALS = [
 @pytest.mark.parametrize(
     "used", [pytest.param(True, id="after a watch"), pytest.param(False, id="never used")]
 )
-def test_a_signal_is_told_also_when_nobody_waited(signal, used, observed, diary, manual_clock):
+def test_a_signal_without_waiters_is_reported(signal, used, observed, diary, manual_clock):
     if used:
         observed.try_complete_else_watch(DelayedOperation(), ["other"])
     manual_clock.advance(3)
@@ -149,7 +147,7 @@ def test_a_signal_is_told_also_when_nobody_waited(signal, used, observed, diary,
 
 @pytest.mark.parametrize("signal", SIGNALS)
 @pytest.mark.asyncio
-async def test_on_a_loop_a_signal_is_told_also_before_anything_was_watched(signal, diary):
+async def test_on_a_loop_a_signal_before_any_watch_is_reported(signal, diary):
     async with Purgatory(observer=diary) as purgatory:
         signal(purgatory)
         assert diary.told() == ["KeySignalled k"]
@@ -179,7 +177,7 @@ async def test_a_wait_is_an_operation_too(observed, diary):
     ]
 
 
-def test_what_was_refused_is_not_told(observed, diary):
+def test_a_refused_submission_is_not_reported(observed, diary):
     def fails() -> bool:
         raise KeyError
 
@@ -198,7 +196,7 @@ def test_what_was_refused_is_not_told(observed, diary):
         pytest.param(lambda _, op: op.force_complete(), 0, [], id="by itself"),
     ],
 )
-def test_an_end_and_its_signal_are_told_before_the_hooks_run(end, checks, signal, manual_clock):
+def test_an_end_and_its_signal_are_reported_before_the_hooks(end, checks, signal, manual_clock):
     log: list[str] = []
 
     class Logging:
@@ -215,7 +213,7 @@ def test_an_end_and_its_signal_are_told_before_the_hooks_run(end, checks, signal
     assert log == ["op checked", "OperationSubmitted", *["op checked"] * checks, *told]
 
 
-def test_what_a_hook_watches_is_told_after_the_signal_that_let_the_hook_run(observed, diary):
+def test_a_watch_inside_a_hook_is_reported_after_the_signal(observed, diary):
     """Else a reader of the events would count the signal for an operation that was not there."""
     later = DelayedOperation()
     first = Recorded([], then=lambda: observed.try_complete_else_watch(later, ["k"]))
@@ -248,7 +246,7 @@ class RunningClock:
         return 1000 * self.reads
 
 
-def test_a_submission_is_told_with_the_instant_from_which_its_deadline_counts(manual_clock, diary):
+def test_a_submission_reports_the_start_of_its_timeout(manual_clock, diary):
     """A tick may begin between the two, and then the deadline would look a tick longer than it was."""
     clock = RunningClock(manual_clock)
     purgatory = Purgatory(timer=Timer(clock=clock), observer=diary)
@@ -281,7 +279,7 @@ class Raising:
     "error", [ValueError("mine"), asyncio.CancelledError("mine"), StopIteration("mine")], ids=repr
 )
 @pytest.mark.asyncio
-async def test_an_observer_that_raises_is_reported_to_the_loop_and_does_no_harm(error):
+async def test_a_raising_observer_goes_to_the_loop_handler_harmlessly(error):
     told = errors_of_loop()
     log: list[str] = []
     async with Purgatory(observer=Raising(error)) as purgatory:
@@ -298,7 +296,7 @@ async def test_an_observer_that_raises_is_reported_to_the_loop_and_does_no_harm(
     assert [context["exception"] for context in told] == [error] * 7
 
 
-def test_without_a_loop_an_observer_that_raises_is_reported_to_the_interpreter(manual_clock, monkeypatch):
+def test_without_a_loop_a_raising_observer_goes_to_excepthook(manual_clock, monkeypatch):
     told = errors_without_loop(monkeypatch)
     purgatory = Purgatory(timer=Timer(clock=manual_clock), observer=Raising(ValueError("mine")))
     operation = DelayedOperation()

@@ -63,7 +63,7 @@ def test_constructing_one_needs_no_running_loop():
 
 
 @pytest.mark.parametrize("use", [WATCH, PORTAL])
-def test_watching_without_a_running_loop_is_refused_and_registers_nothing(use):
+def test_watch_without_a_running_loop_is_refused(use):
     purgatory = Purgatory()
     with pytest.raises(PurgatoryError, match="loop"):
         use(purgatory)
@@ -106,7 +106,7 @@ def test_use_from_another_loop_is_refused_and_changes_nothing(use, home):
         pytest.param(lambda p: next(p.operations()), id="awaiting an operation"),
     ],
 )
-def test_waiting_from_another_loop_is_refused_and_changes_nothing(use, home, home_loop):
+def test_wait_on_another_loop_is_refused_and_changes_nothing(use, home, home_loop):
     async def elsewhere() -> None:
         with pytest.raises(PurgatoryError, match="belongs to"):
             await use(home)
@@ -146,7 +146,7 @@ def test_a_watch_that_was_refused_makes_no_loop_the_owner(use):
     purgatory.close()
 
 
-def test_two_purgatories_on_the_loops_of_two_threads_are_independent():
+def test_purgatories_on_loops_of_two_threads_are_independent():
     both_wait = threading.Barrier(2, timeout=60)
 
     async def serve() -> str:
@@ -236,7 +236,7 @@ def test_between_two_runs_verbs_end_what_then_wakes(make_loop, debug, where):
 
 
 @pytest.mark.parametrize("make_loop", default_loops().values(), ids=default_loops())
-def test_a_loop_that_moved_to_another_thread_takes_its_purgatory_along(make_loop):
+def test_a_loop_moved_to_another_thread_keeps_its_purgatory(make_loop):
     watched, refused = threading.Event(), threading.Event()
     purgatory = Purgatory()
 

@@ -42,7 +42,7 @@ def test_the_same_keys_are_one_list(purgatory):
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 @pytest.mark.parametrize("late", [(), ("c",), ("b", "x")])
-def test_whoever_leaves_in_whatever_order_leaves_all_keys(purgatory, order, late):
+def test_leaving_in_any_order_leaves_all_keys(purgatory, order, late):
     operations = watch(purgatory, KEYS, KEYS, KEYS)
     if late:
         operations += watch(purgatory, late)
@@ -55,7 +55,7 @@ def test_whoever_leaves_in_whatever_order_leaves_all_keys(purgatory, order, late
 
 
 @pytest.mark.parametrize("other", [("a",), ("b",), ("b", "a"), ("a", "b"), ("c", "d"), ("a", "b", "c", "d")])
-def test_one_with_other_keys_comes_last_on_them_and_takes_nobody_away(purgatory, other):
+def test_one_with_other_keys_comes_last_and_removes_no_other(purgatory, other):
     first, second, third, fourth = watch(purgatory, KEYS, KEYS, other, KEYS)
     assert SharedList not in lists(purgatory)
     for key in KEYS:
@@ -65,7 +65,7 @@ def test_one_with_other_keys_comes_last_on_them_and_takes_nobody_away(purgatory,
     purgatory.check_invariants()
 
 
-def test_two_groups_of_keys_that_meet_in_one_are_told_apart(purgatory):
+def test_two_key_groups_with_a_common_key_are_distinguished(purgatory):
     groups = ("a", "b"), ("c", "d"), ("b", "c")
     operations = watch(purgatory, groups[0], groups[0], groups[1], groups[1], groups[2])
     assert list(purgatory.operations("b")) == [operations[0], operations[1], operations[4]]
@@ -105,7 +105,7 @@ def test_keys_that_are_equal_are_the_same_and_each_shows_its_own(purgatory):
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["never shared", "shared once"])
-def test_no_keys_are_not_taken_for_those_of_a_list_that_everybody_left(purgatory, shared):
+def test_no_keys_are_not_confused_with_an_emptied_list(purgatory, shared):
     if shared:
         watch(purgatory, KEYS, KEYS)
         assert purgatory.complete_for_key("a") == 2
@@ -113,7 +113,7 @@ def test_no_keys_are_not_taken_for_those_of_a_list_that_everybody_left(purgatory
         purgatory.try_complete_else_watch(DelayedOperation(), ())
 
 
-def test_the_same_keys_are_one_list_again_after_everybody_left(purgatory):
+def test_the_same_keys_share_a_list_again_after_it_emptied(purgatory):
     watch(purgatory, KEYS, KEYS)
     assert purgatory.complete_for_key("b") == 2
     assert (purgatory.pending, purgatory.watched, purgatory.keys) == (0, 0, 0)
@@ -121,14 +121,14 @@ def test_the_same_keys_are_one_list_again_after_everybody_left(purgatory):
     assert list(purgatory.operations("c")) == operations
 
 
-def test_a_tuple_as_a_key_is_not_taken_for_the_keys_that_it_holds(purgatory):
+def test_a_tuple_key_is_not_confused_with_the_keys_it_holds(purgatory):
     first, second = watch(purgatory, [KEYS], KEYS)
     assert list(purgatory.operations(KEYS)) == [first]
     assert list(purgatory.operations("a")) == [second]
 
 
 @pytest.mark.parametrize("before", [1, 2], ids=["not yet shared", "shared"])
-def test_an_operation_that_equals_others_is_refused_and_the_others_stay(purgatory, before):
+def test_an_operation_equal_to_others_is_refused_alone(purgatory, before):
     class Alike(DelayedOperation):
         def __eq__(self, other):
             return True
@@ -188,7 +188,7 @@ def test_one_whose_timeout_is_refused_is_on_the_list_no_more():
 
 
 @pytest.mark.parametrize("limit", [None, 1, 2])
-def test_a_check_of_one_key_asks_the_oldest_and_they_leave_the_others_too(purgatory, limit):
+def test_a_check_on_one_key_removes_the_oldest_from_the_others(purgatory, limit):
     switch, log = Switch(), []
     operations = [Recorded(log, name, holds=switch) for name in "uvw"]
     for operation in operations:

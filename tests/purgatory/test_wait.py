@@ -56,12 +56,12 @@ async def test_a_check_of_its_key_does_not_end_a_wait_without_until(purgatory):
     assert await task == 1
 
 
-async def test_until_is_tried_at_once_and_its_first_truthy_value_is_the_answer(purgatory):
+async def test_until_is_tried_at_once_and_returns_its_truthy_value(purgatory):
     assert await purgatory.wait("a", until=lambda: "there already") == "there already"
     assert counts(purgatory) == (0, 0, 0, 0)
 
 
-async def test_until_is_tried_whenever_one_of_the_keys_is_checked_until_it_is_truthy(purgatory):
+async def test_until_is_tried_at_each_check_of_its_keys_until_truthy(purgatory):
     answers = ["rest", [7], "", 0, None]
     task = await waiting(purgatory, "a", "b", until=answers.pop)
     assert [purgatory.check_and_complete(key) for key in "abcaa"] == [0, 0, 0, 1, 0]
@@ -70,7 +70,7 @@ async def test_until_is_tried_whenever_one_of_the_keys_is_checked_until_it_is_tr
 
 
 @pytest.mark.parametrize("until", KINDS)
-async def test_expiry_raises_operation_expired_which_is_a_timeout_error(until, purgatory, manual_clock):
+async def test_expiry_raises_operation_expired_a_timeout_error(until, purgatory, manual_clock):
     task = await waiting(purgatory, "order:42", until=until, timeout=2.5)
     manual_clock.advance(2.499)
     await settle()
@@ -91,7 +91,7 @@ async def test_a_wait_of_no_time_expires_on_the_next_loop_turn(until, timeout):
 
 
 @pytest.mark.parametrize("until", KINDS)
-async def test_cancel_for_key_raises_operation_cancelled_which_cancels_no_task(until, purgatory):
+async def test_cancel_for_key_raises_operation_cancelled_in_the_wait(until, purgatory):
     task = await waiting(purgatory, "a", until=until)
     assert len(purgatory.cancel_for_key("a")) == 1
     with pytest.raises(OperationCancelled) as cancelled:
@@ -147,7 +147,7 @@ async def test_an_exception_from_until_comes_out_as_it_is(first, error, purgator
 
 
 @pytest.mark.parametrize("until", KINDS)
-async def test_cancelling_the_task_takes_the_wait_out_of_the_timer_and_every_list_at_once(until, purgatory):
+async def test_cancelling_the_task_removes_its_wait_at_once(until, purgatory):
     task = await waiting(purgatory, "a", "b", "a", until=until, timeout=60)
     assert counts(purgatory) == (1, 2, 2, 1)
     task.cancel()
@@ -207,7 +207,7 @@ async def test_an_unhashable_key_is_refused_before_all_else(key, purgatory):
         await purgatory.wait(key)
 
 
-async def test_a_bad_timeout_is_refused_before_the_purgatory_is_looked_at(purgatory):
+async def test_a_bad_timeout_is_refused_before_anything_else(purgatory):
     purgatory.close()
     with pytest.raises(ValueError, match="timeout must be finite"):
         await purgatory.wait("a", timeout=nan)
@@ -227,7 +227,7 @@ async def test_a_closed_purgatory_takes_no_wait(until, purgatory):
 
 
 @pytest.mark.parametrize("until", KINDS)
-async def test_a_full_purgatory_takes_no_wait_but_answers_what_holds_at_once(until, manual_clock):
+async def test_a_full_purgatory_returns_only_what_holds_at_once(until, manual_clock):
     async with Purgatory(timer=Timer(clock=manual_clock), max_pending=1) as purgatory:
         first = await waiting(purgatory, "a")
         with pytest.raises(PurgatoryFull, match="1"):

@@ -33,7 +33,7 @@ def small(manual_clock):
 # What it does.
 
 
-def test_an_operation_whose_condition_holds_is_completed_and_never_watched(purgatory):
+def test_one_whose_condition_holds_completes_unwatched(purgatory):
     log: list[str] = []
     operation = Recorded(log, timeout=5, holds=lambda: True)
     assert purgatory.try_complete_else_watch(operation, ["a", "b"]) is True
@@ -42,7 +42,7 @@ def test_an_operation_whose_condition_holds_is_completed_and_never_watched(purga
     assert log == ["op checked", "op completed"]
 
 
-def test_an_operation_whose_condition_does_not_hold_watches_every_distinct_key(purgatory):
+def test_one_whose_condition_fails_watches_every_distinct_key(purgatory):
     operation = DelayedOperation(5)
     assert purgatory.try_complete_else_watch(operation, ["a", "b", "a"]) is False
     assert operation.outcome is None
@@ -68,9 +68,7 @@ def test_the_condition_is_checked_once_however_many_keys(width, purgatory):
         pytest.param(lambda operation: operation.fail(KeyError("k")), Outcome.FAILED, id="failed"),
     ],
 )
-def test_an_operation_that_ends_otherwise_in_its_check_is_neither_completed_nor_watched(
-    end, outcome, purgatory
-):
+def test_one_that_ends_otherwise_in_its_check_is_not_watched(end, outcome, purgatory):
     class Ending(DelayedOperation[None]):
         def try_complete(self) -> bool:
             return end(self)
@@ -99,7 +97,7 @@ def test_what_try_complete_returns_does_not_decide(purgatory):
     boasting.cancel()
 
 
-def test_what_its_check_raises_propagates_and_nothing_is_registered(purgatory):
+def test_an_exception_in_its_check_propagates_unregistered(purgatory):
     def fails() -> bool:
         raise KeyError("the condition")
 
@@ -148,7 +146,7 @@ def test_what_is_no_operation_is_refused(thing, purgatory):
 @pytest.mark.parametrize(
     "hashable", [pytest.param(True, id="hashable"), pytest.param(False, id="unhashable")]
 )
-def test_an_operation_that_may_equal_another_is_refused_beside_others_and_told_why(hashable, purgatory):
+def test_one_with_its_own_equality_is_refused_with_the_reason(hashable, purgatory):
     @dataclass(unsafe_hash=hashable)
     class Valued(DelayedOperation[None]):
         number: int
@@ -185,7 +183,7 @@ def test_a_pending_operation_is_refused_and_goes_on_as_it_was(purgatory, manual_
         pytest.param(lambda operation: operation.fail(KeyError("k")), "failed", id="failed"),
     ],
 )
-def test_an_operation_that_has_ended_is_refused_by_its_state_and_not_checked_again(end, state, purgatory):
+def test_an_ended_operation_is_refused_without_a_check(end, state, purgatory):
     log: list[str] = []
     operation = Recorded(log)
     end(operation)
@@ -240,7 +238,7 @@ def test_a_limit_that_is_none_is_refused(limit, error):
         Purgatory(max_pending=limit)
 
 
-def test_a_timer_that_takes_no_more_leaves_the_operation_unwatched(manual_clock):
+def test_a_full_timer_leaves_the_operation_unwatched(manual_clock):
     timer = Timer(clock=manual_clock, max_pending=1)
     timer.call_later(1, print)
     purgatory = Purgatory(timer=timer)
@@ -325,7 +323,7 @@ def test_the_check_comes_before_the_deadline_starts(purgatory, manual_clock):
 @pytest.mark.parametrize(
     "first", [pytest.param(True, id="first check"), pytest.param(False, id="later check")]
 )
-def test_inside_a_check_watching_and_the_verbs_of_the_same_purgatory_are_refused(verb, first, purgatory):
+def test_a_check_may_not_watch_or_use_verbs_of_its_purgatory(verb, first, purgatory):
     refusals = []
     switch = Switch()
     switch.on = first
@@ -347,7 +345,7 @@ def test_inside_a_check_watching_and_the_verbs_of_the_same_purgatory_are_refused
     assert purgatory.cancel_for_key("k") == [operation]
 
 
-def test_inside_a_check_reading_it_and_other_purgatories_are_fine(purgatory):
+def test_a_check_may_read_its_purgatory_and_use_others(purgatory):
     other = Purgatory("other", timer=purgatory.timer)
     elsewhere = DelayedOperation()
     seen = []

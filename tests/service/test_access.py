@@ -95,7 +95,7 @@ def refused_for_access(exchange):
     )
 
 
-async def test_every_path_that_is_served_asks_for_the_scope_of_the_contract():
+async def test_every_served_path_asks_for_its_documented_scope():
     found = {(path, method): ROUTES[path][method].permission for path, method in SERVED}
     assert found == {(path, method): scope_of(path, method) for path, method in SERVED}
 
@@ -129,12 +129,12 @@ async def test_without_a_token_only_the_open_paths_answer(guarded, path, method)
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "POST", "TRACE", "BREW"])
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-async def test_an_open_path_is_open_to_every_method_and_takes_those_it_serves(guarded, path, method):
+async def test_an_open_path_is_open_to_every_method(guarded, path, method):
     exchange = await ask(guarded, method, path)
     assert exchange.status == (200 if method == "HEAD" else 405)
 
 
-async def test_a_path_of_which_one_method_is_open_keeps_the_others_closed(tokens):
+async def test_a_path_with_one_open_method_keeps_the_others_closed(tokens):
     access = Access(Settings(tokens=tokens))
     mixed = {"GET": ROUTES["/healthz"]["GET"], "POST": ROUTES["/v1/keys/{key}/signal"]["POST"]}
     scope = {"headers": [(b"host", b"localhost")]}
@@ -181,7 +181,7 @@ async def test_no_token_or_a_wrong_one_is_unauthorized(guarded, headers):
 
 
 @pytest.mark.parametrize("value", ["Bearer {}", "bearer {}", "BEARER {}", "Bearer   {}", " Bearer {}\t "])
-async def test_the_scheme_has_no_case_and_the_space_around_a_header_means_nothing(guarded, value):
+async def test_the_scheme_ignores_case_and_surrounding_space(guarded, value):
     exchange = await ask(guarded, "GET", "/v1/operations", ("authorization", value.format(TOKEN["read"])))
     assert exchange.status == 200
 
@@ -218,23 +218,21 @@ FAULTS = [
 
 
 @pytest.mark.parametrize(("method", "target", "body", "headers"), FAULTS)
-async def test_a_missing_token_comes_before_every_other_fault_and_the_body_is_not_read(
-    guarded, method, target, body, headers
-):
+async def test_a_missing_token_is_refused_before_the_body_is_read(guarded, method, target, body, headers):
     for token in ([], [bearer("nobody-0123456789abcdef")]):
         exchange = await ask(guarded, method, target, *headers, *token, body=body)
         assert (exchange.status, exchange.unread) == (401, 1)
         assert exchange.headers["www-authenticate"] == "Bearer"
 
 
-async def test_a_stranger_is_not_told_that_the_service_drains_or_that_an_operation_exists(guarded):
+async def test_without_a_token_neither_drain_nor_operation_shows(guarded):
     guarded.service.draining = True
     for target in ("/v1/operations/known", "/v1/operations/unknown", "/v1/wait?key=a&wait=5"):
         answers = {(await ask(guarded, "GET", target)).body for _ in range(2)}
         assert answers == {(await ask(guarded, "GET", "/v1/operations")).body}
 
 
-async def test_with_a_token_the_other_faults_are_told(guarded):
+async def test_with_a_token_the_other_faults_are_reported(guarded):
     read = bearer(TOKEN["read"])
     assert (await ask(guarded, "GET", "/nowhere", read)).slug == "not-found"
     wrong_method = await ask(guarded, "PUT", "/v1/operations", read)
@@ -263,7 +261,7 @@ async def test_a_wrong_scope_leaves_nothing_behind(guarded):
         ).status == 403
 
 
-async def test_without_a_tokens_file_nobody_is_asked_for_one(client):
+async def test_without_a_tokens_file_no_token_is_required(client):
     for headers in ([], [bearer("whatever")], [("authorization", "Basic eDp5")]):
         assert (await ask(client, "GET", "/v1/operations", *headers)).status == 200
 
@@ -299,7 +297,7 @@ async def test_a_fault_of_ours_logs_no_token(guarded, monkeypatch):
     guarded.log.seek(0)
 
 
-async def test_the_file_is_read_again_when_told_and_a_bad_one_changes_nothing(guarded, tokens):
+async def test_the_file_is_reread_on_request_and_a_bad_one_ignored(guarded, tokens):
     old, new = bearer(TOKEN["read"]), bearer("another-0123456789")
     assert (await ask(guarded, "GET", "/v1/operations", new)).status == 401
     tokens.write_text("another-0123456789 read")
@@ -315,7 +313,7 @@ async def test_the_file_is_read_again_when_told_and_a_bad_one_changes_nothing(gu
     assert (await ask(guarded, "GET", "/v1/operations")).status == 401
 
 
-async def test_a_request_that_is_held_stays_held_when_its_token_is_taken_back(guarded, tokens):
+async def test_a_held_request_stays_held_when_its_token_is_revoked(guarded, tokens):
     held = await guarded.held("GET", "/v1/keys/a?wait=9s", headers=[bearer(TOKEN["read"])])
     tokens.write_text("another-0123456789 read")
     guarded.app.access.reload()
@@ -328,6 +326,6 @@ async def test_an_application_whose_tokens_cannot_be_read_is_not_made(tmp_path):
         create_app(Settings(tokens=tmp_path / "tokens"))
 
 
-async def test_the_access_shows_how_many_tokens_there_are_and_none_of_them(guarded, client):
+async def test_its_repr_shows_the_number_of_tokens_and_none_of_them(guarded, client):
     assert repr(guarded.app.access) == "<Access tokens=<Tokens 4> hosts=['127.0.0.1']>"
     assert repr(client.app.access) == "<Access tokens=None hosts=['127.0.0.1']>"

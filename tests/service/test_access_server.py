@@ -55,7 +55,7 @@ def until_status(served, token, status):
         time.sleep(0.02)
 
 
-def test_tokens_are_asked_for_over_real_sockets_and_no_log_has_one(serve, tokens):
+def test_tokens_are_required_over_sockets_and_absent_from_logs(serve, tokens):
     served = serve("--tokens", str(tokens))
     attempts = [
         ("GET", "/healthz", {}, 200),
@@ -87,7 +87,7 @@ def test_tokens_are_asked_for_over_real_sockets_and_no_log_has_one(serve, tokens
     assert "0123456789abcdef" not in json.dumps(logged)
 
 
-def test_a_stranger_who_asks_before_sending_a_body_is_refused_without_being_told_to_send_it(serve, tokens):
+def test_an_unauthorized_expect_continue_is_refused_without_100(serve, tokens):
     served = serve("--tokens", str(tokens))
     with closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as connection:
         connection.sendall(
@@ -98,7 +98,7 @@ def test_a_stranger_who_asks_before_sending_a_body_is_refused_without_being_told
     assert head.startswith("HTTP/1.1 401 ")
 
 
-def test_hang_up_reads_the_tokens_again_and_a_bad_file_changes_nothing(serve, tokens):
+def test_sighup_rereads_the_tokens_and_ignores_a_bad_file(serve, tokens):
     served = serve("--tokens", str(tokens))
     until_status(served, READER, 200)
     tokens.write_text(f"{OTHER} read\n")
@@ -118,7 +118,7 @@ def test_hang_up_reads_the_tokens_again_and_a_bad_file_changes_nothing(serve, to
     assert "0123456789abcdef" not in json.dumps(logged)
 
 
-def test_without_tokens_a_hang_up_ends_the_process_as_it_always_did(serve):
+def test_without_tokens_sighup_ends_the_process_as_usual(serve):
     served = serve()
     served.process.send_signal(signal.SIGHUP)
     assert served.process.wait(PATIENCE) == -signal.SIGHUP
@@ -134,7 +134,7 @@ def own_address():
         return probe.getsockname()[0]
 
 
-def test_listening_on_every_address_the_one_of_the_connection_is_a_host_and_no_name_is(serve):
+def test_listening_on_all_the_connection_address_is_a_host(serve):
     served = serve("--host", "0.0.0.0", "--insecure")
     address = own_address()
     hosts = {"localhost": 200, f"0.0.0.0:{served.port}": 200, "192.0.2.9": 421, "evil.example": 421}
@@ -147,7 +147,7 @@ def test_listening_on_every_address_the_one_of_the_connection_is_a_host_and_no_n
         assert read_answer(connection)[0].startswith("HTTP/1.1 200 ")
 
 
-def test_a_tokens_file_that_is_open_to_others_refuses_the_start_with_exit_2_and_one_sentence(tokens):
+def test_an_exposed_tokens_file_exits_2_with_one_sentence(tokens):
     tokens.chmod(0o644)
     refused = subprocess.run(
         [sys.executable, "-m", "purgatory_async", "serve", "--port", "0"],

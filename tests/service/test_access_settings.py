@@ -32,7 +32,7 @@ def flags(**given):
     return resolve(file={}, environment={}, flags=given)
 
 
-def test_without_settings_there_are_no_tokens_and_no_further_hosts():
+def test_by_default_there_are_no_tokens_and_no_extra_hosts():
     assert (Settings().tokens, Settings().allow_host) == (None, ())
 
 
@@ -63,7 +63,7 @@ def test_what_is_no_path_is_refused_with_name_value_and_source(value):
         (("192.0.2.1", "::ffff:192.0.2.2"), ("192.0.2.1", "192.0.2.2")),
     ],
 )
-def test_hosts_are_a_list_or_text_with_commas_and_kept_in_their_one_spelling(value, hosts):
+def test_hosts_are_a_list_or_comma_text_in_one_spelling(value, hosts):
     assert Settings(allow_host=value).allow_host == hosts
     assert Settings(allow_host=hosts).allow_host == hosts
 
@@ -106,7 +106,7 @@ def test_what_is_no_host_is_refused_with_name_value_and_source(value):
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "holds.example.org", "::ffff:192.0.2.1"])
-def test_an_address_that_others_can_reach_needs_tokens_or_insecure(host):
+def test_a_reachable_address_needs_tokens_or_insecure(host):
     with pytest.raises(
         SettingsError, match=f"tokens, got {re.escape(host)}; give --tokens FILE or --insecure"
     ):
@@ -138,7 +138,7 @@ def test_a_list_stands_in_toml(tmp_path):
     assert (settings.tokens, settings.allow_host) == (Path("/etc/tokens"), ("a.org", "b.org"))
 
 
-def test_the_flag_may_be_given_again_and_says_nothing_when_it_is_not(started, monkeypatch):
+def test_the_flag_may_be_repeated_and_is_absent_by_default(started, monkeypatch):
     commands.run(["serve", "--allow-host", "a.org", "--allow-host", "B.org", "--tokens", "/etc/tokens"])
     monkeypatch.setenv("PURGATORY_ALLOW_HOST", "d.org")
     monkeypatch.setenv("PURGATORY_TOKENS", "/run/tokens")
@@ -174,9 +174,7 @@ def test_the_flags_have_their_help(capsys):
         ),
     ],
 )
-def test_a_tokens_file_that_cannot_be_used_refuses_the_start_in_one_sentence_and_exit_2(
-    capsys, tmp_path, content, mode, reason
-):
+def test_an_unusable_tokens_file_exits_2_with_one_sentence(capsys, tmp_path, content, mode, reason):
     path = tmp_path / "tokens"
     if content is not None:
         path.write_text(content)

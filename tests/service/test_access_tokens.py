@@ -49,7 +49,7 @@ def test_admin_stands_for_all_scopes():
     assert known.scopes_of(b"0123456789abcdef") == {READ, WAIT, SIGNAL, ADMIN}
 
 
-def test_comments_empty_lines_tabs_and_the_line_ends_of_windows_do_not_count():
+def test_comments_blank_lines_tabs_and_crlf_are_ignored():
     text = b"# the farm\r\n\r\n \t \n\t0123456789abcdef \t read\t# till M\xc3\xa4rz\r\n  # 0123456789ABCDEF admin\n"
     known = parse_tokens(text, "tokens")
     assert repr(known) == "<Tokens 1>"
@@ -102,7 +102,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("line", "reason"), MISTAKES)
-def test_a_mistake_is_named_by_file_and_line_and_nothing_of_the_line_is_repeated(line, reason):
+def test_a_mistake_shows_file_and_line_but_not_the_text(line, reason):
     message = refusal(b"# first\nabcdefghijklmnop admin\n\n%s\n" % line)
     assert message.startswith("tokens: /etc/tokens line 4: ")
     assert reason in message
@@ -110,7 +110,7 @@ def test_a_mistake_is_named_by_file_and_line_and_nothing_of_the_line_is_repeated
     assert "abcdefgh" not in message
 
 
-def test_a_token_that_stands_where_a_scope_should_is_not_repeated_either():
+def test_a_token_in_place_of_a_scope_is_not_shown_either():
     assert "hunter2" not in refusal(b"the-build-farm-of-ours hunter2hunter2hunter2")
 
 
@@ -132,7 +132,7 @@ def test_a_file_without_a_token_is_refused(text):
     assert "must have 1 to 256 tokens, got 0" in refusal(text)
 
 
-def test_as_many_tokens_as_there_may_be_are_read_and_one_more_is_refused():
+def test_the_token_count_is_bounded():
     lines = [b"token-%011d read\n" % number for number in range(MAX_TOKENS + 1)]
     assert repr(parse_tokens(b"".join(lines[1:]), "tokens")) == "<Tokens 256>"
     assert "got 257" in refusal(b"".join(lines))
@@ -156,7 +156,7 @@ LINES = st.one_of(
 
 
 @given(st.lists(LINES, max_size=8).map(b"\n".join))
-def test_any_bytes_are_tokens_or_one_sentence_without_any_of_them(text):
+def test_any_bytes_parse_or_fail_without_showing_a_token(text):
     try:
         known = parse_tokens(text, "/etc/tokens")
     except SettingsError as error:
@@ -172,7 +172,7 @@ def test_any_bytes_are_tokens_or_one_sentence_without_any_of_them(text):
 
 
 @pytest.mark.parametrize("wanted", [b"token-00000000000", b"token-00000000009", b"nobody", b""])
-def test_every_token_is_compared_whichever_is_sent_and_by_digests_of_one_length(monkeypatch, wanted):
+def test_all_digests_are_compared_whichever_token_is_sent(monkeypatch, wanted):
     known = parse_tokens(b"".join(b"token-%011d read\n" % number for number in range(10)), "tokens")
     compared = []
 
@@ -204,7 +204,7 @@ def test_a_link_is_followed_to_its_file(tmp_path):
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o666, 0o777])
-def test_a_file_of_ours_that_others_may_do_anything_with_is_refused_as_ssh_refuses_a_key(tmp_path, mode):
+def test_an_owned_file_open_to_others_is_refused(tmp_path, mode):
     path = write(tmp_path / "tokens", mode=mode)
     with pytest.raises(SettingsError) as refused:
         read_tokens(path)
@@ -216,7 +216,7 @@ def test_a_file_that_only_its_owner_may_use_is_fine(tmp_path, mode):
     assert repr(read_tokens(write(tmp_path / "tokens", mode=mode))) == "<Tokens 1>"
 
 
-def test_a_file_of_another_user_is_that_ones_business_as_with_ssh(tmp_path, monkeypatch):
+def test_a_file_of_another_user_is_accepted(tmp_path, monkeypatch):
     path = write(tmp_path / "tokens", mode=0o444)
     owner = path.stat().st_uid
     monkeypatch.setattr(os, "getuid", lambda: owner + 1)
@@ -232,13 +232,13 @@ def test_a_credential_that_systemd_made_is_read(tmp_path, monkeypatch, mode, own
     assert repr(read_tokens(path)) == "<Tokens 1>"
 
 
-def test_a_file_that_is_not_there_is_refused_by_its_path_and_reason(tmp_path):
+def test_a_missing_file_is_refused_with_path_and_reason(tmp_path):
     with pytest.raises(SettingsError) as refused:
         read_tokens(tmp_path / "tokens")
     assert str(refused.value) == f"tokens: cannot read {tmp_path / 'tokens'}: No such file or directory"
 
 
-def test_a_file_that_must_not_be_read_is_refused_by_its_path_and_reason(tmp_path, monkeypatch):
+def test_an_unreadable_file_is_refused_with_path_and_reason(tmp_path, monkeypatch):
     def refuse(*_):
         raise PermissionError(13, "Permission denied")
 

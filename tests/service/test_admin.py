@@ -114,7 +114,7 @@ async def test_nothing_new_is_taken_that_waits(client, method, target, body):
     assert "retry-after" in reply.headers
 
 
-async def test_with_a_drain_delay_it_is_not_ready_at_once_and_lets_go_later(make_client):
+async def test_a_drain_delay_ends_readiness_first_and_waits_later(make_client):
     client = make_client(drain_delay="5s")
     held = await everybody_who_waits(client)
     assert await drain(client) == {"released": 5, "pending": 2}
@@ -163,7 +163,7 @@ async def test_until_the_delay_is_over_everything_new_is_taken(make_client, meth
     ("body", "slug"),
     [({"force": True}, "invalid"), (b"{", "malformed"), (b"[]", "invalid"), (b"1", "invalid")],
 )
-async def test_a_body_that_says_something_is_refused_and_nothing_drains(client, body, slug):
+async def test_a_body_with_content_is_refused_and_nothing_drains(client, body, slug):
     reply = await client.request("POST", DRAIN, body, [JSON] if isinstance(body, bytes) else [])
     assert reply.slug == slug
     assert not client.service.draining
@@ -191,7 +191,7 @@ async def test_only_administrators_may(client):
     }
 
 
-async def test_a_request_that_comes_in_the_pass_of_the_drain_is_answered_one_way_or_the_other(client):
+async def test_a_request_in_the_pass_of_the_drain_is_answered(client):
     requests = [client.start("GET", "/v1/wait?key=a&wait=3s") for _ in range(5)]
     client.service.begin_drain()
     requests += [client.start("GET", "/v1/wait?key=a&wait=3s") for _ in range(5)]

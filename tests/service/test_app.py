@@ -62,7 +62,7 @@ async def test_it_mounts_inside_another_application():
     app.service.close()
 
 
-async def test_a_server_without_raw_paths_is_served_as_far_as_that_goes(client):
+async def test_a_server_without_raw_paths_is_served_decoded_ones(client):
     scope = {
         "type": "http",
         "method": "GET",
@@ -74,7 +74,7 @@ async def test_a_server_without_raw_paths_is_served_as_far_as_that_goes(client):
     assert json.loads(sent[1]["body"])["key"] == "\u00e9"
 
 
-async def test_a_fault_of_ours_is_logged_on_one_line_and_named_to_nobody(client, monkeypatch):
+async def test_an_internal_fault_is_one_log_line_and_not_in_the_answer(client, monkeypatch):
     monkeypatch.setattr(client.service, "signal", lambda *_: 1 / 0)
     reply = await client.request("POST", "/v1/keys/a/signal")
     assert (reply.status, reply.slug) == (500, "internal")
@@ -85,7 +85,7 @@ async def test_a_fault_of_ours_is_logged_on_one_line_and_named_to_nobody(client,
     client.log.seek(0)
 
 
-async def test_a_client_that_is_gone_when_the_answer_is_sent_does_no_harm(client):
+async def test_a_client_gone_before_its_answer_does_no_harm(client):
     async def send(message):
         raise OSError("gone")
 
@@ -93,7 +93,7 @@ async def test_a_client_that_is_gone_when_the_answer_is_sent_does_no_harm(client
     await client.app(scope, None, send)
 
 
-async def test_health_says_nothing_a_stranger_could_use_and_head_is_allowed(client):
+async def test_health_reveals_nothing_and_allows_head(client):
     for path, status in {"/healthz": "ok", "/readyz": "ready"}.items():
         whole, head = await client.request("GET", path), await client.request("HEAD", path)
         assert whole.json == {"status": status}

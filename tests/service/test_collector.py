@@ -70,7 +70,7 @@ async def test_requests_that_were_held_leave_nothing_to_the_collector(make_clien
 
 
 # To look at all of what 15 000 held requests consist of stops the loop for a third of a second.
-def test_a_service_that_has_started_collects_the_young_often_and_everything_hardly_ever(monkeypatch):
+def test_a_started_service_rarely_collects_all_generations(monkeypatch):
     seen = []
     monkeypatch.setattr(
         server, "run_on_uvloop", lambda _: seen.append((gc.get_threshold(), gc.get_freeze_count()))

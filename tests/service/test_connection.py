@@ -58,7 +58,7 @@ async def test_a_chunked_body_is_a_body(wired):
 
 @pytest.mark.parametrize("raw", [pytest.param(raw, id=name) for name, raw in {**HEADS, **BODIES}.items()])
 @pytest.mark.parametrize("together", [True, False], ids=["together", "one by one"])
-async def test_what_is_malformed_is_refused_and_nothing_behind_it_is_run(wired, raw, together):
+async def test_malformed_input_is_refused_and_nothing_behind_it_runs(wired, raw, together):
     link = wired.link()
     data = raw + SIGNAL
     await link.send(*([data] if together else (data[place : place + 1] for place in range(len(data)))))
@@ -80,7 +80,7 @@ async def test_what_is_too_long_is_refused_before_it_ends(wired, raw, status, sl
     assert wired.signals == 0
 
 
-async def test_a_request_whose_body_is_seen_to_be_malformed_is_not_run_even_if_it_needs_none(wired):
+async def test_a_request_with_a_visibly_malformed_body_is_not_run(wired):
     await wired.client.submit("a", id="op")
     link = wired.link()
     await link.send(request("/v1/operations/op", "DELETE", transfer_encoding="chunked") + b"nothing\r\n")
@@ -131,7 +131,7 @@ async def test_what_is_behind_a_held_request_waits_for_its_answer(wired):
 
 
 @pytest.mark.parametrize("behind", [b"", SIGNAL, b"GET"], ids=["nothing", "a request", "half a request"])
-async def test_a_client_that_leaves_a_held_request_is_noticed_whatever_it_sent_behind_it(wired, behind):
+async def test_leaving_a_held_request_is_noticed_behind_any_bytes(wired, behind):
     link = wired.link()
     await link.send(HELD + behind)
     assert wired.service.holds.held == 1
@@ -142,7 +142,7 @@ async def test_a_client_that_leaves_a_held_request_is_noticed_whatever_it_sent_b
 
 
 @pytest.mark.parametrize("rest", [b"}", b'"value": "' + SIGNAL + b'"}'], ids=["short", "a request inside"])
-async def test_a_body_that_nobody_wanted_is_no_request(wired, rest):
+async def test_an_unread_body_is_no_request(wired, rest):
     link = wired.link()
     await link.send(request("/nowhere", "POST", b"{" + rest)[: -len(rest)])
     assert (link.reply.status, link.open) == (404, True)
@@ -152,7 +152,7 @@ async def test_a_body_that_nobody_wanted_is_no_request(wired, rest):
     assert wired.signals == 0
 
 
-async def test_a_long_body_that_nobody_wanted_ends_the_connection(wired):
+async def test_a_long_unread_body_ends_the_connection(wired):
     for field in ("Content-Length: 65537", "Transfer-Encoding: chunked"):
         link = wired.link()
         await link.send(f"POST /nowhere HTTP/1.1\r\nHost: localhost\r\n{field}\r\n\r\n".encode())
@@ -162,7 +162,7 @@ async def test_a_long_body_that_nobody_wanted_ends_the_connection(wired):
     assert wired.signals == 0
 
 
-async def test_a_body_that_is_too_large_is_refused_and_read_on_for_a_moment(wired):
+async def test_a_too_large_body_is_refused_and_read_on_briefly(wired):
     link = wired.link()
     head = request("/v1/keys/a/signal", "POST", content_type="application/json", content_length="1048577")
     await link.send(head + b"{")
@@ -211,7 +211,7 @@ async def test_a_body_that_was_not_asked_for_ends_the_connection(wired):
 
 
 @pytest.mark.parametrize("version", ["1.0", "1.1"])
-async def test_the_connection_ends_behind_the_answer_where_the_client_said_so(wired, version):
+async def test_the_connection_closes_after_the_answer_on_request(wired, version):
     link = wired.link()
     raw = request(connection="keep-alive" if version == "1.0" else "close").replace(b"1.1", version.encode())
     await link.send(raw + SIGNAL)
@@ -241,7 +241,7 @@ async def test_head_with_a_refused_body_is_answered_without_one(wired, fault):
     await done(wired, link)
 
 
-async def test_much_behind_a_held_request_is_thrown_away_so_that_it_shows_when_the_client_leaves(wired):
+async def test_bytes_behind_a_held_request_are_discarded(wired):
     link = wired.link()
     await link.send(HELD + SIGNAL * 1000)
     assert not link.pipe.reading
@@ -254,7 +254,7 @@ async def test_much_behind_a_held_request_is_thrown_away_so_that_it_shows_when_t
     assert wired.signals == 0
 
 
-async def test_behind_what_was_thrown_away_the_connection_ends_with_the_answer(wired):
+async def test_after_discarded_bytes_the_answer_ends_the_connection(wired):
     link = wired.link()
     await link.send(HELD + SIGNAL * 1000)
     await wired.after(1.1)
@@ -265,7 +265,7 @@ async def test_behind_what_was_thrown_away_the_connection_ends_with_the_answer(w
     await done(wired, link)
 
 
-async def test_much_behind_a_request_that_is_answered_at_once_is_all_answered(wired):
+async def test_requests_behind_an_answered_one_are_all_answered(wired):
     link = wired.link()
     await link.send(HELD + SIGNAL * 1000)
     await wired.after(0.9)
@@ -275,7 +275,7 @@ async def test_much_behind_a_request_that_is_answered_at_once_is_all_answered(wi
     await done(wired, link)
 
 
-async def test_a_client_is_read_on_as_soon_as_not_much_is_left_behind_it(wired):
+async def test_reading_resumes_once_little_is_left(wired):
     link = wired.link()
     behind = SIGNAL * (65_536 // len(SIGNAL))
     await link.send(HELD + HELD + behind)
@@ -299,7 +299,7 @@ async def test_who_floods_behind_a_held_request_is_cut(wired):
     await done(wired)
 
 
-async def test_a_shutdown_closes_what_is_idle_and_what_is_answered_when_it_is(wired):
+async def test_shutdown_closes_idle_and_answered_connections(wired):
     new, begun, idle, held, refused, unwanted = links = [wired.link() for _ in range(6)]
     await begun.send(b"GET")
     await idle.send(request())

@@ -49,7 +49,7 @@ def receiving(times, received):
     return app
 
 
-async def test_a_body_is_received_in_pieces_and_then_that_the_client_left(wire):
+async def test_a_body_is_received_in_pieces_before_the_disconnect(wire):
     received = []
     _, link = wire(receiving(4, received))
     raw = request("/", "POST", b"abcdef")
@@ -72,7 +72,7 @@ async def test_no_body_is_received_as_an_empty_one_once(wire):
     assert received[1] == {"type": "http.disconnect"}
 
 
-async def test_behind_its_answer_an_application_receives_that_it_is_over(wire):
+async def test_after_its_answer_an_app_receives_a_disconnect(wire):
     received = []
 
     async def app(scope, receive, send):
@@ -85,7 +85,7 @@ async def test_behind_its_answer_an_application_receives_that_it_is_over(wire):
     await link.hang_up()
 
 
-async def test_who_awaits_the_end_of_the_client_beside_the_answer_learns_that_it_is_over(wire):
+async def test_an_app_awaiting_a_disconnect_gets_it_at_its_end(wire):
     received = []
 
     async def app(scope, receive, send):
@@ -144,7 +144,7 @@ async def test_a_body_that_is_not_received_is_not_read_on(wire):
     await link.hang_up()
 
 
-async def test_what_is_thrown_away_as_the_answer_ends_is_not_waited_for(wire):
+async def test_discarded_input_is_not_waited_for_at_the_answers_end(wire):
     answer, served = asyncio.Event(), []
 
     async def app(scope, receive, send):
@@ -163,7 +163,7 @@ async def test_what_is_thrown_away_as_the_answer_ends_is_not_waited_for(wire):
 
 
 @pytest.mark.parametrize("there", [60_000, 99_000])
-async def test_a_body_that_was_not_received_when_it_was_answered_is_read_on(wire, there):
+async def test_an_unread_body_is_read_on_after_its_answer(wire, there):
     async def app(scope, receive, send):
         await asyncio.sleep(0)
         await script(*ANSWERED)(scope, receive, send)
@@ -202,7 +202,7 @@ async def test_nothing_is_sent_before_the_first_of_the_body_is(wire):
     await link.hang_up()
 
 
-async def test_to_a_client_of_http_1_0_an_answer_of_unknown_length_ends_with_the_connection(wire):
+async def test_an_http_1_0_answer_of_unknown_length_ends_with_close(wire):
     _, link = wire(script(start(), piece(b"abc", True), piece(b"def")))
     await link.send(request().replace(b"1.1", b"1.0"))
     assert (link.reply.body, link.reply.headers["connection"], link.open) == (b"abcdef", "close", False)
@@ -248,7 +248,7 @@ async def test_a_request_whose_task_is_cancelled_is_cut(wire):
     assert (link.pipe.cut, link.pipe.written) == (True, b"")
 
 
-async def test_who_sends_to_a_client_that_left_is_told_so(wire):
+async def test_sending_to_a_client_that_left_raises(wire):
     told = []
 
     async def app(scope, receive, send):
@@ -287,7 +287,7 @@ async def test_who_sends_more_than_the_client_reads_waits(wire):
 
 
 @pytest.mark.parametrize("cut", [False, True], ids=["leaves", "is cut"])
-async def test_who_waits_until_the_client_reads_is_let_go_when_it_does_not(wire, cut):
+async def test_waiting_for_a_slow_reader_ends_when_it_is_given_up(wire, cut):
     ended = []
 
     async def app(scope, receive, send):

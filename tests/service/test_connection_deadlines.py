@@ -67,7 +67,7 @@ async def test_the_next_head_has_its_time_from_its_first_byte(wired):
     await link.hang_up()
 
 
-async def test_a_head_that_came_behind_a_held_request_has_its_time_from_the_answer(wired):
+async def test_a_head_behind_a_held_request_is_timed_from_the_answer(wired):
     link = wired.link()
     await link.send(HELD + b"GET / HTTP/1.1\r\n")
     await wired.after(30)
@@ -79,7 +79,7 @@ async def test_a_head_that_came_behind_a_held_request_has_its_time_from_the_answ
     await link.hang_up()
 
 
-async def test_a_connection_may_be_idle_for_75_seconds_after_each_answer(wired):
+async def test_a_connection_may_idle_75_seconds_after_each_answer(wired):
     link = wired.link()
     for answered in range(1, 4):
         await link.send(request())
@@ -89,7 +89,7 @@ async def test_a_connection_may_be_idle_for_75_seconds_after_each_answer(wired):
     assert (len(link.replies), link.pipe.lost) == (3, True)
 
 
-async def test_a_body_has_its_time_from_the_end_of_its_head_however_it_trickles_in(wired):
+async def test_a_body_is_timed_from_the_end_of_its_head(wired):
     link = wired.link()
     await trickle(wired, link, b"POST", 4)
     await link.send(HALF[4:-40])
@@ -136,7 +136,7 @@ async def test_a_held_request_has_no_deadline_but_its_own(wired):
     await link.hang_up()
 
 
-async def test_a_held_request_whose_body_does_not_come_is_refused_and_no_longer_held(wired):
+async def test_a_held_request_without_its_body_is_refused(wired):
     link = wired.link()
     await link.send(request("/v1/wait?key=a&wait=199s", content_length="5"))
     assert wired.service.holds.held == 1
@@ -146,7 +146,7 @@ async def test_a_held_request_whose_body_does_not_come_is_refused_and_no_longer_
     await link.hang_up()
 
 
-async def test_a_body_that_nobody_wanted_has_its_time_and_no_second_answer(wired):
+async def test_an_unread_body_is_timed_and_has_no_second_answer(wired):
     link = wired.link()
     await link.send(request("/nowhere", "POST", b"{}")[:-1])
     await wired.after(BODY_TIME - TICK)

@@ -54,7 +54,7 @@ async def test_a_field_that_would_be_read_as_two_is_never_sent(wire, field):
         "says what",
     ],
 )
-async def test_an_application_that_fails_before_it_has_sent_anything_is_answered_for(wire, app):
+async def test_an_app_failing_before_its_answer_gets_a_500(wire, app):
     wired, link = wire(app)
     await link.send(request() + SIGNAL)
     assert (link.reply.status, link.refused) == (500, "internal")
@@ -87,7 +87,7 @@ async def test_half_an_answer_is_not_taken_for_a_whole_one(wire, messages, error
     assert isinstance(fault(wired), ValueError | RuntimeError)
 
 
-async def test_a_fault_behind_the_answer_is_logged_and_hurts_nobody(wire):
+async def test_a_fault_behind_the_answer_is_logged_harmlessly(wire):
     wired, link = wire(script(*ANSWERED, error=ValueError("late")))
     await link.send(request())
     assert (link.reply.body, link.open) == (b"ok", True)
@@ -95,7 +95,7 @@ async def test_a_fault_behind_the_answer_is_logged_and_hurts_nobody(wire):
     await link.hang_up()
 
 
-async def test_an_application_that_says_more_than_it_may_is_told(wire):
+async def test_an_app_that_sends_too_much_is_reported(wire):
     wired, link = wire(script(*ANSWERED, piece(b"more")))
     await link.send(request(), request())
     assert [reply.body for reply in link.replies] == [b"ok", b"ok"]

@@ -54,7 +54,7 @@ def signals(served):
     return json.loads(body)["index"]
 
 
-def test_what_is_malformed_is_refused_and_nothing_behind_it_is_run(serve):
+def test_malformed_input_is_refused_and_nothing_behind_it_runs(serve):
     served = serve()
     for name, raw in {**HEADS, **BODIES, **{name: raw for name, (raw, _, _) in TOO_LONG.items()}}.items():
         with dial(served) as connection:
@@ -66,7 +66,7 @@ def test_what_is_malformed_is_refused_and_nothing_behind_it_is_run(serve):
 
 
 @pytest.mark.parametrize("framing", ["a length", "chunks"])
-def test_a_client_that_sends_all_of_a_body_that_is_too_large_before_it_reads_gets_the_answer(serve, framing):
+def test_a_too_large_body_sent_whole_still_gets_its_answer(serve, framing):
     served = serve()
     body = b"a" * (2 << 20)
     for _ in range(20):
@@ -87,7 +87,7 @@ def test_a_client_that_sends_all_of_a_body_that_is_too_large_before_it_reads_get
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closes", "resets"])
 @pytest.mark.parametrize("behind", [b"", SIGNAL, SIGNAL * 500], ids=["nothing", "a request", "500 requests"])
-def test_a_client_that_leaves_a_held_request_is_noticed_whatever_it_sent_behind_it(serve, behind, reset):
+def test_leaving_a_held_request_is_noticed_behind_any_bytes(serve, behind, reset):
     served = serve()
     with dial(served) as connection:
         connection.sendall(HELD + behind)
@@ -98,7 +98,7 @@ def test_a_client_that_leaves_a_held_request_is_noticed_whatever_it_sent_behind_
     assert signals(served) == 0
 
 
-def test_a_client_that_floods_behind_a_held_request_is_noticed_when_it_leaves(serve):
+def test_a_flooding_client_behind_a_held_request_is_noticed(serve):
     served = serve()
     with dial(served) as connection:
         connection.sendall(HELD)
@@ -162,7 +162,7 @@ async def good_client(port, done):
     return answered
 
 
-def test_two_thousand_slow_clients_are_closed_while_good_ones_are_answered(serve):
+def test_2_000_slow_clients_are_closed_and_good_ones_answered(serve):
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     served = serve(*SHORT)
@@ -231,7 +231,7 @@ async def listening(app, **deadlines):
 
 
 @pytest.mark.asyncio
-async def test_a_client_that_does_not_read_is_cut_and_costs_no_more_than_a_buffer():
+async def test_a_client_that_does_not_read_is_cut_at_one_buffer():
     ended, buffered = asyncio.Event(), 0
 
     async def app(scope, receive, send):
@@ -277,7 +277,7 @@ async def test_a_client_that_reads_in_the_end_gets_everything():
 
 
 @pytest.mark.asyncio
-async def test_the_deadlines_of_all_connections_are_one_wakeup_of_the_loop():
+async def test_all_connection_deadlines_share_one_wakeup():
     async def app(scope, receive, send):
         raise AssertionError("nothing was asked")
 

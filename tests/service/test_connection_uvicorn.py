@@ -38,7 +38,7 @@ def test_a_protocol_is_made_with_what_uvicorns_own_is_made_with():
     assert parameters(Connection) == parameters(HttpToolsProtocol)
 
 
-def test_the_state_of_a_server_has_what_a_connection_writes_and_reads():
+def test_server_state_has_what_a_connection_reads_and_writes():
     assert vars(ServerState()) == {
         "total_requests": 0,
         "connections": set(),
@@ -47,7 +47,7 @@ def test_the_state_of_a_server_has_what_a_connection_writes_and_reads():
     }
 
 
-def test_a_connection_can_be_told_all_that_uvicorns_own_can():
+def test_a_connection_has_the_attributes_that_uvicorn_uses():
     """Names that uvicorn or its loop call; what else its protocol has is its own business."""
     told = {
         name
@@ -59,7 +59,7 @@ def test_a_connection_can_be_told_all_that_uvicorns_own_can():
 
 @pytest.mark.slow
 @pytest.mark.asyncio
-async def test_a_server_makes_our_connections_dates_their_answers_and_waits_for_them_at_its_end():
+async def test_a_server_makes_our_connections_and_awaits_their_end():
     held, go_on = asyncio.Event(), asyncio.Event()
     scopes = []
 

@@ -53,7 +53,7 @@ async def numbers(client, after):
 # What is told.
 
 
-async def test_the_life_of_an_operation_is_told_in_order_its_end_before_the_signal_that_brought_it(client):
+async def test_an_operations_end_comes_before_the_signal_that_ended_it(client):
     reader = await follow(client)
     await client.submit("a", "b", id="op")
     await client.advance(2)
@@ -66,7 +66,7 @@ async def test_the_life_of_an_operation_is_told_in_order_its_end_before_the_sign
     ]
 
 
-async def test_every_way_to_end_is_told(client):
+async def test_every_outcome_is_an_event(client):
     reader = await follow(client)
     for name in ("done", "late", "off"):
         await client.submit("a", id=name, timeout="1s" if name == "late" else None)
@@ -81,7 +81,7 @@ async def test_every_way_to_end_is_told(client):
     ]
 
 
-async def test_a_one_shot_wait_is_told_without_an_id(client):
+async def test_a_one_shot_wait_is_an_event_without_an_id(client):
     reader = await follow(client)
     await client.held("GET", "/v1/wait?key=a&wait=3s")
     await client.advance(3)
@@ -92,7 +92,7 @@ async def test_a_one_shot_wait_is_told_without_an_id(client):
     ]
 
 
-async def test_a_signal_is_told_although_nobody_waited_and_says_how_many_it_completed(client):
+async def test_a_signal_without_waiters_is_an_event_with_its_count(client):
     reader = await follow(client)
     await client.signal("nobody")
     for _ in range(3):
@@ -104,7 +104,7 @@ async def test_a_signal_is_told_although_nobody_waited_and_says_how_many_it_comp
 
 
 @pytest.mark.parametrize("key", ["%22%5C", "data:%20x", "%E2%80%A8", "%C3%A9", "%F0%9F%94%91", "%EF%BB%BF"])
-async def test_a_key_is_told_as_it_is_whatever_characters_are_in_it(client, key):
+async def test_a_key_with_any_characters_is_sent_unchanged(client, key):
     reader = await follow(client)
     spelled = (await client.signal(key))["key"]
     (event,) = await told(client, reader)
@@ -114,14 +114,14 @@ async def test_a_key_is_told_as_it_is_whatever_characters_are_in_it(client, key)
 # From where.
 
 
-async def test_without_a_number_a_reader_is_told_what_happens_from_now_on(client):
+async def test_without_a_number_a_reader_gets_only_new_events(client):
     await client.signal("before")
     reader = await follow(client)
     await client.signal("after")
     assert [event.data["keys"] for event in await told(client, reader)] == [["after"]]
 
 
-async def test_a_reader_that_comes_back_goes_on_behind_the_last_event_it_had(client):
+async def test_a_returning_reader_resumes_after_its_last_event(client):
     for key in "abcd":
         await client.signal(key)
     assert await numbers(client, 2) == [3, 4]
@@ -138,7 +138,7 @@ async def test_zero_is_before_the_first_event(client):
     assert await numbers(client, 0) == [1]
 
 
-async def test_readers_who_break_off_anywhere_and_come_back_miss_nothing_and_see_nothing_twice(client):
+async def test_interrupted_readers_miss_nothing_and_repeat_nothing(client):
     seen, last = [], 0
     for step in range(12):
         reader = await follow(client, last)
@@ -210,7 +210,7 @@ async def test_what_is_older_is_a_gap_that_says_how_much_is_missing(client):
     assert [event.number for event in events] == list(range(6, KEPT + 6))
 
 
-async def test_a_reader_that_breaks_off_behind_a_gap_does_not_get_it_again(client):
+async def test_a_reader_that_breaks_off_after_a_gap_does_not_repeat_it(client):
     fill(client, KEPT + 5)
     gap = (await told(client, await follow(client, 2)))[0]
     assert (await told(client, await follow(client, gap.number)))[0].number == 6
@@ -264,7 +264,7 @@ async def test_a_stream_is_marked_as_one_and_no_proxy_may_gather_it(client):
     }
 
 
-async def test_something_is_sent_at_once_so_that_a_proxy_passes_the_head_on(client):
+async def test_a_first_comment_makes_a_proxy_pass_the_head_on(client):
     assert comments_in((await follow(client)).body) == 1
 
 
@@ -297,7 +297,7 @@ async def test_a_reader_that_leaves_is_gone_at_once(client):
     assert leaver.task.done()
 
 
-async def test_a_reader_that_leaves_in_the_pass_of_an_event_is_gone_too(client):
+async def test_a_reader_leaving_in_the_pass_of_an_event_is_removed(client):
     reader = await follow(client)
     await client.advance(stream.PAUSE)
     client.service.purgatory.check_and_complete("a")

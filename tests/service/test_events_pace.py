@@ -126,7 +126,7 @@ async def test_a_reader_that_takes_nothing_for_a_minute_is_given_up(client):
     assert not client.service.streams.running
 
 
-async def test_a_reader_that_takes_a_little_now_and_then_is_not_given_up(client):
+async def test_a_reader_that_takes_a_little_sometimes_is_kept(client):
     reader = await reading(client)
     for _ in range(5):
         await client.advance(stream.PAUSE)
@@ -155,7 +155,7 @@ async def test_a_drain_has_no_patience_with_who_does_not_read(client):
     assert not stuck.ended
 
 
-async def test_who_reads_again_in_time_is_told_the_rest_before_the_drain_ends_it(client):
+async def test_a_reader_back_in_time_gets_the_rest_before_the_drain(client):
     reader = await reading(client)
     reader.stop_reading()
     happen(client)
@@ -169,7 +169,7 @@ async def test_who_reads_again_in_time_is_told_the_rest_before_the_drain_ends_it
     assert [event.number for event in reader.events] == [1, 2]
 
 
-async def test_a_reader_that_leaves_while_something_is_written_to_it_is_gone_at_once(client):
+async def test_a_reader_leaving_during_a_write_is_removed_at_once(client):
     reader = await reading(client)
     reader.stop_reading()
     happen(client)
@@ -200,7 +200,7 @@ async def test_the_first_event_after_a_silence_comes_at_once(client):
     assert len(reader.events) == 1
 
 
-async def test_a_long_replay_comes_in_pieces_and_others_have_their_turns_between(client):
+async def test_a_long_replay_comes_in_pieces_between_other_turns(client):
     happen(client, KEPT)
     reader, written = Reader(client), [0]
     for _ in range(2000):
@@ -224,7 +224,7 @@ async def test_a_crowd_that_reads_the_same_costs_one_text(client):
     await settle()
 
 
-async def test_readers_of_very_different_pace_do_not_disturb_each_other(client):
+async def test_readers_of_different_pace_do_not_disturb_each_other(client):
     slow, quick = await reading(client), await reading(client)
     for step in range(40):
         slow.stop_reading() if step % 8 else slow.read_on()
@@ -249,7 +249,7 @@ async def test_a_comment_waits_for_the_reader_too(client):
     assert comments_in(b"".join(reader.writes)) == 1
 
 
-async def test_a_server_that_says_by_an_error_that_the_client_left_is_understood(client):
+async def test_a_server_error_on_send_counts_as_a_disconnect(client):
     async def receive():
         await asyncio.Event().wait()
 

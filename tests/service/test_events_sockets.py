@@ -77,7 +77,7 @@ class Following:
         self.connection.close()
 
 
-def test_events_come_as_they_happen_and_can_be_resumed_on_another_connection(served):
+def test_live_events_resume_on_another_connection(served):
     with closing(Following(served)) as first:
         assert first.head.startswith(b"HTTP/1.1 200 OK\r\n")
         assert b"transfer-encoding: chunked" in first.head.lower()
@@ -110,7 +110,7 @@ def flood(served, number):
             assert connection.getresponse().read()
 
 
-def test_a_reader_that_does_not_read_holds_up_nobody_and_finds_a_gap(served):
+def test_a_reader_that_does_not_read_blocks_none_and_gets_a_gap(served):
     with closing(Following(served, after=0)) as slow:
         for _ in range(10):
             flood(served, 40)  # in all 26 MB: more than sockets keep for it, and the service for anybody
@@ -123,7 +123,7 @@ def test_a_reader_that_does_not_read_holds_up_nobody_and_finds_a_gap(served):
     assert events[-1].data["keys"] == ["last"]
 
 
-def test_a_drain_ends_the_streams_and_closes_them_and_a_signal_after_it_ends_the_process_in_order(served):
+def test_a_drain_closes_streams_and_a_later_signal_ends_cleanly(served):
     with closing(Following(served)) as reader, closing(served.open("/v1/wait?key=a&wait=50s")) as held:
         served.until("purgatory_held", 1)
         reply, body = served.request("POST", "/v1/admin/drain")

@@ -83,7 +83,7 @@ def signalled(key, at_ns=0):
     return KeySignalled(key=key, completed=0, at_ns=at_ns)
 
 
-def test_an_event_says_when_it_was_by_the_wall_clock_not_when_it_was_read(world):
+def test_an_event_has_the_wall_clock_time_of_its_occurrence(world):
     world.clock.advance(1.2345)
     world.submit("a", timeout=2.0)
     world.clock.advance(2)
@@ -153,7 +153,7 @@ def test_a_reader_anywhere_sees_what_a_plain_list_would_tell(world, monkeypatch)
         assert [event.number for event in events] == list(range(after + 1, len(told) + 1))
 
 
-def test_long_keys_push_older_events_out_early_so_that_memory_is_bounded(world):
+def test_long_keys_evict_older_events_early(world):
     world.signal("first")
     keys = tuple(f"{number:02d}" + "x" * 510 for number in range(64))
     most = MAX_KEPT // (64 * 512)

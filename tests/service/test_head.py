@@ -77,9 +77,7 @@ def test_a_head_is_read():
         (b"GET / HTTP/1.1", [b"Connection: Upgrade", b"Upgrade: websocket"], 0, True, False),
     ],
 )
-def test_a_head_says_where_its_request_ends_and_whether_another_may_follow(
-    line, fields, length, keep_alive, expects_continue
-):
+def test_a_head_has_the_end_of_its_request_and_keep_alive(line, fields, length, keep_alive, expects_continue):
     read = read_head(head(line, *fields))
     assert (read.length, read.keep_alive, read.expects_continue) == (length, keep_alive, expects_continue)
 
@@ -113,7 +111,7 @@ def test_a_host_is_a_name_or_an_address_and_may_have_a_port(host):
     assert read_head(b"GET / HTTP/1.1\r\nHost: " + host + b"\r\n\r\n").fields == ((b"host", host),)
 
 
-def test_one_empty_line_too_many_behind_the_last_body_is_forgiven():
+def test_one_extra_empty_line_behind_the_last_body_is_accepted():
     assert read_head(b"\r\n" + head()) == read_head(head())
 
 
@@ -180,7 +178,7 @@ def parser(monkeypatch):
     "raw",
     [pytest.param(raw, id=name) for name, raw in HEADS.items() if name != "a method that nobody knows"],
 )
-def test_a_malformed_head_is_refused_whatever_llhttp_thinks_of_it(parser, raw):
+def test_a_malformed_head_is_refused_even_where_llhttp_takes_it(parser, raw):
     parser()
     assert verdict(raw + END) == 400
 
@@ -205,7 +203,7 @@ def test_a_head_that_llhttp_reads_otherwise_is_refused(parser, other):
         read_head(raw)
 
 
-def test_a_detail_repeats_no_more_of_a_head_than_a_reader_can_use():
+def test_a_detail_repeats_only_a_readable_part_of_a_head():
     with pytest.raises(Problem) as refusal:
         read_head(b"a" * 8000 + END)
     assert len(refusal.value.document.detail) < 250
@@ -303,7 +301,7 @@ def without_upgrade(raw):
 @example(
     b"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: a\r\nConnection: upgrade\r\nTransfer-Encoding: chunked\t\r\n\r\n"
 )
-def test_whatever_the_bytes_a_head_is_refused_or_llhttp_reads_the_same_request(data):
+def test_a_head_is_refused_or_agrees_with_llhttp(data):
     read = verdict(data)
     if not isinstance(read, Head):
         assert read in (400, 414, 431, None)

@@ -30,7 +30,7 @@ async def test_a_read_shows_the_latest_signal(client):
     assert (await client.request("GET", "/v1/keys/a")).json == {"key": "a", "index": 3, "value": None}
 
 
-async def test_a_read_above_a_known_index_is_held_until_there_is_a_signal(client):
+async def test_a_read_above_a_known_index_is_held_for_a_signal(client):
     await client.signal("a")
     assert (await client.request("GET", "/v1/keys/a?index=0&wait=9")).json["index"] == 1
     held = await client.held("GET", "/v1/keys/a?index=1&wait=9")

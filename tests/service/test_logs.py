@@ -20,7 +20,7 @@ def stream():
     return io.StringIO()
 
 
-def test_a_hostile_value_stays_on_its_line_and_is_printable_ascii(stream):
+def test_a_hostile_value_stays_on_its_line_as_printable_ascii(stream):
     stderr_log(stream).info("key refused", key=HOSTILE)
     [line] = stream.getvalue().splitlines()
     assert line.isascii()

@@ -38,7 +38,7 @@ def adds_up(samples):
     return samples["purgatory_operations_submitted_total",] == ended + pending
 
 
-async def test_everything_that_the_contract_names_is_there_from_the_start(client):
+async def test_every_documented_metric_exists_from_the_start(client):
     samples = await scrape(client)
     plain = {
         *(
@@ -69,7 +69,7 @@ async def test_what_is_held_kept_lent_and_followed_is_shown(client):
     assert shown == {"held": 1, "takers": 1, "items": 2, "leases": 1, "streams": 1}
 
 
-async def test_an_answer_whose_client_left_in_the_pass_in_which_it_was_ready_is_undelivered(client):
+async def test_an_answer_lost_to_a_client_leaving_is_undelivered(client):
     for number, path in enumerate(("/v1/wait?key=a&wait=9s", "/v1/keys/b?index=0&wait=9s"), 1):
         gone = await client.held("GET", path)
         gone.hang_up()
@@ -79,7 +79,7 @@ async def test_an_answer_whose_client_left_in_the_pass_in_which_it_was_ready_is_
         assert (await scrape(client))["purgatory_undelivered_total",] == number
 
 
-async def test_an_item_whose_taker_left_in_the_pass_in_which_it_got_it_is_undelivered_and_counts_once(client):
+async def test_an_item_lost_to_a_taker_leaving_is_undelivered_once(client):
     for number in range(1, 4):
         gone = await client.held("POST", f"{JOBS}/take?wait=9s", {})
         gone.hang_up()
@@ -91,7 +91,7 @@ async def test_an_item_whose_taker_left_in_the_pass_in_which_it_got_it_is_undeli
         await client.request("POST", f"{JOBS}/take", {})
 
 
-async def test_a_taker_that_left_before_there_was_anything_is_not_undelivered(client):
+async def test_a_taker_that_left_with_nothing_is_not_undelivered(client):
     gone = await client.held("POST", f"{JOBS}/take?wait=9s", {})
     gone.hang_up()
     await settle()
@@ -106,7 +106,7 @@ async def test_the_loops_lag_is_in_the_histogram_and_in_the_figures(client):
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_submitted_is_ended_plus_pending_at_every_scrape_under_load(client, seed):
+async def test_submitted_is_ended_plus_pending_at_every_scrape(client, seed):
     chance, held = random.Random(seed), []
     for number in range(250):
         key, choice = chance.choice("abcd"), chance.random()

@@ -36,7 +36,7 @@ def test_an_amount_is_summed_over_the_keys():
     assert need.note(signal("a", amount=1))
 
 
-def test_voters_are_counted_once_each_and_a_signal_without_one_is_no_vote():
+def test_each_voter_counts_once_and_a_signal_without_one_never():
     need = need_for(CountNeed(voters=2), KEYS)
     assert [need.note(signal(voter=voter)) for voter in ("x", "x", UNSET)] == [False, False, False]
     assert need.waiting_for() == WaitingFor(voters=1)
@@ -69,7 +69,7 @@ def test_a_need_agrees_with_counting_the_whole_history_again(wire, history):
             return
 
 
-def test_the_ledger_keeps_the_latest_signal_per_key_and_voter_in_order():
+def test_the_ledger_keeps_the_latest_signal_per_key_and_voter():
     ledger = Ledger()
     for index, (key, voter) in enumerate([("a", UNSET), ("b", "x"), ("a", "x"), ("a", UNSET)], 1):
         ledger.note(SignalView(key, index, voter=voter))

@@ -30,7 +30,7 @@ negative_data_rejection.expected-statuses = [
 """
 
 
-def test_nothing_that_can_be_asked_is_answered_otherwise_than_described(tmp_path):
+def test_every_answer_to_random_requests_is_documented(tmp_path):
     served = Served("--max-wait", "20ms", "--retention", "2s")
     settings = tmp_path / "schemathesis.toml"
     settings.write_text(SETTINGS)

@@ -24,7 +24,7 @@ async def test_a_submitted_operation_is_pending_and_can_be_found(client):
     }
 
 
-async def test_what_clients_attach_is_shown_as_the_json_that_it_was_on_one_line(client):
+async def test_client_data_is_shown_as_its_json_on_one_line(client):
     body = b'{"keys": ["a"], "id": "op", "data": {"price": 2.50,\n "n": 0.1000000000000000000001}}'
     await client.request("POST", "/v1/operations", body, [("content-type", "application/json")])
     shown = (await client.request("GET", "/v1/operations/op")).body
@@ -63,7 +63,7 @@ async def test_a_need_says_what_it_waits_for_and_then_holds(client, need, signal
     assert (await client.request("GET", "/v1/operations/op")).json["need"] == need
 
 
-async def test_a_submission_with_a_wait_is_held_until_the_operation_ends(client):
+async def test_a_submission_with_a_wait_is_held_until_the_end(client):
     held = await client.held("POST", "/v1/operations?wait=10", {"keys": ["a"]})
     await client.advance(4)
     await client.signal("a")
@@ -158,7 +158,7 @@ async def test_an_id_is_taken_until_its_operation_is_forgotten(make_client):
     assert (await client.request("GET", "/v1/operations/op")).json["state"] == "pending"
 
 
-async def test_an_id_used_again_is_remembered_as_forgotten_for_its_own_time(make_client):
+async def test_a_reused_id_is_remembered_for_its_own_time(make_client):
     client = make_client(retention="10s")
     for pause in (10.001, 5):
         await client.submit("a", id="op")
@@ -172,7 +172,7 @@ async def test_an_id_used_again_is_remembered_as_forgotten_for_its_own_time(make
     assert (await client.request("GET", "/v1/operations/op")).slug == "unknown-operation"
 
 
-async def test_the_same_idempotency_key_and_body_give_the_same_operation(client):
+async def test_one_idempotency_key_and_body_give_one_operation(client):
     order, header = {"keys": ["a"]}, ("idempotency-key", "k1")
     first = await client.request("POST", "/v1/operations", order, [header])
     again = await client.request("POST", "/v1/operations", order, [header])
@@ -202,7 +202,7 @@ async def test_an_idempotency_key_lives_as_long_as_its_operation(make_client):
     assert second.json["id"] != first.json["id"]
 
 
-async def test_the_pending_ones_are_listed_oldest_first_a_page_at_a_time(client):
+async def test_pending_operations_are_paged_oldest_first(client):
     for number in range(5):
         await client.submit("all", f"k{number}", id=f"op{number}")
     poll = await client.held("GET", "/v1/wait?key=all&wait=9")

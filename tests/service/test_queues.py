@@ -31,7 +31,7 @@ async def nothing_to_take(client):
     return exchange.status == 204
 
 
-async def test_items_are_kept_in_order_until_somebody_takes_them(client):
+async def test_items_are_kept_in_order_until_they_are_taken(client):
     assert [await put(client, item) for item in ("first", "second")] == [False, False]
     assert [(await take(client))["item"] for _ in range(2)] == ["first", "second"]
     assert await nothing_to_take(client)
@@ -48,7 +48,7 @@ async def test_an_item_goes_to_the_oldest_taker(client):
     assert newer.json["item"] == "another"
 
 
-async def test_a_take_that_finds_nothing_answers_204_when_its_wait_is_over(client):
+async def test_an_empty_take_answers_204_after_its_wait(client):
     taker = await client.held("POST", f"{JOBS}/take?wait=5s")
     await client.advance(5)
     assert (taker.status, taker.body) == (204, b"")
@@ -96,7 +96,7 @@ async def test_a_returned_item_is_in_front_again_at_once(client):
 
 @pytest.mark.parametrize("first", ["ack", "return"])
 @pytest.mark.parametrize("second", ["ack", "return"])
-async def test_a_lease_ends_once_and_is_forgotten_after_the_retention_time(make_client, first, second):
+async def test_a_lease_ends_once_and_is_forgotten_after_retention(make_client, first, second):
     client = make_client(retention=60)
     await put(client, "item")
     lease = (await take(client))["lease"]
@@ -138,7 +138,7 @@ async def test_what_a_client_that_leaves_was_given_goes_to_the_next(client, pass
     assert client.service.queues.leases == 1
 
 
-async def test_a_client_that_left_before_the_item_came_in_the_same_pass_gets_nothing(client):
+async def test_a_client_that_left_before_its_item_gets_nothing(client):
     gone = await client.held("POST", f"{JOBS}/take?wait=30s")
     gone.hang_up()
     client.service.queues.put("jobs", Raw(b'"item"'))
@@ -147,7 +147,7 @@ async def test_a_client_that_left_before_the_item_came_in_the_same_pass_gets_not
     assert (await take(client))["item"] == "item"
 
 
-async def test_the_queues_share_one_bound_which_items_on_loan_count_for(make_client):
+async def test_queues_share_one_bound_that_includes_leased_items(make_client):
     client = make_client(max_items=2)
     await put(client, 1)
     await put(client, 2, "/v1/queues/other")

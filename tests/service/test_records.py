@@ -20,9 +20,7 @@ def records(client, directory):
     return list(read_journal(directory))
 
 
-async def test_operations_and_signals_are_recorded_with_what_they_need_and_how_much_they_count(
-    make_client, tmp_path
-):
+async def test_records_have_what_operations_need_and_signals_weigh(make_client, tmp_path):
     client = make_client(journal=tmp_path)
     for need in ("any", "all", {"amount": 7}, {"voters": 2}):
         await client.submit("a", "b", need=need)
@@ -70,7 +68,7 @@ def disk(monkeypatch):
     disk.ready.set()
 
 
-async def test_with_sync_always_nothing_is_answered_before_the_disk_has_it(make_client, tmp_path, disk):
+async def test_with_sync_always_answers_wait_for_the_disk(make_client, tmp_path, disk):
     client = make_client(journal=tmp_path, journal_sync="always")
     submission = await client.held("POST", "/v1/operations", {"keys": ["a"]})
     assert client.service.purgatory.pending == 1
@@ -80,13 +78,13 @@ async def test_with_sync_always_nothing_is_answered_before_the_disk_has_it(make_
 
 
 @pytest.mark.parametrize("sync", ["group", "os"])
-async def test_with_the_other_policies_nobody_waits_for_the_disk(make_client, tmp_path, disk, sync):
+async def test_with_other_policies_answers_do_not_wait_for_the_disk(make_client, tmp_path, disk, sync):
     client = make_client(journal=tmp_path, journal_sync=sync)
     await client.submit("a")
     disk.ready.set()
 
 
-async def test_a_disk_that_fails_is_told_instead_of_the_answer(make_client, tmp_path, disk):
+async def test_a_failing_disk_is_reported_instead_of_the_answer(make_client, tmp_path, disk):
     client = make_client(journal=tmp_path, journal_sync="always")
     disk.fault = OSError(5, "Input/output error")
     disk.ready.set()

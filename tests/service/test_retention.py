@@ -37,7 +37,7 @@ def weighed(client):
     return own + sum(map(len, values.values()))
 
 
-async def test_the_oldest_are_forgotten_when_there_is_too_much_and_it_says_so(client):
+async def test_the_oldest_are_forgotten_when_full_with_a_log_line(client):
     for number in range(12):
         await end(client, f"op{number}", data="x" * 10 * KIB)
     states = [await state_of(client, f"op{number}") for number in range(12)]
@@ -50,7 +50,7 @@ async def test_the_oldest_are_forgotten_when_there_is_too_much_and_it_says_so(cl
     )
 
 
-async def test_the_early_forgotten_are_remembered_as_such_for_the_retention_time(client):
+async def test_early_forgotten_ids_are_remembered_for_the_retention(client):
     for number in range(12):
         await end(client, f"op{number}", data="x" * 10 * KIB)
     await client.advance(60)
@@ -70,7 +70,7 @@ async def test_what_is_pending_counts_from_its_end(client):
     assert await state_of(client, "op0") == "forgotten"
 
 
-async def test_one_that_is_too_large_alone_is_kept_for_its_own_client_to_see(client):
+async def test_one_too_large_alone_is_kept_for_its_own_client(client):
     await client.submit("a", id="op")
     await client.request("POST", "/v1/operations/op/complete", {"result": "x" * 200 * KIB})
     assert await state_of(client, "op") == "completed"
@@ -108,7 +108,7 @@ async def test_an_id_and_an_idempotency_key_are_free_again(client):
     assert (reply.status, "idempotency-replayed" in reply.headers) == (202, False)
 
 
-async def test_an_id_used_again_after_it_was_forgotten_early_is_kept_for_its_own_time(client):
+async def test_an_id_reused_after_early_forgetting_has_its_own_time(client):
     await end(client, "op", data="x" * 60 * KIB)
     await end(client, "other", data="x" * 60 * KIB)
     await client.advance(30)
@@ -119,7 +119,7 @@ async def test_an_id_used_again_after_it_was_forgotten_early_is_kept_for_its_own
     assert await state_of(client, "op") == "forgotten"
 
 
-async def test_the_sum_is_that_of_the_operations_themselves_over_random_steps(client):
+async def test_the_size_sum_matches_the_operations_over_random_steps(client):
     dice = random.Random(11)
     for number in range(300):
         choice = dice.random()

@@ -92,7 +92,7 @@ def read_answer(connection):
     return head.decode(), body
 
 
-def test_an_operation_is_submitted_polled_and_completed_over_real_sockets(serve):
+def test_an_operation_is_submitted_polled_and_completed(serve):
     served = serve()
     reply, body = served.request("POST", "/v1/operations", {"keys": ["a"], "id": "op"})
     assert (reply.status, json.loads(body)["state"]) == (202, "pending")
@@ -105,7 +105,7 @@ def test_an_operation_is_submitted_polled_and_completed_over_real_sockets(serve)
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["closes", "resets"])
-def test_a_client_that_hangs_up_frees_its_waiter_and_its_operation_lives_on(serve, reset):
+def test_a_hang_up_frees_the_waiter_but_not_its_operation(serve, reset):
     served = serve()
     served.request("POST", "/v1/operations", {"keys": ["b"], "id": "op"})
     with ExitStack() as stack:
@@ -154,7 +154,7 @@ def test_while_the_drain_is_delayed_it_serves_but_is_not_ready(serve):
     assert served.process.wait(PATIENCE) == 0
 
 
-def test_a_drain_takes_no_new_connections_and_a_second_signal_does_not_wait_for_a_slow_client(serve):
+def test_a_drain_refuses_connections_and_a_second_signal_ends_it(serve):
     served = serve()
     with closing(socket.create_connection(("127.0.0.1", served.port))) as slow:
         slow.sendall(b"POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{")
@@ -217,7 +217,7 @@ def test_the_counters_add_up_while_clients_come_and_go(serve):
         assert submitted > 100
 
 
-def test_an_address_that_is_taken_refuses_the_start_in_one_sentence(serve):
+def test_a_taken_address_refuses_the_start_in_one_sentence(serve):
     served = serve()
     second = subprocess.run(
         [sys.executable, "-m", "purgatory_async", "serve", "--port", str(served.port)],

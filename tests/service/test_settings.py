@@ -103,7 +103,7 @@ def test_settings_made_in_python_name_their_own_arguments():
         Settings(host="::")
 
 
-def test_a_file_is_read_and_one_that_cannot_be_is_refused_by_path(tmp_path):
+def test_an_unreadable_file_is_refused_by_its_path(tmp_path):
     path = tmp_path / "purgatory.toml"
     with pytest.raises(SettingsError, match=r"purgatory\.toml"):
         read_file(path)

@@ -88,7 +88,7 @@ async def test_every_count_is_of_what_it_says(client):
     assert (found["draining"], found["counts"]["held"], found["counts"]["takers"]) == (True, 0, 0)
 
 
-async def test_the_counts_are_those_of_the_moment_although_the_survey_is_older(client):
+async def test_counts_are_current_although_the_survey_is_older(client):
     await stats(client)
     await client.submit("a")
     await client.advance(0.5)
@@ -148,7 +148,7 @@ async def test_they_add_up_whenever_one_asks(client, seed):
         assert counts["pending"] == client.service.purgatory.pending
 
 
-async def test_they_add_up_also_when_much_happens_between_the_passes_of_the_survey(client, monkeypatch):
+async def test_counts_add_up_while_much_happens_between_survey_passes(client, monkeypatch):
     monkeypatch.setattr(survey, "STEPS", 5)
     chance, service = random.Random(9), client.service
     for number in range(300):

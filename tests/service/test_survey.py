@@ -46,7 +46,7 @@ async def test_the_busiest_keys_are_those_with_most_watchers(client):
     assert all(watched[entry["key"]] == entry["watchers"] for entry in busiest)
 
 
-async def test_keys_of_one_shot_waits_are_among_them_and_ended_ones_are_not(client):
+async def test_keys_include_one_shot_waits_and_exclude_ended_ones(client):
     await client.submit("a", id="op")
     for _ in range(2):
         await client.held("GET", "/v1/wait?key=b&wait=9s")
@@ -104,7 +104,7 @@ async def test_twenty_of_them_are_shown(client):
     assert shown == [f"op{number}" for number in range(30) if number not in {0, 5, 29}][:20]
 
 
-async def test_a_deadline_that_is_over_but_was_not_met_yet_is_not_shown_as_negative(client):
+async def test_an_overdue_deadline_is_not_shown_as_negative(client):
     await client.submit("a", timeout="1s")
     operation = next(client.service.purgatory.operations())
     operation.submitted -= 5  # as when the loop is held up
@@ -261,7 +261,7 @@ async def test_the_time_that_others_take_meanwhile_does_not_count(client, monkey
     assert len((await stats(client))["busiest_keys"]) == 4
 
 
-async def test_nobody_is_shown_figures_that_are_older_than_a_second_however_long_nobody_asked(client):
+async def test_shown_figures_are_at_most_a_second_old(client):
     for quiet in (0.0, 0.4, 0.599, 0.001, 0.999, 1.0, 3600.0, 0.5, 0.7):
         await client.advance(quiet)
         age = (await client.request("GET", "/v1/admin/stats")).json["survey_age"]
@@ -281,13 +281,13 @@ async def test_who_asks_while_one_is_under_way_waits_for_it(client, surveys, mon
     assert len({exchange.body for exchange in exchanges}) == 1
 
 
-async def test_nobody_asks_nothing_is_surveyed(client, surveys):
+async def test_without_requests_no_survey_runs(client, surveys):
     await client.submit("a")
     await client.advance(60)
     assert surveys() == 0
 
 
-async def test_when_the_one_who_asked_first_is_cancelled_the_others_still_get_theirs(client, monkeypatch):
+async def test_cancelling_the_first_request_keeps_the_others_served(client, monkeypatch):
     monkeypatch.setattr(survey, "STEPS", 2)
     for number in range(20):
         await client.submit(f"k{number}")
@@ -299,7 +299,7 @@ async def test_when_the_one_who_asked_first_is_cancelled_the_others_still_get_th
     assert first.cancelled()
 
 
-async def test_a_survey_that_fails_fails_those_who_waited_and_the_next_is_a_new_one(client, monkeypatch):
+async def test_a_failing_survey_fails_its_waiters_and_the_next_is_new(client, monkeypatch):
     broken = client.service.survey
     with monkeypatch.context() as context:
         context.setattr(broken, "_recent", None)
@@ -345,7 +345,7 @@ def looked_at(client, monkeypatch):
 
 
 @pytest.mark.slow
-async def test_with_a_hundred_thousand_pending_all_is_exact_and_others_have_their_turns(client, looked_at):
+async def test_a_survey_of_100_000_is_exact_and_yields_to_others(client, looked_at):
     service, number = client.service, 99_000
     for place in range(number):
         service.wait_once((f"k{place}", f"shared{place % 1000}"), "any", 1 + place / 2000)

@@ -91,7 +91,7 @@ async def test_a_query_is_refused(client, path):
 
 
 @pytest.mark.parametrize("prefix", ["", "/behind/it"])
-async def test_without_the_slash_it_leads_to_the_page_wherever_it_is_mounted(make_client, prefix):
+async def test_without_the_slash_it_redirects_to_the_page_anywhere(make_client, prefix):
     client = make_client(root_path=prefix)
     reply = await client.request("GET", "/ui")
     assert (reply.status, reply.headers["location"]) == (308, f"{prefix}/ui/")
@@ -162,7 +162,7 @@ async def test_the_page_names_only_the_two_other_files(page):
     assert sorted(named) == ["app.js", "style.css"]
 
 
-async def test_every_element_that_the_script_asks_for_is_in_the_page_once(page):
+async def test_every_element_the_script_uses_is_in_the_page_once(page):
     ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     asked = re.findall(r'\bat\("([^"]+)"\)', (STATIC / "app.js").read_text(encoding="utf-8"))
     assert len(ids) == len(set(ids))
@@ -207,7 +207,7 @@ async def test_the_script_has_no_way_to_run_text_or_to_keep_a_token(sink):
     assert not re.search(sink, (STATIC / "app.js").read_text(encoding="utf-8"))
 
 
-async def test_the_style_asks_nobody_for_anything():
+async def test_the_style_loads_nothing():
     text = (STATIC / "style.css").read_text(encoding="utf-8")
     assert not re.search(r"@import|url\(|image-set", text)
 

@@ -46,7 +46,7 @@ async def test_a_client_that_leaves_takes_its_one_shot_wait_with_it(client):
     assert (await client.signal("a"))["completed"] == 0
 
 
-async def test_an_operation_lives_on_when_the_client_that_submitted_it_leaves(client):
+async def test_an_operation_outlives_the_client_that_submitted_it(client):
     held = await client.held("POST", "/v1/operations?wait=9", {"keys": ["a"], "id": "op"})
     poll = await client.held("GET", "/v1/operations/op?wait=9")
     held.hang_up()
@@ -63,7 +63,7 @@ async def test_a_client_that_leaves_frees_its_read(client):
     assert client.service.holds.held == 0
 
 
-async def test_an_answer_whose_client_left_in_the_same_moment_is_counted_as_undelivered(client):
+async def test_an_answer_to_a_client_that_just_left_is_undelivered(client):
     held = await client.held("GET", "/v1/wait?key=a&wait=9")
     signal = client.start("POST", "/v1/keys/a/signal")
     held.hang_up()
@@ -114,7 +114,7 @@ async def test_held_requests_have_the_same_limit(make_client):
     assert held.answered
 
 
-async def test_draining_answers_every_held_request_and_goes_on_with_the_rest(client):
+async def test_draining_answers_every_held_request_and_continues(client):
     await client.submit("a", id="op")
     held = [
         await client.held("POST", "/v1/operations?wait=9", {"keys": ["a"], "id": "second"}),
@@ -142,7 +142,7 @@ async def test_draining_answers_every_held_request_and_goes_on_with_the_rest(cli
     assert (await client.request("GET", "/healthz")).json == {"status": "ok"}
 
 
-async def test_refused_clients_are_told_to_come_back_spread_over_ten_seconds(client):
+async def test_refused_clients_retry_spread_over_ten_seconds(client):
     client.service.drain()
     replies = [await client.request("GET", "/v1/wait?key=a&wait=9") for _ in range(20)]
     assert sorted(int(reply.headers["retry-after"]) for reply in replies) == sorted([*range(1, 11)] * 2)

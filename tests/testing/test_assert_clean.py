@@ -27,7 +27,7 @@ def test_a_purgatory_whose_operations_have_ended_is_clean() -> None:
     assert_clean(purgatory)
 
 
-def test_a_pending_operation_is_named_with_its_keys_and_its_purgatory() -> None:
+def test_a_pending_operation_is_named_with_keys_and_purgatory() -> None:
     purgatory = on_manual_clock()
     purgatory.try_complete_else_watch(Parcel(timeout=3600), ["door", ("floor", 3)])
     with pytest.raises(AssertionError, match=r"1 .*pending.*'parcels'.*Parcel.*'door', \('floor', 3\)"):
@@ -59,7 +59,7 @@ async def test_a_waiting_task_is_not_clean_until_it_is_cancelled() -> None:
 
 
 @pytest.mark.asyncio
-async def test_a_wakeup_that_stays_armed_for_what_has_ended_is_found_or_taken_back() -> None:
+async def test_a_completed_operation_leaves_no_armed_wakeup() -> None:
     purgatory = Purgatory()
     purgatory.try_complete_else_watch(Parcel(timeout=3600), ["door"])
     purgatory.complete_for_key("door")
@@ -69,7 +69,7 @@ async def test_a_wakeup_that_stays_armed_for_what_has_ended_is_found_or_taken_ba
 
 
 @pytest.mark.asyncio
-async def test_a_callback_on_the_purgatorys_own_timer_is_a_timer_entry_that_is_left() -> None:
+async def test_a_pending_callback_on_the_own_timer_is_reported() -> None:
     purgatory = Purgatory()
     handle = purgatory.timer.call_later(3600, print)
     with pytest.raises(AssertionError, match="1 timer entries"):
@@ -79,7 +79,7 @@ async def test_a_callback_on_the_purgatorys_own_timer_is_a_timer_entry_that_is_l
     purgatory.close()
 
 
-def test_entries_of_others_on_a_shared_timer_are_none_of_its_business() -> None:
+def test_entries_of_others_on_a_shared_timer_are_ignored() -> None:
     timer = Timer(clock=ManualClock())
     purgatory = Purgatory(timer=timer)
     timer.call_later(3600, print)

@@ -35,7 +35,7 @@ async def pause() -> None:
 
 
 @pytest.mark.asyncio
-async def test_it_returns_the_number_of_points_at_which_the_scenario_is_suspended() -> None:
+async def test_it_returns_the_number_of_suspension_points() -> None:
     async def suspended_three_times() -> None:
         await asyncio.sleep(0)
         await pause()
@@ -53,7 +53,7 @@ async def test_a_scenario_that_is_never_suspended_has_no_points() -> None:
 
 
 @pytest.mark.asyncio
-async def test_the_scenario_is_cancelled_at_every_point_while_it_waits_and_as_that_ends() -> None:
+async def test_it_cancels_at_every_suspension_and_as_that_ends() -> None:
     seen: list[str] = []
 
     async def scenario() -> None:
@@ -157,7 +157,7 @@ async def test_a_scenario_that_is_meant_to_swallow_may_say_so() -> None:
 
 
 @pytest.mark.asyncio
-async def test_it_finds_a_result_that_is_lost_in_the_pass_in_which_it_came() -> None:
+async def test_it_finds_a_result_lost_in_the_pass_of_its_arrival() -> None:
     tokens = ["the only token"]
     loop = asyncio.get_running_loop()
 
@@ -178,7 +178,7 @@ async def test_it_finds_a_result_that_is_lost_in_the_pass_in_which_it_came() -> 
 
 
 @pytest.mark.asyncio
-async def test_other_exceptions_come_out_with_a_note_of_where_it_was_cancelled() -> None:
+async def test_other_exceptions_have_a_note_of_the_cancellation_point() -> None:
     async def fails_when_cancelled() -> None:
         await asyncio.sleep(0)
         try:

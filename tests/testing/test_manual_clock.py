@@ -32,7 +32,7 @@ queues = pytest.mark.parametrize(
 )
 
 
-def test_it_starts_at_zero_or_where_it_is_told_to() -> None:
+def test_it_starts_at_zero_or_at_the_given_value() -> None:
     assert ManualClock().time() == 0.0
     assert ManualClock(12.5).time() == 12.5
     assert ManualClock(12.5).time_ns() == 12_500_000_000
@@ -51,7 +51,7 @@ def test_it_stands_still_until_it_is_moved() -> None:
 
 
 @queues
-def test_what_falls_due_on_the_way_fires_in_order_each_at_its_own_time(new_queue) -> None:
+def test_due_entries_fire_in_order_each_at_its_own_time(new_queue) -> None:
     recorder = Recorder(new_queue())
     for name, delay in {"late": 2.5, "first": 0.001, "also first": 0.001, "middle": 1.0}.items():
         recorder.call_later(delay, name)
@@ -70,7 +70,7 @@ def test_nothing_fires_a_nanosecond_early(new_queue) -> None:
     assert recorder.fired == [("a", 1.0)]
 
 
-def test_advancing_by_nothing_fires_what_is_due_at_this_very_moment() -> None:
+def test_advancing_by_zero_fires_what_is_due_now() -> None:
     recorder = Recorder(start=5.0)
     for name, delay in {"zero": 0, "negative": -3, "later": 0.001}.items():
         recorder.call_later(delay, name)
@@ -97,7 +97,7 @@ def test_what_a_callback_adds_on_the_way_fires_on_the_way() -> None:
     assert recorder.fired == [("at once", 1.0), ("one second after that", 2.0)]
 
 
-def test_a_hundred_thousand_equal_deadlines_have_all_fired_on_return() -> None:
+def test_100_000_equal_deadlines_have_all_fired_on_return() -> None:
     recorder = Recorder()
     for number in range(100_000):
         recorder.call_later(1.0, str(number))
@@ -113,7 +113,7 @@ def test_what_was_cancelled_does_not_fire() -> None:
 
 
 @queues
-def test_advance_to_next_goes_to_the_deadline_and_not_where_the_wheel_moves_entries(new_queue) -> None:
+def test_advance_to_next_stops_at_deadlines_not_at_cascades(new_queue) -> None:
     recorder = Recorder(new_queue())
     # Far enough for several levels of the smallest wheel, and for several turns of it.
     recorder.call_later(0.777, "a")
@@ -123,7 +123,7 @@ def test_advance_to_next_goes_to_the_deadline_and_not_where_the_wheel_moves_entr
     assert recorder.fired == [("b", 0.5), ("a", 0.777)]
 
 
-def test_advance_to_next_fires_all_that_is_due_then_and_nothing_else() -> None:
+def test_advance_to_next_fires_all_of_that_instant_only() -> None:
     recorder = Recorder()
     for name, delay in {"a": 1.0, "b": 1.0, "c": 1.001}.items():
         recorder.call_later(delay, name)
@@ -141,7 +141,7 @@ def test_advance_to_next_has_nowhere_to_go_when_nothing_is_due() -> None:
 
 
 @pytest.mark.parametrize("delay", [0, 1.0], ids=["without time", "in a second"])
-def test_advance_to_next_does_not_stop_where_something_was_cancelled(delay: float) -> None:
+def test_advance_to_next_does_not_stop_at_cancelled_entries(delay: float) -> None:
     recorder = Recorder()
     recorder.call_later(delay, "cancelled").cancel()
     recorder.call_later(5.0, "a")
@@ -150,21 +150,21 @@ def test_advance_to_next_does_not_stop_where_something_was_cancelled(delay: floa
     assert recorder.clock.advance_to_next() is None
 
 
-def test_advance_to_next_does_not_move_towards_what_was_cancelled() -> None:
+def test_advance_to_next_does_not_approach_cancelled_entries() -> None:
     recorder = Recorder()
     recorder.clock.call_at_ns(1_000_000_000, print).cancel()
     assert recorder.clock.advance_to_next() is None
     assert recorder.clock.time() == 0.0
 
 
-def test_advance_to_next_returns_the_tick_on_which_a_deadline_between_ticks_fires() -> None:
+def test_advance_to_next_returns_the_tick_of_the_deadline() -> None:
     recorder = Recorder()
     recorder.call_later(0.0015, "a")
     assert recorder.clock.advance_to_next() == 0.002
     assert recorder.fired == [("a", 0.002)]
 
 
-def test_a_callback_may_advance_the_clock_and_all_that_is_due_has_fired_when_that_returns() -> None:
+def test_a_nested_advance_fires_all_that_is_due_on_return() -> None:
     recorder = Recorder()
     inside: list[Firing] = []
 
@@ -185,7 +185,7 @@ def test_a_callback_may_advance_the_clock_and_all_that_is_due_has_fired_when_tha
     assert recorder.fired[-1] == ("after it", 12.0)
 
 
-def test_what_is_due_where_a_nested_advance_led_has_fired_when_the_outer_returns() -> None:
+def test_entries_due_after_a_nested_advance_fire_in_the_outer() -> None:
     recorder = Recorder()
 
     def advance_on() -> None:

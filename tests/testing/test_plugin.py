@@ -101,7 +101,7 @@ class Report:
         self.summary = self.text.strip().splitlines()[-1]
 
 
-def test_a_leaking_test_passes_but_its_teardown_is_an_error_that_names_operation_and_keys(
+def test_a_leak_is_a_teardown_error_with_operation_and_keys(
     tmp_path: Path,
 ) -> None:
     report = Report(tmp_path, LEAKING)
@@ -120,7 +120,7 @@ def test_each_test_has_a_purgatory_of_its_own(tmp_path: Path) -> None:
     assert "2 passed, 1 error" in report.summary
 
 
-def test_a_failing_test_is_told_apart_from_its_leak(tmp_path: Path) -> None:
+def test_a_failing_test_is_distinguished_from_its_leak(tmp_path: Path) -> None:
     report = Report(tmp_path, LEAKING + "    assert purgatory.closed, 'the test itself'\n")
     assert "1 failed, 1 error" in report.summary
     assert "the test itself" in report.text

@@ -89,7 +89,7 @@ async def test_waiters_that_are_woken_in_slices_are_all_awake(herd: int) -> None
 
 
 @pytest.mark.asyncio
-async def test_expiries_of_a_real_clock_that_are_queued_in_slices_have_all_fired() -> None:
+async def test_expiries_queued_in_slices_have_all_fired() -> None:
     timer = Timer()
     fired: list[int] = []
     for number in range(2_000):
@@ -100,7 +100,7 @@ async def test_expiries_of_a_real_clock_that_are_queued_in_slices_have_all_fired
 
 
 @pytest.mark.asyncio
-async def test_a_task_that_keeps_itself_ready_is_an_error_after_a_bounded_number_of_passes() -> None:
+async def test_an_endlessly_ready_task_is_an_error_after_a_bound() -> None:
     passes = 0
 
     async def spin() -> None:

@@ -41,9 +41,7 @@ async def test_call_at_takes_a_time_of_the_timer_itself(world: World) -> None:
 
 
 @pytest.mark.parametrize("delay", [0.0007, 0.07, 1.001, 70.0], ids=str)
-async def test_one_delay_started_again_and_again_ends_each_time_on_its_own_tick(
-    world: World, delay: float
-) -> None:
+async def test_a_repeated_delay_ends_each_time_on_its_own_tick(world: World, delay: float) -> None:
     timer, lateness = world.timer(), []
 
     def note(handle_of: list[TimerHandle]) -> None:
@@ -92,7 +90,7 @@ async def test_equal_deadlines_come_first_in_first_out(world: World, delay: floa
     assert calls == list(range(20))
 
 
-async def test_equal_deadlines_asked_for_at_different_times_come_first_in_first_out(world: World) -> None:
+async def test_equal_deadlines_fire_first_in_first_out(world: World) -> None:
     timer, calls = world.timer(), []
     for number in range(100):
         timer.call_at(100.0, calls.append, number)
@@ -221,7 +219,7 @@ async def test_past_times_keep_their_order_while_the_clock_moves() -> None:
     assert calls == [4.9999999, 5.0, 5.0000001]
 
 
-async def test_a_zero_delay_inside_a_callback_waits_for_the_callbacks_of_this_pass(world: World) -> None:
+async def test_a_zero_delay_inside_a_callback_waits_for_the_next_pass(world: World) -> None:
     timer, calls = world.timer(), []
     timer.call_later(1, lambda: timer.call_later(0, calls.append, "zero"))
     timer.call_later(1, calls.append, "neighbour")

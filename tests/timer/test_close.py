@@ -13,7 +13,7 @@ from tests.timer.worlds import World
 pytestmark = pytest.mark.asyncio
 
 
-async def test_it_returns_the_handles_of_what_had_not_fired_each_cancelled(world: World) -> None:
+async def test_it_returns_the_unfired_handles_each_cancelled(world: World) -> None:
     timer, calls = world.timer(), []
     fired, cancelled, *waiting = (
         timer.call_later(delay, calls.append, delay) for delay in (1, 2, 0.5 + 1, 70, 9_000)
@@ -58,7 +58,7 @@ async def test_a_timer_never_used_can_be_closed(world: World) -> None:
     assert Timer().close() == []
 
 
-async def test_a_closed_timer_takes_nothing_new_and_names_what_it_refused(world: World) -> None:
+async def test_a_closed_timer_refuses_and_names_the_delay(world: World) -> None:
     timer = world.timer()
     timer.close()
     with pytest.raises(PurgatoryClosed, match=r"closed.*2\.5"):
@@ -70,7 +70,7 @@ async def test_a_closed_timer_takes_nothing_new_and_names_what_it_refused(world:
     assert timer.pending == 0
 
 
-async def test_a_closed_timer_refuses_the_delay_it_was_given_all_the_time(world: World) -> None:
+async def test_a_closed_timer_refuses_even_a_cached_delay(world: World) -> None:
     timer, delay = world.timer(), 5.0
     for _ in range(3):
         timer.call_later(delay, int)
@@ -87,14 +87,14 @@ async def test_the_handles_of_a_closed_timer_are_dead(world: World) -> None:
     assert (handle.cancel(), handle.reschedule(1), handle.when) == (False, False, 5.0)
 
 
-async def test_a_bad_delay_is_told_before_the_timer_is_called_closed(world: World) -> None:
+async def test_a_bad_delay_is_refused_before_the_closed_state(world: World) -> None:
     timer = world.timer()
     timer.close()
     with pytest.raises(ValueError, match="delay must be"):
         timer.call_later(math.nan, int)
 
 
-async def test_a_callback_may_close_its_timer_and_the_rest_of_the_pass_comes_back(world: World) -> None:
+async def test_a_callback_may_close_its_timer_and_get_the_rest(world: World) -> None:
     timer, calls, returned = world.timer(), [], []
     timer.call_later(1, lambda: returned.extend(timer.close()))
     due = timer.call_later(1, calls.append, "due")

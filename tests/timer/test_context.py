@@ -64,7 +64,7 @@ async def test_a_callback_runs_in_a_copy_of_its_callers_context(world: World) ->
     assert (seen, user.get()) == (["the caller"] * 3, "somebody else")
 
 
-async def test_a_rescheduled_callback_keeps_the_context_it_was_started_in(world: World) -> None:
+async def test_a_rescheduled_callback_keeps_its_first_context(world: World) -> None:
     timer, seen = world.timer(), []
     user.set("the starter")
     handle = timer.call_later(1, lambda: seen.append(user.get()))
@@ -137,7 +137,7 @@ async def test_a_callback_that_raised_is_freed_with_its_report(world: World) -> 
         assert witness() is None
 
 
-async def test_closing_frees_everything_although_the_handles_are_returned(world: World) -> None:
+async def test_closing_frees_callbacks_even_while_handles_are_held(world: World) -> None:
     timer = world.timer()
     with by_reference_counts_alone():
         _, burden = in_a_request(lambda: timer.call_later(1, int))

@@ -29,7 +29,7 @@ def raising(exception: BaseException) -> Callable[[], None]:
 @errors
 @delays
 @pytest.mark.asyncio
-async def test_an_exception_goes_to_the_loop_with_the_callback_named_and_the_pass_goes_on(
+async def test_an_exception_goes_to_the_loop_and_the_pass_goes_on(
     world: World, delay: float, error: type[BaseException]
 ) -> None:
     timer, calls, reported, exception = world.timer(), [], reports(), error("broken")
@@ -43,7 +43,7 @@ async def test_an_exception_goes_to_the_loop_with_the_callback_named_and_the_pas
 
 
 @pytest.mark.asyncio
-async def test_what_raised_has_fired_and_can_be_called_again_by_a_new_handle(world: World) -> None:
+async def test_a_raising_callback_has_fired_and_can_be_scheduled_again(world: World) -> None:
     timer, reported, handles = world.timer(), reports(), []
 
     def again() -> None:
@@ -86,7 +86,7 @@ def test_without_a_loop_an_exception_goes_to_the_unraisable_hook(monkeypatch: py
 
 @interrupts
 @delays
-def test_on_a_manual_clock_an_interrupt_comes_out_of_advance_and_the_rest_comes_once_with_the_next(
+def test_an_interrupt_leaves_advance_and_the_next_fires_the_rest(
     interrupt: type[BaseException], delay: float
 ) -> None:
     clock, calls = ManualClock(), []
@@ -107,7 +107,7 @@ def test_on_a_manual_clock_an_interrupt_comes_out_of_advance_and_the_rest_comes_
 
 @interrupts
 @pytest.mark.asyncio
-async def test_on_a_loop_what_an_interrupt_left_comes_once_on_the_next_turn(
+async def test_on_a_loop_the_rest_after_an_interrupt_fires_next_turn(
     interrupt: type[BaseException],
 ) -> None:
     clock, calls = SteppedClock(), []
@@ -125,7 +125,7 @@ async def test_on_a_loop_what_an_interrupt_left_comes_once_on_the_next_turn(
 
 @interrupts
 @pytest.mark.asyncio
-async def test_on_a_loop_what_comes_later_is_armed_for_although_the_last_that_was_due_interrupted(
+async def test_on_a_loop_later_deadlines_are_armed_after_an_interrupt(
     interrupt: type[BaseException],
 ) -> None:
     clock, calls = SteppedClock(), []
@@ -141,7 +141,7 @@ async def test_on_a_loop_what_comes_later_is_armed_for_although_the_last_that_wa
 
 @interrupts
 @pytest.mark.asyncio
-async def test_what_an_interrupt_left_can_still_be_cancelled_and_put_off(
+async def test_entries_left_by_an_interrupt_can_be_cancelled_or_moved(
     interrupt: type[BaseException],
 ) -> None:
     clock, calls = SteppedClock(), []
@@ -171,7 +171,7 @@ def uvloop_loop() -> asyncio.AbstractEventLoop:
 @interrupts
 @delays
 @pytest.mark.parametrize("make_loop", [asyncio_loop, uvloop_loop])
-def test_an_interrupt_leaves_the_running_loop_and_a_second_run_finds_the_rest(
+def test_an_interrupt_leaves_the_loop_and_the_next_run_goes_on(
     make_loop: Callable[[], asyncio.AbstractEventLoop], delay: float, interrupt: type[BaseException]
 ) -> None:
     loop, clock, calls = make_loop(), SteppedClock(), []

@@ -80,9 +80,7 @@ async def test_cancelling_what_has_fired_is_false(world: World) -> None:
 
 
 @pytest.mark.parametrize("delay", [0, 1], ids=["zero delay", "a second"])
-async def test_a_callback_may_cancel_a_neighbour_that_is_due_in_the_same_pass(
-    world: World, delay: float
-) -> None:
+async def test_a_callback_may_cancel_a_neighbour_of_its_pass(world: World, delay: float) -> None:
     timer, calls = world.timer(), []
     timer.call_later(delay, lambda: calls.append(neighbour.cancel()))
     neighbour = timer.call_later(delay, calls.append, "neighbour")
@@ -139,7 +137,7 @@ async def test_a_watchdog_put_off_again_and_again_never_bites(world: World) -> N
     assert calls == ["bitten"]
 
 
-async def test_a_rescheduled_callback_goes_behind_those_of_its_new_time(world: World) -> None:
+async def test_a_rescheduled_callback_fires_last_at_its_new_time(world: World) -> None:
     timer, calls = world.timer(), []
     first = timer.call_later(5, calls.append, "first")
     timer.call_later(5, calls.append, "second")
@@ -188,7 +186,7 @@ async def test_a_neighbour_due_in_the_same_pass_may_be_put_off(
     assert (calls[2:], timer.pending) == ((["neighbour"], 0) if put_off < math.inf else ([], 1))
 
 
-async def test_a_neighbour_put_off_by_nothing_comes_on_the_next_turn_and_not_in_this_pass(
+async def test_a_neighbour_rescheduled_by_zero_fires_the_next_turn(
     world: World,
 ) -> None:
     timer, calls = world.timer(), []

@@ -49,7 +49,7 @@ STARTERS = pytest.mark.parametrize("start", [by_call_later, by_call_at], ids=["c
 @STARTERS
 @pytest.mark.parametrize(("delay", "error", "named"), BAD_DELAYS)
 @pytest.mark.asyncio
-async def test_a_bad_delay_is_named_with_its_bound_and_registers_nothing(
+async def test_a_bad_delay_is_refused_with_its_bound(
     world: World, start: Starter, delay: object, error: type[Exception], named: str
 ) -> None:
     timer = world.timer()
@@ -303,9 +303,7 @@ def test_a_timer_belongs_to_the_loop_of_its_first_use(
 
 @pytest.mark.parametrize("delay", [0, 0.001, 5.0, 60.0, math.inf], ids=str)
 @STARTERS
-def test_without_a_running_loop_a_timer_refuses_and_nothing_is_registered(
-    start: Starter, delay: float
-) -> None:
+def test_without_a_running_loop_a_timer_refuses_a_callback(start: Starter, delay: float) -> None:
     timer = Timer()
     with pytest.raises(PurgatoryError, match="needs a running event loop"):
         start(timer, delay)

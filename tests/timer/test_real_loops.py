@@ -52,7 +52,7 @@ async def test_on_a_virtual_loop_an_idle_timer_lets_the_loop_be_idle() -> None:
 
 
 @virtual
-async def test_a_timer_with_a_clock_of_its_own_keeps_it_on_a_virtual_loop() -> None:
+async def test_a_timer_keeps_its_own_clock_on_a_virtual_loop() -> None:
     timer = Timer(clock=MonotonicClock())
     before = timer.time()
     await asyncio.sleep(1e6)
@@ -119,7 +119,7 @@ REMAINDERS = pytest.mark.parametrize("remaining_ns", [1, 499_999, 1_000_001, 5_4
 
 
 @REMAINDERS
-def test_the_systems_clock_asks_other_loops_for_whole_milliseconds_rounded_up(
+def test_the_system_clock_rounds_up_for_other_loops(
     remaining_ns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # uvloop counts in milliseconds: asked for less than half of one it would call back at once, and spin.
@@ -132,7 +132,7 @@ def test_the_systems_clock_asks_other_loops_for_whole_milliseconds_rounded_up(
 
 
 @REMAINDERS
-def test_the_systems_clock_asks_asyncios_own_loop_for_no_more_than_is_left(remaining_ns: int) -> None:
+def test_the_system_clock_asks_asyncio_for_the_exact_rest(remaining_ns: int) -> None:
     # The fault: whole milliseconds there too, and what is due comes half of one later than it must.
     delay, least_ns = ask(RecordingLoop(), remaining_ns)
     assert delay <= 86_400 + 1e-6

@@ -68,7 +68,7 @@ async def test_a_cancelled_sleeper_leaves_the_timer_at_once(world: World) -> Non
     assert (timer.pending, timer.next_deadline) == (0, None)
 
 
-async def test_a_sleep_cancelled_before_its_first_step_registers_nothing(world: World) -> None:
+async def test_cancelled_before_its_first_step_a_sleep_leaves_nothing(world: World) -> None:
     timer = world.timer()
     task = asyncio.create_task(timer.sleep(10))
     task.cancel()
@@ -88,7 +88,7 @@ async def test_a_sleep_may_be_cancelled_anywhere_and_leaves_nothing(world: World
     assert await cancel_sweep(scenario) == 1
 
 
-async def test_a_sleeper_cancelled_in_the_turn_in_which_it_was_woken_is_cancelled(world: World) -> None:
+async def test_a_sleeper_cancelled_in_its_wakeup_turn_is_cancelled(world: World) -> None:
     timer = world.timer()
     task = asyncio.create_task(timer.sleep(1))
     await settle()
@@ -105,7 +105,7 @@ async def test_a_timeout_around_a_sleep_leaves_nothing(world: World) -> None:
     assert timer.pending == 0
 
 
-async def test_closing_the_timer_wakes_sleepers_with_an_error_that_names_the_sleep(world: World) -> None:
+async def test_closing_the_timer_wakes_sleepers_with_an_error(world: World) -> None:
     timer = world.timer()
     tasks = [asyncio.create_task(timer.sleep(delay)) for delay in (10, math.inf)]
     await settle()
@@ -116,7 +116,7 @@ async def test_closing_the_timer_wakes_sleepers_with_an_error_that_names_the_sle
             task.result()
 
 
-async def test_a_sleeper_whose_time_was_up_before_the_timer_closed_slept_well(world: World) -> None:
+async def test_a_sleeper_due_before_the_close_returns_normally(world: World) -> None:
     timer = world.timer()
     task = asyncio.create_task(timer.sleep(1))
     await settle()

@@ -90,27 +90,21 @@ async def test_when_everything_has_fired_nothing_is_armed(clock: SteppedClock, t
     assert (timer.pending, timer.next_deadline, clock.armed) == (0, None, [])
 
 
-async def test_a_deadline_costs_one_wakeup_and_one_more_for_each_level_it_comes_down(
-    clock: SteppedClock, timer: Timer
-) -> None:
+async def test_a_deadline_costs_one_wakeup_and_one_per_cascade(clock: SteppedClock, timer: Timer) -> None:
     for delay in (0.1, 0.2, 30, 3_000):
         timer.call_later(delay, int)
     await clock.run(4_000)
     assert clock.rung <= 4 + 1 + 2
 
 
-async def test_after_everything_was_cancelled_at_most_the_one_wakeup_comes_and_finds_nothing(
-    clock: SteppedClock, timer: Timer
-) -> None:
+async def test_after_all_are_cancelled_at_most_one_wakeup_comes(clock: SteppedClock, timer: Timer) -> None:
     for handle in [timer.call_later(1 + number, int) for number in range(MANY)]:
         handle.cancel()
     await clock.run(2 * MANY)
     assert (clock.rung <= 1, clock.armed, timer.next_deadline) == (True, [], None)
 
 
-async def test_when_the_last_was_cancelled_another_in_its_tick_is_armed_for_again(
-    clock: SteppedClock, timer: Timer
-) -> None:
+async def test_a_new_entry_in_a_cancelled_tick_is_armed(clock: SteppedClock, timer: Timer) -> None:
     calls: list[str] = []
     for name in ("first", "second", "another", "one more"):
         handle = timer.call_later(0.1, calls.append, name)
@@ -151,9 +145,7 @@ async def test_an_early_wakeup_fires_nothing_and_arms_again() -> None:
     assert clock.rung <= 2 * 200 + 2 * 10  # a bucket each, a few coarse ones, each twice
 
 
-async def test_a_late_wakeup_fires_all_that_is_due_in_the_order_of_deadlines(
-    clock: SteppedClock, timer: Timer
-) -> None:
+async def test_a_late_wakeup_fires_all_due_in_deadline_order(clock: SteppedClock, timer: Timer) -> None:
     calls = []
     for delay in (3, 0.5, 70, 2, 65.5, 1):
         timer.call_later(delay, calls.append, delay)
@@ -176,7 +168,7 @@ async def test_a_zero_delay_comes_behind_what_was_due_before_it(
     assert calls == ["due before", "zero delay"]
 
 
-async def test_a_deadline_asked_for_while_the_wakeup_is_overdue_is_counted_from_now(
+async def test_a_deadline_set_during_an_overdue_wakeup_counts_from_now(
     clock: SteppedClock, timer: Timer
 ) -> None:
     calls = []
@@ -211,7 +203,7 @@ async def test_a_herd_is_called_in_slices_with_other_tasks_in_between(
 
 
 @pytest.mark.parametrize(("each_us", "in_the_first_turn"), [(1, 1_024), (3, 512), (100, 256)])
-async def test_a_pass_takes_slice_after_slice_for_a_millisecond_and_the_rest_in_other_turns(
+async def test_a_pass_fires_slices_for_a_millisecond_then_yields(
     clock: SteppedClock, timer: Timer, each_us: int, in_the_first_turn: int
 ) -> None:
     calls: list[int] = []
@@ -260,9 +252,7 @@ async def test_what_comes_while_a_herd_is_called_is_not_lost(clock: SteppedClock
     assert calls == ["zero", "soon after"]
 
 
-async def test_what_comes_while_a_coarse_bucket_is_half_moved_down_is_called_after_those_before_it(
-    clock: SteppedClock, timer: Timer
-) -> None:
+async def test_additions_to_a_half_cascaded_bucket_fire_after_it(clock: SteppedClock, timer: Timer) -> None:
     calls: list[int] = []
     timer.call_later(0.256, int)  # the first of a bucket of 256 ticks
     clock.move(0.3)  # and the loop is late for it
@@ -297,9 +287,7 @@ async def test_time_that_passes_during_a_call_loses_nothing(delays: tuple[float,
     assert (sorted(calls), timer.pending) == (sorted(delays), 0)
 
 
-async def test_next_deadline_is_never_after_the_earliest_deadline_and_a_tick(
-    clock: SteppedClock, timer: Timer
-) -> None:
+async def test_next_deadline_is_at_most_a_tick_past_the_earliest(clock: SteppedClock, timer: Timer) -> None:
     for delay in (9_000, 333.3333, 65.5364, 2.0001, 0.0004):
         handle = timer.call_later(delay, int)
         assert clock.now_ns / 1e9 < timer.next_deadline < handle.when + 0.001

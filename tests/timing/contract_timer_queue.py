@@ -69,7 +69,7 @@ class TimerQueueContract:
         queue.check_invariants()
         assert queue.advance(5) == [entry]
 
-    def test_an_entry_that_is_out_may_be_used_again_with_another_deadline(self, queue: TimerQueue) -> None:
+    def test_a_removed_entry_may_be_used_again_with_a_new_deadline(self, queue: TimerQueue) -> None:
         (entry,) = scheduled(queue, [5])
         queue.advance(5)
         entry.deadline_tick = 9
@@ -119,7 +119,7 @@ class TimerQueueContract:
         for tick in range(phase + 1, phase + 900):
             assert ticks_of(queue.advance(tick)) == [tick]
 
-    def test_one_long_stride_hands_out_everything_on_the_way_in_order(self, queue: TimerQueue) -> None:
+    def test_one_long_advance_returns_everything_due_in_order(self, queue: TimerQueue) -> None:
         scheduled(queue, reversed(EDGES))
         assert ticks_of(queue.advance(EDGES[-1])) == EDGES
         queue.check_invariants()
@@ -140,7 +140,7 @@ class TimerQueueContract:
         scheduled(queue, [distance, distance + 1, distance * 7 + 3])
         assert 0 < queue.next_tick <= distance
 
-    def test_a_jump_of_a_year_hands_out_what_is_due_and_keeps_the_rest(self, queue: TimerQueue) -> None:
+    def test_a_jump_of_a_year_returns_the_due_and_keeps_the_rest(self, queue: TimerQueue) -> None:
         _, _, after = scheduled(queue, [1_000, YEAR_IN_TICKS, YEAR_IN_TICKS + 1])
         assert ticks_of(queue.advance(YEAR_IN_TICKS)) == [1_000, YEAR_IN_TICKS]
         assert queue.next_tick == YEAR_IN_TICKS + 1
@@ -177,7 +177,7 @@ class TimerQueueContract:
 
     @pytest.mark.parametrize("limit", [None, 1, 2, 3, 7], ids=lambda limit: f"limit {limit}")
     @pytest.mark.parametrize("distance", [20, 21, 256, 8_001, 16_777_217])
-    def test_equal_deadlines_scheduled_ever_later_stay_in_order_across_levels(
+    def test_equal_deadlines_stay_in_order_across_levels(
         self, queue: TimerQueue, distance: int, limit: int | None
     ) -> None:
         entries = []

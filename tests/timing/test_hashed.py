@@ -18,7 +18,7 @@ class TestHashedWheelIsATimerQueue(TimerQueueContract):
         return functools.partial(HashedWheel, size)
 
 
-def test_deadlines_a_whole_turn_apart_share_a_bucket_but_not_a_time() -> None:
+def test_deadlines_a_turn_apart_share_a_bucket_but_not_a_time() -> None:
     wheel = HashedWheel(8)
     scheduled(wheel, [19, 3, 11])
     assert [ticks_of(wheel.advance(tick)) for tick in (2, 3, 10, 11, 18, 19)] == [[], [3], [], [11], [], [19]]
@@ -48,7 +48,7 @@ def test_entries_of_later_turns_are_work_that_a_limit_counts() -> None:
     assert hand_out(wheel, 80, limit=100) == later
 
 
-def test_entries_set_aside_in_a_bucket_half_done_can_be_cancelled_and_joined() -> None:
+def test_deferred_entries_can_be_cancelled_and_joined() -> None:
     wheel = HashedWheel(8)
     aside, cancelled = scheduled(wheel, [16, 16])
     (due,) = scheduled(wheel, [8])
@@ -60,7 +60,7 @@ def test_entries_set_aside_in_a_bucket_half_done_can_be_cancelled_and_joined() -
     assert hand_out(wheel, 16, limit=1) == [aside, joined]
 
 
-def test_after_a_turn_with_nothing_due_the_hand_goes_straight_to_the_next_deadline() -> None:
+def test_after_an_idle_turn_the_hand_goes_to_the_next_deadline() -> None:
     wheel = HashedWheel(2)
     (entry,) = scheduled(wheel, [2**62])  # walking there would take a century
     assert wheel.advance(2**62 - 1) == []

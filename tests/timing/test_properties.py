@@ -119,7 +119,7 @@ def test_a_wheel_and_the_sorted_list_never_disagree(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make_queue", QUEUES)
-def test_a_wheel_and_the_sorted_list_do_not_disagree_in_long_runs_either(
+def test_a_wheel_agrees_with_the_sorted_list_in_long_runs(
     make_queue: Callable[..., TimerQueue],
 ) -> None:
     run_state_machine_as_test(

@@ -41,7 +41,7 @@ def test_a_wheel_costs_only_what_it_holds(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [2, 3])
-def test_every_distance_over_four_levels_is_exact_from_every_phase(size: int) -> None:
+def test_every_distance_over_four_levels_is_exact(size: int) -> None:
     span = reach(size, 4)
     for phase in range(span):
         for distance in range(1, span + 2):
@@ -53,7 +53,7 @@ def test_every_distance_over_four_levels_is_exact_from_every_phase(size: int) ->
 
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"size {size}")
 @pytest.mark.parametrize("level", [1, 2, 3], ids=lambda level: f"level {level}")
-def test_a_deadline_at_the_end_of_a_level_is_exact_from_every_phase_of_it(size: int, level: int) -> None:
+def test_a_deadline_at_the_end_of_a_level_is_exact(size: int, level: int) -> None:
     span = reach(size, level)
     phases = {0, 1, span // 2, span - 2, span - 1, span, span + 1, 5 * span - 1}
     for phase in phases | set(range(0, span, max(1, span // 40))):
@@ -65,7 +65,7 @@ def test_a_deadline_at_the_end_of_a_level_is_exact_from_every_phase_of_it(size: 
             assert wheel.advance(phase + distance) == [entry]
 
 
-def test_the_next_thing_to_do_for_a_far_deadline_is_to_move_it_closer() -> None:
+def test_a_far_deadline_is_not_returned_early_by_a_cascade() -> None:
     wheel = TimingWheel(20)
     (entry,) = scheduled(wheel, [8_123])
     met = []
@@ -96,7 +96,7 @@ def test_moving_between_levels_is_work_that_a_limit_counts() -> None:
 
 
 @pytest.mark.parametrize("limit", [1, 2, 5], ids=lambda limit: f"limit {limit}")
-def test_entries_held_back_half_way_down_keep_their_place_when_time_moves_on(limit: int) -> None:
+def test_half_cascaded_entries_keep_their_place_as_time_moves(limit: int) -> None:
     wheel = TimingWheel(2)
     entries = scheduled(wheel, [13, 12, 13, 12, 13, 12])
     handed_out = []

@@ -28,7 +28,7 @@ def cancel_button(page, operation_id):
     return page.get_by_role("button", name=f"cancel operation {operation_id}")
 
 
-def test_the_pending_count_follows_what_is_submitted_and_what_ends(service, client, visit):
+def test_the_pending_count_follows_submissions_and_ends(service, client, visit):
     page = visit(service.address).page
     expect(page.locator("#pending")).to_have_text("0")
     expect(page.get_by_text("Nothing is pending.")).to_be_visible()
@@ -58,7 +58,7 @@ def test_a_click_on_complete_completes_the_operation(service, client, visit):
     service.until("one", "completed")
 
 
-def test_a_refused_click_says_so_for_longer_than_until_the_next_figures(service, client, visit):
+def test_a_refused_click_is_shown_beyond_the_next_figures(service, client, visit):
     page = visit(service.address).page
     client.submit(["a"], operation_id="one")
     expect(cancel_button(page, "one")).to_be_visible()
@@ -70,7 +70,7 @@ def test_a_refused_click_says_so_for_longer_than_until_the_next_figures(service,
     expect(page.locator("#trouble")).to_be_visible()
 
 
-def test_tab_and_enter_are_enough_to_cancel_and_the_place_is_kept(service, client, visit):
+def test_tab_and_enter_can_cancel_and_keep_the_place(service, client, visit):
     page = visit(service.address).page
     for name in ("one", "two"):
         client.submit(["a"], operation_id=name)
@@ -101,7 +101,7 @@ def test_a_button_keeps_the_focus_while_rows_above_it_go(service, client, visit)
     expect(cancel_button(page, "three")).to_be_focused()
 
 
-def test_a_one_shot_wait_that_takes_the_place_of_another_is_shown_under_its_own_keys(service, client, visit):
+def test_a_one_shot_wait_in_place_of_another_shows_its_own_keys(service, client, visit):
     page = visit(service.address).page
     ask = "key => { fetch(`/v1/wait?key=${key}&wait=50s`); }"
     page.evaluate(ask, "first")
@@ -136,7 +136,7 @@ def test_the_longest_keys_and_many_of_them_do_not_widen_the_page(service, client
     assert page.evaluate("document.documentElement.scrollWidth") == 390
 
 
-def test_the_wheel_has_a_strip_for_each_level_with_bars_where_deadlines_are(service, client, visit):
+def test_the_wheel_has_a_strip_per_level_with_bars_at_deadlines(service, client, visit):
     page = visit(service.address).page
     for timeout in (30, 3600, 86_400 * 3):
         client.submit(["a"], timeout=timeout)
@@ -197,9 +197,7 @@ def test_a_token_is_asked_for_and_kept_nowhere_but_in_the_page(serve, tmp_path, 
     expect(page.locator("#figures")).to_be_hidden()
 
 
-def test_a_service_that_is_gone_is_said_and_one_that_comes_back_is_shown_with_its_events(
-    service, client, visit
-):
+def test_a_lost_service_is_shown_and_its_return_resumes_events(service, client, visit):
     page = visit(service.address).page
     follows_events(page)
     client.submit(["a"])

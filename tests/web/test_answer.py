@@ -38,7 +38,7 @@ for _ in range(100_000):
         pytest.param({(1, 2): 3}, "1, 2", id="a key"),
     ],
 )
-def test_a_value_that_json_cannot_carry_is_a_type_error_that_shows_it_and_says_what_to_do(value, shown):
+def test_a_value_beyond_json_is_a_type_error_with_a_remedy(value, shown):
     with pytest.raises(TypeError, match=f"what json.dumps takes, got .*{shown}.*pass encode="):
         _answer.with_value(value)
 
@@ -113,7 +113,7 @@ ENDS = [
 
 
 @pytest.mark.parametrize(("answer", "status"), ENDS)
-def test_no_answer_is_kept_by_anybody_and_each_depends_on_the_preference(answer, status):
+def test_answers_are_not_cached_and_vary_on_prefer(answer, status):
     assert answer.status == status
     assert {("Cache-Control", "no-store"), ("Vary", "Prefer")} <= set(answer.headers)
     assert (answer.media_type is None) == (answer.body == b"")

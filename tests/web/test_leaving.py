@@ -32,7 +32,7 @@ async def test_a_client_that_leaves_takes_its_wait_with_it(purgatory):
     assert (exchange.status, exchange.body) == (499, b"")
 
 
-async def test_the_wait_is_withdrawn_in_the_turn_in_which_the_server_tells(purgatory):
+async def test_the_wait_is_withdrawn_in_the_turn_of_the_disconnect(purgatory):
     exchange = await held(purgatory.wait, "k")
     exchange.hang_up()
     await asyncio.sleep(0)  # the listener hears it in this turn, before us
@@ -40,7 +40,7 @@ async def test_the_wait_is_withdrawn_in_the_turn_in_which_the_server_tells(purga
     assert not exchange.answered
 
 
-async def test_a_client_that_left_before_it_was_held_is_held_no_longer_than_it_takes_to_ask(purgatory):
+async def test_a_client_gone_before_its_wait_is_released_at_once(purgatory):
     exchange = Exchange(purgatory.wait, "k")
     exchange.hang_up()
     exchange.start()
@@ -98,7 +98,7 @@ OFFSETS = range(6)
 @pytest.mark.parametrize("left", OFFSETS)
 @pytest.mark.parametrize("came", OFFSETS)
 @pytest.mark.parametrize("first", ["came", "left"])
-async def test_an_item_goes_to_a_client_or_stays_whenever_the_client_leaves(purgatory, came, left, first):
+async def test_an_item_is_delivered_or_kept_whenever_the_client_leaves(purgatory, came, left, first):
     jobs = HandOff(purgatory)
     exchange = await held(jobs.take, "resize")
     happenings = [(came, partial(jobs.put, "resize", "cat.png")), (left, exchange.hang_up)]
@@ -156,7 +156,7 @@ WAYS = (by_task_cancel, by_asyncio_timeout, by_task_group, by_anyio_cancel_scope
 
 
 @pytest.mark.parametrize("cancel", WAYS, ids=lambda way: way.__name__)
-async def test_a_cancellation_from_outside_goes_through_and_withdraws_the_wait(purgatory, cancel):
+async def test_a_cancellation_from_outside_withdraws_the_wait(purgatory, cancel):
     exchange = Exchange(purgatory.wait, "k")
     await cancel(exchange.running)
     assert exchange.sent == []

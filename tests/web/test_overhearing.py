@@ -104,7 +104,7 @@ async def test_when_the_poll_is_over_the_protocol_is_as_it_was(purgatory):
 
 
 @pytest.mark.parametrize("first", [0, 1])
-async def test_two_polls_of_one_request_share_it_and_the_last_takes_it_away(purgatory, first):
+async def test_two_polls_of_one_request_share_the_listener(purgatory, first):
     wire = Wire()
     tasks = [await held(wire, purgatory.wait, key) for key in range(2)]
     purgatory.complete_for_key(first)
@@ -117,7 +117,7 @@ async def test_two_polls_of_one_request_share_it_and_the_last_takes_it_away(purg
     assert wire.protocol is wire.behind
 
 
-async def test_two_polls_of_one_request_both_end_when_its_client_leaves(purgatory):
+async def test_two_polls_of_one_request_both_end_when_it_leaves(purgatory):
     wire = Wire()
     tasks = [await held(wire, purgatory.wait, key) for key in range(2)]
     wire.lose()
@@ -126,7 +126,7 @@ async def test_two_polls_of_one_request_both_end_when_its_client_leaves(purgator
             await end_of(task)
 
 
-async def test_a_protocol_that_somebody_sets_meanwhile_stays(purgatory):
+async def test_a_protocol_set_meanwhile_stays(purgatory):
     wire = Wire()
     task = await held(wire, purgatory.wait, "k")
     wire.set_protocol(theirs := Behind())
@@ -148,7 +148,7 @@ async def test_a_transport_that_is_none_is_held_all_the_same(purgatory):
 
 
 @pytest.mark.parametrize("first", ["came", "left"])
-async def test_an_item_that_comes_in_the_turn_in_which_the_client_leaves_stays(purgatory, first):
+async def test_an_item_arriving_as_the_client_leaves_is_kept(purgatory, first):
     wire, jobs = Wire(), HandOff(purgatory)
     task = await held(wire, jobs.take, "resize")
     happenings = [partial(jobs.put, "resize", "cat.png"), wire.lose]

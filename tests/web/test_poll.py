@@ -87,9 +87,7 @@ class Noted:
         pytest.param("", "respond-async", 55.0, None, id="another preference"),
     ],
 )
-async def test_it_waits_as_long_as_the_client_asks_and_no_longer_than_allowed(
-    query, prefer, seconds, applied
-):
+async def test_it_waits_as_requested_up_to_the_maximum(query, prefer, seconds, applied):
     noted = Noted()
     headers = [("prefer", prefer)] if prefer else []
     exchange = await answered(noted.wait, query=query, headers=headers)
@@ -195,7 +193,7 @@ async def test_without_further_ado_waits_differ_and_are_never_longer():
     assert all(30 <= timeout <= 32 for timeout in noted.timeouts)
 
 
-async def test_a_malformed_wait_is_a_400_in_one_sentence_and_nothing_is_waited_for():
+async def test_a_malformed_wait_is_a_400_and_starts_no_wait():
     noted = Noted()
     exchange = await answered(noted.wait, query="wait=1h", headers=[("prefer", "wait=3")])
     assert exchange.status == 400
@@ -351,7 +349,7 @@ async def test_the_wait_begins_before_anything_else_can_run(purgatory):
     assert order[0] == 1  # the signal that came straight after the look found the wait
 
 
-async def test_a_client_that_is_still_sending_its_body_is_held_and_its_body_not_kept(purgatory):
+async def test_a_client_still_sending_is_held_and_its_body_discarded(purgatory):
     exchange = Exchange(purgatory.wait, "k")
     exchange.inbox.get_nowait()
     exchange.start()

@@ -30,7 +30,7 @@ async def race(wait: Callable[..., Awaitable[object]], *args: object) -> tuple[R
     return begun[0], task
 
 
-async def test_an_item_that_came_a_moment_before_its_taker_left_goes_back_in_front(purgatory):
+async def test_an_item_just_before_its_taker_leaves_returns_in_front(purgatory):
     jobs = HandOff(purgatory)
     taking, task = await race(jobs.take, "resize")
     assert jobs.put("resize", "first")
@@ -41,7 +41,7 @@ async def test_an_item_that_came_a_moment_before_its_taker_left_goes_back_in_fro
     assert jobs.clear() == [("resize", "first"), ("resize", "second")]
 
 
-async def test_an_item_that_comes_a_moment_after_its_taker_left_is_kept(purgatory):
+async def test_an_item_just_after_its_taker_left_is_kept(purgatory):
     jobs = HandOff(purgatory)
     taking, task = await race(jobs.take, "resize")
     taking.leave()
@@ -51,7 +51,7 @@ async def test_an_item_that_comes_a_moment_after_its_taker_left_is_kept(purgator
     assert jobs.clear() == [("resize", "cat.png")]
 
 
-async def test_a_condition_is_not_asked_for_a_client_that_left_a_moment_before(purgatory):
+async def test_a_condition_is_not_checked_for_a_client_that_left(purgatory):
     items = deque()
     taking, task = await race(partial(purgatory.wait, until=lambda: items and items.popleft()), "k")
     taking.leave()
@@ -62,7 +62,7 @@ async def test_a_condition_is_not_asked_for_a_client_that_left_a_moment_before(p
     assert items == deque(["cat.png"])
 
 
-async def test_what_a_condition_took_a_moment_before_its_client_left_only_a_hand_off_would_put_back(
+async def test_only_a_hand_off_returns_what_a_leaving_client_took(
     purgatory,
 ):
     items = deque(["cat.png"])
@@ -76,7 +76,7 @@ async def test_what_a_condition_took_a_moment_before_its_client_left_only_a_hand
     assert items == deque()
 
 
-async def test_a_server_that_stops_lets_an_answer_go_out_that_is_on_its_way(purgatory):
+async def test_a_stopping_server_completes_an_answer_under_way(purgatory):
     waiting, task = await race(purgatory.wait, "k")
     purgatory.complete_for_key("k", "green")
     waiting.stop()
@@ -101,7 +101,7 @@ async def test_a_client_may_leave_as_the_server_stops(purgatory, first):
     assert task.cancelling() == 0
 
 
-async def test_a_wait_that_keeps_its_value_when_it_is_cancelled_may_have_it(purgatory):
+async def test_a_wait_that_keeps_its_value_on_cancellation_returns_it(purgatory):
     async def stubborn(*, timeout):
         try:
             return await purgatory.wait("k", timeout=timeout)
@@ -139,7 +139,7 @@ async def test_after_its_end_nothing_ends_it_again(purgatory):
     assert task.cancelling() == 0
 
 
-async def test_a_race_that_ended_before_it_began_calls_nobody():
+async def test_a_race_that_ended_before_it_began_calls_nothing():
     called = []
     early = Race()
     early.leave()
@@ -149,7 +149,7 @@ async def test_a_race_that_ended_before_it_began_calls_nobody():
 
 
 @pytest.mark.parametrize("first", ["client", "outside"])
-async def test_a_cancellation_in_the_turn_in_which_the_client_leaves_is_not_taken_for_ours(purgatory, first):
+async def test_a_cancellation_as_the_client_leaves_propagates(purgatory, first):
     waiting, task = await race(purgatory.wait, "k")
     for end in (waiting.leave, task.cancel) if first == "client" else (task.cancel, waiting.leave):
         end()
@@ -159,7 +159,7 @@ async def test_a_cancellation_in_the_turn_in_which_the_client_leaves_is_not_take
 
 
 @pytest.mark.parametrize("first", ["client", "outside"])
-async def test_a_timeout_in_the_turn_in_which_the_client_leaves_is_a_timeout(purgatory, first):
+async def test_a_timeout_as_the_client_leaves_is_a_timeout(purgatory, first):
     waiting = Race()
     with pytest.raises(TimeoutError):  # noqa: PT012 - the timeout is what raises
         async with asyncio.timeout(None) as limit:
@@ -172,7 +172,7 @@ async def test_a_timeout_in_the_turn_in_which_the_client_leaves_is_a_timeout(pur
 
 
 @pytest.mark.parametrize("first", ["inside", "outside"])
-async def test_a_scope_around_it_that_is_cancelled_as_the_server_stops_is_heard(purgatory, first):
+async def test_an_outer_scope_cancelled_at_server_stop_is_honoured(purgatory, first):
     with anyio.CancelScope() as scope:
         waiting = Race()
         loop = asyncio.get_running_loop()
@@ -188,7 +188,7 @@ async def test_a_scope_around_it_that_is_cancelled_as_the_server_stops_is_heard(
 
 
 @pytest.mark.asyncio
-async def test_a_wait_that_was_called_already_is_refused_with_the_way_to_write_it() -> None:
+async def test_a_wait_already_called_is_refused_with_a_remedy() -> None:
     async with Purgatory() as purgatory:
         with pytest.raises(TypeError, match=r"not called yet, as builds\.wait"):
             await Race().run(purgatory.wait("build:7"), (), 1.0)  # type: ignore[arg-type]

@@ -58,7 +58,7 @@ async def let_go(exchanges):
 
 @pytest.mark.asyncio
 @both
-async def test_a_signal_lets_every_poll_go_and_is_then_the_applications(purgatory, heard, number):
+async def test_a_signal_releases_every_poll_and_reaches_the_app(purgatory, heard, number):
     exchanges = await held(purgatory, 50)
     signal.raise_signal(number)
     assert heard == [number]
@@ -89,7 +89,7 @@ async def test_what_is_set_by_add_signal_handler_is_called_too(purgatory, restor
 
 
 @pytest.mark.asyncio
-async def test_the_handlers_are_hooked_while_polls_are_held_and_not_before_or_after(purgatory, heard):
+async def test_handlers_are_hooked_only_while_polls_are_held(purgatory, heard):
     own = signal.getsignal(signal.SIGTERM)
     first, second = await held(purgatory), await held(purgatory)
     assert signal.getsignal(signal.SIGTERM) is not own
@@ -108,7 +108,7 @@ async def test_the_handlers_are_hooked_while_polls_are_held_and_not_before_or_af
     [signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler],
     ids=["default", "ignored", "python"],
 )
-async def test_a_signal_that_nobody_answers_to_is_left_alone(purgatory, restored, handler):
+async def test_an_unhandled_signal_is_left_alone(purgatory, restored, handler):
     for number in restored:
         signal.signal(number, handler)
     exchanges = await held(purgatory)
@@ -119,7 +119,7 @@ async def test_a_signal_that_nobody_answers_to_is_left_alone(purgatory, restored
 
 
 @pytest.mark.asyncio
-async def test_a_handler_that_somebody_sets_meanwhile_stays(purgatory, restored):
+async def test_a_handler_set_meanwhile_stays(purgatory, restored):
     signal.signal(signal.SIGTERM, lambda number, frame: None)
     exchanges = await held(purgatory)
     signal.signal(signal.SIGTERM, theirs := lambda number, frame: None)
@@ -129,9 +129,7 @@ async def test_a_handler_that_somebody_sets_meanwhile_stays(purgatory, restored)
 
 
 @pytest.mark.asyncio
-async def test_a_handler_that_somebody_puts_over_ours_and_that_calls_ours_goes_on_working(
-    purgatory, restored
-):
+async def test_a_handler_that_wraps_ours_keeps_working(purgatory, restored):
     heard = []
     signal.signal(signal.SIGTERM, lambda number, frame: heard.append("application"))
     first = await held(purgatory)
@@ -155,7 +153,7 @@ async def test_a_handler_that_somebody_puts_over_ours_and_that_calls_ours_goes_o
 
 
 @pytest.mark.asyncio
-async def test_a_process_that_was_forked_does_not_touch_the_loop_of_its_parent(purgatory, heard, monkeypatch):
+async def test_a_forked_process_does_not_touch_its_parents_loop(purgatory, heard, monkeypatch):
     exchanges = await held(purgatory)
     with monkeypatch.context() as child:
         child.setattr(os, "getpid", lambda: -1)
@@ -187,7 +185,7 @@ async def test_for_a_minute_after_a_signal_no_poll_is_held(heard):
 
 
 @each_loop
-def test_in_another_thread_there_is_no_hook_and_closing_the_purgatory_lets_the_polls_go(heard, loop_factory):
+def test_another_thread_sets_no_hook_and_close_releases_polls(heard, loop_factory):
     seen = []
 
     async def main():
@@ -236,7 +234,7 @@ def test_ctrl_c_ends_asyncio_run_as_ever_and_leaves_no_handler(restored, loop_fa
 
 
 @each_loop
-def test_ctrl_c_that_cancels_polls_with_all_other_tasks_leaves_no_handler(restored, loop_factory):
+def test_ctrl_c_that_cancels_all_tasks_leaves_no_handler(restored, loop_factory):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     purgatory = Purgatory()
     seen = []
@@ -254,7 +252,7 @@ def test_ctrl_c_that_cancels_polls_with_all_other_tasks_leaves_no_handler(restor
 
 
 @each_loop
-def test_what_a_handler_kept_of_ours_is_harmless_when_the_loop_is_gone(heard, loop_factory):
+def test_our_kept_handler_is_harmless_after_the_loop_closed(heard, loop_factory):
     kept = []
 
     async def main():

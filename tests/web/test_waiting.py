@@ -33,7 +33,7 @@ def test_the_wait_is_read_from_a_query_whose_rest_is_not_ours(query, seconds):
         pytest.param("wait=" + "9" * 1000, "'" + "9" * 40 + "'", id="long"),
     ],
 )
-def test_a_malformed_wait_is_refused_in_one_line_of_ascii_with_value_and_grammar(query, shown):
+def test_a_malformed_wait_is_refused_with_value_and_grammar(query, shown):
     with pytest.raises(ValueError, match=r"wait must follow \[0-9\]\{1,9\}\(ms\|s\|m\)\?") as refusal:
         asked_wait(query)
     assert str(refusal.value).endswith(f"got {shown}")

@@ -118,7 +118,7 @@ async def test_a_client_that_shuts_its_side_down_leaves_nothing(stack):
 
 
 @each_stack
-async def test_closing_the_purgatory_answers_503_and_closes_the_connection(stack):
+async def test_closing_the_purgatory_sends_503_and_closes(stack):
     async with served(stack) as (purgatory, ask):
         connection = await ask("/poll")
         await until(lambda: purgatory.pending)
@@ -145,7 +145,7 @@ async def test_a_full_purgatory_answers_503_and_keeps_the_connection(stack):
 
 
 @each_framework
-async def test_a_value_that_json_cannot_carry_is_a_fault_as_the_framework_answers_it(stack):
+async def test_a_value_beyond_json_is_a_fault_of_the_framework(stack):
     async with served(stack) as (_, ask):
         connection = await ask("/odd")
         answer = await connection.answer()

@@ -68,7 +68,7 @@ async def test_a_request_without_a_channel_is_starlettes_fault_to_tell():
 
 
 @pytest.mark.asyncio
-async def test_without_the_class_of_its_response_it_says_what_to_import(monkeypatch):
+async def test_without_its_response_class_it_names_the_import(monkeypatch):
     monkeypatch.delitem(sys.modules, "starlette.responses")
 
     async def receive():

@@ -32,7 +32,7 @@ def test_an_operation_that_was_never_watched_is_not_abandoned():
     assert DelayedOperation().abandoned is False
 
 
-def test_an_operation_that_nobody_awaits_is_not_abandoned(operation):
+def test_an_operation_without_awaiters_is_not_abandoned(operation):
     assert operation.abandoned is False
 
 
@@ -47,7 +47,7 @@ async def test_while_its_tasks_wait_it_is_false(number, operation):
 
 @pytest.mark.asyncio
 @each_way
-async def test_it_is_true_in_the_pass_in_which_the_only_task_is_cancelled(guest, operation):
+async def test_it_is_true_at_once_when_its_only_task_is_cancelled(guest, operation):
     (only,) = await awaited_by(operation, 1, guest)
     seen: list[bool] = []
     only.cancel_before(lambda: seen.append(operation.abandoned))
@@ -101,7 +101,7 @@ async def test_all_have_to_be_cancelled(operation):
 
 
 @pytest.mark.asyncio
-async def test_whoever_comes_after_the_cancelled_one_is_somebody_again(operation):
+async def test_a_new_awaiter_after_the_cancelled_one_ends_abandonment(operation):
     (first,) = await awaited_by(operation, 1)
     second = Guest(awaiting(operation))
     first.cancel()
@@ -123,7 +123,7 @@ async def test_whoever_comes_after_the_cancelled_one_is_somebody_again(operation
         pytest.param(lambda operation, clock: clock.advance(60), Outcome.EXPIRED, id="expired"),
     ],
 )
-async def test_once_it_has_ended_it_is_false_whoever_was_cancelled(
+async def test_it_is_false_after_the_end_whichever_task_was_cancelled(
     number, end, outcome, operation, manual_clock
 ):
     guests = await awaited_by(operation, number)
@@ -138,7 +138,7 @@ async def test_once_it_has_ended_it_is_false_whoever_was_cancelled(
 
 
 @pytest.mark.asyncio
-async def test_one_that_is_cancelled_in_the_pass_in_which_it_ended_finds_it_false(operation):
+async def test_it_is_false_for_a_task_cancelled_as_it_ended(operation):
     (only,) = await awaited_by(operation, 1)
     seen: list[bool] = []
     only.cancel_after(operation.force_complete)
@@ -149,7 +149,7 @@ async def test_one_that_is_cancelled_in_the_pass_in_which_it_ended_finds_it_fals
 
 
 @pytest.mark.asyncio
-async def test_a_check_that_asks_takes_nothing_for_nobody(purgatory):
+async def test_a_check_that_asks_takes_nothing_for_a_cancelled_waiter(purgatory):
     class Taker(DelayedOperation[str]):
         def try_complete(self) -> bool:
             return bool(things) and not self.abandoned and self.force_complete(things.pop())

@@ -256,7 +256,7 @@ def test_what_the_literals_name_is_there() -> None:
         assert set(modules) == {name for name in modules if target in dict(SOURCES[name].imports)}
 
 
-def test_importing_the_library_brings_in_the_standard_library_only() -> None:
+def test_importing_the_library_loads_only_the_standard_library() -> None:
     script = f"import sys; before = {{*sys.modules}}; import {PACKAGE}; print(*{{*sys.modules}} - before)"
     run = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, check=False, capture_output=True, text=True

@@ -56,7 +56,7 @@ def test_none_and_infinity_mean_no_deadline(
 @pytest.mark.parametrize(
     "timeout", [0, 0.0, -0.0, -1, -5e-324, -1e308, pytest.param(-(10**400), id="-10**400")]
 )
-def test_zero_and_less_expire_on_the_next_advance_and_never_inline(
+def test_zero_and_less_expire_on_the_next_advance(
     purgatory: Purgatory, manual_clock: ManualClock, timeout: float
 ) -> None:
     operation: DelayedOperation[None] = DelayedOperation(timeout)
@@ -75,9 +75,7 @@ async def test_zero_and_less_expire_on_the_next_loop_turn(timeout: float) -> Non
 
 
 @pytest.mark.parametrize("timeout", [0, -1], ids=["zero", "negative"])
-def test_zero_and_less_do_not_expire_if_the_condition_holds_at_once(
-    purgatory: Purgatory, timeout: float
-) -> None:
+def test_zero_and_less_do_not_expire_if_the_condition_holds(purgatory: Purgatory, timeout: float) -> None:
     class Holds(DelayedOperation[None]):
         def try_complete(self) -> bool:
             return self.force_complete()
@@ -134,7 +132,7 @@ NOT_A_TIMEOUT = [
 
 
 @pytest.mark.parametrize(("timeout", "error", "named"), NOT_A_TIMEOUT)
-def test_what_is_no_timeout_is_refused_when_the_operation_is_made(
+def test_an_invalid_timeout_is_refused_by_the_constructor(
     timeout: object, error: type[Exception], named: str
 ) -> None:
     with pytest.raises(error, match=re.escape(named)) as raised:
@@ -145,7 +143,7 @@ def test_what_is_no_timeout_is_refused_when_the_operation_is_made(
 
 @pytest.mark.parametrize(("timeout", "error", "named"), NOT_A_TIMEOUT)
 @pytest.mark.asyncio
-async def test_what_is_no_timeout_is_refused_by_every_wait_and_nothing_is_registered(
+async def test_an_invalid_timeout_is_refused_by_every_wait(
     timeout: object, error: type[Exception], named: str
 ) -> None:
     async with Purgatory() as purgatory:
@@ -192,9 +190,7 @@ def test_no_deadline_is_early_or_a_tick_late(delay: float, tick: float, start: f
 
 
 @given(delays=st.lists(DELAYS, max_size=30), tick=TICKS, start=STARTS)
-def test_callbacks_come_all_of_them_and_in_the_order_of_their_ticks(
-    delays: list[float], tick: float, start: float
-) -> None:
+def test_callbacks_all_run_in_tick_order(delays: list[float], tick: float, start: float) -> None:
     clock = ManualClock(start)
     timer, came = Timer(tick=tick, clock=clock), []
     whens = [timer.call_later(delay, came.append, number).when for number, delay in enumerate(delays)]
@@ -245,7 +241,7 @@ async def test_a_timer_takes_any_clock_that_keeps_the_protocol() -> None:
     assert (timer.time(), timer.pending) == (1.5, 1)
 
 
-def test_an_operation_that_was_refused_its_deadline_is_not_watched(manual_clock: ManualClock) -> None:
+def test_an_operation_refused_its_deadline_is_not_watched(manual_clock: ManualClock) -> None:
     timer = Timer(clock=manual_clock)
     purgatory: Purgatory = Purgatory(timer=timer)
     timer.close()

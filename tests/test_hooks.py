@@ -45,7 +45,7 @@ def watched(purgatory, *operations, keys=("k",)):
 # Order.
 
 
-def test_a_hook_that_ends_another_operation_queues_its_hook_behind_all_that_wait(purgatory):
+def test_a_hook_ending_another_operation_queues_its_hook_last(purgatory):
     log: list[str] = []
     last = Nesting(log, "last")
     first = Nesting(log, "first", last.force_complete)
@@ -62,7 +62,7 @@ VERBS = [
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_hooks_run_after_the_whole_walk_and_before_the_call_returns(verb, purgatory):
+def test_hooks_run_after_the_whole_walk_before_the_call_returns(verb, purgatory):
     switch = Switch()
     pending: list[int] = []
     operations = [
@@ -74,7 +74,7 @@ def test_hooks_run_after_the_whole_walk_and_before_the_call_returns(verb, purgat
     assert pending == [0] * 5
 
 
-def test_hooks_of_another_purgatory_ended_inside_a_walk_wait_for_its_end(purgatory):
+def test_hooks_of_another_purgatory_wait_for_the_end_of_the_walk(purgatory):
     log: list[str] = []
     switch = Switch()
     other = Purgatory("other", timer=purgatory.timer)
@@ -93,7 +93,7 @@ def test_hooks_of_another_purgatory_ended_inside_a_walk_wait_for_its_end(purgato
 
 
 @pytest.mark.asyncio
-async def test_hooks_of_an_operation_that_was_never_watched_wait_for_the_end_of_the_walk_too(purgatory):
+async def test_hooks_of_unwatched_operations_also_wait_for_the_walk(purgatory):
     log: list[str] = []
     switch = Switch()
 
@@ -145,7 +145,7 @@ async def test_hooks_never_nest_on_a_loop_either(outer, inner, purgatory):
     assert log == ["+first", "-first", "+second", "-second"]
 
 
-def test_an_operation_completed_by_a_hook_has_its_outcome_at_once_and_its_hook_later(purgatory):
+def test_completed_in_a_hook_it_has_its_outcome_before_its_hook(purgatory):
     seen = []
     log: list[str] = []
     second = Recorded(log, "second")
@@ -197,7 +197,7 @@ class Link(DelayedOperation[None]):
         pytest.param(("a", "b", None), id="two purgatories and never watched"),
     ],
 )
-async def test_a_chain_of_100_000_is_fine_and_over_when_the_call_returns(places):
+async def test_a_chain_of_100_000_ends_before_the_call_returns(places):
     Link.ran = 0
     homes = {name: Purgatory(name) for name in "ab"}
     links = [Link() for _ in range(CHAIN)]
@@ -238,7 +238,7 @@ def test_a_chain_of_100_000_through_signals_of_keys_is_fine(purgatory):
 
 @pytest.mark.asyncio
 @pytest.mark.parametrize("error", ERRORS)
-async def test_the_exception_of_a_hook_goes_to_the_loops_handler_with_the_operation_named(error, purgatory):
+async def test_an_exception_in_a_hook_goes_to_the_loop_handler(error, purgatory):
     told = errors_of_loop()
     exception = error("mine")
     log: list[str] = []
@@ -254,14 +254,14 @@ async def test_the_exception_of_a_hook_goes_to_the_loops_handler_with_the_operat
 
 
 @pytest.mark.asyncio
-async def test_the_exception_of_a_hook_of_one_that_was_never_watched_goes_to_the_loops_handler_too():
+async def test_an_exception_in_an_unwatched_hook_goes_to_the_handler():
     told = errors_of_loop()
     operation = Recorded([], then=raising(ValueError("mine")))
     assert operation.force_complete()
     assert [str(context["exception"]) for context in told] == ["mine"]
 
 
-def test_without_a_loop_the_exception_of_a_hook_goes_to_the_interpreter(purgatory, monkeypatch):
+def test_without_a_loop_an_exception_goes_to_the_excepthook(purgatory, monkeypatch):
     told = errors_without_loop(monkeypatch)
     free = Recorded([], "free", then=raising(ValueError("free")))
     watched(purgatory, Recorded([], "watched", then=raising(ValueError("watched"))))
@@ -284,7 +284,7 @@ class Troubled(Recorded):
 
 
 @pytest.mark.asyncio
-async def test_when_on_complete_raises_on_expiration_still_runs_and_each_is_told(purgatory, manual_clock):
+async def test_on_expiration_runs_after_on_complete_raises(purgatory, manual_clock):
     told = errors_of_loop()
     log: list[str] = []
     operation = Troubled(log, timeout=1)
@@ -301,9 +301,7 @@ async def test_when_on_complete_raises_on_expiration_still_runs_and_each_is_told
 
 @pytest.mark.parametrize("interrupt", INTERRUPTS)
 @pytest.mark.parametrize("verb", VERBS)
-def test_an_interrupt_in_a_hook_propagates_and_the_rest_runs_once_with_the_next_call(
-    verb, interrupt, purgatory
-):
+def test_an_interrupt_in_a_hook_leaves_the_rest_to_the_next_call(verb, interrupt, purgatory):
     log: list[str] = []
     switch = Switch()
     operations = watched(
@@ -345,9 +343,7 @@ async def test_on_a_loop_the_rest_runs_once_in_its_next_turn(interrupt, purgator
 
 
 @pytest.mark.parametrize("interrupt", INTERRUPTS)
-def test_an_interrupt_in_an_expirys_hook_leaves_the_other_deadlines_of_the_tick_to_come(
-    interrupt, manual_clock
-):
+def test_an_interrupt_in_an_expiry_hook_keeps_other_deadlines(interrupt, manual_clock):
     log: list[str] = []
     purgatory = Purgatory(timer=Timer(clock=manual_clock))
     operations = watched(

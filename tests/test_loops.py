@@ -25,7 +25,7 @@ async def test_an_async_test_runs_on_the_loop_that_its_id_names(request: pytest.
 
 
 @pytest.mark.asyncio
-async def test_only_on_the_eager_loop_has_a_task_begun_when_it_is_created(
+async def test_only_the_eager_loop_starts_a_task_at_its_creation(
     request: pytest.FixtureRequest,
 ) -> None:
     begun = []

@@ -46,7 +46,7 @@ def observed(**options):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_submitted_is_ended_plus_pending_at_every_scrape_of_a_random_load(seed):
+def test_submitted_is_ended_plus_pending_under_a_random_load(seed):
     chance = random.Random(seed)
     clock, metrics, purgatory = observed(max_pending=40)
 
@@ -76,7 +76,7 @@ def test_submitted_is_ended_plus_pending_at_every_scrape_of_a_random_load(seed):
     assert {outcome for outcome, number in metrics.ended.items() if number} == set(Outcome)
 
 
-def test_signals_are_counted_also_when_nobody_waited():
+def test_signals_without_waiters_are_counted():
     _, metrics, purgatory = observed()
     purgatory.try_complete_else_watch(DelayedOperation(), ["a"])
     purgatory.check_and_complete("a")
@@ -96,7 +96,7 @@ def test_waits_and_lateness_are_in_the_histograms():
     assert value(metrics, "purgatory_lateness_seconds_sum") <= 0.001
 
 
-def test_a_histograms_buckets_hold_all_that_is_not_above_their_bound():
+def test_a_histogram_bucket_holds_all_up_to_its_bound():
     histogram = Histogram((1, 2))
     for seconds in (0.5, 1, 1.5, 2, 3):
         histogram.observe(seconds)
@@ -120,7 +120,7 @@ def test_a_gauge_of_ones_own_is_read_at_every_scrape():
     assert value(metrics, "jobs_running") == 2.5
 
 
-def test_nothing_is_told_by_key():
+def test_no_metric_is_per_key():
     _, metrics, purgatory = observed()
     for number in range(50):
         purgatory.try_complete_else_watch(DelayedOperation(), [f"key-{number}"])

@@ -80,7 +80,7 @@ async def lateness_of_20_000_timers(timer: Timer) -> list[int]:
 
 
 @pytest.mark.parametrize("tick", [0.001, 0.000001], ids=["a millisecond's tick", "a microsecond's tick"])
-async def test_of_20_000_short_timers_none_is_early_and_the_loop_does_not_spin(tick: float) -> None:
+async def test_of_20_000_short_timers_none_is_early_or_spins(tick: float) -> None:
     clock = CountingClock()
     lateness_ns = await lateness_of_20_000_timers(Timer(tick=tick, clock=clock))
     assert len(lateness_ns) == TIMERS
@@ -89,7 +89,7 @@ async def test_of_20_000_short_timers_none_is_early_and_the_loop_does_not_spin(t
 
 
 @pytest.mark.parametrize("tick", [0.001, 0.000001], ids=["a millisecond's tick", "a microsecond's tick"])
-async def test_of_20_000_short_timers_none_is_early_although_the_loop_comes_early(tick: float) -> None:
+async def test_no_timer_is_early_although_the_loop_comes_early(tick: float) -> None:
     lateness_ns = await lateness_of_20_000_timers(Timer(tick=tick, clock=HastyClock()))
     assert len(lateness_ns) == TIMERS
     assert min(lateness_ns) >= 0

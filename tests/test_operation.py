@@ -54,7 +54,7 @@ def test_a_timeout_is_kept_as_it_was_given(timeout):
         pytest.param(10**5000, "16610", id="an integer too long to print, by its bits"),
     ],
 )
-def test_an_impossible_timeout_is_refused_at_construction_with_its_value_and_the_bound(timeout, shown):
+def test_an_impossible_timeout_is_refused_with_value_and_bound(timeout, shown):
     with pytest.raises(ValueError, match=r"100 years|3155760000") as refusal:
         DelayedOperation(timeout)
     assert shown in str(refusal.value).replace("_", "").replace(" ", "")
@@ -79,9 +79,7 @@ def test_without_a_timeout_there_is_no_deadline(timeout, purgatory, manual_clock
 
 
 @pytest.mark.parametrize("timeout", [pytest.param(0, id="zero"), pytest.param(-1.0, id="negative")])
-def test_a_timeout_of_zero_or_less_expires_on_the_next_advance_but_never_inline(
-    timeout, purgatory, manual_clock
-):
+def test_a_timeout_of_zero_or_less_expires_on_the_next_advance(timeout, purgatory, manual_clock):
     operation = DelayedOperation(timeout)
     assert not purgatory.try_complete_else_watch(operation, ["k"])
     assert operation.outcome is None
@@ -99,7 +97,7 @@ async def test_a_timeout_of_zero_expires_on_the_next_loop_turn():
         assert operation.outcome is Outcome.EXPIRED
 
 
-def test_a_condition_that_holds_at_once_wins_over_a_timeout_of_zero(purgatory, manual_clock):
+def test_a_condition_that_holds_wins_over_a_zero_timeout(purgatory, manual_clock):
     log: list[str] = []
     operation = Recorded(log, timeout=0, holds=lambda: True)
     assert purgatory.try_complete_else_watch(operation, ["k"])
@@ -108,7 +106,7 @@ def test_a_condition_that_holds_at_once_wins_over_a_timeout_of_zero(purgatory, m
     assert "op expired" not in log
 
 
-def test_it_expires_at_its_deadline_rounded_up_to_a_tick_and_never_before(purgatory, manual_clock):
+def test_it_expires_at_its_deadline_rounded_up_to_a_tick(purgatory, manual_clock):
     operation = DelayedOperation(1.0004)
     purgatory.try_complete_else_watch(operation, ["k"])
     manual_clock.advance(1.0004)
@@ -176,7 +174,7 @@ def test_an_operation_can_end_before_it_is_watched(end, outcome):
     assert not end(operation)
 
 
-def test_completing_without_a_result_keeps_what_the_check_has_put_there():
+def test_completing_without_a_result_keeps_that_of_the_check():
     class Fetch(DelayedOperation[str]):
         def try_complete(self) -> bool:
             self.result = "collected"
@@ -188,7 +186,7 @@ def test_completing_without_a_result_keeps_what_the_check_has_put_there():
 
 
 @pytest.mark.parametrize("exception", [pytest.param(KeyError, id="a class"), pytest.param("no", id="a str")])
-def test_failing_with_what_is_no_exception_is_refused_and_ends_nothing(exception):
+def test_failing_with_a_non_exception_is_refused(exception):
     operation = DelayedOperation()
     with pytest.raises(TypeError, match="exception instance"):
         operation.fail(exception)
@@ -217,9 +215,7 @@ def test_only_a_failed_operation_has_an_exception(purgatory):
         pytest.param(lambda p, op, clock: p.close(), [], id="closed"),
     ],
 )
-def test_on_complete_runs_once_when_completed_or_expired_and_on_expiration_after_it(
-    end, hooks, purgatory, manual_clock
-):
+def test_on_complete_runs_once_and_on_expiration_after_it(end, hooks, purgatory, manual_clock):
     log: list[str] = []
     operation = Recorded(log, timeout=9)
     purgatory.try_complete_else_watch(operation, ["a", "b"])
@@ -229,7 +225,7 @@ def test_on_complete_runs_once_when_completed_or_expired_and_on_expiration_after
     assert log == hooks
 
 
-def test_on_complete_may_set_the_partial_answer_of_an_expired_operation(purgatory, manual_clock):
+def test_on_complete_may_set_the_result_of_an_expired_operation(purgatory, manual_clock):
     class Fetch(DelayedOperation[str]):
         def on_complete(self) -> None:
             self.result = f"half, {self.outcome}"
@@ -303,7 +299,7 @@ async def test_awaiting_it_gives_the_outcome_to_every_task(end, outcome, purgato
 
 
 @pytest.mark.asyncio
-async def test_awaiting_a_failed_operation_raises_its_exception_in_every_task(purgatory):
+async def test_awaiting_a_failed_operation_raises_in_every_task(purgatory):
     async def wait() -> Outcome:
         return await operation
 
@@ -319,7 +315,7 @@ async def test_awaiting_a_failed_operation_raises_its_exception_in_every_task(pu
 
 
 @pytest.mark.asyncio
-async def test_raising_one_exception_many_times_does_not_make_its_traceback_grow(purgatory):
+async def test_raising_one_exception_often_does_not_grow_its_traceback(purgatory):
     operation = DelayedOperation()
     operation.fail(KeyError("k"))
     lengths = set()
@@ -331,7 +327,7 @@ async def test_raising_one_exception_many_times_does_not_make_its_traceback_grow
 
 
 @pytest.mark.asyncio
-async def test_awaiting_what_was_never_watched_raises_rather_than_hangs():
+async def test_awaiting_an_unwatched_operation_raises():
     with pytest.raises(PurgatoryError, match="never watched"):
         await DelayedOperation()
 
@@ -382,7 +378,7 @@ async def test_waiters_run_only_after_the_hooks(purgatory):
 # The object.
 
 
-def test_an_operation_can_be_referenced_weakly_and_goes_with_its_last_reference(purgatory):
+def test_an_operation_is_weakly_referable_and_freed_promptly(purgatory):
     operation = DelayedOperation(5)
     purgatory.try_complete_else_watch(operation, ["a", "b"])
     reference = weakref.ref(operation)
@@ -391,7 +387,7 @@ def test_an_operation_can_be_referenced_weakly_and_goes_with_its_last_reference(
     assert reference() is None
 
 
-def test_a_subclass_that_forgot_to_call_the_base_is_told_so(purgatory):
+def test_a_subclass_that_skips_the_base_init_gets_an_error(purgatory):
     class Forgetful(DelayedOperation[str]):
         def __init__(self) -> None:
             pass

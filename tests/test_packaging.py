@@ -64,7 +64,7 @@ def requirements(built: Built, extra: str | None) -> set[str]:
     return {line.translate(str.maketrans("<>=~![", "      ")).split()[0] for line in wanted}
 
 
-def test_the_wheel_holds_the_package_its_type_marker_and_nothing_else(built: Built) -> None:
+def test_the_wheel_holds_only_the_package_and_its_type_marker(built: Built) -> None:
     assert "purgatory_async/py.typed" in built.wheel
     assert {name.partition("/")[0].partition("-")[0] for name in built.wheel} == {"purgatory_async"}
     assert not [name for name in built.wheel if "test_" in name or "conftest" in name]
@@ -106,7 +106,7 @@ def test_the_command_and_the_pytest_plugin_are_entry_points(built: Built) -> Non
     assert dict(built.entry_points["pytest11"]) == {"purgatory_async": "purgatory_async.testing.plugin"}
 
 
-def test_the_library_needs_two_distributions_and_the_rest_comes_by_extras(built: Built) -> None:
+def test_the_library_needs_two_distributions_without_extras(built: Built) -> None:
     assert requirements(built, None) == {"anyio", "structlog"}
     assert set(built.metadata.get_all("Provides-Extra", [])) == {
         "client",

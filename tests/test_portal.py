@@ -68,7 +68,7 @@ async def test_a_verb_is_handed_over_and_not_carried_out_in_the_call():
 
 
 @pytest.mark.asyncio
-async def test_a_waiting_task_is_woken_at_once_though_the_loop_has_nothing_else_to_do():
+async def test_a_waiting_task_is_woken_at_once_on_an_idle_loop():
     async with Purgatory() as purgatory:
         portal = purgatory.portal()
         with ThreadPoolExecutor(1) as pool:
@@ -141,7 +141,7 @@ async def test_verbs_and_calls_of_a_thread_share_one_order():
 
 
 @pytest.mark.asyncio
-async def test_call_runs_on_the_loops_thread_and_gives_what_it_returned():
+async def test_call_runs_on_the_loop_thread_and_returns_the_result():
     async with Purgatory() as purgatory:
         portal = purgatory.portal()
 
@@ -233,7 +233,7 @@ def open_portal(loop):
     return purgatory, loop.run_until_complete(begin())
 
 
-def test_when_the_loop_has_closed_every_verb_says_false_and_a_call_ends_cancelled(loop):
+def test_after_the_loop_closed_verbs_are_false_and_calls_cancel(loop):
     _, portal = open_portal(loop)
     loop.close()
     assert portal.check_and_complete("k") is False
@@ -245,7 +245,7 @@ def test_when_the_loop_has_closed_every_verb_says_false_and_a_call_ends_cancelle
     assert concurrent.futures.wait([future], PATIENCE).done == {future}
 
 
-def test_calls_still_queued_when_the_loop_closes_end_cancelled_and_notified(loop):
+def test_calls_queued_when_the_loop_closes_end_cancelled(loop):
     _, portal = open_portal(loop)
     ran: list[int] = []
     with ThreadPoolExecutor(THREADS) as pool:
@@ -260,7 +260,7 @@ def test_calls_still_queued_when_the_loop_closes_end_cancelled_and_notified(loop
     assert ran == []
 
 
-def test_a_call_that_a_thread_cancelled_is_notified_too_when_the_loop_closes(loop):
+def test_a_call_cancelled_by_a_thread_is_notified_at_loop_close(loop):
     _, portal = open_portal(loop)
     future = portal.call(print)
     assert future.cancel()
@@ -269,7 +269,7 @@ def test_a_call_that_a_thread_cancelled_is_notified_too_when_the_loop_closes(loo
 
 
 @pytest.mark.slow
-def test_no_thread_hangs_on_a_loop_that_closes_while_calls_pour_in(loop):
+def test_no_thread_hangs_on_a_loop_that_closes_during_calls(loop):
     _, portal = open_portal(loop)
     started = threading.Barrier(THREADS + 1, timeout=PATIENCE)
 
@@ -292,7 +292,7 @@ def test_no_thread_hangs_on_a_loop_that_closes_while_calls_pour_in(loop):
         assert [future.result(PATIENCE)[1] for future in pouring] == [1] * THREADS
 
 
-def test_an_operation_pending_when_the_loop_closed_is_out_of_the_portals_reach(loop):
+def test_an_operation_pending_at_loop_close_is_out_of_reach(loop):
     purgatory, portal = open_portal(loop)
 
     async def begin() -> DelayedOperation[object]:

@@ -259,14 +259,14 @@ def test_a_public_callable_is_called_as_the_contract_says(path: str, signature: 
 
 
 @pytest.mark.parametrize(("path", "names"), READABLE.items(), ids=READABLE)
-def test_what_the_contract_lets_one_read_is_declared_on_the_class(path: str, names: tuple[str, ...]) -> None:
+def test_documented_attributes_are_declared_on_the_class(path: str, names: tuple[str, ...]) -> None:
     found = public(path)
     assert isinstance(found, type)
     declared = set(dir(found)).union(*(vars(base).get("__annotations__", ()) for base in found.__mro__))
     assert set(names) <= declared
 
 
-def test_a_purgatory_is_an_async_context_manager_and_an_operation_is_awaitable() -> None:
+def test_purgatory_is_a_context_manager_and_operation_awaitable() -> None:
     assert hasattr(purgatory_async.Purgatory, "__aenter__")
     assert hasattr(purgatory_async.Purgatory, "__aexit__")
     assert hasattr(purgatory_async.DelayedOperation, "__await__")
@@ -283,7 +283,7 @@ def test_an_outcome_is_its_word() -> None:
     assert {outcome.name: outcome.value for outcome in purgatory_async.Outcome} == OUTCOMES
 
 
-def test_the_monotonic_clock_is_a_clock_and_tells_integer_nanoseconds() -> None:
+def test_the_monotonic_clock_returns_integer_nanoseconds() -> None:
     clock = importlib.import_module("purgatory_async.clock")
     assert isinstance(clock.MonotonicClock(), clock.Clock)
     assert type(clock.MonotonicClock().time_ns()) is int

@@ -100,9 +100,7 @@ def test_time_is_the_clocks(manual_clock: ManualClock, timer: Timer) -> None:
     assert timer.time() == 1.25
 
 
-def test_pending_counts_what_has_neither_fired_nor_been_cancelled(
-    manual_clock: ManualClock, timer: Timer
-) -> None:
+def test_pending_counts_neither_fired_nor_cancelled_entries(manual_clock: ManualClock, timer: Timer) -> None:
     handles = [timer.call_later(delay, int) for delay in (0, 1, 70, math.inf)]
     counts = [timer.pending]
     manual_clock.advance(0)
@@ -137,7 +135,7 @@ def test_next_deadline_follows_the_earliest(manual_clock: ManualClock, timer: Ti
 
 
 @pytest.mark.parametrize("delay", [1e-9, 0.0005, 0.001, 0.2555, 0.256, 70.00001, 9_000, 1_000_000])
-def test_next_deadline_is_to_come_and_not_after_the_earliest_deadline_and_a_tick(
+def test_next_deadline_is_ahead_and_not_past_the_earliest_tick(
     manual_clock: ManualClock, timer: Timer, delay: float
 ) -> None:
     manual_clock.advance(0.0123)

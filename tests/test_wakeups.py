@@ -82,7 +82,7 @@ async def gather_herd(purgatory, passes, kind, order, size=HERD):
         pytest.param("waiting for one key", lambda p: p.close(), id="waiting, closed"),
     ],
 )
-async def test_a_herd_of_100_000_wakes_in_slices_first_come_first_served(kind, end):
+async def test_a_herd_of_100_000_wakes_in_slices_in_order(kind, end):
     passes = Passes()
     order: list[int] = []
     async with Purgatory() as purgatory:
@@ -96,7 +96,7 @@ async def test_a_herd_of_100_000_wakes_in_slices_first_come_first_served(kind, e
 
 
 @pytest.mark.slow
-async def test_while_a_herd_wakes_other_tasks_run_and_other_keys_are_served():
+async def test_other_tasks_and_keys_are_served_while_a_herd_wakes():
     passes = Passes()
     order: list[int] = []
     async with Purgatory() as purgatory:
@@ -113,7 +113,7 @@ async def test_while_a_herd_wakes_other_tasks_run_and_other_keys_are_served():
 
 
 @pytest.mark.slow
-async def test_waiters_cancelled_while_a_herd_wakes_take_nothing_from_the_others():
+async def test_waiters_cancelled_as_a_herd_wakes_take_no_others_turn():
     passes = Passes()
     order: list[int] = []
     async with Purgatory() as purgatory:
@@ -128,7 +128,7 @@ async def test_waiters_cancelled_while_a_herd_wakes_take_nothing_from_the_others
 
 
 @pytest.mark.slow
-async def test_100_000_equal_deadlines_expire_in_slices_in_the_order_they_were_watched():
+async def test_100_000_equal_deadlines_expire_in_slices_in_order():
     expired: list[int] = []
 
     class Noting(DelayedOperation[None]):
@@ -156,7 +156,7 @@ async def test_100_000_equal_deadlines_expire_in_slices_in_the_order_they_were_w
 
 
 @pytest.mark.slow
-async def test_one_ended_by_hand_while_its_tick_expires_in_slices_does_not_expire():
+async def test_one_completed_while_its_tick_expires_does_not_expire():
     clock = SteppedClock()
     async with Purgatory(timer=Timer(clock=clock)) as purgatory:
         operations = [DelayedOperation(5) for _ in range(SMALL_HERD)]

@@ -12,6 +12,7 @@ from tests.source_tree import ROOT, Source, Sources, read_package, with_fault
 
 MAX_FILE_LINES = 400
 MAX_BODY_LINES = 50  # without the docstring
+MAX_TEST_NAME = 60
 MIN_TEACHING_SHARE = 0.9
 
 # A module is called by what it holds; these hold whatever is left over.
@@ -39,6 +40,15 @@ def long_bodies(sources: Sources) -> list[str]:
         for source in sources.values()
         for function in source.functions()
         if body_lines(function) > MAX_BODY_LINES
+    ]
+
+
+def long_test_names(sources: Sources) -> list[str]:
+    return [
+        f"{source.dotted}:{function.lineno}: {function.name} has {len(function.name)} characters"
+        for source in sources.values()
+        for function in source.functions()
+        if function.name.startswith("test_") and len(function.name) > MAX_TEST_NAME
     ]
 
 
@@ -137,7 +147,7 @@ def test_the_package_keeps_the_rule(rule: Callable[[Sources], list[str]]) -> Non
 
 
 @pytest.mark.parametrize("folder", ["tests", "examples", "bench"])
-@pytest.mark.parametrize("rule", [long_files, long_bodies], ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize("rule", [long_files, long_bodies, long_test_names], ids=lambda rule: rule.__name__)
 def test_what_stands_beside_the_package_keeps_the_sizes(
     rule: Callable[[Sources], list[str]], folder: str
 ) -> None:
@@ -150,6 +160,9 @@ def test_what_stands_beside_the_package_keeps_the_sizes(
 PLANTED = (
     pytest.param(long_files, "#\n" * (MAX_FILE_LINES + 1), id="a file too long"),
     pytest.param(long_bodies, "def f():\n" + "    pass\n" * MAX_BODY_LINES, id="a function too long"),
+    pytest.param(
+        long_test_names, f"def test_{'x' * (MAX_TEST_NAME - 4)}(): pass", id="a test's name too long"
+    ),
     pytest.param(
         undocumented, "class Public:\n    '''Said.'''\n    def verb(self): pass", id="a silent method"
     ),

@@ -292,7 +292,7 @@ def test_no_thread_hangs_on_a_loop_that_closes_during_calls(loop):
         assert [future.result(PATIENCE)[1] for future in pouring] == [1] * THREADS
 
 
-def test_an_operation_pending_at_loop_close_is_out_of_reach(loop):
+def test_an_operation_pending_at_loop_close_is_beyond_the_portal(loop):
     purgatory, portal = open_portal(loop)
 
     async def begin() -> DelayedOperation[object]:

@@ -113,7 +113,7 @@ async def test_other_tasks_and_keys_are_served_while_a_herd_wakes():
 
 
 @pytest.mark.slow
-async def test_waiters_cancelled_as_a_herd_wakes_take_no_others_turn():
+async def test_waiters_cancelled_as_a_herd_wakes_affect_no_others():
     passes = Passes()
     order: list[int] = []
     async with Purgatory() as purgatory:

@@ -116,7 +116,7 @@ async def test_without_a_timeout_they_wait_for_each_other_for_ever(timeout, purg
 
 
 @pytest.mark.parametrize("timeout", [0, -1])
-async def test_without_a_timeout_simultaneous_arrivals_go_on_together(timeout, purgatory):
+async def test_with_no_time_simultaneous_arrivals_go_on_together(timeout, purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=timeout)
     guests = await arriving(group, "a", "b")
     assert await ends(guests) == [Generation(1, ("a", "b"), complete=False)] * 2

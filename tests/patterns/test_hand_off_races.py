@@ -135,7 +135,7 @@ async def test_an_item_goes_on_until_a_taker_stays(jobs):
 
 
 @pytest.mark.asyncio
-async def test_a_taker_that_swallows_cancellation_and_returns_queues(jobs):
+async def test_a_taker_swallowing_its_cancellation_waits_its_turn(jobs):
     got = []
 
     async def stubborn():

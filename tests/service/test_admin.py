@@ -114,7 +114,7 @@ async def test_nothing_new_is_taken_that_waits(client, method, target, body):
     assert "retry-after" in reply.headers
 
 
-async def test_a_drain_delay_ends_readiness_first_and_waits_later(make_client):
+async def test_a_drain_delay_ends_readiness_at_once_and_waits_later(make_client):
     client = make_client(drain_delay="5s")
     held = await everybody_who_waits(client)
     assert await drain(client) == {"released": 5, "pending": 2}

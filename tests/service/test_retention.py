@@ -37,7 +37,7 @@ def weighed(client):
     return own + sum(map(len, values.values()))
 
 
-async def test_the_oldest_are_forgotten_when_full_with_a_log_line(client):
+async def test_the_oldest_are_forgotten_when_full_with_a_reason(client):
     for number in range(12):
         await end(client, f"op{number}", data="x" * 10 * KIB)
     states = [await state_of(client, f"op{number}") for number in range(12)]

@@ -123,7 +123,7 @@ async def test_no_slow_client_ever_begins_with_a_whole_request():
         ("body", b"HTTP/1.1 408 Request Timeout\r\n\r\nHTTP/1.1 400 Bad Request\r\n\r\n", False),
     ],
 )
-async def test_a_client_that_sent_something_is_answered_too_slow(kind, received, right):
+async def test_only_too_slow_is_right_for_a_client_that_sent_bytes(kind, received, right):
     client = SlowClient(*KINDS[kind])
     client.received = received
     assert told_right(client, kind) is right

@@ -41,7 +41,7 @@ async def test_closing_starts_no_retention_times(client, monkeypatch):
     assert started == []
 
 
-async def test_an_operation_that_closing_ended_can_be_seen_and_is_not_pending(client):
+async def test_what_closing_ended_can_be_seen_and_is_not_pending(client):
     submit(client.service, 2)
     client.service.close()
     assert client.service.registry.pending == 0

@@ -1,4 +1,4 @@
-"""Everything that the README shows is run as it stands there."""
+"""Every code block of every README runs as printed, and every link leads to a file."""
 
 import os
 import re
@@ -16,6 +16,16 @@ from tests.programs import PATIENCE_S, run, skip_without_its_imports
 from tests.source_tree import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+FOLDERS = (
+    "bench",
+    "examples",
+    "purgatory_async/patterns",
+    "purgatory_async/pipeline",
+    "purgatory_async/service",
+)
+PAGES = {"README.md": README} | {
+    page: (ROOT / page).read_text(encoding="utf-8") for page in (f"{folder}/README.md" for folder in FOLDERS)
+}
 
 START = (
     "python3 -m venv .venv"
@@ -39,10 +49,21 @@ def fenced_blocks(markdown: str) -> list[Block]:
     return [Block(match[2], dedent(match[3]), markdown.count("\n", 0, match.start()) + 1) for match in fences]
 
 
-UNIT = next(block.text for block in fenced_blocks(README) if block.language == "ini")
+def links(markdown: str) -> list[str]:
+    """The targets of links and images outside code blocks."""
+    prose = re.sub(r"^( *)```.*?^\1```$", "", markdown, flags=re.MULTILINE | re.DOTALL)
+    return re.findall(r"\]\(([^)\s]+)\)", prose)
+
+
+UNIT = next(
+    block.text
+    for block in fenced_blocks(PAGES["purgatory_async/service/README.md"])
+    if block.language == "ini"
+)
 PYTHON = [
-    pytest.param(block.text, id=f"README.md:{block.line}")
-    for block in fenced_blocks(README)
+    pytest.param(block.text, id=f"{page}:{block.line}")
+    for page, text in PAGES.items()
+    for block in fenced_blocks(text)
     if block.language == "python"
 ]
 
@@ -53,14 +74,41 @@ def test_the_first_block_starts_the_demo_the_second_checks() -> None:
 
 
 def test_the_readme_shows_the_four_ways_in() -> None:
-    text = "\n".join(block.text for block in fenced_blocks(README) if block.language == "python")
-    assert len(PYTHON) >= 4
+    python = [block.text for block in fenced_blocks(README) if block.language == "python"]
+    assert len(python) >= 4
     for shown in (".wait(", "DelayedOperation", "purgatory.run(", "starlette", "def test_"):
-        assert shown in text
+        assert shown in "\n".join(python)
+
+
+def test_every_readme_of_a_folder_is_among_the_pages() -> None:
+    found = [
+        path
+        for top in ("bench", "examples", "purgatory_async", "tests")
+        for path in (ROOT / top).rglob("*.md")
+    ]
+    assert {path.relative_to(ROOT).as_posix() for path in found} == PAGES.keys() - {"README.md"}
+
+
+def test_the_readme_names_every_other_readme() -> None:
+    assert not [page for page in PAGES if page != "README.md" and f"`{page}`" not in README]
+
+
+def test_the_readme_has_no_relative_link() -> None:
+    # A package index renders it alone, so a relative link or image would be broken there.
+    assert not [link for link in links(README) if not link.startswith("https://")]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_link_of_a_page_leads_to_a_file(page: str) -> None:
+    local = [link.partition("#")[0] for link in links(PAGES[page]) if "://" not in link]
+    broken = [link for link in local if not ((ROOT / page).parent / link).exists()]
+    if not (ROOT / "bench/proposal/published").exists():  # the source archive leaves it out
+        broken = [link for link in broken if not link.startswith("proposal/published/")]
+    assert not broken
 
 
 @pytest.mark.parametrize("code", PYTHON)
-def test_a_python_block_of_the_readme_runs(code: str, tmp_path: Path) -> None:
+def test_a_python_block_of_a_readme_runs(code: str, tmp_path: Path) -> None:
     skip_without_its_imports(code)
     if "def test_" not in code:
         run("-c", code, folder=tmp_path)
@@ -129,6 +177,10 @@ async def test_a_long_poll_answers_what_came_before_it(code: str, report: object
     assert answer.status_code == 200
     assert answer.json() == {"build": "7", "report": report}
     names["builds"].close()
+
+
+def test_links_are_read_outside_code_blocks() -> None:
+    assert links("[a](b.md) ![c](d.svg)\n```python\nx[0](y)\n```\n") == ["b.md", "d.svg"]
 
 
 def test_the_fences_are_read_with_their_language_and_line() -> None:

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from tests.programs import PATIENCE_S, run, skip_without_its_imports
-from tests.source_tree import ROOT
+from tests.source_tree import PACKAGE, ROOT
+from tests.test_architecture import LAYERS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDERS = (
@@ -24,7 +25,8 @@ FOLDERS = (
     "purgatory_async/service",
 )
 PAGES = {"README.md": README} | {
-    page: (ROOT / page).read_text(encoding="utf-8") for page in (f"{folder}/README.md" for folder in FOLDERS)
+    page: (ROOT / page).read_text(encoding="utf-8")
+    for page in ("purgatory_async/ARCHITECTURE.md", *(f"{folder}/README.md" for folder in FOLDERS))
 }
 
 START = (
@@ -80,7 +82,7 @@ def test_the_readme_shows_the_four_ways_in() -> None:
         assert shown in "\n".join(python)
 
 
-def test_every_readme_of_a_folder_is_among_the_pages() -> None:
+def test_every_page_of_a_folder_is_among_those_tested() -> None:
     found = [
         path
         for top in ("bench", "examples", "purgatory_async", "tests")
@@ -89,7 +91,7 @@ def test_every_readme_of_a_folder_is_among_the_pages() -> None:
     assert {path.relative_to(ROOT).as_posix() for path in found} == PAGES.keys() - {"README.md"}
 
 
-def test_the_readme_names_every_other_readme() -> None:
+def test_the_readme_names_every_other_page() -> None:
     assert not [page for page in PAGES if page != "README.md" and f"`{page}`" not in README]
 
 
@@ -177,6 +179,20 @@ async def test_a_long_poll_answers_what_came_before_it(code: str, report: object
     assert answer.status_code == 200
     assert answer.json() == {"build": "7", "report": report}
     names["builds"].close()
+
+
+def test_the_architecture_names_only_files_that_exist() -> None:
+    text = PAGES["purgatory_async/ARCHITECTURE.md"]
+    named = re.findall(r"`([a-z_]+/[\w/]*(?:\.py)?)`", text)
+    missing = [name for name in named if not any((root / name).exists() for root in (ROOT, ROOT / PACKAGE))]
+    assert named
+    assert not missing
+
+
+def test_the_architecture_names_every_layer_in_order() -> None:
+    section = PAGES["purgatory_async/ARCHITECTURE.md"].partition("\n## ")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([a-z, ]+) \| `", section, flags=re.MULTILINE)
+    assert ", ".join(rows).split(", ") == list(LAYERS)
 
 
 def test_links_are_read_outside_code_blocks() -> None:

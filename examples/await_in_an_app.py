@@ -1,7 +1,7 @@
-"""Payments that are confirmed elsewhere: one coroutine asks and waits, another hears the answer.
+"""Payments that are confirmed elsewhere: one coroutine waits, another receives the answer.
 
-What is usually a dict of futures with `wait_for` around it, without its leaks: a payment that is confirmed, one
-that is refused, one that nobody answers, and a customer who walks away.
+It replaces a dict of futures under `wait_for`, without its leaks. One payment is confirmed, one is refused,
+one gets no answer, and one customer walks away.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ from purgatory_async import OperationExpired, Purgatory
 
 
 async def pay(payments: Purgatory, number: int) -> str:
-    """Wait for the bank's word, but not for ever."""
+    """Wait for the bank's answer, at most 0.2 s."""
     try:
         return f"payment {number}: {await payments.wait(number, timeout=0.2)}"
     except OperationExpired:
@@ -20,7 +20,7 @@ async def pay(payments: Purgatory, number: int) -> str:
 
 
 async def bank(payments: Purgatory) -> None:
-    """Whatever brings the answers: a webhook, a queue, a socket."""
+    """Deliver the answers, as a webhook, a queue or a socket would."""
     await asyncio.sleep(0.05)
     payments.complete_for_key(1, "confirmed")
     payments.fail_for_key(2, PermissionError("the card was refused"))

@@ -1,8 +1,8 @@
-"""A job queue in one process: workers of several kinds, some jobs before others, and none lost on the way.
+"""A job queue in one process: workers of several kinds, priorities, back-pressure, and no lost job.
 
-Every job goes to one worker; a worker that is cancelled in the moment in which it gets a job leaves it to the next.
-Who submits more than there is room for waits. It keeps nothing on disk, and a job that fails or is interrupted is
-not repeated. It runs on virtual time, in which seconds of work take none; `asyncio.run` does the same in real time.
+Each job goes to one worker; a worker that is cancelled while it gets a job leaves it to the next. A submitter
+waits while the queue is full. Nothing is on disk, and a job that fails or is interrupted is not repeated. It
+runs on virtual time; `asyncio.run` does the same in real time.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ WORK_S = 1
 
 
 class JobQueue:
-    """Jobs by their kind, as many as there is room for."""
+    """At most ``ROOM`` jobs, by kind."""
 
     def __init__(self) -> None:
         self.workers = Purgatory("idle workers")
@@ -24,7 +24,7 @@ class JobQueue:
         self.jobs: HandOff[str, str] = HandOff(self.workers, max_items=ROOM)
 
     async def submit(self, kind: str, job: str) -> bool:
-        """Hand a job in, when there is room for it; tells whether a worker has it already."""
+        """Put a job once there is room; returns whether a worker took it at once."""
         while True:
             try:
                 return self.jobs.put(kind, job)
@@ -33,20 +33,20 @@ class JobQueue:
                 await self.submitters.wait("room", until=lambda: len(self.jobs) < ROOM)
 
     async def next_job(self, *kinds: str) -> tuple[str, str]:
-        """Wait for a job of one of these kinds, of the first of them if there are several."""
+        """Wait for a job of one of these kinds; earlier kinds come first."""
         job = await self.jobs.take(*kinds)
         self.submitters.check_and_complete("room")
         return job
 
     def close(self) -> list[tuple[str, str]]:
-        """Send home who waits, and return the jobs that nobody has begun."""
+        """End all waits, and return the jobs not begun."""
         self.workers.close()
         self.submitters.close()
         return self.jobs.clear()
 
 
 async def work(queue: JobQueue, name: str, *kinds: str) -> None:
-    """The life of a worker."""
+    """Take and do jobs until cancelled or closed."""
     try:
         while True:
             kind, job = await queue.next_job(*kinds)
@@ -69,7 +69,7 @@ async def submit_all(queue: JobQueue, *jobs: tuple[str, str]) -> None:
 
 
 async def a_day(queue: JobQueue, tasks: asyncio.TaskGroup) -> None:
-    say("five jobs, room for four, and nobody at work yet")
+    say("five jobs, room for four, and no worker yet")
     morning = [
         ("video", "trip"),
         ("thumbnail", "cat"),

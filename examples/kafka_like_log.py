@@ -1,8 +1,8 @@
 """What a Kafka broker keeps in its purgatory, over one small log: produce, fetch and join group.
 
-A leader, two followers that copy from it, and a high watermark: how far all three have got, and so how far
-consumers may read. It runs on virtual time, in which Kafka's own timeouts pass at once; with `asyncio.run` it does
-the same at their own pace. It stores nothing, elects nobody, and waits for a follower that is away for ever.
+Two followers copy from a leader. The high watermark is how far all three have got, and so how far consumers
+may read. It runs on virtual time, where Kafka's timeouts take no time; `asyncio.run` does the same in real
+time. It stores nothing, elects no leader, and never drops an absent follower.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ NETWORK_S = 0.02
 
 
 class DelayedFetch(DelayedOperation[list[str]]):
-    """Records, as soon as they make so many bytes; when the time is up, those that there are."""
+    """Records once they have ``min_bytes``; on expiry, those that exist."""
 
     def __init__(self, read: Callable[[], list[str]], min_bytes: int, max_wait: float) -> None:
         super().__init__(max_wait)
@@ -27,17 +27,17 @@ class DelayedFetch(DelayedOperation[list[str]]):
         self.min_bytes = min_bytes
 
     def try_complete(self) -> bool:
-        """Asked at first, and whenever the high watermark has moved."""
+        """Checked first, and whenever the high watermark has moved."""
         return sum(map(len, self.read())) >= self.min_bytes and self.force_complete()
 
     def on_complete(self) -> None:
-        """Also called when the time is up."""
+        """Runs on expiry too."""
         self.result = self.read()
 
 
 @dataclass
 class Log:
-    """The leader's records, how far each replica has copied them, and who waits for that."""
+    """The leader's records, each replica's progress, and the requests that wait for it."""
 
     waiting: Purgatory
     end: Watermark  # followers wait here for records to copy
@@ -48,7 +48,7 @@ class Log:
     async def produce(self, record: str, timeout: float = 30) -> Quorum[str]:
         """Append a record, and wait until every replica has it: ``acks=all``."""
         acks = Quorum(len(REPLICAS), of=REPLICAS, timeout=timeout)
-        acks.vote("leader")  # counts, although nothing watches yet
+        acks.vote("leader")  # counts before the first watch
         self.records.append(record)
         self.replicated("leader", self.end.value + 1)
         self.end.advance(self.end.value + 1)
@@ -56,15 +56,15 @@ class Log:
         return acks
 
     async def follow(self, replica: str) -> None:
-        """The life of a follower."""
-        with suppress(PurgatoryClosed):  # there will be no more records
+        """Copy from the leader until its log closes."""
+        with suppress(PurgatoryClosed):  # no more records come
             while True:
                 end = await self.end.reach(self.copied[replica] + 1)
                 await asyncio.sleep(NETWORK_S)
                 self.replicated(replica, end)
 
     def replicated(self, replica: str, end: int) -> None:
-        """A replica has copied up to here: its vote for each of those records, and news for the consumers."""
+        """Count a replica's vote for each record up to ``end``, and wake fetches."""
         for offset in range(self.copied[replica], end):
             for acks in self.waiting.operations(("acks", offset)):
                 if isinstance(acks, Quorum):
@@ -74,11 +74,11 @@ class Log:
         self.waiting.check_and_complete("fetch")
 
     def committed(self, offset: int) -> list[str]:
-        """What a consumer may read from an offset on."""
+        """The records that a consumer may read from an offset on."""
         return self.records[offset : self.high.value]
 
     async def fetch(self, offset: int, min_bytes: int, max_wait: float = 0.5) -> list[str]:
-        """Wait for so many bytes from an offset on, but not longer than ``max_wait``."""
+        """Wait for ``min_bytes`` from an offset on, at most ``max_wait`` seconds."""
         fetch = DelayedFetch(lambda: self.committed(offset), min_bytes, max_wait)
         await self.waiting.run(fetch, ["fetch"])
         return fetch.result or []

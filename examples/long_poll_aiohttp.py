@@ -1,7 +1,7 @@
-"""A long poll in an aiohttp application: each job goes to one worker, and none to a worker that hung up.
+"""A long poll in an aiohttp app: each job goes to one worker, and none to a worker that hung up.
 
-The handler is one line. Three workers ask: the first hangs up, the second gets the job that comes then, the third asks
-for a short wait and gets nothing. The server needs no ``handler_cancellation`` to notice who left.
+The handler is one line. Of three workers, the first hangs up, the second gets the next job, and the third
+asks for a short wait and gets nothing. The server notices disconnects without ``handler_cancellation``.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ app.add_routes([web.get("/jobs/{queue}", take_job), web.post("/jobs/{queue}", pu
 
 
 async def until_waiting(count: int) -> None:
-    """What a client does is seen by the server a moment later."""
+    """Wait for the server to notice what a client did."""
     for _ in range(1000):
         if workers.pending == count:
             return

@@ -1,8 +1,8 @@
-"""A long poll in a Starlette application: a client hears of a build when it is done, or at once if it was before.
+"""A long poll in a Starlette app: the answer comes when a build is done, or at once if it is done already.
 
-The handlers are the same under FastAPI. Four clients: one polls after the report and is answered at once, one is
-answered when the report comes, one asks for a short wait and gets nothing, one hangs up. The client says for how long
-it would wait; the server cuts that to 55 s.
+The handlers are the same under FastAPI. Of four clients, one polls after the report and one before it; one
+asks for a short wait and gets nothing; one hangs up. Each client names its longest wait; the server caps it
+at 55 s.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ app = Starlette(
 
 
 async def until_held(polls: int) -> None:
-    """What a client does is seen by the server a moment later."""
+    """Wait for the server to notice what a client did."""
     for _ in range(1000):
         if builds.pending == polls:
             return

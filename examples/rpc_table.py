@@ -1,8 +1,8 @@
-"""Remote calls over one TCP connection: the table of the calls on their way, by request id.
+"""Remote calls over one TCP connection: the table of calls in flight, by request id.
 
-Replies come in any order, too late, as errors, or not at all because the connection is lost; after none of these is
-there anything to clean up. The wire is JSON, a message a line. It does not reconnect (retry_and_heartbeat.py does),
-does not limit the calls on their way (give the purgatory a ``max_pending``), and believes what its peer sends.
+Replies come in any order, too late, as errors, or never because the connection is lost; none of these leaves
+anything to clean up. The wire is JSON, a message a line. It does not reconnect (retry_and_heartbeat.py does),
+does not limit calls in flight (give the purgatory a ``max_pending``), and trusts its peer.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from purgatory_async.patterns import Correlator
 
 
 class RemoteError(Exception):
-    """What the server says went wrong there."""
+    """An error that the server reports."""
 
 
 class Client:
@@ -31,13 +31,13 @@ class Client:
     async def call(self, method: str, *arguments: int, timeout: float = 5, number: int | None = None) -> Any:
         """Call a method and wait for its result."""
         number = next(self.ids) if number is None else number
-        # Expected before it is asked for, so no reply is too early; given up if it cannot be asked for.
+        # Expect the reply before sending, so that none is too early; a failed send withdraws it.
         with self.replies.expect(number, timeout) as reply:
             await send(self.writer, id=number, method=method, arguments=arguments)
             return await reply
 
     async def listen(self, reader: asyncio.StreamReader) -> None:
-        """Bring each reply to the call that expects it, until the connection ends."""
+        """Give each reply to the call that expects it, until the connection ends."""
         try:
             async for line in reader:
                 message = json.loads(line)
@@ -47,17 +47,17 @@ class Client:
                     self.replies.resolve(message["id"], message["result"])
         finally:
             failed = self.replies.close(ConnectionError("the connection was lost"))
-            print(f"the connection has ended; calls that were on their way: {failed}")
+            print(f"the connection has ended; calls in flight: {failed}")
 
     async def close(self) -> None:
-        """Close the connection; what is on its way fails."""
+        """Close the connection; calls in flight fail."""
         self.writer.close()
         await self.listener
         self.calls.close()
 
 
 async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Add and divide at once; what is laborious, when told to finish; and hang up when told to."""
+    """Add and divide at once; answer laborious calls on "finish"; disconnect on "hang up"."""
     unfinished: list[int] = []
     async for line in reader:
         request = json.loads(line)
@@ -83,30 +83,30 @@ async def send(writer: asyncio.StreamWriter, **message: Any) -> None:
 
 
 async def show(client: Client) -> None:
-    async def tell(what: str, *arguments: int, **options: Any) -> None:
+    async def show_call(what: str, *arguments: int, **options: Any) -> None:
         try:
             print(f"{what}: {await client.call(what, *arguments, **options)}")
         except (RemoteError, OperationExpired, ConnectionError, ValueError) as error:
             print(f"{what}: {type(error).__name__}: {error}")
 
     async with asyncio.TaskGroup() as calls:
-        first = calls.create_task(tell("laborious"))
-        await tell("add", 2, 3)
+        first = calls.create_task(show_call("laborious"))
+        await show_call("add", 2, 3)
         print(f"the reply to the second call is here, the first one's {'too' if first.done() else 'not'}")
         await client.call("finish")
 
-    await tell("laborious", timeout=0.05)
+    await show_call("laborious", timeout=0.05)
     await client.call("finish")
     print(f"replies that came too late: {client.replies.late}")
 
-    await tell("divide", 1, 0)
+    await show_call("divide", 1, 0)
 
     async with asyncio.TaskGroup() as calls:
-        calls.create_task(tell("laborious", number=100))
+        calls.create_task(show_call("laborious", number=100))
         await asyncio.sleep(0)
-        await tell("add", 1, 1, number=100)
-        calls.create_task(tell("hang up"))
-    await tell("add", 1, 1)
+        await show_call("add", 1, 1, number=100)
+        calls.create_task(show_call("hang up"))
+    await show_call("add", 1, 1)
 
 
 async def main() -> None:

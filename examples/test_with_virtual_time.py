@@ -1,7 +1,8 @@
-"""Tests of code that waits, in which nobody does: a file to copy and put beside one's own tests.
+"""Tests of waiting code on virtual time: a file to copy beside your own tests.
 
-Run it with pytest, or by itself. The fixtures ``purgatory`` and ``manual_clock`` come with the package; the async tests
-are pytest-asyncio's, in its strict mode. What it does not test is the network: virtual time does not wait for that.
+Run it with pytest, or by itself. The fixtures ``purgatory`` and ``manual_clock`` come with the package; the
+async tests need pytest-asyncio in strict mode. It does not test the network: virtual time does not wait for
+that.
 """
 
 import asyncio
@@ -18,19 +19,19 @@ HOUR = 3600
 DAY = 24 * HOUR
 
 
-# What is tested: code that takes the purgatory from its caller, so that a test can give it one of its own.
+# The code under test takes the purgatory from its caller, so that a test can pass its own.
 
 
 async def approval(purgatory: Purgatory, request: str) -> str:
-    """Wait an hour for somebody to approve of a request."""
+    """Wait an hour for an approval."""
     try:
         return f"approved by {await purgatory.wait(request, timeout=HOUR)}"
     except OperationExpired:
-        return "nobody looked at it"
+        return "not approved"
 
 
 async def serve_next(queue: HandOff[str, str], served: list[str]) -> None:
-    """Serve the next customer; one who is interrupted lets him wait for somebody else."""
+    """Serve the next customer; if cancelled, put the customer back."""
     _, customer = await queue.take("counter")
     try:
         await asyncio.sleep(0)
@@ -41,13 +42,13 @@ async def serve_next(queue: HandOff[str, str], served: list[str]) -> None:
 
 
 async def diary(days: int) -> float:
-    """An application that sleeps in its own way; returns when it ended."""
+    """Sleep with asyncio's own timers; returns the time at the end."""
     for _ in range(days):
         await asyncio.sleep(DAY)
     return asyncio.get_running_loop().time()
 
 
-# The tests. Time stands still unless they move it: `settle` lets everything run that can, `advance` lets time pass.
+# Time stands still unless a test moves it: `settle` runs all ready tasks, `advance` moves the time.
 
 
 @pytest.mark.asyncio
@@ -58,11 +59,11 @@ async def test_an_hour_passes_in_a_millisecond(purgatory: Purgatory, manual_cloc
     await settle()
     assert not answer.done()
     manual_clock.advance(0.001)
-    assert await answer == "nobody looked at it"
+    assert await answer == "not approved"
 
 
 @pytest.mark.asyncio
-async def test_an_answer_in_time_is_an_answer(purgatory: Purgatory, manual_clock: ManualClock) -> None:
+async def test_an_answer_in_time_is_returned(purgatory: Purgatory, manual_clock: ManualClock) -> None:
     answer = asyncio.create_task(approval(purgatory, "holiday"))
     await settle()
     manual_clock.advance(HOUR - 0.001)
@@ -71,19 +72,17 @@ async def test_an_answer_in_time_is_an_answer(purgatory: Purgatory, manual_clock
 
 
 @pytest.mark.asyncio
-async def test_what_is_left_waiting_is_named(purgatory: Purgatory) -> None:
+async def test_a_pending_operation_is_named(purgatory: Purgatory) -> None:
     forgotten = asyncio.create_task(approval(purgatory, "holiday"))
     await settle()
     with pytest.raises(AssertionError, match="on 'holiday'"):
-        assert_clean(purgatory)  # as the fixture does when a test is over
+        assert_clean(purgatory)  # as the fixture does after each test
     forgotten.cancel()
     await settle()
     assert_clean(purgatory)
 
 
-def test_a_quorum_that_times_out_knows_who_is_missing(
-    purgatory: Purgatory, manual_clock: ManualClock
-) -> None:
+def test_an_expired_quorum_names_the_missing_voters(purgatory: Purgatory, manual_clock: ManualClock) -> None:
     write = Quorum(2, of=["london", "oslo", "rome"], timeout=30)
     purgatory.try_complete_else_watch(write, ["write:1"])
     manual_clock.advance(29)
@@ -103,7 +102,7 @@ def test_a_day_of_periodic_work(purgatory: Purgatory, manual_clock: ManualClock)
 
 
 @pytest.mark.asyncio
-async def test_no_customer_is_lost_wherever_the_clerk_is_cancelled(purgatory: Purgatory) -> None:
+async def test_a_cancelled_clerk_loses_no_customer(purgatory: Purgatory) -> None:
     async def scenario() -> None:
         queue: HandOff[str, str] = HandOff(purgatory)
         served: list[str] = []
@@ -114,16 +113,16 @@ async def test_no_customer_is_lost_wherever_the_clerk_is_cancelled(purgatory: Pu
             waiting = [customer for _, customer in queue.clear()]
             assert served + waiting == ["Bob"]
 
-    assert await cancel_sweep(scenario) == 2  # it can be cancelled while it waits, and while it serves
+    assert await cancel_sweep(scenario) == 2  # cancelled while it waits, and while it serves
 
 
-def test_a_year_of_an_application_that_sleeps_in_its_own_way() -> None:
+def test_a_year_of_asyncio_sleeps_takes_no_time() -> None:
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         assert runner.run(diary(days=365)) == 365 * DAY
 
 
 if __name__ == "__main__":
-    # With these two plugins, whatever else is installed.
+    # Only these two plugins.
     plugins = [
         "--disable-plugin-autoload",
         "-p",
@@ -132,4 +131,4 @@ if __name__ == "__main__":
         "purgatory_async.testing.plugin",
     ]
     command = [sys.executable, "-m", "pytest", "--verbose", "--no-header", "-p", "no:cacheprovider", *plugins]
-    sys.exit(subprocess.run([*command, __file__], check=False).returncode)  # noqa: S603 - this very file
+    sys.exit(subprocess.run([*command, __file__], check=False).returncode)  # noqa: S603 - this file

@@ -1,4 +1,4 @@
-"""Every example runs as it stands there, and what it prints is true."""
+"""Every example runs, and prints what is true."""
 
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.source_tree import ROOT
 
 EXAMPLES = [pytest.param(path, id=path.name) for path in sorted((ROOT / "examples").glob("*.py"))]
 
-# Lines that must come in this order, with any others between; an asterisk stands for anything.
+# Lines that must come in this order, with any others between; an asterisk matches anything.
 FACTS: dict[str, tuple[str, ...]] = {
     "await_in_an_app.py": (
         "waiting: 4",
@@ -54,7 +54,7 @@ FACTS: dict[str, tuple[str, ...]] = {
         "replies that came too late: 1",
         "divide: RemoteError: 1 cannot be divided by 0",
         "add: ValueError: a reply to 100 is expected already*",
-        "the connection has ended; calls that were on their way: 2",
+        "the connection has ended; calls in flight: 2",
         "laborious: ConnectionError: the connection was lost",
         "hang up: ConnectionError: the connection was lost",
         "add: ConnectionError: the connection was lost",
@@ -97,29 +97,29 @@ FACTS: dict[str, tuple[str, ...]] = {
     ),
     "test_with_virtual_time.py": (
         "*::test_an_hour_passes_in_a_millisecond PASSED*",
-        "*::test_a_quorum_that_times_out_knows_who_is_missing PASSED*",
+        "*::test_an_expired_quorum_names_the_missing_voters PASSED*",
         "*::test_a_day_of_periodic_work PASSED*",
-        "*::test_no_customer_is_lost_wherever_the_clerk_is_cancelled PASSED*",
+        "*::test_a_cancelled_clerk_loses_no_customer PASSED*",
         "*= 7 passed in *",
     ),
 }
 
 
 def not_printed(facts: tuple[str, ...], output: str) -> list[str]:
-    """The facts that are no lines of the output, each looked for after the one before."""
+    """The facts missing from the output, each searched for after the one before."""
     lines = iter(output.splitlines())
     return [fact for fact in facts if not any(fnmatchcase(line, fact) for line in lines)]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_runs_to_its_end_and_prints_what_is_true(example: Path, tmp_path: Path) -> None:
+def test_an_example_runs_and_prints_its_facts(example: Path, tmp_path: Path) -> None:
     skip_without_its_imports(example.read_text(encoding="utf-8"))
     output = run(example, folder=tmp_path)
     assert not not_printed(FACTS.get(example.name, ()), output), output
 
 
-def test_facts_are_those_of_examples_that_are_there() -> None:
+def test_every_fact_belongs_to_an_example() -> None:
     assert set(FACTS) <= {path.name for path in (ROOT / "examples").glob("*.py")}
 
 

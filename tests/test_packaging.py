@@ -1,4 +1,4 @@
-"""What a user installs: the wheel, made from the source archive, made from this tree, without a network."""
+"""What a user installs: a wheel built from the source archive, which is built from this tree, offline."""
 
 import configparser
 import subprocess
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.slow
 
 @dataclass(frozen=True)
 class Built:
-    """The names in both archives, and what the wheel says about itself."""
+    """The names in both archives, and the wheel's metadata."""
 
     sdist: frozenset[str]
     wheel: frozenset[str]
@@ -40,7 +40,7 @@ def hatchling(target: str, source: Path, into: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
-    """Both archives; building the wheel from the source archive shows that nothing is missing in that one."""
+    """Both archives; the wheel is built from the source archive, so that one lacks nothing."""
     folder = tmp_path_factory.mktemp("packaging")
     with tarfile.open(hatchling("sdist", ROOT, folder / "sdist")) as archive:
         archive.extractall(folder / "unpacked", filter="data")
@@ -76,7 +76,7 @@ def test_the_wheel_holds_every_file_of_the_package(built: Built) -> None:
     assert {path.relative_to(ROOT).as_posix() for path in files} <= built.wheel
 
 
-def test_the_source_archive_can_be_tested_by_who_unpacks_it(built: Built) -> None:
+def test_the_source_archive_holds_what_its_tests_need(built: Built) -> None:
     assert {
         "pyproject.toml",
         "README.md",
@@ -120,7 +120,7 @@ def test_the_licence_is_named_and_in_the_wheel(built: Built) -> None:
     assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")
 
 
-def test_the_metadata_says_which_python_and_shows_the_readme(built: Built) -> None:
+def test_the_metadata_has_the_python_version_and_the_readme(built: Built) -> None:
     assert built.metadata["Name"] == "purgatory-async"
     assert built.metadata["Requires-Python"] == ">=3.11"
     assert built.metadata["Description-Content-Type"] == "text/markdown"

@@ -129,13 +129,13 @@ def test_a_python_block_of_a_readme_runs(code: str, tmp_path: Path) -> None:
 
 
 def test_the_unit_has_each_comment_on_its_own_line() -> None:
-    # Behind a value it would be part of the value: systemd knows no other comments.
+    # After a value, systemd would read it as part of the value.
     assert not [line for line in UNIT.splitlines() if "#" in line[1:]]
 
 
 def test_the_unit_hands_the_tokens_over_as_a_credential() -> None:
     settings = dict(line.split("=", 1) for line in UNIT.splitlines() if "=" in line)
-    assert settings["DynamicUser"] == "yes"  # which cannot read a file that only its owner may read
+    assert settings["DynamicUser"] == "yes"  # cannot read a file that only its owner may read
     assert settings["LoadCredential"] == "tokens:/etc/purgatory/tokens"
     assert " --tokens %d/tokens " in settings["ExecStart"]
 
@@ -144,7 +144,7 @@ def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed: cannot check the unit; install systemd")
     unit = tmp_path / "purgatory.service"
-    # The only thing that is not as in the README: a program that exists here.
+    # Only the program differs from the page: it must exist here.
     unit.write_text(re.sub(r"/\S+/purgatory(?= serve)", sys.executable, UNIT), encoding="utf-8")
     found = subprocess.run(
         ["systemd-analyze", "verify", unit],

@@ -1,15 +1,17 @@
 """What this library raises, and the checks of arguments that its classes share.
 
     Exception
-     +-- PurgatoryError        misuse: wrong state, wrong loop, watching inside a check
-          +-- OperationExpired    a wait ran out of time (also a TimeoutError)
-          +-- OperationCancelled  somebody ended the wait for its key
-          +-- PurgatoryClosed     the purgatory or timer is closed, or drains
-          +-- PurgatoryFull       max_pending is reached
+     +-- PurgatoryError            misuse: wrong state, wrong loop, watching inside a check
+          +-- OperationExpired     the timeout passed (also a TimeoutError): keys, timeout
+          +-- OperationCancelled   a verb cancelled the wait: keys
+          +-- PurgatoryClosed      the purgatory or timer is closed or draining: keys
+          +-- PurgatoryFull        max_pending is reached: limit
 
-Bad arguments are plain ``TypeError`` and ``ValueError``, as everywhere in Python.
+Bad arguments are plain ``TypeError`` and ``ValueError``. Data is in attributes, outside ``args``, so that the
+errors survive pickle and copy.
 """
 
+from collections.abc import Hashable
 from typing import Final
 
 __all__ = [
@@ -29,33 +31,47 @@ CO_COROUTINE: Final = 0x80
 
 
 class PurgatoryError(Exception):
-    """Base of this library's own errors; raised itself where a call does not fit the state of things."""
+    """Base of this library's errors; raised itself for a call that the present state forbids."""
 
 
 class OperationExpired(PurgatoryError, TimeoutError):
-    """A wait's time was up before anything completed it.
+    """A wait on ``keys`` expired after ``timeout`` seconds; ``except TimeoutError`` catches it too."""
 
-    Raised by `Purgatory.wait`. It is a `TimeoutError` too, so ``except TimeoutError`` catches it.
-    """
+    def __init__(self, *args: object, keys: tuple[Hashable, ...] = (), timeout: float | None = None) -> None:
+        super().__init__(*args)
+        self.keys = keys
+        self.timeout = timeout
 
 
 class OperationCancelled(PurgatoryError):
-    """Somebody ended the wait with `Purgatory.cancel_for_key`.
+    """`Purgatory.cancel_for_key` ended a wait on ``keys``.
 
     This is not `asyncio.CancelledError`: the waiting task itself goes on.
     """
 
+    def __init__(self, *args: object, keys: tuple[Hashable, ...] = ()) -> None:
+        super().__init__(*args)
+        self.keys = keys
+
 
 class PurgatoryClosed(PurgatoryError):
-    """The purgatory or timer takes nothing new: it is closed, or it drains."""
+    """The purgatory or timer is closed or draining; ``keys`` are those of the refused or ended wait."""
+
+    def __init__(self, *args: object, keys: tuple[Hashable, ...] = ()) -> None:
+        super().__init__(*args)
+        self.keys = keys
 
 
 class PurgatoryFull(PurgatoryError):
-    """As many operations or timers are pending as ``max_pending`` allows; nothing was registered."""
+    """``max_pending``, in ``limit``, operations or callbacks are pending; nothing was registered."""
+
+    def __init__(self, *args: object, limit: int | None = None) -> None:
+        super().__init__(*args)
+        self.limit = limit
 
 
 def check_limit(name: str, limit: int | None) -> None:
-    """Refuse a limit that is none.
+    """Validate a limit.
 
     Raises:
         TypeError: It is neither ``None`` nor an integer.

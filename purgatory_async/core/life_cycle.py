@@ -245,8 +245,8 @@ class LifeCycle(WatchTable):
 
     # Watching.
 
-    def _refuse(self) -> PurgatoryClosed:
-        return PurgatoryClosed(f"purgatory {self.name!r} is {self._refusal} and takes nothing new")
+    def _refuse(self, keys: tuple[Hashable, ...]) -> PurgatoryClosed:
+        return PurgatoryClosed(f"purgatory {self.name!r} is {self._refusal} and takes nothing new", keys=keys)
 
     def _ended_in_check(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
         """Tell of an operation that never got as far as to be watched."""
@@ -257,11 +257,12 @@ class LifeCycle(WatchTable):
     def _watch(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
         """Register a new operation under every key and start its deadline, or leave nothing behind."""
         if self._refusal is not None:  # closed in its first check
-            raise self._refuse()
+            raise self._refuse(keys)
         if self.max_pending is not None and self.pending >= self.max_pending:
             raise PurgatoryFull(
                 f"purgatory {self.name!r} is full: {self.pending} operations are pending, max_pending is "
-                f"{self.max_pending}; try again when some have ended"
+                f"{self.max_pending}; try again when some have ended",
+                limit=self.max_pending,
             )
         shared = self._last_shared
         if shared.of is keys and type(operation).__eq__ is identity:

@@ -60,7 +60,7 @@ class Verbs(LifeCycle):
         if state is not NEW:
             raise watched_before(operation)
         if self._refusal is not None:
-            raise self._refuse()
+            raise self._refuse(keys)
         ident = self._ident  # a callable in a slot is no method: called in one go it costs 50 ns more
         fresh = ident() != self._runner._thread_id and self._arrive(watching=True)
         runner = self._runner

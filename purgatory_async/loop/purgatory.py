@@ -154,7 +154,7 @@ class Purgatory(Verbs):
                 f"{error}: a watch key is hashable, {keys[0]!r} is not; give keys one by one"
             ) from None
         if self._refusal is not None:
-            raise self._refuse()
+            raise self._refuse(keys)
         if get_ident() != self._runner._thread_id:
             self._arrive(watching=True)
         new_future = self._new_future

@@ -274,7 +274,8 @@ class Timer(Reaper):
             raise PurgatoryClosed(f"the timer is closed and takes no {name} of {delay} s")
         if self._max_pending is not None and not unlimited and self.pending >= self._max_pending:
             raise PurgatoryFull(
-                f"the timer is full: {self.pending} are pending, max_pending is {self._max_pending}"
+                f"the timer is full: {self.pending} are pending, max_pending is {self._max_pending}",
+                limit=self._max_pending,
             )
         self._adopt(_get_running_loop())
 

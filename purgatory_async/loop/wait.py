@@ -55,11 +55,15 @@ class KeyedWait(DelayedOperation[T]):
             return cast("T", self.result)
         names = ", ".join(map(repr, keys))
         if outcome is Outcome.EXPIRED:
-            raise OperationExpired(f"nothing completed the wait on {names} within {self.timeout} s")
+            raise OperationExpired(
+                f"nothing completed the wait on {names} within {self.timeout} s",
+                keys=keys,
+                timeout=self.timeout,
+            )
         if outcome is Outcome.CANCELLED:
-            raise OperationCancelled(f"the wait on {names} was cancelled for its key")
+            raise OperationCancelled(f"the wait on {names} was cancelled for its key", keys=keys)
         if outcome is Outcome.CLOSED:
-            raise PurgatoryClosed(f"the purgatory was closed under the wait on {names}")
+            raise PurgatoryClosed(f"the purgatory was closed under the wait on {names}", keys=keys)
         self._raise_failure()
         raise AssertionError(f"{self!r} has not ended")
 

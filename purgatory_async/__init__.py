@@ -1,10 +1,10 @@
-"""Delayed operations for asyncio: wait on watch keys until a condition holds or the time is up, exactly once.
+"""Delayed operations for asyncio: wait on watch keys until a condition holds or a timeout expires.
 
-    Purgatory          holds the waiting operations; `await purgatory.wait(key, timeout=...)`
-    DelayedOperation   subclass it for a condition of your own
+    Purgatory          holds the pending operations; `await purgatory.wait(key, timeout=...)`
+    DelayedOperation   subclass it for your own condition
     PurgatoryPortal    signals from other threads
     Timer              the timing wheel on an event loop, usable alone
-    Observer           is told what happens
+    Observer           receives events
 
 See `purgatory_async.timing` for the wheels without a clock, `purgatory_async.testing` for virtual time.
 """

@@ -1,10 +1,10 @@
 """Time: the clock protocol, the monotonic clock, and the one place where seconds become integers.
 
-Callers speak of ``float`` seconds. Inside, time is integer nanoseconds (a float loses nanoseconds after some
-days of uptime), and timers count integer ticks. This file converts, and nothing else does:
+The public API takes ``float`` seconds. Inside, time is integer nanoseconds (a float loses nanoseconds after
+some days of uptime), and timers count integer ticks. Only this file converts:
 
-- seconds to nanoseconds: the nearest one. ``0.07 * 1e9`` is not a whole number in binary floats; rounding it
-  up would make 70 ms into 71 on a one-millisecond tick, rounding it down would make 1.001 s early.
+- seconds to nanoseconds: to the nearest. ``0.07 * 1e9`` is not a whole number in binary floats: rounded up,
+  70 ms would become 71 ms on a one-millisecond tick; rounded down, 1.001 s would expire early.
 - a deadline in nanoseconds to ticks: always **up** (`TickScale.deadline_tick`), so that nothing expires early.
 - the present to ticks: always down (`TickScale.elapsed_ticks`), for the same reason.
 
@@ -29,39 +29,34 @@ MIN_TICK: Final = 1e-6
 MAX_TICK: Final = 86_400.0
 
 _NS_PER_MS: Final = 1_000_000
-# A loop wakes at least once a day for a far deadline: asyncio's selector caps its sleep at 24 hours anyway,
-# and libuv's millisecond arithmetic is never near its limits.
+# asyncio's selector caps its sleep at 24 hours anyway, and libuv's arithmetic stays far from its limits.
 _LONGEST_SLEEP_NS: Final = 86_400 * 1_000_000_000
 _RESOLUTION: Final = time.get_clock_info("monotonic").resolution
 
 
 class Cancellable(Protocol):
-    """What `Clock.call_at_ns` returns: a wakeup that can be called off."""
+    """A wakeup that can be cancelled; `Clock.call_at_ns` returns it."""
 
     def cancel(self) -> None:
-        """Call the wakeup off; once it has happened this does nothing."""
+        """Cancel the wakeup; does nothing after it has happened."""
 
 
 @runtime_checkable
 class Clock(Protocol):
-    """Where a `Timer` reads the time and asks to be woken.
+    """A source of time and wakeups for a `Timer`.
 
-    A clock may also have an attribute ``needs_loop = False``: it wakes its callers without an event loop (as
-    `purgatory_async.testing.ManualClock` does), so timers on it work without one.
+    A clock with the attribute ``needs_loop = False`` calls back without an event loop, as
+    `purgatory_async.testing.ManualClock` does; timers on it work without one.
     """
 
     def time_ns(self) -> int:
-        """The present in integer nanoseconds from any fixed origin; it must never go back."""
+        """The present in integer nanoseconds since a fixed origin; it must never go back."""
 
     def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> Cancellable:
-        """Call ``callback()`` once, at ``when_ns`` or somewhat off it; the caller looks at the time again.
-
-        Args:
-            when_ns: The wanted time on this clock, in nanoseconds.
-            callback: Takes no arguments.
+        """Call ``callback()`` once, at about ``when_ns`` nanoseconds of this clock; the caller re-reads the time.
 
         Returns:
-            Something whose ``cancel()`` calls the wakeup off.
+            A handle whose ``cancel()`` cancels the wakeup.
         """
 
 
@@ -76,19 +71,11 @@ class MonotonicClock:
     time_ns = staticmethod(time.monotonic_ns)
 
     def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> Cancellable:
-        """Ask the running loop for a wakeup at ``when_ns``.
+        """Schedule a wakeup on the running loop at ``when_ns``, in an empty context; returns the loop's handle.
 
-        asyncio's own loops are asked for the exact remainder, and for the clock's resolution more, by which they may
-        be early. Others for whole milliseconds, rounded up: uvloop counts in these and may fire up to 1.2 ms early;
-        asked for the exact remainder it would then spin, some 200 wakeups a timer.
-
-        Args:
-            when_ns: Time on this clock, in nanoseconds.
-            callback: Called once, in an empty context, so that no request's context variables live as long
-                as the timer.
-
-        Returns:
-            The loop's handle.
+        An asyncio loop gets the exact remainder plus the clock's resolution, by which it may fire early. Other
+        loops get whole milliseconds, rounded up: uvloop counts in milliseconds and may fire up to 1.2 ms early;
+        given the exact remainder it would spin, some 200 wakeups per timer.
 
         Raises:
             RuntimeError: No event loop is running.
@@ -103,15 +90,10 @@ class MonotonicClock:
 
 
 class TickScale:
-    """Nanoseconds of one clock to the ticks of one timer.
+    """Convert nanoseconds of one clock to ticks of one timer.
 
-    Tick ``now_tick`` is the last whole multiple of the tick at or before ``now_ns``: ticks of different timers
-    fall on the same instants, and their numbers stay small.
-
-    Args:
-        tick_ns: Length of a tick in nanoseconds.
-        now_ns: The present, in nanoseconds.
-        now_tick: The number of the tick at or before the present.
+    Tick ``now_tick`` starts at the last multiple of ``tick_ns`` at or before ``now_ns``: ticks of different
+    timers start at the same instants, and their numbers stay small.
     """
 
     __slots__ = ("origin_ns", "tick_ns")
@@ -125,11 +107,11 @@ class TickScale:
         return -((self.origin_ns - deadline_ns) // self.tick_ns)
 
     def elapsed_ticks(self, now_ns: int) -> int:
-        """The last tick that has fully come at ``now_ns``."""
+        """The last tick that has started at ``now_ns``."""
         return (now_ns - self.origin_ns) // self.tick_ns
 
     def tick_start_ns(self, tick: int) -> int:
-        """The instant at which ``tick`` comes, in nanoseconds."""
+        """The start of ``tick``, in nanoseconds."""
         return self.origin_ns + tick * self.tick_ns
 
 
@@ -139,10 +121,9 @@ def seconds_to_ns(seconds: float) -> int:
 
 
 def check_timeout(timeout: float | None) -> None:
-    """Refuse a timeout that is not one, before anything is registered.
+    """Validate a timeout in seconds.
 
-    Args:
-        timeout: Seconds; ``None`` and ``inf`` mean no deadline, zero and less the next loop turn.
+    ``None`` and ``inf`` mean no deadline; zero and less mean the next loop turn.
 
     Raises:
         TypeError: It is neither ``None`` nor an ``int`` or ``float`` (a ``bool`` is not).
@@ -153,19 +134,12 @@ def check_timeout(timeout: float | None) -> None:
 
 
 def check_delay(name: str, delay: float) -> None:
-    """Refuse a delay that is not one; as `check_timeout`, except that ``None`` is a `TypeError` too."""
+    """Validate a delay like `check_timeout`, except that ``None`` is a `TypeError` too."""
     _check_number(name, delay, "a number of seconds")
 
 
 def delay_until_ns(when: float, now_ns: int) -> int | None:
-    """How long it is until a time on a clock.
-
-    Args:
-        when: Seconds on the clock.
-        now_ns: The present on it, in nanoseconds.
-
-    Returns:
-        Nanoseconds, 0 and less if the time has come; None for ``inf``.
+    """Return the nanoseconds from ``now_ns`` until ``when`` seconds; 0 or less if it has come, None for ``inf``.
 
     Raises:
         TypeError: ``when`` is no number.
@@ -174,7 +148,7 @@ def delay_until_ns(when: float, now_ns: int) -> int | None:
     _require_number("when", when, "a number of seconds")
     if when == inf:
         return None
-    # An int may be too large to subtract from; whatever the clock says, that is more than 100 years away.
+    # An int may be too large to subtract from; on any clock it is more than 100 years away.
     distance = when - now_ns / 1e9 if -MAX_TIMEOUT < when < MAX_TIMEOUT * _NS_PER_MS else when
     _check_number("when, from now,", distance, "a number of seconds")
     delay_ns = seconds_to_ns(max(when, -MAX_TIMEOUT)) - now_ns
@@ -182,17 +156,11 @@ def delay_until_ns(when: float, now_ns: int) -> int | None:
 
 
 def check_tick(tick: float) -> int:
-    """Refuse a tick that is not between a microsecond and a day.
-
-    Args:
-        tick: Seconds.
-
-    Returns:
-        The tick in nanoseconds.
+    """Validate a tick in seconds and return it in nanoseconds.
 
     Raises:
         TypeError: It is no number.
-        ValueError: It is out of bounds.
+        ValueError: It is not from a microsecond to a day.
     """
     _require_number("tick", tick, "a number of seconds")
     if not MIN_TICK <= tick <= MAX_TICK:

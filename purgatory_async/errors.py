@@ -86,12 +86,8 @@ def check_limit(name: str, limit: int | None) -> None:
 
 
 def check_callback(name: str, callback: object) -> None:
-    """Refuse what cannot be called, and a coroutine function, which would never be awaited.
-
-    Raises:
-        TypeError: It is one of these.
-    """
-    code = getattr(callback, "__code__", None)  # a bound method passes its function's on
+    """Raise `TypeError` unless ``callback`` is callable and no coroutine function, which would never be awaited."""
+    code = getattr(callback, "__code__", None)  # a bound method forwards its function's
     if code is None:
         if not callable(callback):
             raise TypeError(f"{name} must be callable, got {callback!r}")
@@ -100,10 +96,6 @@ def check_callback(name: str, callback: object) -> None:
 
 
 def check_exception(exception: object) -> None:
-    """Refuse what cannot be raised.
-
-    Raises:
-        TypeError: It is not an exception instance.
-    """
+    """Raise `TypeError` unless ``exception`` is an exception instance."""
     if not isinstance(exception, BaseException):
         raise TypeError(f"exception must be an exception instance, got {exception!r}")

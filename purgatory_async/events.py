@@ -1,8 +1,7 @@
-"""What an observer is told: frozen values, times in integer nanoseconds of the purgatory's clock.
+"""Events for an observer: frozen values, times in integer nanoseconds of the purgatory's clock.
 
-An operation is submitted once and ends once, also one that completes at once: at any moment submissions are the
-ends plus what is pending. Signals are told even when nobody waited, so that a journal can answer what would have
-happened with longer timeouts.
+Each operation is submitted once and ends once, also one that completes at once: submissions always equal ends
+plus pending operations. Signals without a waiter are events too: a journal can then replay longer timeouts.
 """
 
 from collections.abc import Hashable
@@ -16,14 +15,14 @@ __all__ = ["KeySignalled", "Observer", "Observers", "OperationEnded", "Operation
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperationSubmitted:
-    """An operation was taken: it was watched, or it completed in its first check.
+    """An operation was accepted: it is watched, or it ended in its first check.
 
     Attributes:
         operation: The operation itself.
         operation_id: Counts from 1 in each purgatory.
         keys: The distinct keys, in order.
         timeout_ns: Its timeout; None without a deadline.
-        at_ns: When.
+        at_ns: The time of submission.
     """
 
     operation: DelayedOperation[Any]
@@ -35,14 +34,14 @@ class OperationSubmitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeySignalled:
-    """A key was checked, completed, failed or cancelled, whether or not anybody watched it.
+    """A key was checked, completed, failed or cancelled, with or without watchers.
 
-    It is told after the ends that it brought, and before any hook runs: what a hook watches came after it.
+    It follows the events of the operations that it ended, and precedes every hook.
 
     Attributes:
         key: The key.
         completed: How many operations this call completed (or otherwise ended).
-        at_ns: When.
+        at_ns: The time of the signal.
     """
 
     key: Hashable
@@ -57,12 +56,12 @@ class OperationEnded:
     Attributes:
         operation: The operation itself.
         operation_id: As in its `OperationSubmitted`.
-        keys: What it watched.
+        keys: The keys that it watched.
         outcome: How it ended.
-        submitted_ns: When it was submitted.
+        submitted_ns: The time of submission.
         deadline_ns: Submission plus timeout, before rounding to a tick; None without a deadline.
-        at_ns: When it ended; for an expired one, minus ``deadline_ns`` is how late it was.
-        checks: How often it was asked whether it is time, the first time included.
+        at_ns: When it ended; ``at_ns - deadline_ns`` is the lateness of an expired one.
+        checks: The number of its checks, the first one included.
     """
 
     operation: DelayedOperation[Any]
@@ -79,19 +78,16 @@ Event = OperationSubmitted | KeySignalled | OperationEnded
 
 
 class Observer(Protocol):
-    """Is told what happens in a purgatory."""
+    """Receives the events of a purgatory."""
 
     def notify(self, event: Event) -> None:
-        """Take note of an event; called synchronously, so be quick.
-
-        An exception is reported to the loop's exception handler and does no harm.
-        """
+        """Handle an event; called synchronously, so be quick. Exceptions go to the loop's exception handler."""
 
 
 class Observers:
-    """Several observers as one; each is told everything, in order.
+    """Pass every event to several observers, in order.
 
-    If some raise, the others are told all the same, and the first exception comes out (others are its notes).
+    If some raise, the others still get the event, and the first exception propagates with the others as notes.
 
     >>> class Printer:
     ...     def notify(self, event):
@@ -110,16 +106,12 @@ class Observers:
         return f"Observers{self._observers!r}"
 
     def notify(self, event: Event) -> None:
-        """Tell every observer.
-
-        Raises:
-            Exception: What the first failing observer raised, after all were told.
-        """
+        """Notify every observer, then raise the first exception of any."""
         failure: Exception | None = None
         for observer in self._observers:
             try:
                 observer.notify(event)
-            except Exception as exception:  # noqa: BLE001 - raised below, when all were told
+            except Exception as exception:  # noqa: BLE001 - raised below, after all are notified
                 if failure is None:
                     failure = exception
                 else:

@@ -1,8 +1,7 @@
-"""Metrics for Prometheus: an observer that counts what happens, and gauges that look at what is.
+"""Metrics for Prometheus: an observer that counts events, and gauges that read the present state.
 
-Counting is integer additions in `notify`; the text is only made when somebody scrapes. A scrape runs on the
-loop between two events, so in every one of them submitted is the sum of ended plus pending, although the three
-come from different places: two counters and the purgatory itself.
+`notify` only adds integers; a scrape makes the text. A scrape runs on the loop between two events, so in each of
+them submitted equals ended plus pending, although the pending are read from the purgatory.
 """
 
 from bisect import bisect_left
@@ -19,17 +18,17 @@ from purgatory_async.events import Event, KeySignalled, OperationEnded, Operatio
 
 NS_PER_SECOND: Final = 1_000_000_000
 
-# Seconds. From a wait that was fulfilled at once to one that outlived every proxy.
+# Seconds, from a wait that completes at once to one that outlives every proxy.
 WAIT_BUCKETS: Final = (0.001, 0.005, 0.02, 0.1, 0.5, 1, 2, 5, 10, 20, 30, 60, 300, 3600)
-# Seconds. The promise is one tick and one turn of the loop; what is beyond is the loop being held up.
+# Seconds. One tick plus one loop turn is promised; anything above is a blocked loop.
 DELAY_BUCKETS: Final = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1, 5)
 
 
 class Histogram:
-    """How often a value fell into each bucket, and the sum.
+    """Counts of values per bucket, and their sum.
 
     Args:
-        bounds: The upper bounds of the buckets, ascending; one for everything above is added.
+        bounds: Ascending upper bounds; a last bucket takes all larger values.
     """
 
     __slots__ = ("_bounds", "_counts", "_sum")
@@ -45,7 +44,7 @@ class Histogram:
         self._sum += seconds
 
     def metric(self, name: str, documentation: str) -> Metric:
-        """Show the counts as Prometheus has them: each bucket with all below it."""
+        """Return the counts in Prometheus's cumulative form."""
         bounds = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
         family = HistogramMetricFamily(name, documentation)
         family.add_metric([], list(zip(bounds, accumulate(self._counts), strict=True)), self._sum)
@@ -53,7 +52,7 @@ class Histogram:
 
 
 class Metrics(Collector):
-    """Counts the events of one purgatory and shows them to Prometheus.
+    """Counts the events of one purgatory and exports them to Prometheus.
 
     Pass it as the purgatory's observer, then hand it the purgatory for the gauges:
 
@@ -62,7 +61,7 @@ class Metrics(Collector):
         metrics.gauge(purgatory)
 
     Args:
-        registry: Where it is collected; None makes one, so that several in a process do not collide.
+        registry: Collects it; None makes a new one, so that several in a process do not collide.
     """
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
@@ -82,17 +81,11 @@ class Metrics(Collector):
         return f"<Metrics submitted={self.submitted} ended={sum(self.ended.values())} signals={self.signals}>"
 
     def gauge(self, purgatory: Purgatory) -> None:
-        """Look at this purgatory for what is pending and watched."""
+        """Export this purgatory's pending and watched counts."""
         self._purgatory = purgatory
 
     def show(self, name: str, documentation: str, read: Callable[[], float]) -> None:
-        """Show another gauge.
-
-        Args:
-            name: Prometheus's.
-            documentation: The same.
-            read: Called at every scrape; returns what the gauge shows then.
-        """
+        """Export another gauge, whose value ``read()`` returns at every scrape."""
         self._shown.append((name, documentation, read))
 
     def notify(self, event: Event) -> None:
@@ -111,7 +104,7 @@ class Metrics(Collector):
             self._lateness.observe((event.at_ns - event.deadline_ns) / NS_PER_SECOND)
 
     def collect(self) -> Iterable[Metric]:
-        """Show everything as it is now; Prometheus's client calls this once a scrape."""
+        """Return all metrics; Prometheus's client calls this once per scrape."""
         purgatory = self._purgatory
         ended = CounterMetricFamily(
             "purgatory_operations_ended", "Operations that ended, by how.", labels=["outcome"]

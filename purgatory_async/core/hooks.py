@@ -1,11 +1,11 @@
 """Hooks in a queue: `on_complete` and `on_expiration` run first-in first-out and never inside one another.
 
-A hook may end other operations, whose hooks may end others. Called directly that is recursion, and a chain dies
-at depth 997 (CPython's limit); queued it is a loop, and 100 000 are fine. So ending an operation only queues it,
-and whoever made the outermost call runs the queue when its own work is done.
+A hook may end other operations, whose hooks may end others. Direct calls would recurse, and a chain would fail
+at depth 997 (CPython's limit); a queue handles 100 000. So ending an operation only queues it, and the outermost
+call runs the queue after its own work.
 
-There is one queue per thread, and so one per event loop: a chain may lead through several purgatories, and
-through operations that were never watched.
+Each thread, and so each event loop, has one queue: a chain may lead through several purgatories, and through
+operations that were never watched.
 """
 
 from collections import deque
@@ -27,17 +27,17 @@ class Hooked(Protocol):
     def _state(self) -> object: ...
 
     def on_complete(self) -> None:
-        """Called first."""
+        """Runs first."""
 
     def on_expiration(self) -> None:
-        """Called second, if it expired."""
+        """Runs second, if it expired."""
 
 
 class HookQueue:
     """Ended operations whose hooks have yet to run.
 
-    While ``held``, somebody further out will run the queue: a walk over a key's operations, or the queue itself.
-    Whoever appends must call `run` if it is not held.
+    While ``held``, an outer call will run the queue: a walk over a key's operations, or the queue itself. After an
+    append to a queue that is not held, the caller must call `run`.
     """
 
     __slots__ = ("held", "queue")
@@ -47,11 +47,11 @@ class HookQueue:
         self.held = False
 
     def run(self) -> None:
-        """Run the hooks of everything queued, also of what they queue; an exception stops none of the rest.
+        """Run all queued hooks, also those that hooks queue; an exception does not stop the rest.
 
         Raises:
-            KeyboardInterrupt, SystemExit: As a hook raised it. What was queued behind it stays queued and runs
-                with the next call or, if there is a loop, in its next turn.
+            KeyboardInterrupt, SystemExit: A hook raised it. Later hooks stay queued and run with the next call, or
+                in the next turn of a running loop.
         """
         queue = self.queue
         self.held = True
@@ -60,7 +60,7 @@ class HookQueue:
                 ended = queue.popleft()
                 try:
                     ended.on_complete()
-                except BaseException as exception:  # noqa: BLE001 - whatever it was, it has no other caller
+                except BaseException as exception:  # noqa: BLE001 - it has no other caller
                     self._raised("on_complete", ended, exception)
                 if ended._state is _EXPIRED:
                     try:
@@ -69,7 +69,7 @@ class HookQueue:
                         self._raised("on_expiration", ended, exception)
         finally:
             self.held = False
-            if queue:  # an interrupt left them behind
+            if queue:  # after an interrupt
                 call_soon(self._run_rest)
 
     def _run_rest(self) -> None:
@@ -77,7 +77,7 @@ class HookQueue:
             self.run()
 
     def _raised(self, hook: str, ended: Hooked, exception: BaseException) -> None:
-        """Tell what a hook raised; an interrupt goes on, after the operation's other hook is queued again."""
+        """Report a hook's exception; an interrupt propagates, with the operation's other hook queued again."""
         if isinstance(exception, (KeyboardInterrupt, SystemExit)):
             if hook == "on_complete" and ended._state is _EXPIRED:
                 self.queue.appendleft(_OnlyExpiration(ended))
@@ -86,7 +86,7 @@ class HookQueue:
 
 
 class _OnlyExpiration:
-    """What is left of an expired operation whose first hook was interrupted."""
+    """The second hook of an expired operation whose first hook was interrupted."""
 
     __slots__ = ("_state", "on_complete")
 
@@ -95,15 +95,15 @@ class _OnlyExpiration:
         self._state: object = None
 
     def on_expiration(self) -> None:
-        """Not called: it has not expired, as far as the queue can see."""
+        """Never called: ``_state`` is not EXPIRED."""
 
 
 class KeyRaised:
-    """Stands in the queue for what a watch key raised while its operation left: it has no caller.
+    """Queue entry for an exception that a watch key raised while its operation left.
 
     Args:
         exception: An interrupt propagates, anything else is reported.
-        operation: Whose key it was.
+        operation: The operation with the key.
     """
 
     __slots__ = ("_exception", "_operation", "_state")
@@ -120,11 +120,11 @@ class KeyRaised:
         report(f"a watch key of {self._operation!r} raised", self._exception, self._operation)
 
     def on_expiration(self) -> None:
-        """Not called: it has not expired."""
+        """Never called: ``_state`` is not EXPIRED."""
 
 
 class _PerThread(local):
-    """Each thread sees a queue of its own."""
+    """One queue per thread."""
 
     def __init__(self) -> None:
         self.hooks = HookQueue()

@@ -15,5 +15,5 @@ class Outcome(StrEnum):
     CLOSED = "closed"
 
     def _end(self, _operation: object, _outcome: "Outcome", _result: object = None) -> bool:
-        """An ended operation is in its outcome as a pending one is in a purgatory; nothing moves it from there."""
+        """Do nothing: an ended operation stays ended."""
         return False

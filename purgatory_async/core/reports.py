@@ -1,6 +1,6 @@
-"""Where an exception goes that has no caller.
+"""Report exceptions that have no caller.
 
-The core knows no event loop, so the layer of the loop hands in how to find the running one.
+The core does not import asyncio; `purgatory_async.loop` sets how to find the running loop.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ class Loop(Protocol):
 
 
 class Surroundings:
-    """What the core is told of where it runs.
+    """What the core knows of its event loop.
 
     Attributes:
         running_loop: Returns the loop that runs in the calling thread, or None.
@@ -39,9 +39,9 @@ def report(message: str, exception: BaseException, source: object) -> None:
     """Hand an exception to the running loop's exception handler; without a loop to `sys.unraisablehook`.
 
     Args:
-        message: What was going on, naming the source.
-        exception: What was raised.
-        source: The object whose code raised it; it is in the handler's context as ``source``.
+        message: Names the source.
+        exception: The exception.
+        source: The object whose code raised it; the handler's context has it as ``source``.
     """
     loop = surroundings.running_loop()
     if loop is not None:
@@ -51,14 +51,14 @@ def report(message: str, exception: BaseException, source: object) -> None:
 
 
 def call_soon(callback: Callable[[], object]) -> None:
-    """Call back in the running loop's next turn; without a running loop do nothing."""
+    """Call back in the running loop's next turn; do nothing without a running loop."""
     loop = surroundings.running_loop()
     if loop is not None:
         loop.call_soon(callback)
 
 
 class _Finalizer:
-    """Raises the exception when called, and shows the message where the hook prints what it called."""
+    """Raises the exception when called; the hook prints its repr, the message."""
 
     __slots__ = ("_exception", "_message")
 
@@ -74,10 +74,7 @@ class _Finalizer:
 
 
 class _Unraisable:
-    """Dropped at once; its finalizer raises, which is the only door to `sys.unraisablehook`.
-
-    The default hook takes nothing but an argument type that only the interpreter can make.
-    """
+    """Dropped at once; its finalizer raises. Only the interpreter can make the default hook's argument."""
 
     __slots__ = ("_finalizer",)
 

@@ -1,7 +1,6 @@
-"""The one way in and the one way out: how an operation is registered, walked to and ended.
+"""How an operation is registered, checked and ended.
 
-Everything decided here is decided before any of the user's hooks runs: a walk goes over a snapshot of a key's
-operations, moves states, and only then lets the hooks go.
+All states move before a hook runs: a walk goes over a snapshot of a key's operations, and releases the hooks last.
 """
 
 import warnings
@@ -24,19 +23,15 @@ _EXPIRED: Final = Outcome.EXPIRED
 
 
 class Runner(Protocol):
-    """What a verb compares its thread with: asyncio's loop itself, or a stand-in."""
+    """Identifies the thread that runs a loop: asyncio's loop itself, or a stand-in."""
 
     @property
     def _thread_id(self) -> int | None:
-        """The thread that runs the loop now, or None."""
+        """Ident of the thread that runs the loop now, or None."""
 
 
 class Unowned:
-    """Placeholder owner: no thread runs it, so every verb goes through `LifeCycle._arrive`.
-
-    Args:
-        why: Shown by its repr, for messages.
-    """
+    """Placeholder owner: forces every verb through `LifeCycle._arrive`; ``why`` is its repr, for messages."""
 
     __slots__ = ("_why",)
 
@@ -53,12 +48,7 @@ CHECKING: Final = Unowned("in the middle of a try_complete")
 
 
 class LifeCycle(WatchTable):
-    """Watch table plus the life of what watches; the verbs of `Verbs` stand on it.
-
-    Args:
-        name: For messages.
-        max_pending: How many operations may be pending; None for any number.
-    """
+    """Watch table plus the life of its operations; base of `Verbs`."""
 
     __slots__ = (
         "_admission",
@@ -76,14 +66,14 @@ class LifeCycle(WatchTable):
         "name",
     )
 
-    # Supplied by the shell, the first two at once, the others before the first operation is watched.
-    _ident: Callable[[], int]  # which thread the caller is on
-    _runner: Runner  # its loop
+    # Set by the shell: the first two in its constructor, the others before the first operation is watched.
+    _ident: Callable[[], int]  # the caller's thread
+    _runner: Runner  # the purgatory's loop
     _hooks: HookQueue
     _admission: Admission
-    _wake: Callable[[Any], None]  # takes what an operation has in `_waiters`
+    _wake: Callable[[Any], None]  # takes an operation's `_waiters`
     _start_timeout: Callable[[DelayedOperation[Any], float], int | None]  # returns when it began, in ns
-    _unschedule: Callable[[DelayedOperation[Any]], bool] | None  # None where no more is needed than to unlink
+    _unschedule: Callable[[DelayedOperation[Any]], bool] | None  # None where unlinking is enough
 
     checking: Hashable | None
     """In a check, the key given to `check_and_complete`. None otherwise, also in the first check and in hooks."""
@@ -94,47 +84,43 @@ class LifeCycle(WatchTable):
         self.max_pending = max_pending
         self.checking = None
         self._hooks = hooks_of_thread()
-        self._notifier: EventNotifier | None = None  # tells the observer, if there is one
-        self._refusal: str | None = None  # why nothing new is taken: "closed" or "draining"
+        self._notifier: EventNotifier | None = None  # None without an observer
+        self._refusal: str | None = None  # why watching is refused: "closed" or "draining"
         self._emptied: Callable[[], None] | None = None  # called when the last operation has ended
 
-    # What the shell must add.
+    # Implemented by the shell.
 
     def _arrive(self, *, watching: bool) -> bool:
-        """See that the caller may be here: right loop, right thread, not inside a check.
-
-        Returns:
-            Whether the purgatory has only now found its loop.
-        """
+        """Refuse a wrong loop, a wrong thread or a call inside a check; returns whether it bound the loop."""
         raise NotImplementedError(f"the shell of {self.name!r} knows the loop")
 
     def _leave_loop(self) -> None:
-        """Belong to no loop again."""
+        """Undo the binding to a loop."""
         raise NotImplementedError(f"the shell of {self.name!r} knows the loop")
 
     def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
         """A future of the owning loop, for a task that awaits the operation."""
         raise NotImplementedError(f"the shell of {self.name!r} knows the loop")
 
-    # The one way to the end.
+    # Ending.
 
-    def _end(  # noqa: C901 - what it does is written out where a call would cost as much
+    def _end(  # noqa: C901 - inlined: calls would double its cost
         self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None
     ) -> bool:
-        """Move a pending operation to its end: out of the timer and every list, then wakeups and hooks."""
+        """End a pending operation: out of the timer and every list, then wakeups and hooks."""
         operation._state = outcome
         if result is not None:
             operation.result = result
         unschedule = self._unschedule
         if unschedule is not None:
             unschedule(operation)
-        elif (following := operation._next) is not None:  # `TimingWheel.cancel`, written out
+        elif (following := operation._next) is not None:  # `TimingWheel.cancel`, inlined
             previous = operation._prev
             following._prev = previous
             previous._next = following
             operation._next = operation._prev = None  # type: ignore[assignment]  # in no bucket
         keys = operation._keys
-        # `_leave`, written out for one on a shared list, and for the sole watcher of its only key.
+        # `_leave`, inlined for a shared list, and for the sole watcher of its only key.
         try:
             if type(keys) is SharedList:
                 del keys[operation]
@@ -163,12 +149,12 @@ class LifeCycle(WatchTable):
         if (outcome is _COMPLETED or outcome is _EXPIRED) and operation._has_hooks:
             hooks.queue.append(operation)
         if self._notifier is not None or self._emptied is not None:
-            self._tell_end(operation, outcome)
+            self._announce_end(operation, outcome)
         if hooks.queue and not hooks.held:
             hooks.run()
         return True
 
-    def _tell_end(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
+    def _announce_end(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
         if self._notifier is not None:
             self._notifier.ended(operation, outcome)
         if self._emptied is not None and not self.pending:
@@ -177,12 +163,12 @@ class LifeCycle(WatchTable):
     def _key_raised(self, watcher: Watcher, exception: BaseException) -> None:
         self._hooks.queue.append(KeyRaised(exception, watcher))
 
-    # The walks. While one is on, hooks are held.
+    # Walks. Hooks are held during one.
 
     def _walk(  # noqa: C901 - as above
         self, key: Hashable, operations: Iterable[DelayedOperation[Any]], limit: int | None = None
     ) -> int:
-        """Check operations on a key; returns how many completed in their check."""
+        """Check a key's operations; returns how many completed in their check."""
         completed = 0
         notifier = self._notifier
         hooks = self._hooks
@@ -210,7 +196,7 @@ class LifeCycle(WatchTable):
                     if completed == limit:
                         break
             if notifier is not None:
-                # Before the hooks: what they watch was not there when the key was signalled.
+                # Before the hooks: what they watch comes after the signal.
                 notifier.signalled(key, completed)
         finally:
             self._runner = runner
@@ -227,7 +213,7 @@ class LifeCycle(WatchTable):
     def _ended_by(
         self, ends: Callable[[DelayedOperation[Any]], bool], watchers: Iterable[Watcher], *signalled: Hashable
     ) -> list[DelayedOperation[Any]]:
-        """Apply an ending to a snapshot of watchers, tell of a signalled key, let the hooks run; returns the ended."""
+        """Apply an ending to a snapshot of watchers, notify of a signalled key, run the hooks; returns the ended."""
         hooks = self._hooks
         held = hooks.held
         hooks.held = True
@@ -246,27 +232,27 @@ class LifeCycle(WatchTable):
     # Watching.
 
     def _refuse(self, keys: tuple[Hashable, ...]) -> PurgatoryClosed:
-        return PurgatoryClosed(f"purgatory {self.name!r} is {self._refusal} and takes nothing new", keys=keys)
+        return PurgatoryClosed(f"purgatory {self.name!r} is {self._refusal}: cannot watch", keys=keys)
 
     def _ended_in_check(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
-        """Tell of an operation that never got as far as to be watched."""
+        """Notify of an operation that ended before it was watched."""
         if self._notifier is not None:
             self._notifier.submitted(operation, keys)
             self._notifier.ended(operation, cast("Outcome", operation._state))
 
     def _watch(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
-        """Register a new operation under every key and start its deadline, or leave nothing behind."""
+        """Register a new operation under every key and start its deadline, or change nothing."""
         if self._refusal is not None:  # closed in its first check
             raise self._refuse(keys)
         if self.max_pending is not None and self.pending >= self.max_pending:
             raise PurgatoryFull(
-                f"purgatory {self.name!r} is full: {self.pending} operations are pending, max_pending is "
-                f"{self.max_pending}; try again when some have ended",
+                f"purgatory {self.name!r} is full ({self.pending} pending, max_pending is {self.max_pending}): cannot "
+                "watch; retry when some have ended",
                 limit=self.max_pending,
             )
         shared = self._last_shared
         if shared.of is keys and type(operation).__eq__ is identity:
-            # One more of those that watch these keys: `_add`, written out (python -m bench.proposal --callback).
+            # Another operation on the same keys: `_add`, inlined (python -m bench.proposal --callback).
             shared[operation] = None
             self._more_pending += 1
             self._more_pairs += shared.width
@@ -298,14 +284,16 @@ class LifeCycle(WatchTable):
         """Assert that lists, counts and states agree. O(watched), for tests."""
         super().check_invariants()
         for operation in cast("Iterable[DelayedOperation[Any]]", self._arrived()):
-            assert operation._state is self, f"{operation!r} is listed in {self.name!r} but is elsewhere"
+            assert operation._state is self, (
+                f"{operation!r} is listed in {self.name!r}, but its state is {operation._state!r}"
+            )
 
 
 _warned: Final[WeakSet[type]] = WeakSet()
 
 
 def warn_unended(operation: DelayedOperation[Any], stacklevel: int) -> None:
-    """Warn, once a class, of a `try_complete` that returned a true value and did not end its operation."""
+    """Warn, once per class, that `try_complete` returned a true value without ending its operation."""
     kind = type(operation)
     if kind not in _warned:
         warnings.warn(

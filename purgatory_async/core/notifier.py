@@ -1,4 +1,4 @@
-"""Turns what happens in a purgatory into events for its observer; without an observer none of this exists."""
+"""Makes the events of a purgatory for its observer; a purgatory without an observer has no notifier."""
 
 from collections.abc import Callable, Hashable
 from math import inf
@@ -13,9 +13,8 @@ from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded
 __all__ = ["EventNotifier"]
 
 
-# A frozen value is written field by field through ``object.__setattr__``, which is three quarters of the price of
-# telling (python -m bench.journal --only cost). So it is born as a plain object with the same slots, and frozen by
-# being given its class.
+# A frozen value sets each field through ``object.__setattr__``: three quarters of the cost of an event (python -m
+# bench.journal --only cost). So it starts as a plain object with the same slots, and its final class freezes it.
 
 
 class _Submitted:
@@ -70,10 +69,10 @@ class _Ended:
 
 
 class EventNotifier:
-    """Remembers of each pending operation what its end must tell, and tells.
+    """Notifies an observer; keeps each pending operation's submission for its end.
 
     Args:
-        observer: Who is told.
+        observer: Receives the events.
         time_ns: The purgatory's clock.
 
     Raises:
@@ -88,20 +87,16 @@ class EventNotifier:
         self._observer = observer
         self._time_ns = time_ns
         self._submitted = 0
-        # By identity: an operation that compares equal to another is still another.
+        # By identity: equal operations are still distinct.
         self._pending: dict[int, OperationSubmitted] = {}
-        self._checked: dict[int, int] = {}  # only those that were asked again
+        self._checked: dict[int, int] = {}  # only operations checked again
 
     def submitted(
         self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...], since_ns: int | None = None
     ) -> None:
-        """An operation was watched, or completed in its first check.
+        """Notify that an operation was watched, or ended in its first check.
 
-        Args:
-            operation: Which.
-            keys: What it watches.
-            since_ns: The instant from which its deadline is reckoned, if it has one; then it was submitted at that, not
-                at the one, microseconds later, at which it is told.
+        Its time is ``since_ns``, from which its deadline counts, or the present if that is None.
         """
         timeout = operation.timeout
         timeout_ns = None if timeout is None or timeout == inf else seconds_to_ns(max(timeout, 0))
@@ -109,27 +104,27 @@ class EventNotifier:
         at_ns = self._time_ns() if since_ns is None else since_ns
         event: Any = _Submitted(operation, self._submitted, keys, timeout_ns, at_ns)
         self._pending[id(operation)] = event
-        self._tell(event)
+        self._notify(event)
 
     def checked(self, operation: DelayedOperation[Any]) -> None:
-        """A pending operation is asked again."""
+        """Count a further check of a pending operation."""
         self._checked[id(operation)] = self._checked.get(id(operation), 0) + 1
 
     def ended(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
-        """An operation that was submitted has ended."""
+        """Notify that a submitted operation ended."""
         submitted = self._pending.pop(id(operation))
         timeout_ns = submitted.timeout_ns
         deadline_ns = None if timeout_ns is None else submitted.at_ns + timeout_ns
         checks = 1 + self._checked.pop(id(operation), 0)
         event: Any = _Ended(submitted, outcome, deadline_ns, self._time_ns(), checks)
-        self._tell(event)
+        self._notify(event)
 
     def signalled(self, key: Hashable, completed: int) -> None:
-        """A verb for a key has done its work."""
+        """Notify that a verb for a key is done."""
         event: Any = _Signalled(key, completed, self._time_ns())
-        self._tell(event)
+        self._notify(event)
 
-    def _tell(self, event: Event) -> None:
+    def _notify(self, event: Event) -> None:
         try:
             self._observer.notify(event)
         except (KeyboardInterrupt, SystemExit):

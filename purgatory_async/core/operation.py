@@ -1,4 +1,4 @@
-"""The delayed operation: something that waits, and ends exactly once.
+"""The delayed operation: it waits, and ends exactly once.
 
                          try_complete_else_watch
         new ──────────────────────────────────────────▶ pending
@@ -7,10 +7,9 @@
          ▼                                                 ▼
         ended: completed · expired · cancelled · failed · closed
 
-One slot, ``_state``, says where an operation is: an `Outcome` once it has ended, until then the place that holds
-it: `NEW`, its `Admission`, or a purgatory. It moves once, synchronously, before a hook runs or a waiter wakes.
-Futures only carry wakeups. They are never asked how it ended: a future cancelled in the same loop pass forgets
-the result that it was just given.
+The slot ``_state`` holds an `Outcome` once the operation has ended, until then its place: `NEW`, an `Admission`,
+or a purgatory. It ends once, synchronously, before a hook runs or a waiter wakes. Futures only carry wakeups,
+never the outcome: a future cancelled in the same loop pass loses its result.
 """
 
 from collections.abc import Generator
@@ -37,7 +36,7 @@ __all__ = [
 
 T = TypeVar("T")
 
-# An enum's member is looked up by its metaclass, 50 ns on Python 3.11; a global is free.
+# Python 3.11 needs 50 ns to look up an enum's member; a global is free.
 _COMPLETED: Final = Outcome.COMPLETED
 _EXPIRED: Final = Outcome.EXPIRED
 _CANCELLED: Final = Outcome.CANCELLED
@@ -45,7 +44,7 @@ _FAILED: Final = Outcome.FAILED
 
 
 class Waiter(Protocol):
-    """A future of one waiting task; it is woken, and carries nothing."""
+    """A future of one waiting task; it carries no result."""
 
     def cancelled(self) -> bool:
         """Whether the waiting task was cancelled."""
@@ -55,30 +54,24 @@ class Waiter(Protocol):
 
 
 class Place(Protocol):
-    """Where an operation is until it ends."""
+    """Holds an operation until it ends."""
 
     def _end(self, operation: "DelayedOperation[Any]", outcome: Outcome, result: Any = None) -> bool:
-        """Move the operation to its end: out of every list and the timer, then hooks and wakeups.
+        """End the operation: out of every list and the timer, then hooks and wakeups.
 
-        Args:
-            operation: It is here.
-            outcome: How it ends.
-            result: Becomes its result, if not None.
-
-        Returns:
-            True; False if it has ended before, and nothing changes.
+        A ``result`` that is not None becomes its result. Returns False, and changes nothing, if it has ended.
         """
 
     def new_waiter(self, operation: "DelayedOperation[Any]") -> Waiter:
-        """A future of the loop that owns the place, for a task that awaits the operation."""
+        """Return a future of the owning loop, for a task that awaits the operation."""
 
 
 class DelayedOperation(Watcher, Generic[T]):
-    """Something that waits for its condition or its deadline, whichever is first, and ends exactly once.
+    """Wait for a condition or a deadline; ends exactly once.
 
-    Subclass it and override `try_complete` (is it time?) and, if you like, `on_complete` and `on_expiration`.
-    Give it to `Purgatory.run` with its keys; or to `Purgatory.try_complete_else_watch`, and await it, or don't.
-    ``__slots__ = ()`` in the subclass (or slots of its own) saves 100 bytes and some time an operation.
+    Subclass it and override `try_complete` and, if needed, `on_complete` and `on_expiration`. Pass it with its
+    keys to `Purgatory.run`; or to `Purgatory.try_complete_else_watch`, and await it or not.
+    ``__slots__ = ()`` in the subclass (or its own slots) saves 100 bytes and some time per operation.
 
     Args:
         timeout: Seconds from the moment it is watched. ``None`` and ``inf``: no deadline. Zero and less: it
@@ -88,7 +81,7 @@ class DelayedOperation(Watcher, Generic[T]):
         TypeError: ``timeout`` is neither ``None`` nor a number.
         ValueError: ``timeout`` is NaN, ``-inf``, or above 100 years.
 
-    Kafka's delayed fetch, an answer as soon as there are enough bytes, or what there is when the time is up:
+    Kafka's delayed fetch answers once enough bytes are available, or at the timeout with fewer:
 
     >>> class DelayedFetch(DelayedOperation[bytes]):
     ...     def __init__(self, log, min_bytes, timeout):
@@ -110,9 +103,9 @@ class DelayedOperation(Watcher, Generic[T]):
     result: T | None
     _state: Place | Outcome
     _waiters: Waiter | dict[Waiter, None] | None
-    _failure: tuple[BaseException, TracebackType | None]  # only when FAILED
+    _failure: tuple[BaseException, TracebackType | None]  # set only when FAILED
 
-    # False in the library's own waits, which override no hook and are made by the hundred thousand.
+    # False in the library's own waits, which have no hooks.
     _has_hooks = True
 
     def __init__(self, timeout: float | None = None) -> None:
@@ -132,7 +125,7 @@ class DelayedOperation(Watcher, Generic[T]):
             if iscoroutinefunction(cls.__dict__.get(name)):
                 raise TypeError(
                     f"{cls.__name__}.{name} must be a plain function, not async: it runs between two steps of "
-                    "the purgatory; start a task in on_complete if there is more to do"
+                    "the purgatory; start a task in on_complete for more work"
                 )
 
     def __repr__(self) -> str:
@@ -143,22 +136,22 @@ class DelayedOperation(Watcher, Generic[T]):
     # To override.
 
     def try_complete(self) -> bool:
-        """Complete the operation if its condition holds: call `force_complete` and return what it returned.
+        """Complete the operation if its condition holds: call `force_complete` and return its result.
 
-        Called once before watching, and again whenever one of the keys is checked; `Purgatory.checking` is that
-        key. Watching and the verbs for keys of the same purgatory are not allowed in here; reading it is.
+        Called once before watching, and again at each check of one of its keys; `Purgatory.checking` is that
+        key. It may read the same purgatory, but not watch in it or call its verbs for keys.
 
         Returns:
             Whether this call completed it. The default returns False: only a verb or the deadline ends it. A true
-            value of an operation that has not ended is a `RuntimeWarning`, once a class.
+            value while the operation has not ended is a `RuntimeWarning`, once per class.
         """
         return False
 
     def on_complete(self) -> None:
-        """Called once when it completed or expired; may set `result`, as an expired fetch's partial answer."""
+        """Called once when it completes or expires; may set `result`, like a partial answer of an expired fetch."""
 
     def on_expiration(self) -> None:
-        """Called once after `on_complete`, only when it expired."""
+        """Called once after `on_complete`, only when it expires."""
 
     # To call.
 
@@ -166,15 +159,15 @@ class DelayedOperation(Watcher, Generic[T]):
         """End it as completed.
 
         Args:
-            result: Becomes `result`; None leaves what `try_complete` may have put there.
+            result: Becomes `result`; None leaves `result` as it is.
 
         Returns:
-            True for exactly one caller; False if it had ended already, and nothing changes.
+            True for exactly one caller; False, and nothing changes, if it had ended already.
         """
         return self._state._end(self, _COMPLETED, result)
 
     def fail(self, exception: BaseException) -> bool:
-        """End it as failed; whoever awaits it gets the exception. Hooks do not run.
+        """End it as failed; its waiters raise the exception. Hooks do not run.
 
         Returns:
             Whether this call ended it.
@@ -202,22 +195,22 @@ class DelayedOperation(Watcher, Generic[T]):
 
     @property
     def exception(self) -> BaseException | None:
-        """What it failed with; None unless the outcome is FAILED."""
+        """The exception that it failed with; None unless the outcome is FAILED."""
         return self._failure[0] if self._state is _FAILED else None
 
     @property
     def keys(self) -> tuple[Any, ...]:
-        """What it watches, in order, without duplicates; empty before and after."""
+        """The keys that it watches, in order, without duplicates; empty before watching and after the end."""
         if isinstance(self._state, Outcome | New | Admission):
             return ()
         return keys_of(self)
 
     @property
     def abandoned(self) -> bool:
-        """Whether every task that awaited it has been cancelled, but has not run since to say so.
+        """Whether every task that awaits it has been cancelled, but has not run since.
 
-        For an operation that takes something for its waiter: to take it now would be to take it for nobody. Ask
-        in `try_complete`, or before `force_complete`. False while nobody awaits it, and once it has ended.
+        An operation that consumes something for its waiter must not do so then: read this in `try_complete`, or
+        before `force_complete`. False without a waiter, and once it has ended.
         """
         waiters = self._waiters
         if type(waiters) is dict:
@@ -225,16 +218,16 @@ class DelayedOperation(Watcher, Generic[T]):
         return waiters is not None and waiters.cancelled()  # type: ignore[union-attr]  # not a dict: a sole waiter
 
     def __await__(self) -> Generator[Any, None, Outcome]:
-        """Wait until it has ended. Any number of tasks may; cancelling one only ends that task's waiting.
+        """Wait until it has ended. Any number of tasks may wait; cancelling one ends only that task's wait.
 
-        `Purgatory.run` also cancels the operation then.
+        Cancelling `Purgatory.run` also cancels the operation.
 
         Returns:
             The outcome.
 
         Raises:
             PurgatoryError: It was never watched and has not ended, so nothing would ever wake the task.
-            BaseException: What it failed with, if it failed.
+            BaseException: The exception that it failed with.
         """
         state = self._state
         if type(state) is not Outcome:
@@ -251,16 +244,16 @@ class DelayedOperation(Watcher, Generic[T]):
     # Inside the library.
 
     def _expire(self) -> bool:
-        """Its deadline has come, says the timer; False if it ended a moment before."""
+        """End it as expired; called by the timer. Returns False if it had ended."""
         return self._state._end(self, _EXPIRED)
 
     def _lost_timer(self) -> None:
-        """Its timer closes under it: without a deadline to come it must not wait for ever."""
+        """End it as closed; called when its timer closes, since it can no longer expire."""
         self._state._end(self, Outcome.CLOSED)
 
     @property
     def _waiting(self) -> bool:
-        """Whether the timer, having handed it out, still has to expire it."""
+        """Whether the timer must still expire it."""
         return type(self._state) is not Outcome
 
     def _add_waiter(self, waiter: Waiter) -> Waiter:
@@ -274,7 +267,7 @@ class DelayedOperation(Watcher, Generic[T]):
         return waiter
 
     def _drop_waiter(self, waiter: Waiter) -> None:
-        """Forget a waiter that gave up; after the end its future is the waker's, which skips it."""
+        """Remove a cancelled waiter; after the end the waker owns its future, and skips it."""
         waiters = self._waiters
         if waiters is waiter:
             self._waiters = None
@@ -282,10 +275,9 @@ class DelayedOperation(Watcher, Generic[T]):
             waiters.pop(waiter, None)
 
     def _raise_failure(self) -> None:
-        """Raise what it failed with, with the traceback that it came with.
+        """Raise its exception with the original traceback.
 
-        Many waiters may raise one exception: each starts from the original traceback, or the chain would grow
-        with each of them, and keep all their frames alive.
+        Each waiter starts from the original: otherwise the chain would grow and keep all their frames alive.
         """
         exception, traceback = self._failure
         try:
@@ -295,12 +287,12 @@ class DelayedOperation(Watcher, Generic[T]):
 
 
 class New:
-    """Where operations are that were never watched."""
+    """Place of operations that were never watched."""
 
     __slots__ = ()
 
     def _end(self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None) -> bool:
-        """Move the operation to its end; its hooks run now, unless others are running."""
+        """End the operation; its hooks run now, unless others are running."""
         hooks = hooks_of_thread()
         end_unwatched(hooks, operation, outcome, result)
         if not hooks.held:
@@ -308,22 +300,18 @@ class New:
         return True
 
     def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
-        """Refuse: nothing would ever wake it.
-
-        Raises:
-            PurgatoryError: Always.
-        """
-        raise PurgatoryError(f"{operation!r} was never watched; awaiting it would hang: watch it first")
+        """Raise `PurgatoryError`: nothing would ever wake the waiter."""
+        raise PurgatoryError(f"{operation!r} was never watched: cannot await it; watch it first")
 
 
 NEW: Final = New()
 
 
 class Admission:
-    """Where an operation is during its first check: not in any list, but no longer free to go elsewhere.
+    """Place of an operation during its first check: in no list, but taken.
 
     Args:
-        hooks: Takes an operation that ends here; whoever made the call runs them.
+        hooks: Takes an operation that ends here; the outermost call runs them.
     """
 
     __slots__ = ("_hooks",)
@@ -332,23 +320,19 @@ class Admission:
         self._hooks = hooks
 
     def _end(self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None) -> bool:
-        """Move the operation to its end; there is nothing it would have to leave."""
+        """End the operation; it is in no list."""
         end_unwatched(self._hooks, operation, outcome, result)
         return True
 
     def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
-        """Refuse: a check does not suspend.
-
-        Raises:
-            PurgatoryError: Always.
-        """
-        raise PurgatoryError(f"{operation!r} cannot be awaited inside its own first check")
+        """Raise `PurgatoryError`: a check does not suspend."""
+        raise PurgatoryError(f"{operation!r} is in its first check: cannot await it")
 
 
 def end_unwatched(
     hooks: HookQueue, operation: DelayedOperation[Any], outcome: Outcome, result: object
 ) -> None:
-    """End an operation that is in no list; queue it if its outcome has hooks."""
+    """End an operation that is in no list, and queue its hooks."""
     operation._state = outcome
     if result is not None:
         operation.result = result
@@ -357,14 +341,14 @@ def end_unwatched(
 
 
 def not_an_operation(operation: object) -> TypeError:
-    """The error for watching something else, or an operation that was not initialised."""
+    """The error for watching something else or an uninitialised operation."""
     if isinstance(operation, DelayedOperation):
         return TypeError(f"{type(operation).__name__}.__init__ must call super().__init__(timeout)")
     return TypeError(f"operation must be a DelayedOperation, got {operation!r}")
 
 
 def watched_before(operation: DelayedOperation[Any]) -> PurgatoryError:
-    """The error for watching an operation again; it names the state, which the operation's own repr may not."""
+    """The error for watching an operation again; it names the state, because a subclass's repr may not."""
     place = "being checked" if isinstance(operation._state, Admission) else "pending"
     return PurgatoryError(
         f"{operation!r} is {operation.outcome or place}: cannot watch it again; make a new one"

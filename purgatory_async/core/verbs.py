@@ -1,7 +1,7 @@
 """The synchronous half of a purgatory: its verbs.
 
-No loop, no clock, no future is named here. The shell (`Purgatory`) supplies what touches them: where the caller
-runs, how a waiter is woken, how a deadline starts and is taken back.
+It names no loop, clock or future. The shell (`Purgatory`) supplies what touches them: the caller's thread, how
+to wake a waiter, how to start and cancel a deadline.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -19,39 +19,35 @@ _COMPLETED: Final = Outcome.COMPLETED
 
 
 class Verbs(LifeCycle):
-    """The verbs; subclassed by `Purgatory`, which owns loop and timer."""
+    """Base of `Purgatory`, which adds loop and timer."""
 
     __slots__ = ()
 
-    # The verbs.
-
-    def try_complete_else_watch(  # noqa: C901, PLR0912 - a call would cost as much as what it does
+    def try_complete_else_watch(  # noqa: C901, PLR0912 - inlined: calls would double its cost
         self, operation: DelayedOperation[Any], keys: Iterable[Hashable]
     ) -> bool:
-        """Complete an operation now if its condition holds; else watch its keys until it ends.
+        """Complete an operation now if its condition holds; else watch its keys until it ends. O(keys).
 
-        One check, however many keys: nothing can slip in between the check and the watching on one loop. A
-        thread changes the condition first and signals through the portal after.
+        One check suffices for any number of keys: nothing runs between the check and the watching on one loop.
+        Another thread must change the condition first, then signal through the portal.
 
         Args:
-            operation: A new one; each can be watched once.
-            keys: One or more hashables; repeated ones count once. Its timeout starts now.
+            operation: A new one, whose timeout starts now; each can be watched once.
+            keys: One or more hashables; duplicates count once.
 
         Returns:
-            True only if this call completed it. After False it is pending, or it ended otherwise in its check.
+            True only if this call completed it. After False it is pending, or ended otherwise in its check.
 
         Raises:
             ValueError: There are no keys.
-            TypeError: ``keys`` is a ``str`` or ``bytes`` (did you mean a list of one?), is not iterable, or a
-                key is not hashable.
+            TypeError: ``keys`` is a ``str`` or ``bytes``, is not iterable, or a key is not hashable.
             PurgatoryError: The operation is pending or has ended; the call comes from inside a `try_complete`
                 of this purgatory, from another loop, or without a running one.
             PurgatoryClosed: The purgatory is closed or draining.
             PurgatoryFull: ``max_pending`` operations are pending.
-
-        After an error nothing is registered. What `try_complete` raises comes out too. O(keys).
+            BaseException: What `try_complete` raised. After any error nothing is registered.
         """
-        if keys is not self._last_shared.of:  # else they were looked at before
+        if keys is not self._last_shared.of:  # else they were checked before
             keys = distinct_keys(keys)
         try:
             state = operation._state
@@ -61,12 +57,12 @@ class Verbs(LifeCycle):
             raise watched_before(operation)
         if self._refusal is not None:
             raise self._refuse(keys)
-        ident = self._ident  # a callable in a slot is no method: called in one go it costs 50 ns more
+        ident = self._ident  # a local: calling a slot directly costs 50 ns more
         fresh = ident() != self._runner._thread_id and self._arrive(watching=True)
         runner = self._runner
         hooks = self._hooks
         held = hooks.held
-        hooks.held = True  # until it is watched: a hook in between could signal a key it is not yet on
+        hooks.held = True  # until it is watched: a hook could signal a key that it does not watch yet
         operation._state = admission = self._admission
         self._runner = CHECKING
         try:
@@ -83,7 +79,7 @@ class Verbs(LifeCycle):
                 self._watch(operation, keys)
         except BaseException:
             if fresh:
-                self._leave_loop()  # a call that raises has changed nothing, not even whose this is
+                self._leave_loop()  # a call that raises changes nothing, not even the owner
             raise
         finally:
             hooks.held = held
@@ -93,14 +89,14 @@ class Verbs(LifeCycle):
         return end is _COMPLETED
 
     def check_and_complete(self, key: Hashable, *, limit: int | None = None) -> int:
-        """Ask every operation that watches ``key`` whether it is time now, oldest first.
+        """Check every operation that watches ``key``, oldest first. O(operations checked), amortised.
 
-        Those that are watched by hooks meanwhile are not part of this walk. An operation whose `try_complete`
-        raises ends as failed; the others are checked all the same.
+        Operations that hooks watch meanwhile are not part of this walk. An operation whose `try_complete` raises
+        ends as failed; the walk goes on.
 
         Args:
             key: The key.
-            limit: Stop when so many have completed; None to ask them all. With 1, one thing goes to one taker.
+            limit: Stop after so many completions, such as 1 for one item; None checks all.
 
         Returns:
             How many completed in their check; 0 for an unknown key.
@@ -109,8 +105,6 @@ class Verbs(LifeCycle):
             PurgatoryError: Called from inside a `try_complete` of this purgatory, from another loop, or from another
                 thread while the loop runs.
             TypeError, ValueError: ``limit`` is not None or an integer of at least 1.
-
-        O(operations on the key), with a limit those asked, amortised.
         """
         if limit is not None:
             check_limit("limit", limit)
@@ -122,29 +116,27 @@ class Verbs(LifeCycle):
             if self._notifier is not None:
                 self._notifier.signalled(key, 0)
             return 0
-        asked = (
+        checked = (
             (found,)
             if not isinstance(found, dict)
             else list(found)
             if limit is None
             else self._in_turn(key, found)
         )
-        return self._walk(key, asked, limit)  # type: ignore[arg-type]  # a watcher is an operation
+        return self._walk(key, checked, limit)  # type: ignore[arg-type]  # a watcher is an operation
 
     def complete_for_key(self, key: Hashable, result: object = None) -> int:
-        """Complete every operation that watches ``key``, without asking its condition.
+        """Complete every operation that watches ``key``, without a check. O(operations on the key).
 
         Args:
-            key: The key. They leave all their other keys too.
-            result: Becomes the result of each; None leaves what an operation has.
+            key: The key. The operations leave all their other keys too.
+            result: Becomes the result of each; None leaves it as it is.
 
         Returns:
             How many it completed; 0 for an unknown key.
 
         Raises:
             PurgatoryError: As `check_and_complete`.
-
-        O(operations on the key).
         """
         ident = self._ident
         if ident() != self._runner._thread_id:
@@ -157,7 +149,7 @@ class Verbs(LifeCycle):
         return int(found.force_complete(result))  # type: ignore[attr-defined]  # a watcher is an operation
 
     def fail_for_key(self, key: Hashable, exception: BaseException) -> int:
-        """End every operation that watches ``key`` as failed; whoever awaits one gets the exception.
+        """End every operation that watches ``key`` as failed; their waiters raise the exception.
 
         Returns:
             How many it ended.
@@ -173,7 +165,7 @@ class Verbs(LifeCycle):
         """End every operation that watches ``key`` as cancelled; they leave all their other keys too.
 
         Returns:
-            Those it ended, oldest first.
+            The operations that it ended, oldest first.
 
         Raises:
             PurgatoryError: As `check_and_complete`.
@@ -183,7 +175,7 @@ class Verbs(LifeCycle):
     def _end_all(
         self, key: Hashable, ends: Callable[[DelayedOperation[Any]], bool]
     ) -> list[DelayedOperation[Any]]:
-        """Apply a verb to every operation on a key; returns those that it ended."""
+        """Apply an ending to every operation on a key; returns the ended ones."""
         ident = self._ident
         if ident() != self._runner._thread_id:
             self._arrive(watching=False)

@@ -1,4 +1,4 @@
-"""Lists of watchers: what stands for a key in a `WatchTable`."""
+"""Lists of watchers, the values of a `WatchTable`."""
 
 from collections.abc import Hashable, Iterator
 from itertools import islice
@@ -10,59 +10,58 @@ __all__ = ["NO_KEYS", "SharedList", "Watcher", "identity", "in_turn", "is_vacant
 
 
 identity: Final = object.__eq__
-"""What a watcher's ``__eq__`` must be."""
+"""The required ``__eq__`` of a watcher."""
 
 
 class Watcher(TimerNode):
-    """What a `WatchTable` holds: its keys and its neighbours in order of arrival."""
+    """Item of a `WatchTable`: its keys and its neighbours in order of arrival."""
 
     __slots__ = ("_keys", "_newer", "_older")
 
-    # A tuple of them; a sole key that is no tuple itself is stored bare; who entered a shared list with the very tuple
-    # that the list is of has the list here, and need not look for it when it leaves.
+    # A tuple; or a sole key that is no tuple itself; or the shared list, if it was entered with the list's own tuple
+    # (leaving then needs no lookup).
     _keys: Any
     _older: "Watcher"
     _newer: "Watcher"
 
 
 class SharedList(dict[Watcher, None]):
-    """The watchers of some keys, one list for all of them, while each of the watchers watches all of them.
+    """One list for several keys, while all its watchers watch exactly these keys.
 
-    None watches another key, unless a comparison raised in the middle of sharing or parting: then some of the keys
-    have the list, the others have lists of their own.
+    If a comparison raises while keys are joined or split, only some of the keys have the list.
 
     Args:
         of: The keys that have it; `NO_KEYS` once none does.
-        first: Watches them already.
+        first: Its first watchers.
     """
 
     __slots__ = ("of", "width")
 
     of: tuple[Hashable, ...]
     width: int
-    """How many keys."""
+    """Number of keys."""
 
     def __init__(self, of: tuple[Hashable, ...], *first: Watcher) -> None:
         super().__init__(dict.fromkeys(first))
         self.now_of(of)
 
     def now_of(self, keys: tuple[Hashable, ...]) -> None:
-        """Be the list of these keys from now on."""
+        """Become the list of these keys."""
         self.of = keys or NO_KEYS
         self.width = len(keys)
 
 
 NO_KEYS: Final[tuple[Hashable, ...]] = (object(),)
-"""Keys that no caller has: of a watcher that has left, and of a list that no key has."""
+"""Keys that no caller has: those of a watcher that left, and of a list without keys."""
 
 
 def is_vacant(found: Watcher | dict[Watcher, None]) -> bool:
-    """Whether a key's entry is only kept because the key could not be deleted."""
+    """Whether a key has no watcher, but could not be deleted."""
     return not found if isinstance(found, dict) else found._keys is NO_KEYS
 
 
 def keys_of(watcher: Watcher) -> tuple[Hashable, ...]:
-    """What a watcher watches, as a tuple."""
+    """A watcher's keys as a tuple."""
     keys = watcher._keys
     if type(keys) is SharedList:
         return keys.of
@@ -70,9 +69,9 @@ def keys_of(watcher: Watcher) -> tuple[Hashable, ...]:
 
 
 def in_turn(watchers: dict[Watcher, None]) -> Iterator[Watcher]:
-    """A key's watchers, oldest first, as they are asked for; those already given may leave, nobody may come.
+    """Yield a key's watchers lazily, oldest first; yielded ones may leave, none may join.
 
-    A snapshot would cost as much as all of them, for a caller who mostly needs the first.
+    A snapshot would be O(watchers), and most callers need only the first.
     """
     taken: list[Watcher] = []
     size, staying = 1, 0
@@ -84,8 +83,8 @@ def in_turn(watchers: dict[Watcher, None]) -> Iterator[Watcher]:
 
 
 def refuse_equal(watcher: object) -> NoReturn:
-    """Refuse a watcher that may equal another one: a list would take the two for one, and lose one."""
+    """Refuse a watcher that may equal another: a list would lose one of the two."""
     raise TypeError(
-        f"{type(watcher).__name__} must not define __eq__: two operations are two, whatever they hold; for a "
+        f"{type(watcher).__name__} must not define __eq__: operations are compared by identity; for a "
         "dataclass use @dataclass(eq=False)"
     )

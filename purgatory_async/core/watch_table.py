@@ -1,24 +1,21 @@
 """Watch lists: which operations wait on which key.
 
-Most keys have one watcher, so a sole watcher is stored bare and a dict is made only for the second: 29 bytes a key
-instead of 253, and three times as fast with five keys (python -m bench.core --only task). A dict, not a
-set, because it keeps the order of arrival; a key whose last watcher leaves is gone.
+Most keys have one watcher, so a sole watcher is stored bare and only the second makes a dict: 29 bytes per key
+instead of 253, and three times as fast with five keys (python -m bench.core --only task). A dict, unlike a set,
+keeps the order of arrival. A key whose last watcher leaves is gone.
 
-Operations that watch the same keys, a quorum's replicas say, share one list, entered and left once however many keys
-they are: 12 000 operations on three keys cost two thirds of what a list for each key does (python -m bench.proposal
---callback). The first operation on one of the keys that watches others makes a dict of each key's watchers, for each
-its own; no operation goes through that twice.
+Operations on the same keys, like a quorum's replicas, share one list, entered and left once for all keys: 12 000
+operations on three keys cost two thirds of a list per key (python -m bench.proposal --callback). The first operation
+on only some of the keys splits the list into one dict per key; this happens once to each operation.
 
-A key's ``__eq__`` is the caller's code, and may raise in any lookup. Entering is undone without a lookup; sharing and
-parting go key by key, and each step leaves lists that are right; leaving cannot be refused, so what no lookup finds
-is searched for. A key that cannot be deleted stays as vacant: its entry is an empty list, or a watcher that has left.
+A key's ``__eq__`` is the caller's code, and any lookup may raise. Entering is undone without a lookup. Sharing and
+splitting go key by key, and each step leaves correct lists. Leaving cannot be refused, so a watcher that no lookup
+finds is searched for. A key that cannot be deleted stays vacant: its entry is an empty list or a watcher that left.
 
-Nothing is counted on the way in or out of a sole watch: it brings one key, one operation and one pair of them, and
-takes them away again. What is counted is by how much there are more operations, and more pairs, than keys; how many
-keys there are the dict knows.
+A sole watch needs no counting: it adds and removes one key, one operation and one pair. Counted are only the
+operations and the pairs beyond the number of keys, which the dict knows.
 
-All watchers also form one circular list in order of arrival, for listing them: two pointers each, where a dict
-would take 42 bytes.
+All watchers also form one circular list in order of arrival: two pointers each, where a dict would take 42 bytes.
 """
 
 from collections import OrderedDict
@@ -39,25 +36,24 @@ from purgatory_async.core.watch_lists import (
 __all__ = ["WatchTable", "distinct_keys"]
 
 _LONG: Final = 16_384
-"""How many bytes of dict are too many to look for the first watcher: more than 341 places, of which all but the last
-may be of watchers that have left."""
+"""Bytes of a dict that is too long to search for its first watcher: 341 places, nearly all of which may be empty."""
 
 
 class WatchTable:
     """Watch key to watchers, in both directions, with exact counts.
 
-    Base of the purgatory's core, which writes the sole-watcher path out where it is hot.
+    Base of the purgatory's core, which inlines the sole-watcher path where it is hot.
     """
 
     __slots__ = ("_arrivals", "_last_shared", "_more_pairs", "_more_pending", "_vacant", "_watchers")
 
     def __init__(self) -> None:
-        # A value is the sole watcher itself, or a list that the key shares with others, or a list of its own.
+        # A value is the sole watcher itself, a shared list, or the key's own list.
         self._watchers: dict[Hashable, Watcher | dict[Watcher, None]] = {}
         self._more_pending = 0  # operations beyond the number of keys; may be negative
         self._more_pairs = 0  # (operation, key) pairs beyond the number of keys
-        self._vacant = 0  # how many of the keys have no watcher, but could not be deleted
-        self._last_shared = SharedList(NO_KEYS)  # entered last: its keys need no second look
+        self._vacant = 0  # keys without a watcher that could not be deleted
+        self._last_shared = SharedList(NO_KEYS)  # entered last: its keys need no second check
         self._arrivals = Watcher()  # sentinel: its newer is the oldest watcher, its older the newest
         self._arrivals._older = self._arrivals._newer = self._arrivals
 
@@ -77,14 +73,13 @@ class WatchTable:
         return len(self._watchers) - self._vacant
 
     def watchers(self, keys: Iterable[Hashable] | None = None) -> Iterator[tuple[Hashable, int]]:
-        """Count how many operations watch each key, for a caller that lets others run in between.
+        """Count the operations on each key, for a caller that lets other tasks run in between.
 
         Args:
             keys: Only these; None for all that are watched at the first step.
 
         Yields:
-            Keys and counts, each exact when it is given. A key that nothing watches is left out. O(1) a step,
-            but the first, which notes all keys.
+            Watched keys and counts, exact when yielded. O(1) per step, but O(keys) for the first.
 
         >>> from purgatory_async import DelayedOperation, Purgatory, Timer
         >>> from purgatory_async.testing import ManualClock
@@ -109,10 +104,10 @@ class WatchTable:
         return list(found) if isinstance(found, dict) else [found]
 
     def _in_turn(self, key: Hashable, found: dict[Watcher, None]) -> Iterator[Watcher]:
-        """A key's watchers as `in_turn`, for the first few again and again. Amortised O(watchers taken).
+        """A key's watchers as `in_turn`, for callers that repeatedly take the first few. Amortised O(taken).
 
-        A dict finds its first entry behind the places of all that have left, an `OrderedDict` at once. A long list
-        becomes one at its first check with a limit, which costs that check O(watchers).
+        A dict searches for its first entry past all deleted ones, an `OrderedDict` does not. A long list becomes an
+        `OrderedDict` at its first check with a limit, which costs that check O(watchers).
         """
         if type(found) is not OrderedDict and found.__sizeof__() > _LONG:
             if type(found) is SharedList:
@@ -123,7 +118,7 @@ class WatchTable:
         return in_turn(found)
 
     def _arrived(self) -> Iterator[Watcher]:
-        """All watchers, oldest first; the one given last may leave meanwhile."""
+        """All watchers, oldest first; the one yielded last may leave meanwhile."""
         watcher = self._arrivals._newer
         while watcher is not self._arrivals:
             newer = watcher._newer
@@ -131,9 +126,9 @@ class WatchTable:
             watcher = newer
 
     def _add(self, watcher: Watcher, keys: tuple[Hashable, ...]) -> None:
-        """Watch distinct keys, at the end of each list, or none if a key's hash or comparison raises. O(keys).
+        """Watch distinct keys, or none if a key's hash or comparison raises. O(keys).
 
-        Its place in the order of arrival it is given by whoever calls.
+        The caller links the watcher into the order of arrival.
         """
         found = self._watchers.get(keys[0])
         if type(found) is not SharedList and found is not None:
@@ -155,7 +150,7 @@ class WatchTable:
     def _shared_with(
         self, found: Watcher | dict[Watcher, None], keys: tuple[Hashable, ...]
     ) -> SharedList | None:
-        """Let a watcher that is alone on exactly these keys share a list; None if it is not."""
+        """Make a shared list of the sole watcher of exactly these keys; None if it is not that."""
         watchers = self._watchers
         if not isinstance(found, Watcher) or is_vacant(found):
             return None
@@ -197,7 +192,7 @@ class WatchTable:
                 entered.append(own)
         except BaseException:
             while len(watchers) > known:
-                watchers.popitem()  # the newest keys are its own, and this compares none
+                watchers.popitem()  # removes its own newest keys without a comparison
             for own in entered:
                 del own[watcher]
                 self._vacant += not own
@@ -207,7 +202,7 @@ class WatchTable:
         self._more_pairs += len(keys) - new
 
     def _own_list(self, key: Hashable, found: Watcher | dict[Watcher, None]) -> dict[Watcher, None]:
-        """The list that a key has for itself from now on, instead of what was found."""
+        """Replace a key's entry by a list of its own, and return it."""
         if is_vacant(found):
             self._watchers[key] = {}
         elif isinstance(found, SharedList):
@@ -231,7 +226,7 @@ class WatchTable:
         watcher._older = watcher._newer = None  # type: ignore[assignment]  # keep no neighbour alive
 
     def _leave(self, watcher: Watcher) -> None:
-        """Leave the list of each key; where a lookup raises, `_search_out` must go on."""
+        """Leave the list of each key; if a lookup raises, the caller goes on with `_search_out`."""
         watchers = self._watchers
         keys = keys_of(watcher)
         known = len(watchers)
@@ -248,7 +243,7 @@ class WatchTable:
                         self._give_up(found)
                     return
                 else:
-                    found.pop(watcher, None)  # it may come more than once
+                    found.pop(watcher, None)  # a key may find it more than once
                 if found:
                     continue
             del watchers[key]
@@ -257,7 +252,7 @@ class WatchTable:
         self._more_pairs += gone - len(keys)
 
     def _give_up(self, empty: SharedList) -> None:
-        """Forget the keys of a shared list that every watcher has left."""
+        """Delete the keys of a shared list without watchers."""
         keys = empty.of
         empty.now_of(())
         for key in keys:
@@ -266,9 +261,9 @@ class WatchTable:
         self._more_pairs += len(keys)
 
     def _search_out(self, watcher: Watcher, exception: BaseException) -> None:
-        """Take a watcher that is leaving out of every list without a lookup, and count anew. O(watched)."""
+        """Remove a leaving watcher from every list without a lookup, and recount. O(watched)."""
         watchers = self._watchers
-        watcher._keys = NO_KEYS  # where it is a key's sole watcher, the key is vacant
+        watcher._keys = NO_KEYS  # a key whose sole watcher it was is now vacant
         while watchers and next(reversed(watchers.values())) is watcher:
             watchers.popitem()
         for found in watchers.values():
@@ -277,7 +272,7 @@ class WatchTable:
         try:
             for key in [key for key, found in watchers.items() if is_vacant(found)]:
                 del watchers[key]
-        except BaseException:  # noqa: BLE001, S110 - reported is the first; these keys are kept as vacant
+        except BaseException:  # noqa: BLE001, S110 - only the first is reported; these keys stay vacant
             pass
         counts = [
             len(found) if isinstance(found, dict) else 1
@@ -290,11 +285,11 @@ class WatchTable:
         self._key_raised(watcher, exception)
 
     def _key_raised(self, watcher: Watcher, exception: BaseException) -> None:
-        """A key's comparison raised while a watcher left, which has left all the same."""
-        raise NotImplementedError("what has no caller is reported by those who know the loop")
+        """Report a key's exception; its watcher has left nevertheless."""
+        raise NotImplementedError("the subclass reports exceptions that have no caller")
 
     def _unshare(self, shared: SharedList, own: Callable[[SharedList], dict[Watcher, None]]) -> None:
-        """Give each key a list of its own. O(watchers * keys), and once in the life of each watcher."""
+        """Give each key its own list. O(watchers * keys), once in the life of each watcher."""
         keys = shared.of
         for watcher in shared:
             if watcher._keys is shared:
@@ -308,7 +303,7 @@ class WatchTable:
             shared.now_of(keys[parted:])
 
     def _drop_sentinel(self) -> None:
-        """Cut the cycle that the sentinel of an empty list is; nothing can be added any more."""
+        """Cut the empty sentinel's reference cycle; nothing can be added afterwards."""
         self._arrivals._older = self._arrivals._newer = None  # type: ignore[assignment]
 
     def check_invariants(self) -> None:
@@ -337,7 +332,7 @@ class WatchTable:
 
 
 def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
-    """The keys as a tuple, in order, without duplicates.
+    """Return the keys as a tuple, in order, without duplicates.
 
     Raises:
         ValueError: There are none.

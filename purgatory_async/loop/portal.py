@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 
 class Verbs(Protocol):
-    """What the portal calls on the loop: a purgatory's four verbs for keys."""
+    """A purgatory's four verbs for keys; the portal calls them on the loop."""
 
     name: str
 
     def check_and_complete(self, key: Hashable) -> int:
-        """Ask the operations of a key."""
+        """Check the operations of a key."""
 
     def complete_for_key(self, key: Hashable, result: object = None) -> int:
         """Complete the operations of a key."""
@@ -34,12 +34,8 @@ class Verbs(Protocol):
 class PurgatoryPortal:
     """Signals a purgatory from any thread; made by `Purgatory.portal`.
 
-    The four verbs are fire-and-forget: they hand the call to the purgatory's loop, in order for each thread, and
-    return at once. Change the condition first and signal after, and no waiter can miss it.
-
-    Args:
-        purgatory: Whose verbs.
-        loop: The loop that owns it.
+    The four verbs are fire-and-forget: they hand the call to the purgatory's loop, FIFO per thread, and return at
+    once. Change the condition first, then signal: so no waiter misses it.
     """
 
     __slots__ = ("__weakref__", "_loop", "_purgatory")
@@ -52,27 +48,27 @@ class PurgatoryPortal:
         return f"<PurgatoryPortal of {self._purgatory.name!r}>"
 
     def check_and_complete(self, key: Hashable) -> bool:
-        """Have `Purgatory.check_and_complete` called; False if the loop has closed and nothing will happen."""
+        """Hand `Purgatory.check_and_complete` to the loop; False if the loop has closed."""
         return self._hand_over(self._purgatory.check_and_complete, key)
 
     def complete_for_key(self, key: Hashable, result: object = None) -> bool:
-        """Have `Purgatory.complete_for_key` called; False if the loop has closed and nothing will happen."""
+        """Hand `Purgatory.complete_for_key` to the loop; False if the loop has closed."""
         return self._hand_over(self._purgatory.complete_for_key, key, result)
 
     def fail_for_key(self, key: Hashable, exception: BaseException) -> bool:
-        """Have `Purgatory.fail_for_key` called; False if the loop has closed and nothing will happen."""
+        """Hand `Purgatory.fail_for_key` to the loop; False if the loop has closed."""
         return self._hand_over(self._purgatory.fail_for_key, key, exception)
 
     def cancel_for_key(self, key: Hashable) -> bool:
-        """Have `Purgatory.cancel_for_key` called; False if the loop has closed and nothing will happen."""
+        """Hand `Purgatory.cancel_for_key` to the loop; False if the loop has closed."""
         return self._hand_over(self._purgatory.cancel_for_key, key)
 
     def call(self, fn: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> concurrent.futures.Future[T]:
         """Run ``fn(*args)`` on the loop.
 
         Returns:
-            A future with what it returned or raised. It ends cancelled if the loop has closed, or closes before
-            it came to the call. Do not ask for its result on the loop's own thread: that would wait for itself.
+            A future with its result or exception. It ends cancelled if the loop has closed, or closes before the
+            call runs. Calling ``result()`` on the loop's own thread would deadlock.
         """
         call = _Call(lambda: fn(*args, **kwargs))
         future = call.future
@@ -82,7 +78,7 @@ class PurgatoryPortal:
     def _hand_over(self, callback: Callable[..., object], *args: object) -> bool:
         try:
             self._loop.call_soon_threadsafe(callback, *args)
-        except RuntimeError:  # the loop has closed; asking it before would be a race
+        except RuntimeError:  # the loop has closed; a check beforehand would race
             return False
         return True
 
@@ -90,14 +86,14 @@ class PurgatoryPortal:
 class _Call(Generic[T]):
     """A call on its way to the loop.
 
-    Only the loop holds it. A loop that closes drops what it had queued, and there is no event for that; so
-    when it is dropped without having run, its finalizer cancels the future, and no thread waits for ever.
+    Only the loop holds it. A loop that closes drops its queue without an event; so the finalizer of a call that has
+    not run cancels the future, and no thread waits for ever.
     """
 
     __slots__ = ("_fn", "future")
 
     def __init__(self, fn: Callable[[], T]) -> None:
-        self._fn: Callable[[], T] | None = fn  # None once its turn has come
+        self._fn: Callable[[], T] | None = fn  # None once it has run
         self.future: concurrent.futures.Future[T] = concurrent.futures.Future()
 
     def __call__(self) -> None:
@@ -109,7 +105,7 @@ class _Call(Generic[T]):
         except (KeyboardInterrupt, SystemExit) as interrupt:
             self.future.set_exception(interrupt)
             raise
-        except BaseException as exception:  # noqa: BLE001 - it belongs to whoever waits for the future
+        except BaseException as exception:  # noqa: BLE001 - it belongs to the future
             self.future.set_exception(exception)
         else:
             self.future.set_result(result)

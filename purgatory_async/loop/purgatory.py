@@ -1,7 +1,7 @@
-"""The purgatory: where delayed operations wait, on one event loop.
+"""The purgatory: holds delayed operations on one event loop.
 
-`Verbs` decides what waits and how it ends. This adds the loop: which one owns the purgatory, the timer,
-`wait` and `run` for coroutines, `drain` and `close` for an orderly end.
+`Verbs` decides what waits and how it ends. This adds the owning loop, the timer, `wait` and `run` for coroutines,
+and `drain` and `close` for an orderly end.
 """
 
 import asyncio
@@ -36,20 +36,20 @@ _COMPLETED: Final = Outcome.COMPLETED
 _new_wait: Final = KeyedWait.__new__
 
 _NOT_YET: Final = Unowned("not used yet")
-_BEFORE_FORK: Final = Unowned("of the process that this one was forked from")
+_BEFORE_FORK: Final = Unowned("created before fork()")
 
 
 class Purgatory(Verbs):
-    """Keeps operations waiting until their condition holds or their time is up, exactly once.
+    """Park an operation until its condition holds or its timeout expires. It ends exactly once.
 
-    It belongs to the event loop that runs when something is first watched. Everything but the portal is for
-    that loop's thread. As an asynchronous context manager it closes itself.
+    The purgatory belongs to the event loop that runs at the first watch. Everything but the portal is for that
+    loop's thread. An asynchronous context manager; leaving it closes the purgatory.
 
     Args:
         name: For messages, metrics and journals.
-        timer: May be shared with others; if not given, it makes its own and closes it.
-        max_pending: How many operations may be pending; None for any number.
-        observer: Is told what happens, see `purgatory_async.events`.
+        timer: May be shared; if not given, the purgatory makes its own and closes it.
+        max_pending: Limit of pending operations; None for no limit.
+        observer: Receives the events, see `purgatory_async.events`.
 
     Raises:
         TypeError, ValueError: An argument is out of its bounds.
@@ -122,16 +122,16 @@ class Purgatory(Verbs):
 
         Args:
             *keys: One or more hashables.
-            until: Ends the wait with its first truthy return value; asked now, and again whenever one of the
-                keys is checked. Without it the wait ends with the result given to `complete_for_key`.
+            until: Ends the wait with its first truthy return value; called now, and at each check of one of the
+                keys. Without it the wait ends with the result given to `complete_for_key`.
             timeout: Seconds, as for any operation.
 
         Returns:
-            What ``until`` returned, or what `complete_for_key` was given.
+            The value of ``until``, or the result given to `complete_for_key`.
 
         Raises:
             OperationExpired, OperationCancelled, PurgatoryClosed: It expired, `cancel_for_key` or `close` ended it.
-            BaseException: What ``until`` raised, or what was given to `fail_for_key`.
+            BaseException: What ``until`` raised, or the exception given to `fail_for_key`.
             ValueError, TypeError, PurgatoryError: As `try_complete_else_watch`.
         """
         if until is not None:
@@ -142,7 +142,7 @@ class Purgatory(Verbs):
             (type(timeout) is float or type(timeout) is int) and 0.0 <= timeout <= MAX_TIMEOUT
         ):
             check_timeout(timeout)
-        # `KeyedWait(timeout)`, written out: see Timer.call_later.
+        # `KeyedWait(timeout)`, inlined: see Timer.call_later.
         operation: KeyedWait[Any] = _new_wait(KeyedWait)
         operation.timeout = timeout
         operation.result = None
@@ -188,15 +188,15 @@ class Purgatory(Verbs):
     async def run(self, operation: DelayedOperation[Any], keys: Iterable[Hashable]) -> Outcome:
         """Check, watch and await an operation; cancelling the task cancels the operation. O(keys).
 
-        It is `try_complete_else_watch`, then `await operation`. An operation that ended before its task was
-        cancelled keeps its outcome. Every other task that awaits a cancelled one gets CANCELLED.
+        It is `try_complete_else_watch`, then `await operation`. An operation that ended before the cancellation
+        keeps its outcome. Every other task that awaits a cancelled one gets CANCELLED.
 
         Returns:
             How it ended.
 
         Raises:
             ValueError, TypeError, PurgatoryError: As `try_complete_else_watch`; nothing is registered.
-            BaseException: What its first check raised, or what it failed with.
+            BaseException: The exception of its first check, or the one that it failed with.
         """
         self.try_complete_else_watch(operation, keys)
         try:
@@ -206,7 +206,7 @@ class Purgatory(Verbs):
             raise
 
     def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:  # noqa: ARG002 - other places name it
-        """A future of the owning loop, for a task that awaits the operation."""
+        """Return a future of the owning loop, for a task that awaits the operation."""
         if get_ident() != self._runner._thread_id:
             self._arrive(watching=True)
         new_future = self._new_future
@@ -217,16 +217,12 @@ class Purgatory(Verbs):
     def operations(
         self, key: Hashable | None = None, *, limit: int | None = None
     ) -> Iterator[DelayedOperation[Any]]:
-        """The pending operations, or those that watch ``key``, oldest first: a snapshot of this moment.
+        """Return a snapshot of the pending operations, or of those that watch ``key``, oldest first.
 
-        Args:
-            key: None for all.
-            limit: How many at most; None for any number.
+        O(n); with a ``limit`` and no key O(limit).
 
         Raises:
             TypeError, ValueError: ``limit`` is not None or an integer of at least 1.
-
-        O(n); with a limit and no key O(limit).
         """
         check_limit("limit", limit)
         watchers = self._arrived() if key is None else self._watchers_of(key)
@@ -235,7 +231,7 @@ class Purgatory(Verbs):
     # The end.
 
     async def drain(self, timeout: float | None = None) -> bool:
-        """Take nothing new from now on, and wait until nothing is pending.
+        """Refuse new operations, and wait until none is pending.
 
         Watching raises `PurgatoryClosed` from the call on, also after this timed out or was cancelled.
 
@@ -243,10 +239,10 @@ class Purgatory(Verbs):
             timeout: Seconds on the purgatory's clock, as for any operation.
 
         Returns:
-            True when nothing is pending, False if the time was up before.
+            True when none is pending, False at the timeout.
 
         Raises:
-            TypeError, ValueError: ``timeout`` is not one; the purgatory goes on as before.
+            TypeError, ValueError: ``timeout`` is invalid; nothing changes.
         """
         check_timeout(timeout)
         self._arrive(watching=True)
@@ -268,12 +264,12 @@ class Purgatory(Verbs):
         return not self.pending
 
     def close(self) -> list[DelayedOperation[Any]]:
-        """End all pending operations as closed, and take nothing new; waits raise `PurgatoryClosed`.
+        """End all pending operations as closed, and refuse new ones; waits raise `PurgatoryClosed`.
 
-        The timer is closed too if the purgatory made it. Closing again does nothing.
+        Also closes the timer if the purgatory made it. Closing again does nothing.
 
         Returns:
-            The operations that it ended, oldest first.
+            The ended operations, oldest first.
 
         Raises:
             PurgatoryError: Called from another loop.
@@ -304,17 +300,17 @@ class Purgatory(Verbs):
             self._drop_sentinel()
 
     def portal(self) -> PurgatoryPortal:
-        """The same verbs for other threads. Call this on the loop; hand the portal to the threads.
+        """Return the same verbs for other threads. Call this on the loop; pass the portal to the threads.
 
         Raises:
-            PurgatoryError: No loop is running, or not the one that owns the purgatory.
+            PurgatoryError: The owning loop is not running here.
         """
         self._arrive(watching=True)
         if self._loop is None:
             raise PurgatoryError(f"{self!r} has no event loop to hand calls to; call portal() on the loop")
         return PurgatoryPortal(self, self._loop)
 
-    # Where the caller is.
+    # Ownership.
 
     def _arrive(self, *, watching: bool) -> bool:
         if self._runner is CHECKING:
@@ -326,12 +322,12 @@ class Purgatory(Verbs):
             raise PurgatoryError(f"{self!r} is {self._runner!r}; make a new one in this process")
         running = asyncio._get_running_loop()
         if self._loop is None:
-            # Also after use without a loop, on a clock that needs none: the first loop to come owns it.
+            # After use without a loop, on a clock that needs none, the first loop owns it.
             if watching:
                 self._bind(running)
                 return not self.pending
         elif running is self._loop:
-            self._runner = runner_of(running)  # it may have moved to this thread
+            self._runner = runner_of(running)  # it may run in another thread now
         elif self._loop.is_running():
             raise PurgatoryError(
                 f"{self!r} belongs to a loop that runs in another thread: cannot use it from this one; call "
@@ -350,12 +346,12 @@ class Purgatory(Verbs):
             self.timer._abandon()
 
     def _require_loop(self, running: asyncio.AbstractEventLoop | None) -> None:
-        """Refuse to do without a loop, unless the timer can."""
+        """Require a running loop, unless the timer needs none."""
         if running is None and not self.timer._exact:
             raise PurgatoryError(f"{self!r} needs a running event loop; call it from a coroutine or callback")
 
     def _bind(self, running: asyncio.AbstractEventLoop | None) -> None:
-        """Become the purgatory of this loop, or of none if the timer needs none."""
+        """Bind to this loop, or to none if the timer needs none."""
         self._require_loop(running)
         self.timer._adopt(running)
         if running is not None:
@@ -377,7 +373,7 @@ _living: Final[weakref.WeakSet[Purgatory]] = weakref.WeakSet()
 
 
 def _forget_loops() -> None:
-    """In a forked child, asyncio would take calls on the parent's loop in silence."""
+    """In a forked child, asyncio would silently accept calls on the parent's loop."""
     for purgatory in _living:
         if purgatory._runner is not _NOT_YET:
             purgatory._runner = _BEFORE_FORK

@@ -1,12 +1,11 @@
-"""The driver: a timer queue, a clock, and the one wakeup between them.
+"""The reaper: a timer queue, a clock, and one wakeup.
 
-The wakeup is armed for the earliest bucket with something in it, and armed again only when something earlier
-comes. Cancelling does not touch it; a wakeup that finds nothing arms nothing. Every pass looks at the clock itself
-and takes out what is due by it, `SLICE` by `SLICE` for `PASS_NS` at most, and lets the loop turn in between; a wakeup
-that came early just arms again.
+The wakeup is armed for the earliest non-empty bucket, and armed again only for an earlier one. Cancelling leaves it
+armed; a wakeup that finds no entry arms nothing. Every pass reads the clock and takes out due entries, `SLICE` by
+`SLICE` for at most `PASS_NS`, and lets the loop turn in between; after an early wakeup it arms again.
 
-On a clock that needs no loop (``needs_loop = False``, as `ManualClock`) the driver is *exact*: the wakeup follows
-every change, a pass takes all that is due, and a callback may itself move the clock.
+On a clock that needs no loop (``needs_loop = False``, as `ManualClock`) the reaper is *exact*: the wakeup follows
+every change, a pass takes all due entries, and a callback may move the clock.
 """
 
 import asyncio
@@ -35,21 +34,19 @@ LONG_AGO: Final = -maxsize
 """Earlier than any time in nanoseconds."""
 
 PASS_NS: Final = 1_000_000
-"""How long a pass goes on to a next slice, in nanoseconds. A flooded loop turns slowly, and with one slice a turn it
-would fall behind what comes due; a clock that stands still, or is that coarse, gives one slice."""
+"""How long a pass takes further slices, in nanoseconds: with one per turn a flooded loop would fall behind. A clock
+that stands still, or is that coarse, allows one slice."""
 
-_IN_PASS: Final = (
-    -1
-)  # earlier than any tick: what is added during a pass needs no arming, the pass ends with it
+_IN_PASS: Final = -1  # before any tick: entries added during a pass need no arming, it arms at its end
 _NOT_YET: Final = Unowned("not used yet")
 _BY_DEADLINE: Final = attrgetter("deadline_tick")
-# Where an entry is that no bucket links: its `_prev`, which is this, or its number in `_soon`. None means nowhere, or
-# handed out in this pass.
+# `_prev` sentinels for entries outside buckets: this for an infinite delay, or the number in `_soon`; None means
+# nowhere, or handed out in this pass.
 _FOREVER: Final = Link()
 
 
 class Timed(Protocol):
-    """What the driver asks of an entry; `TimerHandle` and `DelayedOperation` have it."""
+    """An entry of the reaper: a `TimerHandle` or `DelayedOperation`."""
 
     deadline_tick: int
     _next: Link
@@ -57,13 +54,13 @@ class Timed(Protocol):
 
     @property
     def _waiting(self) -> bool:
-        """Whether it has neither fired nor been called off."""
+        """Whether it has neither fired nor been cancelled."""
 
     def _expire(self) -> bool:
-        """Fire, now; False if it is not waiting."""
+        """Fire now; False if it is not waiting."""
 
     def _lost_timer(self) -> None:
-        """Its timer closes."""
+        """React to the closing of its timer."""
 
 
 class Reaper:
@@ -73,7 +70,7 @@ class Reaper:
         tick_ns: Nanoseconds per tick.
         queue: Orders the entries.
         clock: None for the running loop's own virtual time, or the monotonic clock.
-        counted: Whether to know at any time how many wait, for a limit.
+        counted: Whether to count pending entries, for a limit.
     """
 
     __slots__ = (
@@ -109,7 +106,7 @@ class Reaper:
         self._tick_ns = tick_ns
         self._queue = queue
         self._schedule = queue.schedule
-        self._pending_ids: set[int] | None = set() if counted else None  # `id` of each entry that waits
+        self._pending_ids: set[int] | None = set() if counted else None  # `id` of each pending entry
         self._exact = False
         self._plain = not counted  # a cancelled entry need only leave the queue
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -117,34 +114,34 @@ class Reaper:
         self._clock: Clock | None = None
         self._wakeup: Cancellable | None = None
         self._wakeup_tick = NEVER
-        self._armed_tick = NEVER  # what is due before it must arm a wakeup
-        # Due without the queue: times that have come. A heap of deadlines in nanoseconds, numbers in order, entries.
+        self._armed_tick = NEVER  # an earlier entry must arm a wakeup
+        # Past deadlines, outside the queue: a heap of (nanoseconds, number in order, entry).
         self._soon: list[tuple[int, int, Timed]] = []
         self._numbers = count()
         self._firing: deque[Timed] = deque()  # handed out in this pass
-        self._never: set[TimerNode] = set()  # infinite delays: waiting, but never due
-        # Until when a deadline after the timer's last delay falls in the last tick; no pass has been made since then,
-        # so that tick is not before the armed one, and its bucket has not begun to move down.
+        self._never: set[TimerNode] = set()  # infinite delays
+        # Until this time, the timer's last delay ends in the last tick. No pass has run since that tick was stored, so
+        # it is not before the armed one, and its bucket has not begun to cascade.
         self._same_until_ns = LONG_AGO
-        self._hurried = False  # a pass will be made soon, whatever the wakeup says
+        self._hurried = False  # a pass will run soon, before any wakeup
         self._hurry: Cancellable | None = None  # the same on a clock that needs no loop
         self.closed = False
         if clock is not None:
             self._use(clock)
 
     def check_invariants(self) -> None:
-        """Assert that the queue is sound, what waits is counted, and there is a wakeup for it. O(n), for tests."""
+        """Assert a sound queue, an armed wakeup and a correct count. O(n), for tests."""
         self._queue.check_invariants()
         if len(self._queue) and not self._hurried:
             assert self._wakeup is not None, f"{self!r} has entries, but no wakeup"
         if self._pending_ids is not None:
             counted, waiting = len(self._pending_ids), self._counted_out()
-            assert counted == waiting, f"{waiting} wait, {counted} are counted"
+            assert counted == waiting, f"{waiting} entries wait, {counted} are counted"
 
     # Scheduling.
 
     def _adopt(self, running: asyncio.AbstractEventLoop | None) -> None:
-        """Belong to the loop that is running, or see that it is the right one."""
+        """Bind to the running loop, or refuse another than the bound one."""
         if running is None:
             if not self._exact:
                 raise PurgatoryError(
@@ -160,7 +157,7 @@ class Reaper:
             raise PurgatoryError(f"{self!r} belongs to {self._loop!r}, but was used from {running!r}")
 
     def _abandon(self) -> None:
-        """Belong to no loop again; nothing waits."""
+        """Undo the binding to a loop; no entry waits."""
         self._loop = self._clock = None
         self._runner = _NOT_YET
 
@@ -177,10 +174,9 @@ class Reaper:
         return deadline_ns
 
     def _start_earliest(self, entry: TimerNode, now_ns: int, deadline_ns: int) -> None:
-        """Schedule an entry that is due before the wakeup there is, and arm an earlier one."""
-        # A queue that stood still while idle is brought to the present first, or it would place the entry as
-        # coarsely as if it were that much further away. Nothing comes out: the wakeup there is, is still to come,
-        # and no deadline is before it.
+        """Schedule an entry that is due before the armed wakeup, and arm an earlier one."""
+        # First advance a queue that stood still while idle: else it would use too coarse a bucket. Nothing can be due
+        # before the armed wakeup.
         late = self._queue.advance(self._scale.elapsed_ticks(now_ns), SLICE)
         assert not late, f"{late[0]!r} was due before the wakeup at tick {self._armed_tick}"
         if not self._schedule(entry):
@@ -188,8 +184,8 @@ class Reaper:
         self._arm()
 
     def _start_now(self, entry: TimerNode, deadline_ns: int) -> None:
-        """Let an entry fire in the loop's next turn, without the queue; the earliest deadline first."""
-        # Rounded down: what the queue hands out by then was due before.
+        """Fire an entry in the loop's next turn, without the queue; the earliest deadline first."""
+        # Rounded down: entries that the queue hands out by then are due earlier.
         entry.deadline_tick = self._scale.elapsed_ticks(deadline_ns)
         number = next(self._numbers)
         entry._prev = cast("Link", number)
@@ -197,13 +193,13 @@ class Reaper:
         self._pass_soon()
 
     def _start_never(self, entry: TimerNode) -> None:
-        """Let an entry wait without end."""
+        """Let an entry wait for ever."""
         entry.deadline_tick = NEVER
         entry._prev = _FOREVER
         self._never.add(entry)
 
     def _withdraw(self, entry: TimerNode) -> bool:
-        """Take an entry out of the queue and the count; what is due already is skipped when its turn comes."""
+        """Remove an entry from the queue and the count; the pass skips one that is already due."""
         queued = self._queue.cancel(entry)
         if self._pending_ids is not None:
             self._pending_ids.discard(id(entry))
@@ -212,7 +208,7 @@ class Reaper:
         return queued
 
     def _due(self) -> list[Timed]:
-        """What has left the queue and still has to fire, in order of deadline."""
+        """Entries outside the queue that must still fire, in order of deadline."""
         due = [entry for entry in self._firing if _is_in(entry, None)]
         due += [entry for _, number, entry in sorted(self._soon) if _is_in(entry, number)]
         return sorted({id(entry): entry for entry in due}.values(), key=_BY_DEADLINE)
@@ -231,11 +227,11 @@ class Reaper:
         self._same_until_ns = LONG_AGO
 
     def _arm(self) -> None:
-        """See that the one wakeup there is, if any, is for the next thing to do."""
+        """Arm the only wakeup for the queue's next tick, or none."""
         self._arm_for(self._queue.next_tick)
 
     def _arm_for(self, tick: int | None) -> None:
-        """`_arm`, for who has asked the queue already."""
+        """`_arm`, for a tick that the caller read."""
         if tick is None:
             self._disarm()
             return
@@ -253,7 +249,7 @@ class Reaper:
             self._wakeup = None
 
     def _pass_soon(self) -> None:
-        """Have a pass made in the loop's next turn; on a clock that needs no loop, at its next advance too."""
+        """Run a pass in the loop's next turn; on a clock that needs no loop, also at its next advance."""
         if self._hurried:
             return
         self._hurried = True
@@ -281,11 +277,7 @@ class Reaper:
         return self._pass()
 
     def _pass(self) -> bool:
-        """Fire what is due, unless exact for a bounded time, and arm for the rest.
-
-        Returns:
-            Whether anything fired; entries may only have moved within the queue, or been called off.
-        """
+        """Fire due entries, for a bounded time unless exact, and arm for the rest; returns whether any fired."""
         self._same_until_ns = LONG_AGO
         if not self._exact:
             self._armed_tick = _IN_PASS
@@ -294,10 +286,10 @@ class Reaper:
         now_tick = self._scale.elapsed_ticks(began_ns)
         firing = self._firing
         firing.extend(self._take(now_tick, None if self._exact else SLICE))
-        next_tick: int | None = now_tick  # for all that is known, should an interrupt come
+        next_tick: int | None = now_tick  # in case of an interrupt
         try:
             if self._exact:
-                self._finish_pass(now_tick, queue.next_tick)  # before calling anybody, who may move the clock
+                self._finish_pass(now_tick, queue.next_tick)  # before a callback moves the clock
             fired = self._fire()
             next_tick = queue.next_tick
             while (
@@ -312,11 +304,11 @@ class Reaper:
         finally:
             self._finish_pass(now_tick, next_tick)
             if firing:
-                self._pass_soon()  # an interrupt left them; they come before whatever is due then
+                self._pass_soon()  # after an interrupt; these come first
         return fired
 
     def _fire(self) -> bool:
-        """Fire what was taken out, in order; returns whether anything did."""
+        """Fire the entries taken out, in order; returns whether any did."""
         firing = self._firing
         fired = False
         while firing:
@@ -324,7 +316,7 @@ class Reaper:
             if self._exact and firing:
                 self._pass_soon()
             if entry._next is not None or entry._prev is not None:
-                continue  # rescheduled by one before it
+                continue  # rescheduled by an earlier one
             if self._pending_ids is not None:
                 self._pending_ids.discard(id(entry))
             if entry._expire():
@@ -332,7 +324,7 @@ class Reaper:
         return fired
 
     def _take(self, now_tick: int, limit: int | None) -> list[Timed]:
-        """Take out what is due, in order of deadline."""
+        """Take out due entries, in order of deadline."""
         due = cast("list[Timed]", self._queue.advance(now_tick, limit))
         soon = self._soon
         if soon:
@@ -345,11 +337,11 @@ class Reaper:
         return due
 
     def _finish_pass(self, now_tick: int, next_tick: int | None) -> None:
-        """Arm for what is left, or have another pass made soon if some of that is due."""
+        """Arm for the remaining entries, or run another pass soon if some are due."""
         if self.closed:
             return
         if next_tick is not None and next_tick <= now_tick:
-            self._pass_soon()  # the limit held some back; until then, what is added needs no arming
+            self._pass_soon()  # the limit held some back; entries added until then need no arming
         else:
             self._arm_for(next_tick)
         if self._soon:
@@ -359,11 +351,11 @@ class Reaper:
 
 
 def _is_in(entry: Timed, place: int | None) -> bool:
-    """Whether an entry waits, and just there: one that was rescheduled meanwhile is elsewhere."""
+    """Whether an entry waits at this place; a rescheduled one has another."""
     link: Link | None = entry._next
     return link is None and cast("int | None", entry._prev) is place and entry._waiting
 
 
 def _default_clock(running: object) -> Clock:
-    """A virtual loop is its own clock."""
+    """Return a virtual loop itself, else the monotonic clock."""
     return running if isinstance(running, Clock) else MonotonicClock()

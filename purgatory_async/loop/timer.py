@@ -29,22 +29,22 @@ __all__ = ["Timer"]
 
 _new_handle: Final = TimerHandle.__new__
 _NOWHERE: Final = Bucket()
-_NOWHERE.drop()  # as every bucket that a queue has given up
+_NOWHERE.drop()  # like every bucket that a queue has dropped
 _NO_DELAY: Final = float("nan")  # an object that no caller has
 
 
 class Timer(Reaper):
     """Callbacks after a delay, on a timing wheel with one wakeup of the event loop.
 
-    However many are pending, the loop holds one wakeup for them. It belongs to the loop that runs when it is
-    first used; with a clock that needs none (as `purgatory_async.testing.ManualClock`) it works without a loop.
+    It belongs to the loop that runs at its first use; with a clock that needs none (as
+    `purgatory_async.testing.ManualClock`) it works without a loop.
 
     Args:
-        tick: Resolution in seconds, from a microsecond to a day. Nothing fires early, and nothing later than
-            one tick plus one loop turn plus however long the loop was blocked.
+        tick: Resolution in seconds, from a microsecond to a day. A callback never fires early, and never later
+            than one tick plus one loop turn plus the time for which the loop was blocked.
         queue: An empty `TimerQueue`; a `TimingWheel` if not given.
-        clock: Where time comes from; the monotonic clock if not given, or a virtual loop's own time.
-        max_pending: How many callbacks and deadlines may be pending; None for any number.
+        clock: The source of time; if not given, a virtual loop's own time or the monotonic clock.
+        max_pending: Limit of pending callbacks and deadlines; None for no limit.
 
     Raises:
         TypeError, ValueError: An argument is out of its bounds.
@@ -74,11 +74,10 @@ class Timer(Reaper):
         queue = TimingWheel() if queue is None else queue
         super().__init__(tick_ns, queue, clock, counted=max_pending is not None)
         self._max_pending = max_pending
-        self._open = False  # whether an ordinary delay needs no further look: in use, not limited, not closed
-        # The delay started last (by identity, so True is not taken for 1.0), the tick that its last deadline fell in
-        # and that tick's bucket, until `_same_until_ns`: most timers have one timeout or a few, and many start within
-        # a tick. To look at a delay, convert it and divide costs as much as to schedule; and one int object serves
-        # all deadlines of the tick.
+        self._open = False  # in use, not limited, not closed: safe to skip the checks of an ordinary delay
+        # The last delay (by identity, so True does not match 1.0), the tick of its last deadline and that tick's
+        # bucket, until `_same_until_ns`: most timers have few distinct timeouts, and many start within a tick.
+        # Checking and converting a delay costs as much as scheduling; and all deadlines of a tick share one int.
         self._last_delay = _NO_DELAY
         self._last_delay_ns = 0
         self._last_tick = 0
@@ -96,7 +95,7 @@ class Timer(Reaper):
         Args:
             delay: Seconds. Zero and less: on the next loop turn, the earliest time first. ``inf``: never.
             callback: A plain function. Its exception goes to the loop's exception handler.
-            *args: What it is called with.
+            *args: The callback's arguments.
 
         Returns:
             A handle to cancel or reschedule it.
@@ -106,10 +105,10 @@ class Timer(Reaper):
             ValueError: ``delay`` is NaN, ``-inf``, or above 100 years.
             PurgatoryFull: ``max_pending`` are pending.
             PurgatoryClosed: The timer is closed.
-            PurgatoryError: No event loop is running and the clock needs one, or another than the timer's is.
+            PurgatoryError: The clock needs a running event loop and none runs, or not the timer's.
         """
-        # `TimerHandle(self, callback, args)`, written out: a class that runs an __init__ in Python is a fifth of
-        # the whole call (python -m bench.core --only timer).
+        # `TimerHandle(self, callback, args)`, inlined: its __init__ would be a fifth of the whole call (python -m
+        # bench.core --only timer).
         if type(callback) is not FunctionType or callback.__code__.co_flags & CO_COROUTINE:
             check_callback("callback", callback)
         handle = _new_handle(TimerHandle)
@@ -135,7 +134,7 @@ class Timer(Reaper):
             when: Seconds on this timer's clock, at most 100 years from now; in the past: on the next loop turn,
                 the earliest time first. ``inf``: never.
             callback: A plain function.
-            *args: What it is called with.
+            *args: The callback's arguments.
         """
         handle = TimerHandle(self, callback, args)
         now_ns = self.time_ns()
@@ -154,7 +153,7 @@ class Timer(Reaper):
             delay: Seconds; zero and less lets the loop turn once.
 
         Raises:
-            PurgatoryClosed: The timer is closed, or was closed before the time was up.
+            PurgatoryClosed: The timer is closed, or closed during the sleep.
             TypeError, ValueError, PurgatoryFull, PurgatoryError: As for `call_later`.
         """
         delay_ns = self._admit("delay", delay)
@@ -167,7 +166,7 @@ class Timer(Reaper):
         finally:
             sleeper.cancel()
         if not sleeper.fired:
-            raise PurgatoryClosed(f"the timer was closed under a sleep of {delay} s")
+            raise PurgatoryClosed(f"timer was closed during a sleep of {delay} s")
 
     # Reading.
 
@@ -184,12 +183,12 @@ class Timer(Reaper):
 
     @property
     def clock(self) -> Clock | None:
-        """Where its time comes from; None until its first use if none was given."""
+        """Its source of time; None before its first use if none was given."""
         return self._clock
 
     @property
     def queue(self) -> TimerQueue:
-        """What orders its deadlines; to look at, not to touch."""
+        """The queue of its deadlines, for reading only."""
         return self._queue
 
     @property
@@ -199,14 +198,14 @@ class Timer(Reaper):
 
     @property
     def pending(self) -> int:
-        """Callbacks, sleeps and operations' deadlines that wait. O(1) with ``max_pending``, else O(n)."""
+        """Pending callbacks, sleeps and operations' deadlines. O(1) with ``max_pending``, else O(n)."""
         return self._counted_out() if self._pending_ids is None else len(self._pending_ids)
 
     @property
     def next_deadline(self) -> float | None:
-        """When there is next something to do, in seconds on this timer's clock; None when idle.
+        """When the timer next wakes, in seconds on its clock; None when idle.
 
-        Never after the earliest deadline plus one tick; it may be before, when entries move between levels.
+        At most one tick after the earliest deadline; it may be earlier, when entries move between levels.
         """
         if self._clock is None:
             return None
@@ -221,7 +220,7 @@ class Timer(Reaper):
         """Cancel everything; sleepers get `PurgatoryClosed`, operations without their timer end as closed.
 
         Returns:
-            The handles of the callbacks that had not fired, by deadline. Empty when closed before.
+            The handles of callbacks that had not fired, by deadline; [] if it was closed already.
         """
         if self.closed:
             return []
@@ -249,7 +248,7 @@ class Timer(Reaper):
     # Admission.
 
     def _admit(self, name: str, delay: float, *, unlimited: bool = False) -> int | None:
-        """See that a delay can be taken here and now; returns it in nanoseconds, None for never."""
+        """Check that a delay can start here and now; returns it in nanoseconds, None for never."""
         check_delay(name, delay)
         self._enter(name, delay, unlimited=unlimited)
         if delay == inf:
@@ -260,7 +259,7 @@ class Timer(Reaper):
         return max(1, seconds_to_ns(delay))
 
     def _remember(self, delay: float) -> bool:
-        """Take an ordinary delay on an open timer and convert it; False if `_admit` must look at it."""
+        """Convert and store an ordinary delay on an open timer; False if `_admit` must check it."""
         if self._open and (type(delay) is float or type(delay) is int) and 0.0 < delay <= MAX_TIMEOUT:
             self._last_delay = delay
             self._last_delay_ns = int(delay * 1e9 + 0.5) or 1  # seconds_to_ns, without the call
@@ -269,9 +268,9 @@ class Timer(Reaper):
         return False
 
     def _enter(self, name: str, delay: float, *, unlimited: bool = False) -> None:
-        """See that the timer takes something, from here and now."""
+        """Refuse if the timer is closed, full or on another loop."""
         if self.closed:
-            raise PurgatoryClosed(f"the timer is closed and takes no {name} of {delay} s")
+            raise PurgatoryClosed(f"timer is closed: cannot schedule {name}={delay} s")
         if self._max_pending is not None and not unlimited and self.pending >= self._max_pending:
             raise PurgatoryFull(
                 f"the timer is full: {self.pending} are pending, max_pending is {self._max_pending}",
@@ -280,14 +279,14 @@ class Timer(Reaper):
         self._adopt(_get_running_loop())
 
     def _start_again(self, entry: TimerNode) -> int:
-        """`_start` with the delay started last, and all of it that is known from then; returns the present in ns."""
-        time_ns = self._time_ns  # no method: see Verbs.try_complete_else_watch
+        """`_start` with the last delay and what is stored of it; returns the present in ns."""
+        time_ns = self._time_ns  # a local: see Verbs.try_complete_else_watch
         now_ns = time_ns()
         if now_ns <= self._same_until_ns:
             entry.deadline_tick = self._last_tick
             bucket = self._last_bucket
             last = bucket._prev
-            if last is not None:  # else it was dropped: `Bucket.append`, written out
+            if last is not None:  # not dropped: `Bucket.append`, inlined
                 entry._next = bucket
                 entry._prev = last
                 last._next = bucket._prev = entry
@@ -298,18 +297,15 @@ class Timer(Reaper):
         delay_ns = self._last_delay_ns
         now_ns = self._start(entry, delay_ns) - delay_ns
         self._last_tick = tick = entry.deadline_tick
-        # An entry is put at the end of its bucket, whatever the level: the bucket comes next.
+        # An entry goes to the end of its bucket on every level, so its `_next` is the bucket.
         self._last_bucket = (entry._next if type(self._queue) is TimingWheel else None) or _NOWHERE
         self._same_until_ns = self._scale.tick_start_ns(tick) - delay_ns
         return now_ns
 
     def _begin(self, entry: TimerNode, delay_ns: int | None, now_ns: int | None = None) -> float:
-        """Let an admitted delay start; returns when it ends, in nanoseconds.
+        """Start an admitted delay, None for never; returns its end in nanoseconds.
 
-        Args:
-            entry: Waits from now on.
-            delay_ns: None for never.
-            now_ns: From when a delay that is over is reckoned; None for the present.
+        A delay that is over counts from ``now_ns``, or from the present if that is None.
         """
         if self._pending_ids is not None:
             self._pending_ids.add(id(entry))
@@ -323,13 +319,13 @@ class Timer(Reaper):
         return deadline_ns
 
     def _start_timeout(self, operation: TimerNode, timeout: float) -> int | None:
-        """Let an operation's deadline start; its purgatory has seen to the loop.
+        """Start an operation's deadline; its purgatory has checked the loop.
 
         Returns:
-            The present in nanoseconds, from which the deadline is reckoned; None if it has none.
+            The present in nanoseconds, from which the deadline counts; None without a deadline.
         """
         if timeout is self._last_delay:
-            # `_start_again`, the usual half of it written out (python -m bench.proposal --callback).
+            # The usual half of `_start_again`, inlined (python -m bench.proposal --callback).
             time_ns = self._time_ns
             now_ns: int = time_ns()
             if now_ns <= self._same_until_ns:
@@ -356,13 +352,13 @@ class Timer(Reaper):
         handle._when = self._begin(handle, delay_ns)
 
     def _call_unlimited(self, delay: float, callback: Callable[..., object], *args: object) -> TimerHandle:
-        """As `call_later`, for what must get through although the timer is full."""
+        """Like `call_later`, without ``max_pending``."""
         handle = TimerHandle(self, callback, args)
         handle._when = self._begin(handle, self._admit("timeout", delay, unlimited=True))
         return handle
 
     def _canceller(self) -> Callable[[TimerNode], bool] | None:
-        """What takes a waiting entry out; None if to unlink it is all that `TimingWheel.cancel` does."""
+        """Return the function that removes a waiting entry; None if unlinking it is enough."""
         if not self._plain:
             return self._withdraw
         return None if type(self._queue) is TimingWheel else self._queue.cancel

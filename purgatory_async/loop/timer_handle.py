@@ -1,4 +1,4 @@
-"""The handle of one callback on a `Timer`: it is the queue's entry itself, so there is nothing to look up."""
+"""The handle of one callback on a `Timer`: it is the queue's entry itself and needs no lookup."""
 
 from asyncio import Future
 from collections.abc import Callable
@@ -14,7 +14,7 @@ __all__ = ["Sleeper", "TimerHandle"]
 
 
 class Home(Protocol):
-    """What a handle needs of its timer."""
+    """The part of a timer that its handles use."""
 
     _plain: bool
     _queue: TimerQueue
@@ -25,7 +25,7 @@ class Home(Protocol):
 
 
 class TimerHandle(TimerNode):
-    """One pending callback; made by `Timer.call_later` and `Timer.call_at`, not by you."""
+    """One pending callback; `Timer.call_later` and `Timer.call_at` make it."""
 
     __slots__ = ("__weakref__", "_args", "_callback", "_context", "_home", "_when")
 
@@ -40,7 +40,7 @@ class TimerHandle(TimerNode):
         self._home = home
         self._callback = callback
         self._args = args
-        # An empty context need not be kept for as long as the callback waits.
+        # Do not keep an empty context.
         self._context = copy_context() or None
         self._next = None  # type: ignore[assignment]  # in no bucket
 
@@ -50,25 +50,21 @@ class TimerHandle(TimerNode):
 
     @property
     def when(self) -> float:
-        """The time it was asked for, in seconds on the timer's clock, not rounded to a tick."""
+        """The requested time in seconds on the timer's clock, not rounded to a tick."""
         return self._when / 1e9 if type(self._when) is int else self._when
 
     @property
     def fired(self) -> bool:
-        """Whether it has been called; True already inside its own callback."""
+        """Whether it was called; already True inside its own callback."""
         return self._home is True
 
     @property
     def cancelled(self) -> bool:
-        """Whether it was cancelled before it fired, by `cancel` or by closing the timer."""
+        """Whether `cancel` or closing the timer cancelled it."""
         return self._home is False
 
     def cancel(self) -> bool:
-        """Call it off; callback and arguments are dropped at once. O(1).
-
-        Returns:
-            True if it was still waiting; False if it had fired or been cancelled.
-        """
+        """Cancel it and drop callback and arguments at once; False if it had fired or been cancelled. O(1)."""
         home = self._home
         if home is True or home is False:
             return False
@@ -79,17 +75,14 @@ class TimerHandle(TimerNode):
         return True
 
     def reschedule(self, delay: float) -> bool:
-        """Let it fire ``delay`` seconds from now instead. O(1).
-
-        Args:
-            delay: Seconds, as for `Timer.call_later`.
+        """Fire ``delay`` seconds from now instead, as `Timer.call_later`. O(1).
 
         Returns:
-            True if it was still waiting; False, and nothing happens, once it has fired (also inside its own
-            callback) or been cancelled.
+            True if it was pending; False, and nothing happens, once it has fired (also inside its own callback) or
+            been cancelled.
 
         Raises:
-            TypeError, ValueError: ``delay`` is not a delay; it stays as it was.
+            TypeError, ValueError: ``delay`` is invalid; nothing changes.
             PurgatoryError: Called from another loop.
         """
         home = self._home
@@ -114,7 +107,7 @@ class TimerHandle(TimerNode):
             (context or Context()).run(callback, *args)
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as exception:  # noqa: BLE001 - the pass goes on, whatever it was
+        except BaseException as exception:  # noqa: BLE001 - the pass goes on
             report(f"timer callback {callback!r} raised", exception, self)
         return True
 
@@ -124,7 +117,7 @@ class TimerHandle(TimerNode):
 
 
 class Sleeper(TimerHandle):
-    """A task asleep on the timer; its callback wakes it, and so does closing the timer."""
+    """A sleeping task; its callback wakes it, and so does closing the timer."""
 
     __slots__ = ("_future", "_wake")
 

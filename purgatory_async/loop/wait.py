@@ -16,9 +16,8 @@ _COMPLETED: Final = Outcome.COMPLETED
 class KeyedWait(DelayedOperation[T]):
     """A wait that ends with the result given to `complete_for_key`.
 
-    It belongs to one task. When that task is cancelled, its future is cancelled at once, but the task runs, and
-    takes the wait out, only a loop pass later. Whoever comes in between finds a wait that is over: it ends as
-    cancelled, and what was brought goes to the next.
+    It belongs to one task. Cancelling the task cancels its future at once, but the task removes the wait only when
+    it runs, a loop pass later. A verb in between ends the wait as cancelled and does not count it.
     """
 
     __slots__ = ()
@@ -44,11 +43,11 @@ class KeyedWait(DelayedOperation[T]):
         return self.abandoned and self.cancel()
 
     def answer(self, keys: tuple[object, ...]) -> T:
-        """What the ended wait returns to its task.
+        """Return the ended wait's result to its task.
 
         Raises:
             OperationExpired, OperationCancelled, PurgatoryClosed: As it ended.
-            BaseException: What it failed with.
+            BaseException: The exception that it failed with.
         """
         outcome = self._state
         if outcome is _COMPLETED:
@@ -72,7 +71,7 @@ class ConditionWait(KeyedWait[T]):
     """A wait that ends with the first truthy value of a callable.
 
     Args:
-        until: Called without arguments, once before watching and whenever one of the keys is checked.
+        until: Called without arguments, once before watching and at each check of one of the keys.
         timeout: As for any operation.
     """
 
@@ -83,8 +82,8 @@ class ConditionWait(KeyedWait[T]):
         self._until = until
 
     def try_complete(self) -> bool:
-        """Ask the condition; a truthy answer is the result."""
+        """Call the condition; a truthy value is the result."""
         if self._given_up():
-            return False  # whatever the condition would take, it would take for nobody
+            return False  # waiter cancelled: do not consume
         value = self._until()
         return bool(value) and self.force_complete(value)

@@ -1,7 +1,7 @@
-"""What the purgatories and timers on one event loop share: calls in its next turn, and wakeups in slices.
+"""Shared by the purgatories and timers on one event loop: calls in its next turn, and wakeups in slices.
 
-Waking 100 000 tasks at once stalls a loop for 90 ms; in slices of 256 no pass takes half a millisecond, and all
-of them are awake sooner, because the queue of ready callbacks stays small (python -m bench.core --only herd).
+Waking 100 000 tasks at once stalls a loop for 90 ms. In slices of 256 no pass takes half a millisecond, and all tasks
+wake sooner, because the queue of ready callbacks stays small (python -m bench.core --only herd).
 """
 
 import asyncio
@@ -14,40 +14,36 @@ from typing import Final
 __all__ = ["SLICE", "Dispatcher", "dispatcher_of"]
 
 SLICE: Final = 256
-"""How many waiters are woken, or deadlines handled, in one pass of the loop."""
+"""Maximum of waiters woken, or deadlines handled, in one pass of the loop."""
 
 _Future = asyncio.Future[None]
 
 
 class Dispatcher:
-    """The loop's end of the library.
-
-    Args:
-        loop: The event loop; kept weakly, so that this does not keep it alive.
-    """
+    """Queues the library's calls and wakeups on one event loop, to which it keeps a weak reference."""
 
     __slots__ = ("__weakref__", "_left", "_loop", "_queued", "_sleepers")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = weakref.ref(loop)
-        self._sleepers: deque[_Future] = deque()  # to be woken in later slices, in order
-        self._left = SLICE  # how many may still be woken directly before a slice must come
+        self._sleepers: deque[_Future] = deque()  # woken in later slices, in order
+        self._left = SLICE  # direct wakeups left before the next slice
         self._queued = 0
 
     @property
     def busy(self) -> bool:
-        """Whether something of the library's is queued on the loop."""
+        """Whether the loop has a call of the library queued."""
         return self._queued > 0
 
     def soon(self, callback: Callable[[], object]) -> None:
-        """Call back in the loop's next turn, in an empty context; if the loop has closed, never."""
+        """Call back in the loop's next turn, in an empty context; never if the loop has closed."""
         loop = self._loop()
         if loop is not None and not loop.is_closed():
             self._queued += 1
             loop.call_soon(self._run, callback, context=contextvars.Context())
 
     def wake(self, waiters: _Future | dict[_Future, None]) -> None:
-        """Wake one waiter or several, in order; the first of a turn at once, a herd in slices."""
+        """Wake waiters in order; the first `SLICE` of a turn at once, the rest in slices."""
         if type(waiters) is dict:
             for waiter in waiters:
                 self.wake(waiter)
@@ -56,7 +52,7 @@ class Dispatcher:
             try:
                 waiters.set_result(None)  # type: ignore[union-attr]  # not a dict: one future
             except asyncio.InvalidStateError:
-                pass  # its task was cancelled
+                pass  # cancelled
             except RuntimeError:
                 _check_closed(waiters)  # type: ignore[arg-type]
             if not self._left:
@@ -84,7 +80,7 @@ class Dispatcher:
 
 
 def _check_closed(waiter: _Future) -> None:
-    """Called in an except block: swallow the error if the loop has closed, and nobody is left to be woken."""
+    """Call this in an except block: swallows the error if the loop has closed."""
     if not waiter.get_loop().is_closed():
         raise  # noqa: PLE0704 - in the caller's except block
 
@@ -95,7 +91,7 @@ _dispatchers: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Dispatc
 
 
 def dispatcher_of(loop: asyncio.AbstractEventLoop) -> Dispatcher:
-    """The one dispatcher of a loop."""
+    """Return the only dispatcher of a loop."""
     dispatcher = _dispatchers.get(loop)
     if dispatcher is None:
         dispatcher = _dispatchers[loop] = Dispatcher(loop)

@@ -1,11 +1,10 @@
 """Entries and buckets: an intrusive, circular, doubly linked list.
 
-A bucket is its own sentinel, so adding and removing an entry are a handful of pointer stores without a branch,
-and an entry needs two pointers instead of a list or dict slot: 16 bytes, and unlinking touches only its
-neighbours. From about 100 000 entries on, cancelling in random order is cache misses, so fewer bytes win.
+A bucket is its own sentinel, so adding and removing an entry are a few pointer stores without a branch. An entry
+needs two pointers, 16 bytes, instead of a list or dict slot, and unlinking touches only its neighbours. From about
+100 000 entries on, cancelling in random order is bound by cache misses, so fewer bytes win.
 
-An entry is in at most one bucket; ``_next is None`` means in none. Nothing but this package and the timer
-built on it writes the links.
+An entry is in at most one bucket; ``_next is None`` means in none. Only this package and the timer write the links.
 """
 
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ _P = TypeVar("_P")
 
 
 class Link:
-    """Two pointers: what buckets and their entries have in common."""
+    """Two pointers; base of buckets and entries."""
 
     __slots__ = ("_next", "_prev")
 
@@ -26,7 +25,7 @@ class Link:
 
 
 class TimerNode(Link):
-    """Anything a `TimerQueue` can hold; carries its deadline and its place in a bucket, nothing else."""
+    """Base of every item of a `TimerQueue`: a deadline and a place in a bucket."""
 
     __slots__ = ("deadline_tick",)
 
@@ -34,16 +33,16 @@ class TimerNode(Link):
 
     @property
     def scheduled(self) -> bool:
-        """Whether a timer queue holds this entry at the moment."""
+        """Whether a timer queue holds this entry."""
         return self._next is not None
 
 
 class TimerEntry(TimerNode, Generic[_P]):
-    """A deadline with something to do at it.
+    """A deadline with a payload.
 
     Args:
         deadline_tick: The tick at which it is due; writable while the entry is not scheduled.
-        payload: Yours; the queue never looks at it.
+        payload: Yours; the queue never reads it.
 
     >>> entry = TimerEntry(30, "close the window")
     >>> entry.deadline_tick, entry.payload, entry.scheduled
@@ -63,7 +62,7 @@ class TimerEntry(TimerNode, Generic[_P]):
 
 
 class Bucket(Link):
-    """The entries of one tick or range of ticks, in the order they came."""
+    """The entries of one tick or range of ticks, in order of arrival."""
 
     __slots__ = ()
 
@@ -72,7 +71,7 @@ class Bucket(Link):
 
     @property
     def empty(self) -> bool:
-        """Whether no entry is left in it."""
+        """Whether it has no entry."""
         return self._next is self
 
     def append(self, entry: TimerNode) -> None:
@@ -83,20 +82,16 @@ class Bucket(Link):
         last._next = self._prev = entry
 
     def take(self, due: list[TimerNode], budget: int) -> int:
-        """Move entries from the front to the end of ``due``, all of them or as many as the budget allows.
-
-        Args:
-            due: Takes the entries; they are unlinked.
-            budget: How many at most; negative means all.
+        """Unlink up to ``budget`` entries from the front, all if it is negative, and append them to ``due``.
 
         Returns:
-            What is left of the budget.
+            The rest of the budget.
         """
         entry = self._next
         while entry is not self and budget:
             following = entry._next
             entry._next = entry._prev = None  # type: ignore[assignment]  # clear_links(entry), without the call
-            due.append(entry)  # type: ignore[arg-type]  # whatever is not the sentinel is an entry
+            due.append(entry)  # type: ignore[arg-type]  # all but the sentinel are entries
             entry = following
             budget -= 1
         self._next = entry
@@ -104,7 +99,7 @@ class Bucket(Link):
         return budget
 
     def drop(self) -> None:
-        """Give up an empty bucket without leaving the cycle that a sentinel is."""
+        """Clear the links of an empty bucket, which are a reference cycle."""
         clear_links(self)
 
     def check_invariants(self) -> int:
@@ -122,7 +117,7 @@ class Bucket(Link):
 
 
 def entries_of(bucket: Bucket) -> Iterator[TimerNode]:
-    """The entries of a bucket in order; the one given last may be unlinked meanwhile."""
+    """Yield the entries of a bucket in order; the one yielded last may be unlinked meanwhile."""
     entry = bucket._next
     while isinstance(entry, TimerNode):
         following = entry._next
@@ -131,12 +126,12 @@ def entries_of(bucket: Bucket) -> Iterator[TimerNode]:
 
 
 def unlink(entry: TimerNode) -> None:
-    """Take a linked entry out of the bucket it is in. O(1)."""
+    """Remove a linked entry from its bucket. O(1)."""
     entry._next._prev = entry._prev
     entry._prev._next = entry._next
     clear_links(entry)
 
 
 def clear_links(link: Link) -> None:
-    """Clear both pointers, so that what was taken out keeps no neighbour alive."""
+    """Clear both pointers, so that an unlinked entry keeps no neighbour alive."""
     link._next = link._prev = None  # type: ignore[assignment]  # see TimerEntry.__init__

@@ -1,17 +1,16 @@
 """The hashed timing wheel: one wheel, with rounds.
 
 Varghese and Lauck's scheme 6, which Netty's and Dubbo's timers use: the entries of tick *t* are in bucket
-``t % wheel_size``, together with those of all later turns. Whoever visits a bucket takes what is due and leaves
-the rest for another round. An entry keeps its absolute deadline instead of a counter of rounds, as Agrona's does,
-so leaving it costs a comparison.
+``t % wheel_size``, together with those of all later turns. A visit to a bucket takes the due entries and leaves
+the rest for another round. An entry keeps its absolute deadline, as in Agrona, instead of a counter of rounds, so
+leaving it costs a comparison.
 
-It differs from Netty's in its arithmetic. There an entry for an exact multiple of the tick waits one tick more,
-which doubles the period of a task that resubmits itself each tick. Here an entry is due *on* its tick: never
-earlier, and not later either.
+In Netty an entry for an exact multiple of the tick waits one tick more, which doubles the period of a task that
+resubmits itself each tick. Here an entry is due exactly on its tick.
 
-When to prefer it: nearly all deadlines within one turn (``wheel_size`` ticks). Then nothing ever moves between
-buckets. Deadlines many turns away are visited once a turn, and `next_tick` looks through up to ``wheel_size``
-buckets; `TimingWheel` has neither cost.
+Prefer it for deadlines within one turn (``wheel_size`` ticks): then no entry moves between buckets. It visits
+deadlines many turns away once a turn, and `next_tick` searches up to ``wheel_size`` buckets; `TimingWheel` has
+neither cost.
 
 >>> wheel = HashedWheel(wheel_size=8)
 >>> for tick in (3, 11, 4):
@@ -48,10 +47,10 @@ class HashedWheel:
         check_wheel_size(wheel_size)
         self.now_tick = start_tick
         self._wheel_size = wheel_size
-        self._buckets: dict[int, Bucket] = {}  # by position; only those with something in them
-        self._hand = start_tick  # every tick up to this one has been dealt with
-        self._barren = 0  # ticks the hand has passed since it last met something due
-        # Entries of later turns met in the bucket after the hand, until the visit to that bucket is over.
+        self._buckets: dict[int, Bucket] = {}  # by position; no empty ones are added
+        self._hand = start_tick  # every tick up to this one is done
+        self._barren = 0  # ticks passed since the last due entry
+        # Entries of later turns from the bucket after the hand, until its visit ends.
         self._kept: Bucket | None = None
         self._count = 0
 
@@ -87,10 +86,10 @@ class HashedWheel:
 
     @property
     def next_tick(self) -> int | None:
-        """The next tick whose bucket has something in it, of whatever turn; None when empty. O(wheel_size).
+        """The next tick with a non-empty bucket, of any turn; None when empty. O(wheel_size).
 
-        When nothing was due for a whole turn, the earliest deadline itself, O(n): a deadline that is far off is
-        not worth a wakeup per turn.
+        After a whole turn without a due entry, the earliest deadline itself, O(n): so a far deadline costs no
+        wakeup per turn.
         """
         if not self._count:
             return None
@@ -103,10 +102,10 @@ class HashedWheel:
         return first + min((position - first) % self._wheel_size for position in waiting)
 
     def advance(self, now_tick: int, limit: int | None = None) -> list[TimerNode]:
-        """Move time forward and take out what is due, in order of deadline. See `TimerQueue.advance`.
+        """Move time forward and return due entries in order of deadline. See `TimerQueue.advance`.
 
-        Each entry met is one of ``limit``, whether it is due or of a later turn. Empty buckets cost a dict
-        lookup each, at most two turns of them; after a barren turn the hand jumps to the next deadline, O(n).
+        Each visited entry, due or of a later turn, counts towards ``limit``. An empty bucket costs a dict lookup,
+        for at most two turns; after a barren turn the hand jumps to the next deadline, O(n).
         """
         budget = check_limit(limit)
         now_tick = self.now_tick = max(now_tick, self.now_tick)
@@ -121,7 +120,7 @@ class HashedWheel:
             if bucket is not None:
                 budget = self._visit(bucket, tick, due, budget)
                 if not bucket.empty:
-                    break  # the budget ended in the middle of it; the hand waits here
+                    break  # the budget ended here; the hand waits
                 self._end_visit(tick % self._wheel_size, bucket)
             self._hand = tick
             self._barren = 0 if len(due) > found else self._barren + 1
@@ -143,7 +142,7 @@ class HashedWheel:
         assert counted == self._count, f"{counted} entries are linked, {self._count} counted"
 
     def _visit(self, bucket: Bucket, tick: int, due: list[TimerNode], budget: int) -> int:
-        """Take what is due at ``tick`` and set the rest aside, as far as the budget goes; returns what is left."""
+        """Take entries due at ``tick`` and set the others aside, within the budget; returns its rest."""
         for entry in entries_of(bucket):
             if not budget:
                 break
@@ -158,7 +157,7 @@ class HashedWheel:
         return budget
 
     def _end_visit(self, position: int, bucket: Bucket) -> None:
-        """Put what was set aside in the place of the visited bucket."""
+        """Replace the visited bucket by the entries set aside."""
         if self._kept is None:
             del self._buckets[position]
         else:
@@ -167,7 +166,7 @@ class HashedWheel:
         bucket.drop()
 
     def _jump(self) -> None:
-        """Move the hand over all turns in which nothing is due, after one turn showed that they exist. O(n)."""
+        """After a barren turn, move the hand to just before the next deadline. O(n)."""
         self._hand = min(self.now_tick, min(self._deadlines(), default=self.now_tick + 1) - 1)
         self._barren = 0
 

@@ -1,4 +1,4 @@
-"""What a timer needs of the structure that orders its deadlines."""
+"""The protocol of the structures that order a timer's deadlines."""
 
 from typing import Protocol
 
@@ -8,25 +8,22 @@ __all__ = ["TimerQueue"]
 
 
 class TimerQueue(Protocol):
-    """Deadlines in integer ticks, ordered; it has no clock and calls nobody.
+    """Orders deadlines in integer ticks, without a clock or callbacks.
 
-    Time is what `advance` was last told. An entry is in at most one queue at a time. A queue of your own links
-    its entries, or at least sets their ``_next`` while it holds them, and leaves ``_next`` and ``_prev`` None when
-    they are out: that is how `TimerEntry.scheduled` and the timer know.
+    `advance` sets the time. An entry is in at most one queue. Your own queue must set an entry's ``_next`` to a
+    value other than None while it holds the entry, and set ``_next`` and ``_prev`` to None when the entry leaves:
+    `TimerEntry.scheduled` and the timer rely on it.
     """
 
     now_tick: int
-    """The latest tick `advance` was given; it never goes back."""
+    """The latest tick given to `advance`; it never goes back."""
 
     @property
     def next_tick(self) -> int | None:
         """When `advance` next has something to do: never after the earliest deadline; None when empty."""
 
     def schedule(self, entry: TimerNode) -> bool:
-        """Add an entry, to be handed out when its ``deadline_tick`` comes. O(1).
-
-        Args:
-            entry: In no queue at the moment.
+        """Add an entry that is in no queue. O(1).
 
         Returns:
             False, and nothing is added, if it is due already (``deadline_tick <= now_tick``).
@@ -36,22 +33,15 @@ class TimerQueue(Protocol):
         """
 
     def cancel(self, entry: TimerNode) -> bool:
-        """Remove an entry at once. O(1).
-
-        Args:
-            entry: In this queue or in none.
-
-        Returns:
-            Whether it was still waiting.
-        """
+        """Remove an entry that is in this queue or in none; returns whether it was scheduled. O(1)."""
 
     def advance(self, now_tick: int, limit: int | None = None) -> list[TimerNode]:
-        """Move time forward and take out what is due.
+        """Move time forward and return due entries.
 
         Args:
             now_tick: The present. An earlier one than before leaves `now_tick` as it is.
             limit: How many entries may be handled in this call, those only moved between levels included.
-                What is held back stays scheduled and cancellable, and comes with the next call.
+                The others stay scheduled and cancellable until a later call.
 
         Returns:
             The due entries in order of deadline, equal deadlines in the order they were scheduled. An empty
@@ -62,17 +52,17 @@ class TimerQueue(Protocol):
         """
 
     def __len__(self) -> int:
-        """How many entries wait. O(1) or O(n), as the implementation says."""
+        """How many entries are scheduled. O(1) or O(n)."""
 
     def check_invariants(self) -> None:
         """Assert that the structure is sound. O(n), for tests."""
 
 
 def check_limit(limit: int | None) -> int:
-    """The budget of one `TimerQueue.advance`: the limit, or -1 for none.
+    """Return the budget of one `TimerQueue.advance`: the limit, or -1 for none.
 
     Raises:
-        ValueError: ``limit`` is below 1: such a call could never get anywhere.
+        ValueError: ``limit`` is below 1: such a call could never make progress.
     """
     if limit is None:
         return -1
@@ -82,7 +72,7 @@ def check_limit(limit: int | None) -> int:
 
 
 def check_wheel_size(wheel_size: int) -> None:
-    """Refuse a wheel that cannot turn.
+    """Validate a wheel's size.
 
     Raises:
         TypeError: ``wheel_size`` is no integer.

@@ -1,16 +1,15 @@
 """The hierarchical timing wheel, with sparse slots.
 
-The structure is Varghese and Lauck's (1987, scheme 7), as Kafka uses it: level 0 has a bucket per tick, each
-level above a bucket per ``wheel_size`` buckets of the one below. An entry goes into the finest level whose reach
-covers it; when a coarse bucket's range begins, its entries move down ("cascade"). Adding and cancelling are
-O(1); an entry moves at most once per level in its life, and most are cancelled before they ever move.
+The structure is Varghese and Lauck's (1987, scheme 7), as in Kafka: level 0 has a bucket per tick, each level
+above a bucket per ``wheel_size`` buckets of the level below. An entry goes into the finest level that reaches its
+deadline; when a coarse bucket's range begins, its entries move down ("cascade"). Adding and cancelling are O(1); an
+entry moves at most once per level, and most are cancelled before they move.
 
-Two things differ from the textbook. Slots are not an array but a dict keyed by the first tick of the bucket's
-range, so only buckets with something in them exist, a level costs nothing until it is used, and no index
-arithmetic wraps around. And a heap of plain integers, pushed once per *bucket*, says which bucket is next, so an
-idle wheel needs no ticking and a jump of a year costs as much as the buckets in it.
+Two things differ from the textbook. Slots are a dict keyed by the first tick of the bucket's range, so only used
+buckets exist, an unused level costs nothing, and no index arithmetic wraps around. And a heap of integers, pushed
+once per *bucket*, yields the next bucket, so an idle wheel needs no ticking and a jump costs only the buckets in it.
 
-A worked example, with two buckets of each size to a bucket of the next (wheel_size=2):
+A worked example, with two buckets per bucket of the next level (wheel_size=2):
 
 >>> wheel = TimingWheel(wheel_size=2)
 >>> entries = [TimerEntry(tick) for tick in (1, 3, 7)]
@@ -25,8 +24,8 @@ A worked example, with two buckets of each size to a bucket of the next (wheel_s
 >>> [entry.deadline_tick for entry in wheel.advance(100)]
 [3, 7]
 
-Admitted waste: a bucket emptied by cancelling stays until its range begins or until `next_tick` meets it at
-the head of the heap; there are at most ``wheel_size + 1`` of them per level.
+Known waste: a bucket emptied by cancelling stays until its range begins or `next_tick` finds it at the head of
+the heap; a level has at most ``wheel_size + 1`` of them.
 """
 
 from collections.abc import Iterator
@@ -46,11 +45,11 @@ _Level = tuple[int, int, _Slots]
 
 @dataclass(frozen=True, slots=True)
 class WheelLevel:
-    """One level of a `TimingWheel`, as it stood when it was looked at.
+    """A snapshot of one level of a `TimingWheel`.
 
     Attributes:
-        ticks_per_bucket: How wide each of its buckets is.
-        buckets: The first tick and the number of entries of each bucket that has some, in order of time.
+        ticks_per_bucket: The width of its buckets.
+        buckets: The first tick and the number of entries of each non-empty bucket, in order of time.
     """
 
     ticks_per_bucket: int
@@ -90,13 +89,13 @@ class TimingWheel:
         self._finest = self._levels[0][2]
         self._add_level()
         self._second_reach, self._second = self._levels[1][1:]
-        self._starts: list[int] = []  # heap; one push per bucket made, whatever its level
+        self._starts: list[int] = []  # heap; one push per new bucket of any level
 
     def __repr__(self) -> str:
         return f"<TimingWheel wheel_size={self._wheel_size} now_tick={self.now_tick} entries={len(self)}>"
 
     def __len__(self) -> int:
-        """How many entries wait. O(n): a counter would be a fifth of the price of add and cancel."""
+        """How many entries are scheduled. O(n): a counter would be a fifth of the cost of add and cancel."""
         return sum(1 for _, _, slots in self._levels for bucket in slots.values() for _ in entries_of(bucket))
 
     @property
@@ -105,10 +104,7 @@ class TimingWheel:
         return self._wheel_size
 
     def levels(self) -> tuple[WheelLevel, ...]:
-        """Show how the entries lie in the buckets, for whoever looks on. O(n).
-
-        Returns:
-            The levels that have entries, the finest first.
+        """Return a snapshot of the levels that have entries, the finest first. O(n).
 
         >>> wheel = TimingWheel(wheel_size=256)
         >>> entries = [TimerEntry(tick) for tick in (30, 30, 300, 511, 70_000)]
@@ -127,12 +123,12 @@ class TimingWheel:
         )
 
     def buckets(self) -> Iterator[tuple[int, int, int]]:
-        """Count the entries bucket by bucket, for a caller that lets others run in between.
+        """Count the entries bucket by bucket, for a caller that lets other tasks run in between.
 
         Yields:
-            Ticks per bucket, first tick and number of entries of each bucket that has some, the finest level
-            first. Each is counted when it is asked for, in O(its entries): one that has been emptied meanwhile
-            is left out, one that is new is not seen, and what has moved on to a finer level may be missed.
+            Ticks per bucket, first tick and number of entries of each non-empty bucket, the finest level first,
+            in O(its entries). Changes in between may be missed: emptied and new buckets are left out, and so may
+            be entries that moved to a finer level.
         """
         found = [(width, *slot) for width, _, slots in self._levels for slot in slots.items()]
         for width, start, bucket in found:
@@ -147,19 +143,16 @@ class TimingWheel:
 
     @property
     def bucket_count(self) -> int:
-        """How many buckets there are, with those that were emptied by cancelling and not yet dropped. O(levels)."""
+        """The number of buckets, empty ones that are not yet dropped included. O(levels)."""
         return sum(len(slots) for _, _, slots in self._levels)
 
     def insertions(self, deadline_tick: int, entered_tick: int, left_tick: int) -> int:
-        """How often an entry has been put into a bucket: once, and again for each level that it came down. O(levels).
+        """How often an entry was put into a bucket: once, and again per level that it came down. O(levels).
 
         Args:
-            deadline_tick: The entry's.
+            deadline_tick: The entry's deadline.
             entered_tick: ``now_tick`` when it was scheduled.
-            left_tick: ``now_tick`` when it was cancelled or came out.
-
-        Returns:
-            At least 1.
+            left_tick: ``now_tick`` when it was cancelled or handed out.
 
         >>> TimingWheel(wheel_size=20).insertions(deadline_tick=450, entered_tick=0, left_tick=445)
         3
@@ -177,9 +170,8 @@ class TimingWheel:
             raise already_scheduled(entry)
         tick = entry.deadline_tick
         delta = tick - self.now_tick
-        # From here on: `Bucket.append` to the bucket of the finest level that reaches so far. It is written out,
-        # the two finest levels first, because the calls and a loop over the levels would add half as much again
-        # (python -m bench.core --only wheel).
+        # From here on: `Bucket.append` to the finest level that reaches so far, inlined, the two finest levels first:
+        # calls and a loop over the levels would add half as much again (python -m bench.core --only wheel).
         if delta < self._wheel_size:
             if delta <= 0:
                 return False
@@ -201,7 +193,7 @@ class TimingWheel:
         return True
 
     def cancel(self, entry: TimerNode) -> bool:
-        """Remove an entry at once; False if it was not waiting. O(1)."""
+        """Remove an entry at once; False if it was not scheduled. O(1)."""
         following = entry._next
         if following is None:
             return False
@@ -218,14 +210,14 @@ class TimingWheel:
         while starts:
             start = starts[0]
             bucket = self._finest.get(start)
-            # Nearly always an entry is waiting on the finest level, and there is no need to look further.
+            # Nearly always the finest level has an entry, and the others need no look.
             if (bucket is not None and bucket._next is not bucket) or self._holds(start):
                 return start
             heappop(starts)
         return None
 
     def advance(self, now_tick: int, limit: int | None = None) -> list[TimerNode]:
-        """Move time forward and take out what is due, in order of deadline. See `TimerQueue.advance`."""
+        """Move time forward and return due entries in order of deadline. See `TimerQueue.advance`."""
         budget = -1 if limit is None else check_limit(limit)
         if now_tick > self.now_tick:
             self.now_tick = now_tick
@@ -237,7 +229,7 @@ class TimingWheel:
         wheel_size = self._wheel_size
         while starts and starts[0] <= now_tick and budget:
             start = starts[0]
-            # Coarse before fine: what comes down may belong to this very tick, and it was there first.
+            # Coarse before fine: cascaded entries may belong to this tick, and they came first.
             if start % wheel_size == 0:  # only there can a coarser bucket begin
                 for level in range(len(self._levels) - 1, 0, -1):
                     if start in self._levels[level][2]:
@@ -268,12 +260,12 @@ class TimingWheel:
                     )
 
     def _add_level(self) -> None:
-        """Make the next coarser level: as many buckets, each as wide as this one reaches."""
+        """Add the next coarser level; its buckets are as wide as the last level's reach."""
         width = self._levels[-1][1]
         self._levels.append((width, width * self._wheel_size, {}))
 
     def _place(self, tick: int, delta: int) -> tuple[int, _Slots]:
-        """Where a tick that far away belongs: its bucket's first tick, and the level's slots."""
+        """Return the first tick of the bucket for a tick, and its level's slots."""
         while delta >= self._levels[-1][1]:
             self._add_level()
         for width, reach, slots in self._levels:
@@ -282,12 +274,11 @@ class TimingWheel:
         raise AssertionError(f"no level reaches {delta} ticks")
 
     def _cascade(self, level: int, start: int, budget: int) -> int:
-        """Move the entries of a coarse bucket one level down, as far as the budget goes; returns what is left.
+        """Move the entries of a coarse bucket one level down, within the budget; returns its rest.
 
-        From the back, each to the front of its new bucket: so those that came first stay first, also before
-        entries that were put there directly, and a budget that ends in the middle changes no order. One level
-        at a time for the same reason: if the present moved on while a part was held back, that part must
-        still meet on its way down those who went ahead. Written out as `schedule` is.
+        It goes from the back, each entry to the front of its new bucket: so the order of arrival holds, also against
+        entries that were added there directly, and wherever the budget ends. It goes one level at a time, so that
+        entries held back still meet those that went ahead. Inlined like `schedule`.
         """
         bucket = self._levels[level][2][start]
         width, _, slots = self._levels[level - 1]
@@ -295,7 +286,7 @@ class TimingWheel:
         starts = self._starts
         while entry is not bucket and budget:
             previous = entry._prev
-            tick = entry.deadline_tick  # type: ignore[attr-defined]  # whatever is not the bucket is an entry
+            tick = entry.deadline_tick  # type: ignore[attr-defined]  # all but the bucket are entries
             place = tick - tick % width
             target = slots.get(place)
             if target is None:
@@ -315,7 +306,7 @@ class TimingWheel:
         return budget
 
     def _holds(self, start: int) -> bool:
-        """Whether a bucket at ``start``, the head of the heap, has something in it; empty ones are dropped."""
+        """Whether a bucket at ``start``, the head of the heap, has an entry; drops empty ones."""
         there = [(slots, slots[start]) for _, _, slots in self._levels if start in slots]
         held = len(there)
         for slots, bucket in there:
@@ -324,5 +315,5 @@ class TimingWheel:
                 bucket.drop()
                 held -= 1
                 if held:
-                    heappop(self._starts)  # each bucket has a start of its own in the heap
+                    heappop(self._starts)  # each bucket has its own start in the heap
         return held > 0

@@ -19,7 +19,7 @@ LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 TESTS = Path(__file__).parent
 
-# The part of the tree that a library without extras can do without, and what tells that the extra is there.
+# Parts of the tree that need an extra, and a module of that extra.
 NEEDS_EXTRA = {
     "cli": "click",
     "bench/journal": "msgspec",

@@ -23,7 +23,7 @@ LAYERS = {
     "timing": ("timing", "timing.*"),
     "core": ("core", "core.*", "events"),
     "loop": ("loop", "loop.*"),
-    # The twelve public names. Whatever stands above is built on them, as a user's code is.
+    # The twelve public names. Higher layers use only these, like a user's code.
     "package": ("",),
     "patterns": ("patterns", "patterns.*"),
     "journal": ("journal", "journal.*"),
@@ -74,7 +74,7 @@ FORBIDDEN = (
         ("msgspec",),
         EVERYWHERE,
         ("cli.*", "journal.*", "service.*"),
-        "records and messages are told apart from objects where they come in",
+        "records and messages are distinguished from objects at the boundary",
     ),
     (
         ("pyarrow",),
@@ -82,7 +82,7 @@ FORBIDDEN = (
         ("journal.columns", "journal.reader", "journal.rotation", "pipeline.*"),
         "a journal is written without it, until a segment is full",
     ),
-    (("aiohttp", "fastapi"), EVERYWHERE, (), "a framework calls us; whoever needs one has it"),
+    (("aiohttp", "fastapi"), EVERYWHERE, (), "a framework calls us; its user has installed it"),
     (("httpx",), EVERYWHERE, ("cli", "cli.*", "client", "client.*"), "only clients are clients"),
     (SPARK_NEEDS, EVERYWHERE, ("pipeline.*",), "nothing but the pipeline needs Spark, or what comes with it"),
     (("matplotlib", "pandas", "pyspark"), ("kernels",), (), "a kernel is tested without Spark"),
@@ -267,7 +267,7 @@ def test_importing_the_library_loads_only_the_standard_library() -> None:
 
 
 PLANTED = (
-    pytest.param(modules_without_a_layer, "_stray", "", id="a module nobody placed"),
+    pytest.param(modules_without_a_layer, "_stray", "", id="a module without a layer"),
     pytest.param(
         imports_that_run_up, "timing._wheel", "from ..loop.timer import Timer", id="timing imports the loop"
     ),

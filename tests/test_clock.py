@@ -165,7 +165,7 @@ def test_a_manual_clock_moves_by_no_such_thing_either(
     assert clock.time() == 5.0
 
 
-# Never early, whatever the numbers.
+# Never early, for any numbers.
 
 DELAYS = st.one_of(
     st.floats(min_value=0, max_value=HUNDRED_YEARS, exclude_min=True),

@@ -1,4 +1,4 @@
-"""Hooks: first-in first-out, never nested, after the whole walk, and each exactly once whatever they raise."""
+"""Hooks: first-in first-out, never nested, after the whole walk, and each exactly once, even if they raise."""
 
 import asyncio
 from collections.abc import Callable
@@ -248,9 +248,9 @@ async def test_an_exception_in_a_hook_goes_to_the_loop_handler(error, purgatory)
     assert purgatory.complete_for_key("k", "r") == 3
     assert log == ["a completed", "bad completed", "b completed"]
     assert (bad.outcome, bad.result, await bad) == (Outcome.COMPLETED, "r", Outcome.COMPLETED)
-    assert [context["exception"] for context in told] == [exception]
-    assert "Recorded" in told[0]["message"]
-    assert "on_complete" in told[0]["message"]
+    assert [context["exception"] for context in reported] == [exception]
+    assert "Recorded" in reported[0]["message"]
+    assert "on_complete" in reported[0]["message"]
 
 
 @pytest.mark.asyncio
@@ -258,7 +258,7 @@ async def test_an_exception_in_an_unwatched_hook_goes_to_the_handler():
     told = errors_of_loop()
     operation = Recorded([], then=raising(ValueError("mine")))
     assert operation.force_complete()
-    assert [str(context["exception"]) for context in told] == ["mine"]
+    assert [str(context["exception"]) for context in reported] == ["mine"]
 
 
 def test_without_a_loop_an_exception_goes_to_the_excepthook(purgatory, monkeypatch):
@@ -267,8 +267,8 @@ def test_without_a_loop_an_exception_goes_to_the_excepthook(purgatory, monkeypat
     watched(purgatory, Recorded([], "watched", then=raising(ValueError("watched"))))
     assert purgatory.complete_for_key("k") == 1
     assert free.force_complete()
-    assert [str(unraisable.exc_value) for unraisable in told] == ["watched", "free"]
-    assert "Recorded" in repr(told[0].object)
+    assert [str(unraisable.exc_value) for unraisable in reported] == ["watched", "free"]
+    assert "Recorded" in repr(reported[0].object)
 
 
 class Troubled(Recorded):
@@ -292,7 +292,7 @@ async def test_on_expiration_runs_after_on_complete_raises(purgatory, manual_clo
     log.clear()
     manual_clock.advance(1)
     assert log == ["op completed", "op expired", "next completed", "next expired"]
-    assert [str(context["exception"]) for context in told] == ["on_complete", "on_expiration"]
+    assert [str(context["exception"]) for context in reported] == ["on_complete", "on_expiration"]
     assert operation.outcome is Outcome.EXPIRED
 
 
@@ -332,14 +332,14 @@ async def test_on_a_loop_the_rest_runs_once_in_its_next_turn(interrupt, purgator
         Recorded(log, "worse", then=raising(ValueError("mine"))),
         Recorded(log, "b"),
     )
-    told = errors_of_loop()
+    reported = errors_of_loop()
     log.clear()
     with pytest.raises(interrupt):
         purgatory.complete_for_key("k")
     assert log == ["bad completed"]
     await settle()
     assert log == ["bad completed", "worse completed", "b completed"]
-    assert [str(context["exception"]) for context in told] == ["mine"]
+    assert [str(context["exception"]) for context in reported] == ["mine"]
 
 
 @pytest.mark.parametrize("interrupt", INTERRUPTS)

@@ -1,4 +1,4 @@
-"""Metrics: counters that add up at every scrape, whatever happens between two."""
+"""Metrics: counters that add up at every scrape, under any events."""
 
 import random
 from contextlib import suppress
@@ -80,7 +80,7 @@ def test_signals_without_waiters_are_counted():
     _, metrics, purgatory = observed()
     purgatory.try_complete_else_watch(DelayedOperation(), ["a"])
     purgatory.check_and_complete("a")
-    purgatory.complete_for_key("nobody")
+    purgatory.complete_for_key("unwatched")
     assert value(metrics, "purgatory_signals_total") == 2
     purgatory.close()
 

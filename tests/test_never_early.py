@@ -18,7 +18,7 @@ TIMERS = 20_000
 BATCH = 200
 SHORTEST_NS, LONGEST_NS = 200_000, 6_000_000
 
-# A tick's bucket, woken for, and once again if the loop came early: whatever the loop, it may not spin.
+# One wakeup per bucket, and another if the loop came early: no loop may spin.
 MOST_WAKEUPS_A_BUCKET = 2
 
 

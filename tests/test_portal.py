@@ -79,10 +79,10 @@ async def test_a_waiting_task_is_woken_at_once_on_an_idle_loop():
 @pytest.mark.asyncio
 async def test_an_error_in_a_verb_goes_to_the_loops_exception_handler():
     async with Purgatory() as purgatory:
-        told = errors_of_loop()
+        reported = errors_of_loop()
         assert purgatory.portal().fail_for_key("k", "no exception") is True
         await settle()
-        assert [type(context["exception"]) for context in told] == [TypeError]
+        assert [type(context["exception"]) for context in reported] == [TypeError]
 
 
 @pytest.mark.slow
@@ -164,11 +164,11 @@ async def test_call_gives_what_it_raised_and_the_loop_does_not_mind(error):
         raise error
 
     async with Purgatory() as purgatory:
-        told = errors_of_loop()
+        reported = errors_of_loop()
         future = purgatory.portal().call(fails)
         await settle()
         assert future.exception(0) is error
-        assert told == []
+        assert reported == []
 
 
 @pytest.mark.asyncio
@@ -318,10 +318,10 @@ async def test_portals_of_one_purgatory_are_alike():
 
 @pytest.mark.asyncio
 async def test_a_portal_reaches_a_closed_purgatory_without_an_error():
-    told = errors_of_loop()
+    reported = errors_of_loop()
     async with Purgatory() as purgatory:
         portal = purgatory.portal()
     assert portal.complete_for_key("k") is True
     assert portal.call(lambda: purgatory.closed).done() is False
     await settle()
-    assert told == []
+    assert reported == []

@@ -1,7 +1,7 @@
 """The public contract, pinned: names, signatures, the error tree, the outcomes, and a docstring on each.
 
-Code outside relies on what stands here. Adding a name below the top level is free; whoever renames or changes
-one edits this file, and sees what that means.
+Code outside relies on what stands here. Adding a name below the top level is free; renaming or changing
+one means editing this file.
 """
 
 import importlib
@@ -220,7 +220,7 @@ def as_called(path: str, pinned: str) -> str:
     parameters = list(inspect.signature(function).parameters.values())[1 if is_method else 0 :]
     known = set(re.findall(r"\w+", pinned))
     kept = [
-        # "/" may come and go: nobody gives these by name.
+        # "/" may come and go: no caller gives these by name.
         parameter.replace(
             annotation=parameter.empty,
             kind=parameter.POSITIONAL_OR_KEYWORD

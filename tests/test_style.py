@@ -15,7 +15,7 @@ MAX_BODY_LINES = 50  # without the docstring
 MAX_TEST_NAME = 60
 MIN_TEACHING_SHARE = 0.9
 
-# A module is called by what it holds; these hold whatever is left over.
+# A module's name says what it holds; these names do not.
 GRAVITY_WELLS = ("common", "constants", "helpers", "misc", "models", "types", "utils")
 
 SOURCES = read_package()

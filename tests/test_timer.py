@@ -1,4 +1,4 @@
-"""`Timer` at a glance: its life on a clock that stands still until told to move. The rest is in ``timer/``."""
+"""`Timer` at a glance: its life on a clock that only moves on demand. The rest is in ``timer/``."""
 
 import itertools
 import math
@@ -161,7 +161,7 @@ def test_its_repr_says_how_it_stands(timer: Timer) -> None:
     assert "closed" in repr(timer)
 
 
-# Whatever is asked of it in whatever order.
+# Any sequence of calls.
 
 # A wheel with rounds looks in once a turn, so a day on three buckets of a millisecond would be 28 million wakeups.
 DELAYS = st.one_of(

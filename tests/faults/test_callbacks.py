@@ -81,7 +81,7 @@ async def test_hooks_that_raise_stop_no_outcome_and_no_other_hook(outcome, error
     async def wait(operation) -> Outcome:
         return await operation
 
-    told = errors_of_loop()
+    reported = errors_of_loop()
     log: list[str] = []
     operations = [
         Troubled(log, error, timeout=1) if number % 2 else Recorded(log, timeout=1) for number in range(MANY)
@@ -97,7 +97,7 @@ async def test_hooks_that_raise_stop_no_outcome_and_no_other_hook(outcome, error
     assert await asyncio.gather(*tasks) == [outcome] * MANY
     hooks = ["op completed"] if outcome is Outcome.COMPLETED else ["op completed", "op expired"]
     assert log == hooks * MANY
-    assert [type(context["exception"]) for context in told] == [error] * (len(hooks) * MANY // 2)
+    assert [type(context["exception"]) for context in reported] == [error] * (len(hooks) * MANY // 2)
 
 
 # B3
@@ -291,7 +291,7 @@ async def test_an_until_that_is_a_coroutine_function_is_refused(purgatory):
 
 
 class Treacherous:
-    """A key whose hash or equality fails once, after as many questions as it is told."""
+    """A key whose hash or equality fails once, after the given number of lookups."""
 
     failing: str | None = None
     questions_left = 0

@@ -1,4 +1,4 @@
-"""Whoever is cancelled, wherever and whatever happens meanwhile: nothing leaks, is swallowed or is lost.
+"""A task cancelled at any point, during any other event: nothing leaks, is swallowed or is lost.
 
 Every public coroutine is cancelled at every point where it can be, with an event just before, between the
 cancellation and the moment its task notices, and after. Two witnesses wait for the same event all the while.
@@ -133,7 +133,7 @@ async def outcome_of(awaitable: Awaitable[object]) -> object:
         return type(ended).__name__
 
 
-# Every public coroutine. What they watch beside "door" is "window", so that a leak of theirs can be told.
+# Every public coroutine. What they watch beside "door" is "window", so that a leak of theirs is visible.
 
 
 async def wait_for_keys(scene: Scene) -> object:
@@ -265,7 +265,7 @@ each_way = pytest.mark.parametrize("cancel", WAYS, ids=lambda way: way.__name__)
 
 @asynccontextmanager
 async def nothing_reported() -> AsyncIterator[None]:
-    """See that the loop's exception handler is told nothing, and that no task is left."""
+    """Assert that the loop's exception handler got no call, and that no task is left."""
     contexts: list[dict[str, object]] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: contexts.append(context))
     yield
@@ -363,7 +363,7 @@ async def test_a_wait_of_a_just_cancelled_task_is_no_longer_counted(subject: Sub
     task = asyncio.create_task(scene.play(subject))
     await settle()
     task.cancel()
-    # Its task does not know yet, and it is still listed; but nobody is there to take what comes.
+    # Its task does not know yet, and it is still listed; but cannot take what comes.
     if event == "complete":
         assert scene.purgatory.complete_for_key("window", "parcel") == 0
     elif event == "fail":
@@ -390,7 +390,7 @@ async def test_what_was_brought_for_a_cancelled_wait_goes_to_the_next() -> None:
         await settle()
         first.cancel()
         tokens.append("the only token")
-        # Both are asked in order of arrival, but the first would take it for nobody.
+        # Both are asked in order of arrival, but the first task has been cancelled.
         assert purgatory.check_and_complete("token") == 1
         assert await second == "the only token"
         await settle()

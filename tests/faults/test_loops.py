@@ -170,7 +170,7 @@ async def test_close_is_idempotent_from_anywhere():
         with pytest.raises(PurgatoryClosed):
             await purgatory.wait("k")
     assert_clean(purgatory)
-    assert told == []
+    assert reported == []
 
 
 # L6

@@ -275,7 +275,7 @@ async def test_an_operation_without_its_waiter_lives_to_its_deadline(purgatory, 
     assert purgatory.pending == 1
     manual_clock.advance(60)
     assert expired == [Outcome.EXPIRED]
-    assert told == []
+    assert reported == []
 
 
 # D11

@@ -1,4 +1,4 @@
-"""The purgatory as anybody would first write it: two lists, everything else looked up; slow and obvious."""
+"""The purgatory in its simplest form: two lists, everything else looked up; slow and obvious."""
 
 from contextlib import contextmanager
 from math import inf

@@ -89,7 +89,7 @@ def walk(seed, steps):
 
 
 def walk_episode(seed, episode):
-    """One episode; it is the same whatever was walked before."""
+    """One episode, independent of those before."""
     chance = Chance(Random(f"{seed}:{episode}"))
     twins = chance.twins()
     step = 0

@@ -56,14 +56,14 @@ class Recorded(DelayedOperation[object]):
 
 
 def errors_of_loop() -> list[dict[str, object]]:
-    """What the running loop's exception handler is told from now on."""
-    told: list[dict[str, object]] = []
-    asyncio.get_running_loop().set_exception_handler(lambda loop, context: told.append(context))
-    return told
+    """Contexts passed to the running loop's exception handler from now on."""
+    reported: list[dict[str, object]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
+    return reported
 
 
 def errors_without_loop(monkeypatch) -> list[object]:
-    """What `sys.unraisablehook` is told from now on, in this test."""
-    told: list[object] = []
-    monkeypatch.setattr("sys.unraisablehook", told.append)
-    return told
+    """Arguments of `sys.unraisablehook` from now on, in this test."""
+    reported: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", reported.append)
+    return reported

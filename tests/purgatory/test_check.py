@@ -15,7 +15,7 @@ def watch(purgatory, log, names, holds, keys=("k",)):
 
 
 def test_an_unknown_key_completes_none(purgatory):
-    assert purgatory.check_and_complete("nobody") == 0
+    assert purgatory.check_and_complete("unwatched") == 0
     assert purgatory.keys == 0
 
 

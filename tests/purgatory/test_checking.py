@@ -10,7 +10,7 @@ from tests.purgatory.recording import Recorded, Switch
 
 
 class Noting(DelayedOperation[None]):
-    """Notes for which key it is asked, and whatever `then` does in the check."""
+    """Records the key of each check, and calls `then` in the check."""
 
     def __init__(self, purgatory, notes, then=lambda: False) -> None:
         super().__init__()

@@ -79,7 +79,7 @@ def test_operations_are_listed_oldest_first_with_or_without_key(purgatory):
     assert list(purgatory.operations()) == [first, second, third]
     assert list(purgatory.operations("a")) == [second, third]
     assert list(purgatory.operations("b")) == [first, second]
-    assert list(purgatory.operations(key="nobody")) == []
+    assert list(purgatory.operations(key="unwatched")) == []
     purgatory.close()
 
 
@@ -97,7 +97,7 @@ def test_the_list_can_be_cut_to_the_oldest(key, purgatory):
 def test_finding_the_oldest_visits_no_other(purgatory):
     operations = [watch(purgatory, "k") for _ in range(9)]
     third = operations[2]
-    third._newer, link = None, third._newer  # whoever goes on from here falls
+    third._newer, link = None, third._newer  # a walk that goes on from here fails
     assert list(purgatory.operations(limit=2)) == operations[:2]
     third._newer = link
     purgatory.close()
@@ -113,7 +113,7 @@ def test_watchers_per_key_are_counted_over_random_operations(purgatory):
             alive.append(watch(purgatory, *dice.choices(range(9), k=dice.randint(1, 4))))
         watched = Counter(key for operation in alive for key in operation.keys)
         assert dict(purgatory.watchers()) == watched
-        assert dict(purgatory.watchers([3, "nobody", 5])) == {
+        assert dict(purgatory.watchers([3, "unwatched", 5])) == {
             key: watched[key] for key in (3, 5) if watched[key]
         }
     purgatory.close()

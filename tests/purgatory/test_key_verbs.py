@@ -1,4 +1,4 @@
-"""`complete_for_key`, `fail_for_key`, `cancel_for_key`: an end for all that watch a key, whatever their condition."""
+"""`complete_for_key`, `fail_for_key`, `cancel_for_key`: end all operations on a key, without a check."""
 
 import asyncio
 
@@ -44,7 +44,7 @@ def test_a_verb_removes_them_from_other_keys_and_the_timer(verb, ended, outcome,
 
 @pytest.mark.parametrize(("verb", "ended", "outcome"), VERBS)
 def test_a_verb_for_an_unknown_key_ends_none(verb, ended, outcome, purgatory):
-    assert verb(purgatory, "nobody") == 0
+    assert verb(purgatory, "unwatched") == 0
     assert purgatory.keys == 0
 
 

@@ -254,7 +254,7 @@ def test_of_the_watchers_of_other_keys_none_is_asked(purgatory, log, switch):
 
 
 def test_an_unknown_key_completes_none(purgatory):
-    assert purgatory.check_and_complete("nobody", limit=1) == 0
+    assert purgatory.check_and_complete("unwatched", limit=1) == 0
     assert purgatory.keys == 0
 
 
@@ -299,7 +299,7 @@ def test_an_invalid_limit_is_refused_before_any_check(limit, error, message, pur
     log: list[str] = []
     (operation,) = watch(purgatory, log, "a", switch)
     switch.on = True
-    for key in ("k", "nobody"):
+    for key in ("k", "unwatched"):
         with pytest.raises(error, match=message):
             purgatory.check_and_complete(key, limit=limit)
     assert log == []

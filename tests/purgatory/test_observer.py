@@ -1,4 +1,4 @@
-"""The observer: told of every submission, signal and end, and harmless whatever it does."""
+"""The observer receives every submission, signal and end, and does no harm."""
 
 import asyncio
 from dataclasses import FrozenInstanceError
@@ -35,7 +35,7 @@ class Diary:
         """One that completes at once is submitted and has ended in one breath: it is never pending."""
         return int(isinstance(event, OperationSubmitted) and event.operation.outcome is not None)
 
-    def told(self) -> list[str]:
+    def summary(self) -> list[str]:
         return [
             f"{type(event).__name__} {getattr(event, 'outcome', getattr(event, 'key', ''))}".strip()
             for event in self.events
@@ -68,7 +68,7 @@ def test_submitted_is_ended_plus_pending_after_every_event(observed, diary, manu
     switch.on = True
     observed.close()
     assert (diary.of(OperationSubmitted), diary.of(OperationEnded), observed.pending) == (6, 6, 0)
-    assert diary.told() == [
+    assert diary.summary() == [
         *["OperationSubmitted"] * 4,
         "OperationEnded cancelled",
         "OperationSubmitted",
@@ -150,7 +150,7 @@ def test_a_signal_without_waiters_is_reported(signal, used, observed, diary, man
 async def test_on_a_loop_a_signal_before_any_watch_is_reported(signal, diary):
     async with Purgatory(observer=diary) as purgatory:
         signal(purgatory)
-        assert diary.told() == ["KeySignalled k"]
+        assert diary.summary() == ["KeySignalled k"]
 
 
 @pytest.mark.parametrize("signal", SIGNALS[1:])
@@ -168,7 +168,7 @@ async def test_a_wait_is_an_operation_too(observed, diary):
     assert await observed.wait("k", until=lambda: True)
     observed.complete_for_key("k")
     await task
-    assert diary.told() == [
+    assert diary.summary() == [
         "OperationSubmitted",
         "OperationSubmitted",
         "OperationEnded completed",
@@ -209,8 +209,8 @@ def test_an_end_and_its_signal_are_reported_before_the_hooks(end, checks, signal
     purgatory.try_complete_else_watch(operation, ["k"])
     condition.on = True
     end(purgatory, operation)
-    told = ["OperationEnded", *signal, "op completed"]
-    assert log == ["op checked", "OperationSubmitted", *["op checked"] * checks, *told]
+    reported = ["OperationEnded", *signal, "op completed"]
+    assert log == ["op checked", "OperationSubmitted", *["op checked"] * checks, *reported]
 
 
 def test_a_watch_inside_a_hook_is_reported_after_the_signal(observed, diary):
@@ -219,7 +219,7 @@ def test_a_watch_inside_a_hook_is_reported_after_the_signal(observed, diary):
     first = Recorded([], then=lambda: observed.try_complete_else_watch(later, ["k"]))
     observed.try_complete_else_watch(first, ["k"])
     observed.complete_for_key("k")
-    assert diary.told()[1:] == ["OperationEnded completed", "KeySignalled k", "OperationSubmitted"]
+    assert diary.summary()[1:] == ["OperationEnded completed", "KeySignalled k", "OperationSubmitted"]
 
 
 def test_an_end_tells_how_often_the_operation_was_asked(observed, diary):
@@ -293,7 +293,7 @@ async def test_a_raising_observer_goes_to_the_loop_handler_harmlessly(error):
         assert await task == "r"
         purgatory.check_invariants()
     assert log == ["a completed", "b completed"]
-    assert [context["exception"] for context in told] == [error] * 7
+    assert [context["exception"] for context in reported] == [error] * 7
 
 
 def test_without_a_loop_a_raising_observer_goes_to_excepthook(manual_clock, monkeypatch):
@@ -303,7 +303,7 @@ def test_without_a_loop_a_raising_observer_goes_to_excepthook(manual_clock, monk
     purgatory.try_complete_else_watch(operation, ["k"])
     assert purgatory.complete_for_key("k", "r") == 1
     assert operation.result == "r"
-    assert [str(unraisable.exc_value) for unraisable in told] == ["mine"] * 3
+    assert [str(unraisable.exc_value) for unraisable in reported] == ["mine"] * 3
 
 
 def test_what_is_no_observer_is_refused():

@@ -1,4 +1,4 @@
-"""One loop owns a purgatory; every other loop, thread or process is told so."""
+"""One loop owns a purgatory; it refuses every other loop, thread or process."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ def fails() -> bool:
 
 @pytest.fixture
 def home_loop():
-    """A loop that runs when it is told to."""
+    """A loop that runs on demand."""
     loop = asyncio.new_event_loop()
     yield loop
     loop.close()

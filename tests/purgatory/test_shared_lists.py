@@ -1,4 +1,4 @@
-"""Operations that watch the same keys share one list; nobody can tell but by the time it takes."""
+"""Operations that watch the same keys share one list; only the running time shows it."""
 
 import itertools
 

@@ -18,7 +18,7 @@ class Wakeup:
 
 
 class SteppedClock:
-    """A `Clock` that needs a loop, as `MonotonicClock` does; but nothing moves unless it is told to.
+    """A `Clock` that needs a loop, as `MonotonicClock` does; but its time only moves on demand.
 
     Args:
         start: The present, in seconds.

@@ -18,7 +18,7 @@ from tests.timer.worlds import World, reports
 
 pytestmark = pytest.mark.asyncio
 
-user = contextvars.ContextVar("user", default="nobody")
+user = contextvars.ContextVar("user", default="no user")
 request = contextvars.ContextVar[object]("request")
 
 delays = pytest.mark.parametrize("delay", [0, 1, 70, math.inf], ids=lambda delay: f"after {delay} s")
@@ -59,9 +59,9 @@ async def test_a_callback_runs_in_a_copy_of_its_callers_context(world: World) ->
     user.set("the caller")
     for delay in (0, 1, 1):
         timer.call_later(delay, callback)
-    user.set("somebody else")
+    user.set("another user")
     await world.run(1)
-    assert (seen, user.get()) == (["the caller"] * 3, "somebody else")
+    assert (seen, user.get()) == (["the caller"] * 3, "another user")
 
 
 async def test_a_rescheduled_callback_keeps_its_first_context(world: World) -> None:

@@ -1,4 +1,4 @@
-"""A callback that raises hurts nobody else; an interrupt gets through, and costs nobody their turn."""
+"""A callback that raises harms no other; an interrupt propagates, and no callback loses its turn."""
 
 import asyncio
 import sys

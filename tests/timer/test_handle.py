@@ -1,4 +1,4 @@
-"""`TimerHandle`: what cancelling and rescheduling do in every state, and what a handle says of itself."""
+"""`TimerHandle`: cancelling and rescheduling in every state, and its repr."""
 
 import asyncio
 import math

@@ -25,7 +25,7 @@ def hand_out(queue: TimerQueue, now_tick: int, limit: int) -> list[TimerEntry]:
         queue.check_invariants()
         handed_out += part
         calls_left -= 1
-        assert calls_left, f"{queue!r} says there is more, but hands nothing out"
+        assert calls_left, f"{queue!r} promises more, but hands out nothing"
     return handed_out
 
 

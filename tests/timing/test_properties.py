@@ -1,4 +1,4 @@
-"""Whatever is asked of them in whatever order, the wheels hand out what the sorted list does."""
+"""For any sequence of calls, the wheels hand out what the sorted list does."""
 
 import functools
 from collections.abc import Callable

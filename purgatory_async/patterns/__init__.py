@@ -1,13 +1,13 @@
-"""What people build on a purgatory: each in a file of its own, and on the public names only.
+"""Coordination patterns on a purgatory; each is one file that uses only the public API.
 
-Quorum      enough distinct voters, or those who have voted when the time is up
-Watermark   wait until a number that only grows has reached a value
-Barrier     members gather; all that came go on as one generation
-Correlator  request ids and their replies
-HandOff     each item to exactly one taker, none lost
-Retrier     what failed is tried again, the latest intent for each key
-Heartbeat   ping a quiet link, give up a dead one
-Periodic    work that comes back every period and never piles up
+Quorum      complete on enough distinct votes, or return the votes so far at the timeout
+Watermark   wait until a growing number reaches a value
+Barrier     gather members and release them as one generation
+Correlator  match replies to requests by id
+HandOff     give each item to exactly one taker, lose none
+Retrier     retry failed calls, the latest one per key
+Heartbeat   ping an idle link, give up a dead one
+Periodic    run a function every period, never twice at once
 """
 
 from purgatory_async.patterns.barrier import Barrier, Generation

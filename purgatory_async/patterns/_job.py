@@ -1,4 +1,4 @@
-"""Running a function that may be plain or async, and never twice at once."""
+"""Run a plain or async function, never twice at once."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,13 +9,13 @@ __all__ = ["Job"]
 
 
 def _nothing() -> None:
-    """What is to be done after a run, if nothing is."""
+    """Do nothing after a run."""
 
 
 class Job:
-    """One run at a time of functions called from a timer; an async one goes on in a task.
+    """Runs functions called from a timer one at a time; an async one continues in a task.
 
-    Between runs it holds nothing: what is run, and for whom, comes with each run.
+    Between runs it holds no reference: function and owner come with each run.
     """
 
     __slots__ = ("_running", "_task")
@@ -26,19 +26,19 @@ class Job:
 
     @property
     def running(self) -> bool:
-        """Whether a run is going on."""
+        """Whether a run is in progress."""
         return self._running
 
     def run(self, function: Callable[[], object], owner: object, then: Callable[[], None] = _nothing) -> None:
-        """Begin a run; not before the former has ended.
+        """Begin a run; the one before must have ended.
 
         Args:
             function: Plain or async, without arguments.
-            owner: Whose function it is, for reports: what an async one raises goes to the loop's exception handler.
-            then: Called when the run has ended, however it did.
+            owner: Named in the report of an async function's exception to the loop's exception handler.
+            then: Called when the run ends, in any way.
 
         Raises:
-            BaseException: What a plain function raised; its caller, the timer, reports it.
+            BaseException: What a plain function raised; the timer that called it reports it.
             RuntimeError: The function is async, and no event loop is running.
         """
         self._running = True
@@ -52,11 +52,11 @@ class Job:
         if self._task is None:
             self._end(then)
         else:
-            # Its end is a callback: a task that is cancelled before its first step runs no `finally` of its own.
+            # A callback: a task cancelled before its first step runs no `finally` of its own.
             self._task.add_done_callback(partial(self._finished, function, owner, then))
 
     async def stop(self) -> None:
-        """Cancel the run that is going on, and wait until it has ended; called from inside it, do nothing."""
+        """Cancel the current run and wait for its end; does nothing when called from inside it."""
         task = self._task
         if task is not None and task is not asyncio.current_task():
             task.cancel()
@@ -71,7 +71,7 @@ class Job:
     ) -> None:
         self._end(then)
         exception = None if task.cancelled() else task.exception()
-        # Unowned awaits the task. An interrupt has gone its own way, through the loop.
+        # No task awaits this one. KeyboardInterrupt and SystemExit already propagated through the loop.
         if exception is not None and not isinstance(exception, KeyboardInterrupt | SystemExit):
             task.get_loop().call_exception_handler(
                 {"message": f"{function!r} of {owner!r} raised", "exception": exception}

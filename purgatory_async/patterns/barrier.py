@@ -1,9 +1,9 @@
-"""A barrier: members gather until all are there or the time is up, and all that came learn the same.
+"""A barrier: gather members until all are present or the timeout expires, and release them as one generation.
 
-Kafka's JoinGroup is one. A rebalance waits for every known member, but not longer than the rebalance timeout; and
-the first one of a group waits a little for each newcomer, so that ten consumers that start together make one
-generation and not ten (``group.initial.rebalance.delay.ms``). One barrier serves a group for its whole life:
-``on_release`` sets what the next generation waits for, before any other member can arrive.
+Kafka's JoinGroup is one. A rebalance waits for every known member, at most for the rebalance timeout. The first one
+of a group waits a little for each newcomer, so that ten consumers that start together make one generation, not ten
+(``group.initial.rebalance.delay.ms``). One barrier serves a group for its whole life: ``on_release`` sets what the
+next generation waits for, before any other member can arrive.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -21,8 +21,7 @@ from purgatory_async import (
 )
 from purgatory_async.clock import check_timeout
 from purgatory_async.events import Event, OperationEnded
-from purgatory_async.patterns._answer import answer
-from purgatory_async.patterns._arguments import check_function, check_integer, check_number
+from purgatory_async.patterns._arguments import check_function, check_integer, check_number, result_of
 
 __all__ = ["Barrier", "Generation"]
 
@@ -31,13 +30,13 @@ M = TypeVar("M", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class Generation(Generic[M]):
-    """Those who came together.
+    """Members released together.
 
     Attributes:
         number: Counts from 1.
         members: In the order of their arrival; the first may lead.
-        complete: Whether all that were expected are among them.
-        missing: Those expected by name that did not come; None if only a number was expected.
+        complete: Whether all expected members are present.
+        missing: The members expected by name that did not arrive; None if only a number was expected.
     """
 
     number: int
@@ -58,7 +57,7 @@ class _Arrival(DelayedOperation[Generation[Any]]):
 
     @property
     def waits(self) -> bool:
-        """Whether somebody is there: a member cancelled in this loop pass has left, though its task does not know."""
+        """Whether the member still waits: a cancelled one has left, though its task has not run yet."""
         return self.outcome is None and not self.abandoned
 
 
@@ -66,7 +65,7 @@ class _Window(DelayedOperation[Generation[Any]]):
     """The time to gather. Unlike a timer's handle, an operation ends when its timer closes.
 
     Args:
-        seconds: Until it is over.
+        seconds: How long it stays open.
         ended: Called with the window when it has expired, completed with a generation, or lost its timer.
     """
 
@@ -77,15 +76,15 @@ class _Window(DelayedOperation[Generation[Any]]):
         self.ended = ended
 
     def on_complete(self) -> None:
-        """Pass it on."""
+        """Call ``ended``."""
         self.ended(self)
 
 
 class _TimerWatch:
-    """Passes on that a window lost its timer, for which an operation has no hook."""
+    """Ends windows whose timer closes; an operation has no hook for this."""
 
     def notify(self, event: Event) -> None:
-        """Pass it on."""
+        """End the event's window."""
         if (
             isinstance(event, OperationEnded)
             and event.outcome is Outcome.CLOSED
@@ -99,24 +98,24 @@ _WINDOW_KEYS: Final = ("window",)
 
 
 class Barrier(Generic[M]):
-    """Members arrive and wait; they go on together, as one `Generation`. Then it is open for the next.
+    """Releases waiting members together as one `Generation`, then gathers the next.
 
-    The window opens with the first arrival. It closes when all that are expected are there; else after
-    ``timeout``, or, with an ``initial_delay``, when nobody new came for so long.
+    The window opens with the first arrival. It closes when all expected members are present; else after ``timeout``,
+    or, with an ``initial_delay``, when no new member arrived for that long.
 
     Args:
         purgatory: Keeps the arrivals.
         key: The watch key that they wait on.
-        expect: How many members make it complete; or which (others may come as well). If empty, only time
-            closes the window.
+        expect: How many members make a generation complete, or which ones (others may arrive too). If empty, only
+            time closes the window.
         timeout: The longest window, in seconds from the first arrival. None for no limit.
-        initial_delay: Seconds that the window stays open after each newcomer, ``timeout`` permitting; 0 leaves it
+        initial_delay: Seconds that the window stays open after each newcomer, at most for ``timeout``; 0 leaves it
             open for all of the timeout.
-        on_release: Called with each generation in the call that releases it, before any of its members goes on; a
-            plain function. Its exception goes to the loop's exception handler.
+        on_release: A plain function called with each generation, before any of its members resumes. Its exception
+            goes to the loop's exception handler.
 
     Raises:
-        TypeError, ValueError: An argument is not what it should be, or out of its bounds.
+        TypeError, ValueError: An argument has the wrong type or is out of bounds.
 
     >>> import asyncio
     >>> async def main():
@@ -168,7 +167,7 @@ class Barrier(Generic[M]):
         self._initial_delay = initial_delay
         self._arrivals: dict[M, _Arrival] = {}
         self._number = 0
-        self._opened = self._newest = 0.0  # when the window was, and its last newcomer came
+        self._opened = self._newest = 0.0  # when the window opened, and when its last newcomer arrived
         self._window: _Window | None = None
         self._windows = Purgatory("barrier", timer=purgatory.timer, observer=_TIMER_WATCH)
 
@@ -177,17 +176,16 @@ class Barrier(Generic[M]):
 
     @property
     def expect(self) -> int | frozenset[M]:
-        """How many members make a generation complete, or which; to be set when the group grows or shrinks.
+        """How many members make a generation complete, or which; set it when the group grows or shrinks.
 
-        If those who wait are all that are expected now, they go on at once; if it is empty, when the
-        window closes. Setting it raises TypeError or ValueError as the constructor does, and
-        then nothing has changed.
+        If all members now expected wait, setting it releases them at once. It raises TypeError or ValueError as the
+        constructor does, and then changes nothing.
         """
         return self._expected
 
     @expect.setter
     def expect(self, expect: int | Iterable[M]) -> None:
-        """Expect others from now on."""
+        """Release the members if all now expected wait."""
         self._expected = _expectation(expect)
         if self._arrivals and self._all_here():
             self._release()
@@ -196,50 +194,49 @@ class Barrier(Generic[M]):
     def timeout(self) -> float | None:
         """The longest window in seconds; setting it also moves the end of an open one.
 
-        An end that is past by then comes on the next loop turn. Setting it raises as the constructor does, and
-        `PurgatoryFull` or `PurgatoryClosed` if the timer refuses; then nothing has changed.
+        An end already past comes on the next loop turn. Setting it raises as the constructor does, and `PurgatoryFull`
+        or `PurgatoryClosed` if the timer refuses; then it changes nothing.
         """
         return self._timeout
 
     @timeout.setter
     def timeout(self, timeout: float | None) -> None:
-        """Grant another time from now on."""
+        """Move the end of an open window."""
         check_timeout(timeout)
         self._set_times(timeout, self._initial_delay)
 
     @property
     def initial_delay(self) -> float:
-        """Seconds that each newcomer keeps the window open; set like `timeout`."""
+        """How many seconds each newcomer keeps the window open; set like `timeout`."""
         return self._initial_delay
 
     @initial_delay.setter
     def initial_delay(self, initial_delay: float) -> None:
-        """Grant another delay from now on."""
+        """Move the end of an open window."""
         check_number("initial_delay", initial_delay, least=0.0)
         self._set_times(self._timeout, initial_delay)
 
     @property
     def present(self) -> tuple[M, ...]:
-        """Who waits at the moment, in the order of arrival."""
+        """The waiting members, in the order of arrival."""
         return tuple(member for member, arrival in self._arrivals.items() if arrival.waits)
 
     async def arrive(self, member: M) -> Generation[M]:
-        """Wait for the others.
+        """Wait for the other members.
 
         Args:
-            member: Who comes. One that is waiting already takes its own place: the earlier wait ends with
-                `OperationCancelled`.
+            member: If it waits already, it keeps its place, and the earlier wait ends with `OperationCancelled`.
 
         Returns:
-            The generation, the same to all that came.
+            The generation, the same object for all its members.
 
         Raises:
-            OperationCancelled: The member has arrived again, or its wait was ended for its key from outside.
+            OperationCancelled: The member arrived again, or another call ended the wait for its key.
             PurgatoryClosed, PurgatoryFull, PurgatoryError: As `Purgatory.try_complete_else_watch`. The first also
                 when the timer closes before the end of a window that has one.
             TypeError: The member is not hashable.
 
-        A member whose task is cancelled has left. O(1); O(members) for the last to come.
+        A member whose task is cancelled has left. O(1); O(members) for the last to arrive.
         """
         hash(member)
         arrival = _Arrival()
@@ -260,7 +257,7 @@ class Barrier(Generic[M]):
             raise OperationCancelled(
                 f"the wait of {member!r} at {self._key!r} was ended without a generation"
             )
-        return answer(arrival, f"the other members at {self._key!r}")
+        return result_of(arrival, f"the other members at {self._key!r}")
 
     def _welcome(self, member: M, arrival: _Arrival) -> None:
         former = self._arrivals.get(member)
@@ -270,9 +267,9 @@ class Barrier(Generic[M]):
             former.cancel()
         else:
             if not any(other.waits for other in self._arrivals.values()):
-                self._arrivals.clear()  # who was here has left, though their tasks do not know
+                self._arrivals.clear()  # all waiting members were cancelled
                 self._close_window()
-            self._arrivals.pop(member, None)  # so has its former self: it comes last
+            self._arrivals.pop(member, None)  # cancelled too: it comes last
             self._arrivals[member] = arrival
             self._newest = self._purgatory.timer.time()
             if self._window is None:
@@ -294,7 +291,7 @@ class Barrier(Generic[M]):
         self._timeout, self._initial_delay = timeout, initial_delay
 
     def _open_window(self, timeout: float | None, initial_delay: float) -> None:
-        """Open a window for as long as is left; it replaces the one there is."""
+        """Open a window for the time left, in place of the current one."""
         now = self._purgatory.timer.time()
         longest = self._opened - now + (inf if timeout is None else timeout)
         window = _Window(min(longest, self._newest - now + (initial_delay or inf)), self._window_ended)
@@ -304,7 +301,7 @@ class Barrier(Generic[M]):
         except PurgatoryFull:
             if former is None or former.timeout == inf:
                 raise
-            former.cancel()  # its place in the timer is all that the new one needs
+            former.cancel()  # frees the one place in the timer that the new one needs
             self._windows.try_complete_else_watch(window, _WINDOW_KEYS)
         if former is not None:
             former.cancel()
@@ -342,7 +339,7 @@ class Barrier(Generic[M]):
         )
 
     def _release(self) -> None:
-        """Let all members that wait go on as one generation, unless all of them have left."""
+        """Release all waiting members as one generation, unless all have left."""
         here = {member: arrival for member, arrival in self._arrivals.items() if arrival.waits}
         window, self._window = self._window, None
         self._arrivals.clear()
@@ -360,7 +357,7 @@ class Barrier(Generic[M]):
             arrival.force_complete(generation)
         if window is not None:
             window.result = generation
-            window.force_complete()  # if it has not expired; its hook calls `on_release` either way
+            window.force_complete()  # if not expired; its hook calls `on_release` either way
 
 
 def _expectation(expect: int | Iterable[M]) -> int | frozenset[M]:

@@ -1,8 +1,7 @@
-"""Replies to requests by their ids: the table in every RPC client, without its leaks.
+"""Match replies to requests by id: the table in every RPC client, without its leaks.
 
-A request id is a watch key, and the table is the purgatory. What ends a request (the reply, its timeout, the caller
-who gave up, a lost connection) takes it out of the table at once, so there is nothing to clean up after a timeout
-and nothing that a late reply could find.
+A request id is a watch key, and the table is the purgatory. A request leaves the table once it ends: by its
+reply, its timeout, a cancelled caller or a lost connection. A timeout needs no clean-up; a late reply finds nothing.
 """
 
 from collections.abc import Generator, Hashable
@@ -10,8 +9,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeGuard, TypeVar
 
 from purgatory_async import DelayedOperation, Purgatory
-from purgatory_async.patterns._answer import answer
-from purgatory_async.patterns._arguments import check_exception
+from purgatory_async.patterns._arguments import check_exception, result_of
 
 __all__ = ["Correlator", "Reply"]
 
@@ -19,7 +17,7 @@ T = TypeVar("T")
 
 
 class _Request(DelayedOperation[T]):
-    """A request on its way. One whose caller was cancelled a moment ago takes no reply."""
+    """A pending request. It takes no reply once its caller is cancelled."""
 
     __slots__ = ("correlator",)
 
@@ -28,11 +26,11 @@ class _Request(DelayedOperation[T]):
         self.correlator = correlator
 
     def force_complete(self, result: T | None = None) -> bool:
-        """End it with its reply, unless nobody is left to have it."""
+        """End it with its reply, unless its caller is cancelled."""
         return not self._given_up() and super().force_complete(result)
 
     def fail(self, exception: BaseException) -> bool:
-        """End it with an exception, unless nobody is left to have it."""
+        """End it with an exception, unless its caller is cancelled."""
         return not self._given_up() and super().fail(exception)
 
     def _given_up(self) -> bool:
@@ -40,13 +38,12 @@ class _Request(DelayedOperation[T]):
 
 
 class Reply(Generic[T]):
-    """The reply to one request, to be awaited; made by `Correlator.expect`.
+    """The awaitable reply to one request; made by `Correlator.expect`.
 
     Awaiting it returns the value given to `Correlator.resolve`, or raises `OperationExpired`, `OperationCancelled`,
-    `PurgatoryClosed`, or what was given to `Correlator.reject`, `Correlator.fail_all` or `Correlator.close`.
-    Several tasks may await it: cancelling one leaves the others waiting, cancelling the last gives the request up.
-    Awaited again, it answers the same. In a ``with`` block it is given up when the block is left before it came, as
-    when sending the request failed.
+    `PurgatoryClosed`, or the exception given to `Correlator.reject`, `Correlator.fail_all` or `Correlator.close`.
+    Awaiting it again does the same. Several tasks may await it: cancelling the last of them cancels the request. As
+    a context manager it cancels a request still pending at the end of the block, as when sending it failed.
     """
 
     __slots__ = ("_awaiting", "_id", "_request")
@@ -69,7 +66,7 @@ class Reply(Generic[T]):
             raise
         finally:
             self._awaiting -= 1
-        return answer(self._request, f"the reply to {self._id!r}")
+        return result_of(self._request, f"the reply to {self._id!r}")
 
     def __enter__(self) -> Self:
         return self
@@ -78,22 +75,22 @@ class Reply(Generic[T]):
         self.cancel()
 
     def cancel(self) -> bool:
-        """Give the request up, as when sending it failed; a reply that comes all the same is late.
+        """Cancel the request, as when sending it failed; a reply that still comes counts as late.
 
         Returns:
-            Whether it was still expected.
+            Whether it was pending.
         """
         return self._request.cancel()
 
 
 class Correlator(Generic[T]):
-    """Brings replies to those who expect them, by request id.
+    """Delivers replies to pending requests by id.
 
     Args:
-        purgatory: Keeps the requests; ids are its watch keys. Best one of its own.
+        purgatory: Keeps the requests; ids are its watch keys. Give it a purgatory of its own.
 
     Raises:
-        TypeError: It is no `Purgatory`.
+        TypeError: ``purgatory`` is not a `Purgatory`.
 
     >>> import asyncio
     >>> async def main():
@@ -109,7 +106,7 @@ class Correlator(Generic[T]):
     __slots__ = ("_closed", "_purgatory", "late")
 
     late: int
-    """Replies to no pending request: unknown, too late, doubled, or to a request given up."""
+    """How many replies matched no pending request: unknown, late, duplicate or to a cancelled request."""
 
     def __init__(self, purgatory: Purgatory) -> None:
         if not isinstance(purgatory, Purgatory):
@@ -125,21 +122,21 @@ class Correlator(Generic[T]):
         """Expect the reply to a request; call it before the request is sent. O(1).
 
         Args:
-            request_id: Any hashable but None that nothing else in the purgatory waits for at the moment.
+            request_id: Any hashable but None that no other operation in the purgatory waits for.
             timeout: Seconds from now, as for any operation.
 
         Returns:
-            The reply, to be awaited. If nobody awaits it, it expires by itself.
+            The awaitable reply. It expires also if no task awaits it.
 
         Raises:
-            ValueError: The id is taken, or None, or ``timeout`` is out of bounds.
-            TypeError: The id is not hashable, or ``timeout`` is no number.
+            ValueError: The id is taken or None, or ``timeout`` is out of bounds.
+            TypeError: The id is not hashable, or ``timeout`` is not a number.
             PurgatoryFull, PurgatoryClosed, PurgatoryError: As `Purgatory.try_complete_else_watch`.
-            BaseException: What `close` was given.
+            BaseException: The exception given to `close`.
         """
         if self._closed is not None:
             exception, traceback = self._closed
-            raise exception.with_traceback(traceback)  # or the traceback would grow with each call
+            raise exception.with_traceback(traceback)  # else the traceback grows with each call
         if request_id is None:
             raise ValueError("request_id must not be None; give each request an id of its own")
         if any(not each.abandoned for each in self._purgatory.operations(request_id)):
@@ -151,10 +148,10 @@ class Correlator(Generic[T]):
         return Reply(request_id, request)
 
     def resolve(self, request_id: object, value: T) -> bool:
-        """Bring a reply. O(1).
+        """Deliver a reply. O(1).
 
         Args:
-            request_id: As it came; one that cannot be hashed is as unknown as any other.
+            request_id: As received; an unhashable one counts as unknown.
             value: What awaiting the `Reply` returns.
 
         Returns:
@@ -163,49 +160,39 @@ class Correlator(Generic[T]):
         return self._counted(_hashable(request_id) and self._purgatory.complete_for_key(request_id, value))
 
     def reject(self, request_id: object, exception: BaseException) -> bool:
-        """Bring an exception as the reply. O(1).
-
-        Args:
-            request_id: As for `resolve`.
-            exception: What awaiting the `Reply` raises.
-
-        Returns:
-            Whether the request was pending; False counts as `late`.
+        """Deliver an exception as the reply, else like `resolve`. O(1).
 
         Raises:
-            TypeError: It is not an exception instance.
+            TypeError: ``exception`` is not an exception instance.
         """
         check_exception(exception)
         return self._counted(_hashable(request_id) and self._purgatory.fail_for_key(request_id, exception))
 
     def fail_all(self, exception: BaseException) -> int:
-        """Let every request fail, as when the connection is lost. O(operations in the purgatory).
+        """Fail every pending request, as when the connection is lost. O(operations in the purgatory).
 
         Later requests are expected as before; see `close`.
 
         Returns:
-            How many were expected.
+            How many were pending.
 
         Raises:
-            TypeError: It is not an exception instance.
+            TypeError: ``exception`` is not an exception instance.
         """
         check_exception(exception)
         requests = [each for each in self._purgatory.operations() if isinstance(each, _Request)]
         return sum(each.fail(exception) for each in requests if each.correlator is self)
 
     def close(self, exception: BaseException) -> int:
-        """Let every request fail, and every later one at once, as when the connection is lost for good.
+        """Fail every pending request, and let every later `expect` raise, as when the connection is lost for good.
 
-        Closed again, it does nothing. The purgatory stays open. O(operations in the purgatory).
-
-        Args:
-            exception: What awaiting a pending `Reply` raises, and `expect` from now on.
+        Closing again does nothing. The purgatory stays open. O(operations in the purgatory).
 
         Returns:
-            How many were expected.
+            How many were pending.
 
         Raises:
-            TypeError: It is not an exception instance.
+            TypeError: ``exception`` is not an exception instance.
         """
         check_exception(exception)
         if self._closed is not None:
@@ -219,7 +206,7 @@ class Correlator(Generic[T]):
 
 
 def _hashable(request_id: object) -> TypeGuard[Hashable]:
-    """Whether a reply's id can be a key at all: what came over a wire may be a list."""
+    """Whether a received id can be a key: it may be a list."""
     try:
         hash(request_id)
     except TypeError:

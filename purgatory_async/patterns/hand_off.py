@@ -1,10 +1,9 @@
 """A hand-off: each item goes to exactly one taker, and none is lost on the way.
 
-An item lies in its queue until a taker's condition, asked in the purgatory's check, picks it up; a taker that was
-cancelled a moment before is not asked. One that is cancelled after, in the very loop pass in which it got its
-item, never sees it: then it puts the item back where it was, in front, and the next taker is asked. In that window a
-future under `asyncio.timeout`, or a `Queue.get` in a task under `asyncio.wait`, loses its item, and Python 3.11's
-`wait_for` swallows the cancellation (python -m bench.patterns --only hand-off).
+An item stays in its queue until a taker's condition picks it up in the purgatory's check. A cancelled taker is not
+asked. A taker cancelled in the same loop pass in which it got its item puts the item back in front, for the next
+taker. In that window a future under `asyncio.timeout`, or a `Queue.get` in a task under `asyncio.wait`, loses its
+item, and Python 3.11's `wait_for` swallows the cancellation (python -m bench.patterns --only hand-off).
 """
 
 from collections.abc import Hashable
@@ -30,14 +29,14 @@ T = TypeVar("T")
 
 
 class HandOff(Generic[K, T]):
-    """Queues by key, whose items go each to one taker: the oldest taker first, the oldest item first.
+    """Queues by key that give each item to one taker: the oldest taker first, the oldest item first.
 
     Args:
-        purgatory: Keeps the takers; the queues' keys are its watch keys. Best one of its own.
-        max_items: How many items may be kept while there is no taker, over all keys; None for any number.
+        purgatory: Keeps the takers; the queues' keys are its watch keys. Give it a purgatory of its own.
+        max_items: How many items to keep for later takers, over all keys; None for no limit.
 
     Raises:
-        TypeError, ValueError: An argument is not what it should be, or out of its bounds.
+        TypeError, ValueError: An argument has the wrong type or is out of bounds.
 
     >>> import asyncio
     >>> async def main():
@@ -52,7 +51,7 @@ class HandOff(Generic[K, T]):
     __slots__ = ("_items", "_kept", "_max_items", "_numbers", "_numbers_before", "_purgatory", "returned")
 
     returned: int
-    """How many items came back because their taker was cancelled in the moment it got them."""
+    """How many items came back because their taker was cancelled as it got them."""
 
     def __init__(self, purgatory: Purgatory, *, max_items: int | None = None) -> None:
         if not isinstance(purgatory, Purgatory):
@@ -61,7 +60,7 @@ class HandOff(Generic[K, T]):
             check_integer("max_items", max_items, least=1)
         self._purgatory = purgatory
         self._max_items = max_items
-        self._items: dict[K, list[tuple[int, T]]] = {}  # heaps: what comes back has the smallest number again
+        self._items: dict[K, list[tuple[int, T]]] = {}  # heaps: a returned item keeps its number
         self._kept = 0
         self.returned = 0
         self._numbers = count()
@@ -71,7 +70,7 @@ class HandOff(Generic[K, T]):
         return f"<HandOff in {self._purgatory.name!r} items={self._kept} max_items={self._max_items}>"
 
     def __len__(self) -> int:
-        """How many items are kept for takers to come. O(1)."""
+        """How many items are kept for later takers. O(1)."""
         return self._kept
 
     @property
@@ -82,29 +81,23 @@ class HandOff(Generic[K, T]):
     def put(self, key: K, item: T) -> bool:
         """Give an item to the oldest taker of ``key``, or keep it for the next.
 
-        Args:
-            key: The queue.
-            item: Anything.
-
         Returns:
             Whether a taker has it already.
 
         Raises:
-            PurgatoryFull: Unowned waits for it, and ``max_items`` are kept; it is not.
-            PurgatoryClosed: The purgatory is closed; nobody will ever take it.
+            PurgatoryFull: No taker waits, and ``max_items`` are kept already; the item is not kept.
+            PurgatoryClosed: The purgatory is closed.
             TypeError: ``key`` is not hashable.
 
         O(log n) with n items kept for the key.
         """
         if self._purgatory.closed:
-            raise PurgatoryClosed(
-                f"{self._purgatory!r} takes no item for {key!r}: nobody can take it any more"
-            )
+            raise PurgatoryClosed(f"{self._purgatory!r} is closed: cannot keep an item for {key!r}")
         number = next(self._numbers)
         self._keep(key, number, item)
         try:
             self._offer(key)
-        except PurgatoryError:  # not from here: nobody was asked
+        except PurgatoryError:  # called from a check or another loop: no taker was asked
             self._withdraw_newest(key)
             raise
         kept = self._items.get(key)
@@ -113,25 +106,20 @@ class HandOff(Generic[K, T]):
         if self._max_items is not None and self._kept > self._max_items:
             self._withdraw_newest(key)
             raise PurgatoryFull(
-                f"nobody waits for an item of {key!r}, and as many are kept as max_items allows: {self._max_items}"
+                f"the hand-off is full: cannot keep an item for {key!r}, max_items is {self._max_items}"
             )
         return False
 
     def put_back(self, key: K, item: T) -> bool:
-        """Put an item in front of all others of its queue, as when its taker could not do what it was for.
+        """Put an item that `take` returned back in front of its queue, as when processing it failed.
 
-        It goes to the oldest taker, if there is one. It is never refused: it had its place before. O(log n).
-
-        Args:
-            key: The queue.
-            item: What `take` gave.
+        It goes to the oldest taker, if any. ``max_items`` does not apply. O(log n).
 
         Returns:
             Whether a taker has it already.
 
         Raises:
-            PurgatoryError: Called from inside a `try_complete` of the purgatory, or from another loop; the item is
-                kept all the same.
+            PurgatoryError: Called from a `try_complete` of the purgatory, or from another loop; the item is kept.
         """
         number = next(self._numbers_before)
         self._keep(key, number, item)
@@ -147,20 +135,20 @@ class HandOff(Generic[K, T]):
             timeout: Seconds, as for any operation.
 
         Returns:
-            The key and the item, which nobody else gets.
+            The key and the item, which no other taker gets.
 
         Raises:
             OperationExpired: No item came in time.
-            OperationCancelled: The wait was ended for one of its keys from outside, with no item.
+            OperationCancelled: Another call ended the wait for one of its keys, without an item.
             PurgatoryClosed, PurgatoryFull, PurgatoryError, ValueError, TypeError: As `Purgatory.wait`.
 
-        When the taking task is cancelled before it has returned from here, the item that it may have been given
-        is back in its place, and goes to the next taker. O(keys + log n).
+        If the task is cancelled before this returns, an item it was given goes back to its place and to the next
+        taker. O(keys + log n).
         """
         picked: tuple[K, int, T] | None = None
 
         def pick() -> bool:
-            """Is there an item? Then it is this taker's."""
+            """Pick an item for this taker, if one is kept."""
             nonlocal picked
             picked = self._pick(keys)
             return picked is not None
@@ -174,15 +162,17 @@ class HandOff(Generic[K, T]):
                 self._offer(picked[0])
             raise
         if picked is None:
-            raise OperationCancelled(f"the taking of {', '.join(map(repr, keys))} was ended without an item")
+            raise OperationCancelled(
+                f"the wait for an item of {', '.join(map(repr, keys))} was ended without one"
+            )
         key, _, item = picked
         return key, item
 
     def clear(self) -> list[tuple[K, T]]:
-        """Take out all that is kept, as at shutdown, so that nothing is lost unseen.
+        """Take out all kept items, as at shutdown.
 
         Returns:
-            (key, item) pairs in the order in which they were put; what was put back comes before. O(n log n).
+            (key, item) pairs in the order they were put, returned items first. O(n log n).
         """
         kept = [(number, key, item) for key, items in self._items.items() for number, item in items]
         kept.sort(key=itemgetter(0))
@@ -191,7 +181,6 @@ class HandOff(Generic[K, T]):
         return [(key, item) for _, key, item in kept]
 
     def _keep(self, key: K, number: int, item: T) -> None:
-        """Put an item in its place."""
         heappush(self._items.setdefault(key, []), (number, item))
         self._kept += 1
 
@@ -199,11 +188,11 @@ class HandOff(Generic[K, T]):
         """Ask the takers of a key, oldest first, until one has the item."""
         try:
             completed = self._purgatory.check_and_complete(key, limit=1)
-        except (KeyboardInterrupt, SystemExit):  # from a hook: what completed may have been no taker
+        except (KeyboardInterrupt, SystemExit):  # from a hook: the completed operation may not be a taker
             self._purgatory.check_and_complete(key)
             raise
         if completed and key in self._items:
-            self._purgatory.check_and_complete(key)  # what that completed was no taker, so ask everybody
+            self._purgatory.check_and_complete(key)  # completed a non-taker; check the rest
 
     def _pick(self, keys: tuple[K, ...]) -> tuple[K, int, T] | None:
         for key in keys:
@@ -217,7 +206,7 @@ class HandOff(Generic[K, T]):
         return None
 
     def _withdraw_newest(self, key: K) -> None:
-        """Take back what was kept last: nothing in the heap is newer, so it is still where it was appended."""
+        """Take back the item kept last: the newest is still where the heap appended it."""
         self._items[key].pop()
         if not self._items[key]:
             del self._items[key]

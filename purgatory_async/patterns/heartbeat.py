@@ -1,9 +1,8 @@
-"""A heartbeat: a quiet link is asked whether it lives, and one that does not answer is given up.
+"""A heartbeat: ping an idle link, give up a dead one.
 
-Dubbo's heartbeat and reconnect tasks do this from one wheel for all connections. Two of their lessons are kept: a
-busy link is not pinged, and time is monotonic. One is new: silence is counted in checks, not in clock time. A loop
-that was blocked for a minute finds, when it wakes, timers that are due and sockets that it has not read yet; by the
-clock every peer would be dead, though their answers lie in the buffers.
+Dubbo's heartbeat and reconnect tasks do this from one wheel for all connections. As there, a busy link is not pinged,
+and time is monotonic. Silence is counted in checks, not in clock time: a loop that was blocked for a minute finds due
+timers and unread sockets, and by the clock every peer would be dead, although its answer is in the buffer.
 """
 
 from collections.abc import Callable
@@ -18,28 +17,27 @@ from purgatory_async.patterns.periodic import Periodic
 __all__ = ["Heartbeat"]
 
 _CHECKS: Final = 3  # an interval
-_SHORTEST: Final = 3e-6  # so that a check comes every microsecond, the shortest tick
+_SHORTEST: Final = 3e-6  # a check every microsecond, the shortest tick
 
 
 class Heartbeat:
-    """Pings a link that is idle, and says when it is dead. It begins when it is made.
+    """Pings an idle link, and reports a dead one. It starts when it is constructed.
 
-    Three times an interval it looks whether something was read or written since the last look. A link on which
-    nothing was read, or nothing written, for an interval is pinged, once an interval. One on which nothing
-    was read for ``idle_timeout`` is dead; that is found at most a third of an interval late, and never early. (If
-    that is no whole number of thirds, there is one more look, when it is up.) As an asynchronous context manager
-    it ends itself.
+    Three times an interval it checks for reads and writes since the last check. It pings, once an interval, a link with
+    no read, or no write, for an interval. A link with no read for ``idle_timeout`` is dead; it is found at most a third
+    of an interval late, and never early. (If the timeout is not a whole number of thirds, one more check comes at its
+    end.) As an async context manager it closes itself.
 
     Args:
         timer: For the checks; one for all links.
         interval: Seconds, at least 3 microseconds.
         idle_timeout: Seconds, at least twice the interval; three times if not given.
-        send: Sends a ping; plain or async. Not called again while a former call goes on. What it raises is
-            reported to the loop's exception handler.
+        send: Sends a ping; plain or async. Not called again during a call. Its exceptions go to the loop's exception
+            handler.
         on_dead: Called once, when the link is dead and the heartbeat has ended; plain or async.
 
     Raises:
-        TypeError: An argument is not what it should be.
+        TypeError: An argument has the wrong type.
         ValueError: ``interval`` or ``idle_timeout`` is out of bounds.
         PurgatoryClosed, PurgatoryFull, PurgatoryError: As `Timer.call_later`.
 
@@ -75,7 +73,7 @@ class Heartbeat:
     )
 
     alive: bool
-    """False once the link was found dead."""
+    """False once the link is found dead."""
 
     def __init__(
         self,
@@ -113,21 +111,21 @@ class Heartbeat:
         return f"<Heartbeat {state} {silence} of {self._checks_to_death:g} checks>"
 
     def saw_read(self) -> None:
-        """Something was read from the link. One attribute store."""
+        """Note a read from the link. One attribute store."""
         self._read = True
 
     def saw_write(self) -> None:
-        """Something was written to the link. One attribute store."""
+        """Note a write to the link. One attribute store."""
         self._written = True
 
     def close(self) -> None:
-        """End it, as when the link is closed; a ping that is being sent goes on to its end."""
+        """Stop checking, as when the link is closed; a ping in progress continues to its end."""
         self._checks.close()
         if self._last_look is not None:
             self._last_look.cancel()
 
     async def aclose(self) -> None:
-        """End it, cancel the ping that is being sent, and wait until that has ended."""
+        """Stop checking, cancel a ping in progress and wait for its end."""
         self.close()
         await self._ping.stop()
         await self._dying.stop()

@@ -1,9 +1,7 @@
-"""Periodic work, by resubmission: the next run is asked for when one has ended, so that runs never pile up.
+"""Periodic work: each run schedules the next when it ends, so runs never overlap.
 
-Two questions have to be answered by whoever runs something periodically. From when does a period count: from the
-end of the work (``fixed_delay``), or from the beginning, whatever the work takes (``fixed_rate``)? And with a fixed
-rate, what becomes of periods that passed while the work ran or the loop was blocked? The words ``skip``, ``burst`` and
-``delay`` for the second are tokio's (`MissedTickBehavior`).
+A period counts from the end of a run (``fixed_delay``) or from its due time (``fixed_rate``). For runs missed at a
+fixed rate, ``skip``, ``burst`` and ``delay`` mean what they mean in tokio (`MissedTickBehavior`).
 """
 
 from collections.abc import Callable
@@ -19,29 +17,28 @@ __all__ = ["Missed", "Mode", "Periodic"]
 Mode = Literal["fixed_delay", "fixed_rate"]
 Missed = Literal["skip", "burst", "delay"]
 
-_HALF_NS: Final = 0.5e-9  # clocks count nanoseconds; a sum of floats that is off by less is not late
+_HALF_NS: Final = 0.5e-9  # clocks count nanoseconds: a float sum off by less is not late
 
 
 class Periodic:
-    """Runs a function every period, first after one period; it begins when it is made.
+    """Runs a function every period, first one period after construction.
 
-    It holds one entry of the timer until it is closed, also while the work runs: a timer that fills up meanwhile
-    does not end it. Each run begins in a copy of the context in which it was made. As an asynchronous context
-    manager it ends itself.
+    It holds one timer entry until it is closed, also during a run, so a timer that fills up does not end it. Each run
+    begins in a copy of the constructor's context. As an async context manager it closes itself.
 
     Args:
-        timer: Whose callback starts each run.
+        timer: Starts each run.
         period: Seconds, at least a microsecond.
-        work: A plain or async function without arguments. What it raises is reported to the loop's exception
-            handler, and the next period comes all the same.
+        work: A plain or async function without arguments. Its exceptions go to the loop's exception handler and do
+            not stop later runs.
         mode: ``"fixed_delay"``: a period passes between the end of a run and the beginning of the next.
             ``"fixed_rate"``: runs are due at whole periods from the beginning, without drift.
-        missed: With a fixed rate, what becomes of the runs that fell due while another one went on or the loop was
-            blocked. ``"skip"``: they are left out, and counted in `skipped`. ``"burst"``: they come at once, one
-            after the other. ``"delay"``: the next comes a period from now, and so on from there.
+        missed: At a fixed rate, what happens to runs that fell due during another run or while the loop was blocked.
+            ``"skip"``: they are left out and counted in `skipped`. ``"burst"``: they run at once, one after the
+            other. ``"delay"``: the next run comes a period from now, and later ones count from it.
 
     Raises:
-        TypeError: An argument is not what it should be.
+        TypeError: An argument has the wrong type.
         ValueError: ``period``, ``mode`` or ``missed`` is out of bounds.
         PurgatoryClosed, PurgatoryFull, PurgatoryError: As `Timer.call_later`.
 
@@ -70,7 +67,7 @@ class Periodic:
     runs: int
     """How many runs have begun."""
     skipped: int
-    """How many were left out because they fell due during another or while the loop was blocked."""
+    """How many runs were left out because they fell due during another or while the loop was blocked."""
 
     def __init__(
         self,
@@ -96,7 +93,7 @@ class Periodic:
         self.skipped = 0
         self._handle = timer.call_later(period, self._run, work)
         self._first = self._handle.when
-        self._turn = 0  # runs are due at _first + _turn * period: a product does not drift as a sum does
+        self._turn = 0  # runs are due at _first + _turn * period: a product does not drift
 
     def __repr__(self) -> str:
         state = (
@@ -110,11 +107,11 @@ class Periodic:
         return self._handle.cancelled or self._handle.fired
 
     def close(self) -> None:
-        """Begin no further run; one that is going on goes on to its end. Also from inside the work."""
+        """Begin no further run; the current one continues to its end. The work may call this."""
         self._handle.cancel()
 
     async def aclose(self) -> None:
-        """Begin no further run, cancel the one that is going on, and wait until it has ended."""
+        """Begin no further run, cancel the current one and wait for its end."""
         self.close()
         await self._job.stop()
 
@@ -125,14 +122,14 @@ class Periodic:
         await self.aclose()
 
     def _run(self, work: Callable[[], object]) -> None:
-        # Its place in the timer while the work runs, with the context of the first; and work is referred to from
-        # there alone, so that nothing is kept once the handle is cancelled, by whomever.
+        # Keeps its place in the timer and the first context during the run. Only the handle refers to work, so that
+        # cancelling it in any way frees work.
         self._handle = self._timer.call_later(inf, self._run, work)
         self.runs += 1
         self._job.run(work, self, self._rest)
 
     def _rest(self) -> None:
-        """A run has ended: let the next come in time."""
+        """Schedule the next run when one has ended."""
         if not self.closed:
             self._handle.reschedule(self._pause())
 

@@ -1,7 +1,7 @@
-"""A quorum: enough distinct voters have spoken, or the time is up and it is seen who has.
+"""A quorum: complete on enough distinct votes, or return the votes so far at the timeout.
 
-Kafka's produce with ``acks=all`` is one: the request waits for the replicas, each counts once however often it
-reports, and a request that runs out of time answers with what it has.
+Kafka's produce with ``acks=all`` is one: the request waits for the replicas, counts each once, and on expiry answers
+with the replicas it has.
 """
 
 from collections.abc import Hashable, Iterable
@@ -18,17 +18,16 @@ V = TypeVar("V", bound=Hashable)
 class Quorum(DelayedOperation[frozenset[V]]):
     """An operation that completes when enough distinct voters have voted.
 
-    Give it to `Purgatory.try_complete_else_watch` as any operation. Votes from before that count, so nothing
-    is lost between asking the voters and watching. Its result is the set of those who voted, also when it
-    expired: then there are fewer than were needed.
+    Give it to `Purgatory.try_complete_else_watch` like any operation. Earlier votes count, so no vote is lost
+    between asking the voters and watching. Its result is the set of voters; on expiry, of fewer than needed.
 
     Args:
-        need: How many distinct voters, at least 1 and at most as many as there are.
-        of: Who may vote; None for anybody.
+        need: How many distinct voters, at least 1 and at most the size of ``of``.
+        of: The voters allowed; None for any.
         timeout: Seconds from the moment it is watched, as for any operation.
 
     Raises:
-        TypeError: ``need`` is no integer, ``of`` is a string or not iterable, or a voter is not hashable.
+        TypeError: ``need`` is not an integer, ``of`` is a string or not iterable, or a voter is not hashable.
         ValueError: ``need`` or ``timeout`` is out of bounds.
 
     >>> from purgatory_async import Purgatory, Timer
@@ -50,7 +49,7 @@ class Quorum(DelayedOperation[frozenset[V]]):
     need: int
     """How many distinct voters it takes."""
     of: frozenset[V] | None
-    """Who may vote; None for anybody."""
+    """The voters allowed; None for any."""
 
     def __init__(self, need: int, *, of: Iterable[V] | None = None, timeout: float | None = None) -> None:
         super().__init__(timeout)
@@ -62,36 +61,33 @@ class Quorum(DelayedOperation[frozenset[V]]):
         self._votes: set[V] = set()
 
     def vote(self, voter: V) -> bool:
-        """Count a voter's vote; the one that makes the quorum completes it. O(1), O(votes) for the last.
-
-        Args:
-            voter: Who votes; each counts once.
+        """Count a vote, once per voter; the last one needed completes the operation. O(1), O(votes) for the last.
 
         Returns:
-            Whether the vote counted: False from one who has voted, and after the end.
+            Whether the vote counted: False for a repeated vote, and after the end.
 
         Raises:
             ValueError: The voter is not among ``of``.
             TypeError: The voter is not hashable.
         """
-        hash(voter)  # refused also where nobody would look it up
+        hash(voter)  # refused also where no set looks it up
         if self.of is not None and voter not in self.of:
-            raise ValueError(f"{voter!r} has no vote here; those who have are {_listed(self.of)}")
+            raise ValueError(f"voter must be one of {_listed(self.of)}, got {voter!r}")
         if self.outcome is not None or voter in self._votes:
             return False
         self._votes.add(voter)
-        if self.keys:  # before it is watched votes are kept, and its first check counts them
+        if self.keys:  # earlier votes are counted by its first check
             self.try_complete()
         return True
 
     @property
     def votes(self) -> frozenset[V]:
-        """Who has voted."""
+        """The voters so far."""
         return frozenset(self._votes)
 
     @property
     def missing(self) -> frozenset[V] | None:
-        """Who has not voted yet; None if anybody may vote."""
+        """The allowed voters that have not voted; None if any voter is allowed."""
         return None if self.of is None else self.of - self._votes
 
     def try_complete(self) -> bool:
@@ -99,7 +95,7 @@ class Quorum(DelayedOperation[frozenset[V]]):
         return len(self._votes) >= self.need and self.force_complete()
 
     def on_complete(self) -> None:
-        """The result is who voted, enough or not."""
+        """Set the voters as the result, enough or not."""
         self.result = self.votes
 
 

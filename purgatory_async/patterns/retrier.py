@@ -1,10 +1,9 @@
-"""Retries by key: what failed is tried again later, as often as allowed, and only what is wanted last.
+"""Retries by key: retry failed calls, the latest one per key.
 
-Dubbo's failback registry does this with registrations: a call that failed is kept and repeated every five seconds,
-and a later, opposite call for the same URL takes its place. Its periods come out up to twice as long, because each
-is rounded up to a tick as long as the period and the next counts from there. Here each attempt is due a delay
-after the former one was due, plus the time that this one took, whatever the tick. Only where a whole delay has
-passed by then, because the loop was blocked or a tick is longer, the next counts from the present.
+Dubbo's failback registry repeats a failed registration every five seconds, and a later, opposite call for the same
+URL replaces it. Its periods are up to twice as long, because each is rounded up to a tick as long as the period and
+the next counts from there. Here each attempt is due one delay after the previous one was due, plus the time that one
+took, for any tick. If that is past, because the loop was blocked or a tick is longer, the delay counts from now.
 """
 
 import asyncio
@@ -17,7 +16,8 @@ from math import inf
 from typing import Final, Generic, TypeVar
 
 from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer, TimerHandle
-from purgatory_async.patterns._arguments import LONGEST, check_function, check_integer, check_number
+from purgatory_async.clock import MAX_TIMEOUT
+from purgatory_async.patterns._arguments import check_function, check_integer, check_number
 
 __all__ = ["Attempt", "Retrier"]
 
@@ -25,16 +25,11 @@ K = TypeVar("K", bound=Hashable)
 
 Attempt = Callable[[], Awaitable[object]]
 
-_LONGEST_DELAY: Final = LONGEST / 4  # twice as long with jitter, and still far from what a timer refuses
+_LONGEST_DELAY: Final = MAX_TIMEOUT / 4  # jitter doubles it, and a timer still accepts it
 
 
 class _Intent:
-    """What is to be done for a key, and how far it has got.
-
-    Args:
-        attempt: Does it.
-        delay: Seconds before the next attempt, before jitter.
-    """
+    """The latest attempt submitted for a key, and its progress; ``delay`` is in seconds, before jitter."""
 
     __slots__ = ("attempt", "delay", "due", "failures", "handle", "overdue", "stopped", "task")
 
@@ -45,33 +40,31 @@ class _Intent:
         self.delay = delay
         self.due = 0.0
         self.failures = 0
-        self.overdue: Context | None = (
-            None  # its own, while it waits for an attempt of the intent before it to end
-        )
+        self.overdue: Context | None = None  # its own, until an attempt of the former intent ends
         self.stopped = False
         self.task: asyncio.Task[None] | None = None
 
 
 class Retrier(Generic[K]):
-    """Attempts, again and again until one succeeds, what was submitted for a key.
+    """Repeats the attempt submitted for a key until it succeeds.
 
-    The first attempt comes a delay after `submit`: what is submitted is what has just failed. Attempts for one
-    key never overlap.
+    The first attempt comes one delay after `submit`, because the call has just failed. Attempts for one key never
+    overlap.
 
     Args:
         timer: For the delays.
         delay: Seconds before each attempt, from a microsecond to 25 years.
-        attempts: How many, at least 1, before it is given up; None for as many as it takes.
-        backoff: What the delay is multiplied with after each failure, at least 1.
-        jitter: Each delay is longer by a random share of it, up to this one, 0 to 1.
+        attempts: How many, at least 1, before it gives up; None for no limit.
+        backoff: Multiplies the delay after each failure, at least 1.
+        jitter: The largest random share of a delay to add to it, 0 to 1.
         max_delay: The longest delay in seconds, before jitter; from ``delay`` to 25 years.
-        max_pending: For how many keys there may be something to do.
-        on_give_up: Called with key and exception when the last attempt has failed, or when there is none to be
-            had because the timer is full; a plain function. Without it the loop's exception handler is told.
+        max_pending: The limit of keys with an attempt to come or in progress.
+        on_give_up: A plain function called with key and exception when the last attempt has failed, or when the full
+            timer refuses the next. Without it the loop's exception handler gets the exception.
         random: Returns numbers from 0 to 1, for the jitter.
 
     Raises:
-        TypeError, ValueError: An argument is not what it should be, or out of its bounds.
+        TypeError, ValueError: An argument has the wrong type or is out of bounds.
 
     >>> from purgatory_async.testing import ManualClock, settle
     >>> async def main():
@@ -151,29 +144,29 @@ class Retrier(Generic[K]):
 
     @property
     def pending(self) -> int:
-        """For how many keys there is something to do or being done. O(1)."""
+        """The number of keys with an attempt to come or in progress. O(1)."""
         return len(self._intents)
 
     def submit(self, key: K, attempt: Attempt) -> None:
-        """Let something be attempted for a key, from a delay from now on, until it succeeds.
+        """Schedule attempts for a key, the first one delay from now, until one succeeds.
 
-        It takes the place of what was submitted for the key before, with all its attempts still to come. If an
-        attempt for the key is going on, it is left to end first.
+        This replaces what was submitted for the key before, with a fresh count of attempts. An attempt in progress
+        for the key ends first.
 
         Args:
             key: Any hashable.
             attempt: An async function without arguments; it fails by raising.
 
         Raises:
-            PurgatoryFull: ``max_pending`` other keys have something to do; nothing was submitted.
-            PurgatoryClosed: It was closed, or its timer was.
-            TypeError: ``attempt`` cannot be called, or ``key`` is not hashable.
+            PurgatoryFull: ``max_pending`` other keys are pending; nothing was submitted.
+            PurgatoryClosed: The retrier or its timer is closed.
+            TypeError: ``attempt`` is not callable, or ``key`` is not hashable.
             PurgatoryError: As `Timer.call_later`.
         """
         check_function("attempt", attempt)
         former = self._intents.get(key)
         if self._closed:
-            raise PurgatoryClosed(f"{self!r} is closed and takes no attempt for {key!r}")
+            raise PurgatoryClosed(f"{self!r} is closed: cannot submit an attempt for {key!r}")
         if former is None and len(self._intents) >= self._max_pending:
             raise PurgatoryFull(f"{len(self._intents)} keys are pending, max_pending is {self._max_pending}")
         intent = _Intent(attempt, self._delay)
@@ -184,13 +177,13 @@ class Retrier(Generic[K]):
         self._intents[key] = intent
 
     def cancel(self, key: K) -> bool:
-        """Drop what was submitted for a key, and cancel the attempt that runs for it, superseded or not.
+        """Drop what was submitted for a key, and cancel the attempt in progress for it, superseded or not.
 
-        An attempt that calls this is not cancelled, but not repeated either. One that is cancelled already, and
-        still cleans up, is not cancelled again. O(1).
+        An attempt that calls this is neither cancelled nor repeated. An attempt already cancelled that still cleans
+        up is not cancelled again. O(1).
 
         Returns:
-            Whether anything was still submitted for the key.
+            Whether an attempt was still pending for the key.
         """
         intent = self._intents.pop(key, None)
         if intent is None:
@@ -202,10 +195,10 @@ class Retrier(Generic[K]):
         return True
 
     async def aclose(self) -> dict[K, Attempt]:
-        """Take nothing new, cancel the attempts that are going on, and wait until they have ended.
+        """Refuse new attempts, cancel those in progress and wait for their end.
 
         Returns:
-            What was left undone, by key. Empty when called again.
+            The attempts left undone, by key. Empty when called again.
         """
         self._closed = True
         for intent in self._intents.values():
@@ -220,7 +213,7 @@ class Retrier(Generic[K]):
         return undone
 
     def _schedule(self, key: K, intent: _Intent) -> None:
-        """Ask for the next attempt, a delay from when the former was due, or from now if that has passed."""
+        """Schedule the next attempt one delay after the former was due, or from now if that is past."""
         delay = intent.delay * (1 + self._jitter * self._random())
         now = self._timer.time()
         due = intent.due + delay
@@ -240,7 +233,7 @@ class Retrier(Generic[K]):
         except BaseException as interrupt:  # in the first step of an eager task
             self._ended(key, intent, started, interrupt)
             raise
-        # Its end is a callback: a task that is cancelled before its first step runs no `finally` of its own.
+        # A callback: a task cancelled before its first step runs no `finally` of its own.
         intent.task.add_done_callback(partial(self._finished, key, intent, started))
 
     def _finished(self, key: K, intent: _Intent, started: float, task: asyncio.Task[None]) -> None:
@@ -258,10 +251,10 @@ class Retrier(Generic[K]):
             latest.overdue.run(self._begin, key, latest)
 
     def _judge(self, key: K, intent: _Intent, failure: BaseException | None) -> None:
-        """An attempt at what is still wanted has ended: is it done, tried again, or given up?"""
+        """Finish, repeat or give up an intent after an attempt."""
         if failure is None:
             del self._intents[key]
-        elif not self._closed:  # then it is left undone, and aclose returns it
+        elif not self._closed:  # else aclose returns it as undone
             intent.failures += 1
             intent.delay = min(intent.delay * self._backoff, self._max_delay)
             if intent.failures < self._attempts:
@@ -273,8 +266,8 @@ class Retrier(Generic[K]):
         try:
             self._schedule(key, intent)
         except PurgatoryClosed:
-            pass  # with its timer; left undone, too
-        except Exception as refusal:  # noqa: BLE001 - the timer is full, or random raised; told as a failure is
+            pass  # by its timer; left undone, too
+        except Exception as refusal:  # noqa: BLE001 - a full timer or a raising random counts as a failure
             self._give_up(key, refusal)
 
     def _give_up(self, key: K, failure: BaseException) -> None:

@@ -1,12 +1,10 @@
-"""A watermark: wait until a number that only grows has reached a value.
+"""A watermark: wait until a growing number reaches a value.
 
-Kafka's high watermark is one, and Raft's commit index. Waiters are not asked one by one whether their time has
-come: the values waited for are in order, so an advance looks at those that it reaches and at one more. (Kafka
-keeps a `ThresholdPurgatory` for this, next to the keyed one, and for the same reason.)
+Kafka's high watermark is one, and Raft's commit index. The values waited for are in order, so an advance checks only
+those that it reaches and one more. (Kafka keeps a `ThresholdPurgatory` next to the keyed one for the same reason.)
 
-Each value is a watch key of a purgatory of the watermark's own, and a heap of integers puts the keys in order, as
-it orders the buckets of the timing wheel. A value whose waiters have all left stays in the heap as one integer
-until the watermark passes it or such integers outnumber those who wait.
+Each value is a watch key of the watermark's own purgatory, and a heap of integers orders the keys. A value whose
+waiters have all left stays in the heap until the watermark passes it or such values outnumber the waiters.
 """
 
 from heapq import heapify, heappop, heappush
@@ -18,20 +16,20 @@ from purgatory_async.patterns._arguments import check_exception, check_integer
 
 __all__ = ["Watermark"]
 
-_FEW: Final = 64  # so many dead integers are not worth a sweep
+_FEW: Final = 64  # dead integers not worth a sweep
 
 
 class Watermark:
-    """A number that never goes back, and those who wait for it to reach a value.
+    """A number that never decreases, and the waits for it to reach a value.
 
-    As an asynchronous context manager it closes itself.
+    As an async context manager it closes itself.
 
     Args:
-        initial: Where it stands at first.
+        initial: The first value.
         timer: For the timeouts; if not given, it makes its own and closes it.
 
     Raises:
-        TypeError: ``initial`` is no integer, or ``timer`` no `Timer`.
+        TypeError: ``initial`` is not an integer, or ``timer`` not a `Timer`.
 
     >>> import asyncio
     >>> async def main():
@@ -45,7 +43,7 @@ class Watermark:
     __slots__ = ("_failures", "_in_heap", "_purgatory", "_values", "value")
 
     value: int
-    """Where it stands."""
+    """The current value."""
 
     def __init__(self, initial: int = 0, *, timer: Timer | None = None) -> None:
         check_integer("initial", initial)
@@ -53,14 +51,14 @@ class Watermark:
         self._purgatory = Purgatory("watermark", timer=timer)
         self._values: list[int] = []  # a heap; each value once
         self._in_heap: set[int] = set()
-        self._failures = 0  # how often everybody has failed
+        self._failures = 0  # how many times `fail_all` was called
 
     def __repr__(self) -> str:
         return f"<Watermark at {self.value} waiting={self.waiting}>"
 
     @property
     def waiting(self) -> int:
-        """How many wait. O(1)."""
+        """The number of waiters. O(1)."""
         return self._purgatory.pending
 
     @property
@@ -69,23 +67,23 @@ class Watermark:
         return self._purgatory.timer
 
     async def reach(self, value: int, timeout: float | None = None) -> int:
-        """Wait until the watermark stands at ``value`` or above.
+        """Wait until the watermark is at ``value`` or above.
 
         Args:
             value: The value to wait for.
             timeout: Seconds, as for any operation.
 
         Returns:
-            Where it stood when the wait ended, at least ``value``; at once if it has got there already.
+            The watermark at the end of the wait, at least ``value``; at once if it is there already.
 
         Raises:
-            OperationExpired: It had not got there in time.
+            OperationExpired: The watermark did not reach ``value`` in time.
             PurgatoryClosed: The watermark was closed.
             PurgatoryFull: ``timer`` has a ``max_pending``, and as many are pending.
-            BaseException: What `fail_all` was given.
-            TypeError, ValueError: ``value`` is no integer, ``timeout`` is none.
+            BaseException: The exception given to `fail_all`.
+            TypeError, ValueError: ``value`` is not an integer, or ``timeout`` is invalid.
 
-        Cancelling the waiting task takes it out at once. O(log n) with n values waited for.
+        Cancelling the waiting task removes the wait at once. O(log n) with n values waited for.
         """
         check_integer("value", value)
         check_timeout(timeout)
@@ -98,7 +96,7 @@ class Watermark:
         try:
             reached: int = await self._purgatory.wait(value, timeout=timeout)
         except OperationExpired:
-            if failures != self._failures:  # it may be what `fail_all` was given
+            if failures != self._failures:  # it may come from `fail_all`
                 raise
             raise OperationExpired(
                 f"the watermark did not reach {value} within {timeout} s; it stands at {self.value}"
@@ -108,23 +106,20 @@ class Watermark:
         return reached
 
     def advance(self, value: int) -> int:
-        """Move the watermark up, and let go everybody whose value it has reached, lower values first.
-
-        Args:
-            value: Where it stands from now on.
+        """Move the watermark up to ``value`` and complete the waits it reaches, lower values first.
 
         Returns:
-            How many it let go.
+            How many waits it completed.
 
         Raises:
-            ValueError: It is below where the watermark stands.
-            TypeError: It is no integer.
+            ValueError: ``value`` is below the watermark.
+            TypeError: ``value`` is not an integer.
 
-        O(k + log n) where k are let go; the others are not looked at.
+        O(k + log n) to complete k waits; the others cost nothing.
         """
         check_integer("value", value)
         if value < self.value:
-            raise ValueError(f"the watermark stands at {self.value} and never goes back, got {value}")
+            raise ValueError(f"value must be at least {self.value}, where the watermark is, got {value}")
         released = 0
         while self._values and self._values[0] <= value:
             released += self._purgatory.complete_for_key(self._values[0], value)
@@ -133,16 +128,13 @@ class Watermark:
         return released
 
     def fail_all(self, exception: BaseException) -> int:
-        """Let everybody go with an exception, as a leader does that has lost its office.
-
-        Args:
-            exception: What `reach` raises in each of them. The watermark itself goes on.
+        """Fail every wait, as a leader does when it is deposed; the watermark stays open.
 
         Returns:
-            How many it let go.
+            How many waits it failed.
 
         Raises:
-            TypeError: It is not an exception instance.
+            TypeError: ``exception`` is not an exception instance.
         """
         check_exception(exception)
         self._failures += 1
@@ -153,10 +145,10 @@ class Watermark:
         return released
 
     def close(self) -> int:
-        """Let everybody go with `PurgatoryClosed`, and let nobody wait any more; closing again does nothing.
+        """End every wait, and refuse later ones, with `PurgatoryClosed`; closing again does nothing.
 
         Returns:
-            How many waited.
+            How many waits it ended.
         """
         return len(self._purgatory.close())
 
@@ -167,7 +159,7 @@ class Watermark:
         self.close()
 
     def _sweep(self) -> None:
-        """Drop the values that nobody waits for any more, once they outnumber those who wait. O(1) amortised."""
+        """Drop the values without waiters once they outnumber the waiters. O(1) amortised."""
         if len(self._values) > 2 * self._purgatory.pending + _FEW:
             self._in_heap = {operation.keys[0] for operation in self._purgatory.operations()}
             self._values = list(self._in_heap)

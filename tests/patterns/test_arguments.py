@@ -8,14 +8,9 @@ from typing import Any
 import pytest
 
 from purgatory_async import PurgatoryClosed, PurgatoryError, PurgatoryFull, Timer
+from purgatory_async.clock import MAX_TIMEOUT
 from purgatory_async.patterns import Heartbeat, Periodic, Retrier
-from purgatory_async.patterns._arguments import (
-    LONGEST,
-    check_exception,
-    check_function,
-    check_integer,
-    check_number,
-)
+from purgatory_async.patterns._arguments import check_exception, check_function, check_integer, check_number
 from purgatory_async.testing import ManualClock
 
 LONG_INTEGER = 10**400
@@ -172,13 +167,13 @@ def test_starting_at_once_needs_a_loop_unless_its_clock_does_not(make: Make) -> 
     ("make", "settings"),
     [
         (periodic, {"period": 1e-6}),
-        (periodic, {"period": LONGEST}),
+        (periodic, {"period": MAX_TIMEOUT}),
         (heartbeat, {"interval": 3e-6}),
         (heartbeat, {"interval": 10, "idle_timeout": 20}),
-        (heartbeat, {"interval": 10, "idle_timeout": LONGEST}),
-        (heartbeat, {"interval": LONGEST / 3}),
+        (heartbeat, {"interval": 10, "idle_timeout": MAX_TIMEOUT}),
+        (heartbeat, {"interval": MAX_TIMEOUT / 3}),
         (retrier, {"delay": 1e-6, "attempts": 1, "backoff": 1, "jitter": 0, "max_pending": 1}),
-        (retrier, {"delay": LONGEST / 4, "max_delay": LONGEST / 4, "jitter": 1}),
+        (retrier, {"delay": MAX_TIMEOUT / 4, "max_delay": MAX_TIMEOUT / 4, "jitter": 1}),
         (retrier, {"delay": 5, "max_delay": 5, "jitter": 1, "backoff": 1e9, "attempts": None}),
     ],
     ids=case_id,

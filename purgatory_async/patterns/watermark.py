@@ -74,7 +74,7 @@ class Watermark:
             timeout: Seconds, as for any operation.
 
         Returns:
-            The watermark at the end of the wait, at least ``value``; at once if it is there already.
+            The watermark at the end of the wait, at least ``value``; at once if reached already.
 
         Raises:
             OperationExpired: The watermark did not reach ``value`` in time.

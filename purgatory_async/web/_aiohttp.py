@@ -1,8 +1,8 @@
-"""aiohttp: a handler is not told that its client left, but the loop tells the connection's protocol.
+"""Polls for aiohttp: a protocol in front of aiohttp's detects a disconnect.
 
-aiohttp has no call for it (with ``handler_cancellation=True`` it cancels the handler, without it says nothing). So
-while a poll is held, a protocol of ours stands before aiohttp's: it passes everything on, and hears of the end of
-the connection in the same turn of the loop, without a task. asyncio's own ``sendfile`` does the same.
+aiohttp does not report a disconnect to a handler, except by cancelling it with ``handler_cancellation=True``. So while
+a poll is held, a tap stands before aiohttp's protocol and passes everything on. It sees the end of the connection in
+the same turn of the loop, without a task. asyncio's own ``sendfile`` does the same.
 """
 
 import asyncio
@@ -14,13 +14,13 @@ from typing import Any, Protocol
 
 from purgatory_async.web._answer import Encode
 from purgatory_async.web._poll import MAX_WAIT, Asked, Terms, poll
-from purgatory_async.web._race import ClientLeft, Race, Wait
+from purgatory_async.web._race import ClientLeft, Race, WaitFunction
 
 __all__ = ["aiohttp_poll"]
 
 
 class AiohttpRequest(Protocol):
-    """What is used of an ``aiohttp.web.Request``."""
+    """The part of an ``aiohttp.web.Request`` that a poll uses."""
 
     @property
     def headers(self) -> Any:
@@ -37,39 +37,30 @@ class AiohttpRequest(Protocol):
 
 async def aiohttp_poll(
     request: AiohttpRequest,
-    wait: Wait,
+    wait: WaitFunction,
     *args: object,
     max_wait: float = MAX_WAIT,
     jitter: float | None = None,
     draw: Callable[[], float] = random.random,
     encode: Encode | None = None,
 ) -> Any:
-    """Hold a request of aiohttp until what it waits for is there.
+    """Hold an aiohttp request until its wait ends.
 
-    See `starlette_poll` for what is waited for, and what is answered.
-
-    Args:
-        request: The handler's.
-        wait: As for `starlette_poll`.
-        *args: As for `starlette_poll`.
-        max_wait: As for `starlette_poll`.
-        jitter: As for `starlette_poll`.
-        draw: As for `starlette_poll`.
-        encode: As for `starlette_poll`.
+    The arguments, the waits and the answers are those of `starlette_poll`.
 
     Returns:
-        The ``aiohttp.web.Response``; with status 499, which nobody gets, when the client has left.
+        The ``aiohttp.web.Response``; its status is 499 when the client has disconnected.
 
     Raises:
         TypeError, ValueError, BaseException: As `starlette_poll`; with ``handler_cancellation=True`` also the
-            cancellation when the client leaves.
+            cancellation when the client disconnects.
 
     O(1) beside the wait, with no task and no timer.
     """
     asked = Asked(request.rel_url.raw_query_string, ", ".join(request.headers.getall("Prefer", ())) or None)
     terms = Terms(max_wait, jitter, draw, encode)
     answer = await poll(asked, terms, lambda race: _overhearing(request.transport, race), wait, args)
-    # The request is aiohttp's, so this is loaded; and what it wants back is an instance of its own class.
+    # The request is aiohttp's, so this module is loaded; aiohttp accepts only its own class.
     response = sys.modules["aiohttp.web_response"].Response(
         body=answer.body or None,
         status=answer.status,
@@ -88,7 +79,7 @@ def _overhearing(transport: asyncio.Transport | None, race: Race) -> Iterator[No
         raise ClientLeft
     protocol = transport.get_protocol()
     if not isinstance(protocol, asyncio.Protocol):
-        yield  # a stand-in of somebody's test: there is no connection to lose
+        yield  # a test stand-in has no connection to lose
         return
     tap = protocol if isinstance(protocol, _Tap) else _Tap(protocol)
     tap.races.add(race)
@@ -97,17 +88,13 @@ def _overhearing(transport: asyncio.Transport | None, race: Race) -> Iterator[No
         yield
     finally:
         tap.races.remove(race)
-        # A transport of TLS must not be asked for its protocol any more when its connection is lost.
+        # A TLS transport that lost its connection must not be asked for its protocol.
         if not (tap.races or tap.lost) and transport.get_protocol() is tap:
             transport.set_protocol(tap.behind)
 
 
 class _Tap(asyncio.Protocol):
-    """Passes everything on, and tells races when the connection is lost.
-
-    Args:
-        behind: Whose connection it is.
-    """
+    """Passes everything on to the protocol ``behind``, and ends races when the connection is lost."""
 
     def __init__(self, behind: asyncio.Protocol) -> None:
         self.behind = behind
@@ -118,7 +105,7 @@ class _Tap(asyncio.Protocol):
         return f"<_Tap before {self.behind!r}>"
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the races, then pass it on."""
+        """End the races, then pass it on."""
         self.lost = True
         for race in self.races:
             race.leave()

@@ -1,4 +1,4 @@
-"""What goes back: a status, headers and bytes, for any framework to make its own response of. Pure."""
+"""The answer to a poll: status, headers and bytes, from which each framework makes its own response."""
 
 import json
 from collections.abc import Callable
@@ -10,23 +10,23 @@ Encode = Callable[[Any], object]
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
-CLIENT_CLOSED_REQUEST: Final = 499  # nginx's number; nobody reads it but whoever reads access logs
-RETRY_SPREAD: Final = 10  # seconds over which those who are sent away come back
+CLIENT_CLOSED_REQUEST: Final = 499  # nginx's number, for access logs
+RETRY_SPREAD: Final = 10  # seconds over which refused clients come back
 
-# An answer is about this moment, and what was asked for may stand in the Prefer header.
+# An answer holds for this moment only, and may depend on the Prefer header.
 _ALWAYS: Final = (("Cache-Control", "no-store"), ("Vary", "Prefer"))
 _CLOSE: Final = ("Connection", "close")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class PollAnswer:
     """One whole answer.
 
     Attributes:
         status: The HTTP status.
         body: Its bytes.
         media_type: Of the body; None without one.
-        headers: The other headers, but for the length.
+        headers: All but the body's type and length.
     """
 
     status: int
@@ -36,25 +36,25 @@ class Answer:
 
     @property
     def closes(self) -> bool:
-        """Whether the connection should not be used again."""
+        """Whether the connection must close after it."""
         return _CLOSE in self.headers
 
-    def without_close(self) -> "Answer":
-        """The same where connections are not the application's to close: HTTP/2 and 3 have no such header."""
+    def without_close(self) -> "PollAnswer":
+        """Return it without ``Connection: close``, which HTTP/2 and 3 do not have."""
         return replace(self, headers=tuple(header for header in self.headers if header != _CLOSE))
 
 
-def with_value(value: object, *headers: tuple[str, str], encode: Encode | None = None) -> Answer:
-    """The answer to a wait that has ended with a value.
+def with_value(value: object, *headers: tuple[str, str], encode: Encode | None = None) -> PollAnswer:
+    """Answer a wait that ended with a value.
 
     Args:
-        value: What came.
-        *headers: Beyond those of every answer.
-        encode: Makes of it what JSON carries, or the JSON itself as bytes; None where it is that already.
+        value: The value.
+        *headers: Extra headers.
+        encode: Converts the value to what ``json.dumps`` takes, or to JSON as bytes; None if no conversion is needed.
 
     Raises:
         TypeError: JSON cannot carry the value.
-        BaseException: What ``encode`` raised.
+        BaseException: Any exception of ``encode``.
     """
     body = value if encode is None else encode(value)
     if encode is None or not isinstance(body, bytes):
@@ -66,7 +66,7 @@ def with_value(value: object, *headers: tuple[str, str], encode: Encode | None =
                 f"a poll's value must be what json.dumps takes, got {short_repr(body)} of type {type(body).__name__} "
                 f"({error}); {_remedy(body) if encode is None else 'encode= must return it, or JSON as bytes'}"
             ) from error
-    return Answer(200, body, JSON, (*_ALWAYS, *headers))
+    return PollAnswer(200, body, JSON, (*_ALWAYS, *headers))
 
 
 def _remedy(value: object) -> str:
@@ -80,37 +80,29 @@ def _remedy(value: object) -> str:
     return f"pass encode={how}, or complete with what json.dumps takes"
 
 
-def empty(*headers: tuple[str, str]) -> Answer:
-    """The answer to a wait that has ended without a value."""
-    return Answer(204, headers=(*_ALWAYS, *headers))
+def empty(*headers: tuple[str, str]) -> PollAnswer:
+    """Answer a wait that ended without a value."""
+    return PollAnswer(204, headers=(*_ALWAYS, *headers))
 
 
-def malformed(sentence: str) -> Answer:
-    """The answer to a request that cannot be understood, with what is wrong in one line of ASCII."""
-    return Answer(400, f"{sentence}\n".encode(), TEXT, _ALWAYS)
+def malformed(sentence: str) -> PollAnswer:
+    """Answer a malformed request; the sentence is one line of ASCII."""
+    return PollAnswer(400, f"{sentence}\n".encode(), TEXT, _ALWAYS)
 
 
-def full(fraction: float) -> Answer:
-    """The answer while as many wait as may.
-
-    Args:
-        fraction: Random, from 0 to 1, so that those who come back do not come together.
-    """
-    return Answer(503, headers=(*_ALWAYS, _retry_after(fraction)))
+def full(fraction: float) -> PollAnswer:
+    """Refuse a poll while the purgatory is full; the random fraction, from 0 to 1, spreads the retries."""
+    return PollAnswer(503, headers=(*_ALWAYS, _retry_after(fraction)))
 
 
-def closing(fraction: float) -> Answer:
-    """The answer of a server that stops, or whose purgatory is closed.
-
-    Args:
-        fraction: As for `full`.
-    """
-    return Answer(503, headers=(*_ALWAYS, _retry_after(fraction), _CLOSE))
+def closing(fraction: float) -> PollAnswer:
+    """Refuse a poll while the server stops or the purgatory is closed; else like `full`."""
+    return PollAnswer(503, headers=(*_ALWAYS, _retry_after(fraction), _CLOSE))
 
 
-def unread() -> Answer:
-    """The answer to a client that has left."""
-    return Answer(CLIENT_CLOSED_REQUEST, headers=_ALWAYS)
+def unread() -> PollAnswer:
+    """Answer a client that disconnected."""
+    return PollAnswer(CLIENT_CLOSED_REQUEST, headers=_ALWAYS)
 
 
 def _retry_after(fraction: float) -> tuple[str, str]:

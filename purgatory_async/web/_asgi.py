@@ -1,4 +1,4 @@
-"""ASGI: the client's leaving is a message, so somebody must listen for it while the request is held."""
+"""ASGI: a task listens for the disconnect message while a request is held."""
 
 import asyncio
 import random
@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from purgatory_async.web._answer import Answer, Encode
+from purgatory_async.web._answer import Encode, PollAnswer
 from purgatory_async.web._poll import MAX_WAIT, Asked, Terms, poll
-from purgatory_async.web._race import Race, Wait
+from purgatory_async.web._race import Race, WaitFunction
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
@@ -20,43 +20,33 @@ async def asgi_poll(
     scope: Scope,
     receive: Receive,
     send: Send,
-    wait: Wait,
+    wait: WaitFunction,
     *args: object,
     max_wait: float = MAX_WAIT,
     jitter: float | None = None,
     draw: Callable[[], float] = random.random,
     encode: Encode | None = None,
 ) -> None:
-    """Hold a request of any ASGI application until what it waits for is there, and answer it.
+    """Hold an ASGI application's request until its wait ends, and send the response.
 
-    See `starlette_poll` for what is waited for, and what is answered.
-
-    Args:
-        scope: ASGI's, of type ``http``.
-        receive: ASGI's; from now on it is listened to for the client's leaving, so read the body before.
-        send: ASGI's; nothing has been sent yet.
-        wait: As for `starlette_poll`.
-        *args: As for `starlette_poll`.
-        max_wait: As for `starlette_poll`.
-        jitter: As for `starlette_poll`.
-        draw: As for `starlette_poll`.
-        encode: As for `starlette_poll`.
+    This call listens to ``receive`` for the disconnect, so read the body before; begin no response with ``send``. The
+    other arguments, the waits and the answers are those of `starlette_poll`.
 
     Raises:
-        ValueError: The scope is not one of HTTP; else as `starlette_poll`.
+        ValueError: The scope's type is not ``http``; else as `starlette_poll`.
         TypeError, BaseException: As `starlette_poll`.
     """
     if scope["type"] != "http":
         raise ValueError(f"asgi_poll answers scopes of type 'http', got {scope['type']!r}")
     answer = await poll_scope(scope, receive, Terms(max_wait, jitter, draw, encode), wait, args)
-    with suppress(OSError):  # ASGI's way to say that the client left meanwhile
+    with suppress(OSError):  # ASGI: the client disconnected
         await _send(answer, send)
 
 
 async def poll_scope(
-    scope: Scope, receive: Receive, terms: Terms, wait: Wait, args: tuple[object, ...]
-) -> Answer:
-    """Hold a request of an ASGI application; see `poll`."""
+    scope: Scope, receive: Receive, terms: Terms, wait: WaitFunction, args: tuple[object, ...]
+) -> PollAnswer:
+    """Hold an ASGI application's request; see `poll`."""
     preferences = [value.decode("latin-1") for name, value in scope["headers"] if name.lower() == b"prefer"]
     asked = Asked(scope["query_string"].decode("latin-1"), ", ".join(preferences) or None)
     answer = await poll(asked, terms, lambda race: listening(receive, race), wait, args)
@@ -65,12 +55,7 @@ async def poll_scope(
 
 @contextmanager
 def listening(receive: Receive, race: Race) -> Iterator[None]:
-    """A context in which a race is told when the client leaves.
-
-    Args:
-        receive: The request's; its body has been read.
-        race: The wait that then is in vain.
-    """
+    """End a race when the client disconnects while the context is open; the request's body must have been read."""
     listener = asyncio.get_running_loop().create_task(_listen(receive, race), name="long poll: listener")
     try:
         yield
@@ -79,26 +64,26 @@ def listening(receive: Receive, race: Race) -> Iterator[None]:
 
 
 async def _listen(receive: Receive, race: Race) -> None:
-    """Tell the race when the client leaves; what it may still send is not looked at."""
+    """End the race when the client disconnects; ignore what it still sends."""
     body_read = False
     try:
         while (message := await receive())["type"] != "http.disconnect":
             if body_read:
-                return  # a stand-in that says the same for ever: it would be asked for ever
+                return  # a test stand-in that repeats its message: the loop would never end
             body_read = not message.get("more_body", False)
     except OSError:
-        pass  # some servers say it this way
-    except Exception as error:  # noqa: BLE001 - the caller's to judge, and it has the caller's handlers
+        pass  # some servers report a disconnect this way
+    except Exception as error:  # noqa: BLE001 - the waiting task raises it to its caller
         race.fail(error)
         return
     race.leave()
 
 
-async def _send(answer: Answer, send: Send) -> None:
+async def _send(answer: PollAnswer, send: Send) -> None:
     headers = [(name.lower().encode(), value.encode("latin-1")) for name, value in answer.headers]
     if answer.media_type is not None:
         headers.append((b"content-type", answer.media_type.encode()))
-    if answer.status != 204:  # noqa: PLR2004 - the one that must not have a length
+    if answer.status != 204:  # noqa: PLR2004 - must not have a length
         headers.append((b"content-length", str(len(answer.body)).encode()))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": answer.body})

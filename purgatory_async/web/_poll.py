@@ -1,4 +1,4 @@
-"""One poll, from what the client asked for to the answer, whatever the framework."""
+"""One poll, from the client's request to the answer, for any framework."""
 
 import asyncio
 from collections.abc import Callable
@@ -8,15 +8,14 @@ from functools import partial
 from typing import Final
 
 from purgatory_async import OperationCancelled, OperationExpired, PurgatoryClosed, PurgatoryFull, Timer
-from purgatory_async.clock import Clock, MonotonicClock
+from purgatory_async.clock import MAX_TIMEOUT, Clock, MonotonicClock
 from purgatory_async.web import _answer
-from purgatory_async.web._answer import Answer, Encode
-from purgatory_async.web._race import ClientLeft, Race, ServerStops, Wait
+from purgatory_async.web._answer import Encode, PollAnswer
+from purgatory_async.web._race import ClientLeft, Race, ServerStops, WaitFunction
 from purgatory_async.web._shutdown import held_on
-from purgatory_async.web.durations import MAX_TIMEOUT
 from purgatory_async.web.waiting import asked_wait, decided_wait, shortened
 
-MAX_WAIT: Final = 55.0  # below the 60 s after which common proxies give a silent upstream up
+MAX_WAIT: Final = 55.0  # common proxies give up a silent upstream after 60 s
 JITTER: Final = 0.0625
 
 
@@ -25,14 +24,14 @@ class Terms:
     """How long polls are held, and how their values are encoded.
 
     Attributes:
-        max_wait: Seconds; the most that is granted, and what is granted to whoever asks for nothing.
-        jitter: The largest share of a wait by which it may end early; None for what suits the clock.
-        draw: The next random fraction, from 0 to 1.
-        encode: Of `with_value`.
+        max_wait: Seconds; the longest wait, and the default one.
+        jitter: The largest share of a wait by which it may end early; None to choose by the clock.
+        draw: Returns the next random fraction, from 0 to 1.
+        encode: As for `with_value`.
 
     Raises:
-        TypeError: ``encode`` cannot be called.
-        ValueError: ``max_wait`` or ``jitter`` is out of its bounds.
+        TypeError: ``encode`` is not callable.
+        ValueError: ``max_wait`` or ``jitter`` is out of bounds.
     """
 
     max_wait: float
@@ -41,7 +40,7 @@ class Terms:
     encode: Encode | None
 
     def __post_init__(self) -> None:
-        # After the wait it would be too late: what came would be lost.
+        # After the wait is too late: the value would be lost.
         if not (self.encode is None or callable(self.encode)):
             raise TypeError(f"encode must be a function or None, got {self.encode!r}")
         if not 0 <= self.max_wait <= MAX_TIMEOUT:
@@ -63,11 +62,10 @@ class Asked:
     prefer: str | None
 
 
-def usual_jitter(wait: Wait) -> float:
-    """The jitter where none is given: none in virtual time, where a test counts on a wait's end.
+def usual_jitter(wait: WaitFunction) -> float:
+    """Return the default jitter: none in virtual time, where a test relies on the end of a wait.
 
-    Args:
-        wait: A method of something with a `Timer`, which tells its clock; else the running loop does.
+    The clock is that of the `Timer` of the object whose method ``wait`` is, else the running loop's.
     """
     function: object = wait
     while isinstance(function, partial):
@@ -83,26 +81,21 @@ async def poll(
     asked: Asked,
     terms: Terms,
     watching: Callable[[Race], AbstractContextManager[object]],
-    wait: Wait,
+    wait: WaitFunction,
     args: tuple[object, ...],
-) -> Answer:
-    """Hold a request until what it waits for is there.
-
-    The wait begins before anything else on the loop can run.
+) -> PollAnswer:
+    """Hold a request until its wait ends. The wait begins before other code on the loop runs.
 
     Args:
         asked: What the client asked for.
-        terms: What is granted.
-        watching: Makes the context in which the race is told when the client leaves.
-        wait: What waits.
+        terms: The limits of the wait.
+        watching: Returns a context that ends the race when the client disconnects.
+        wait: The async function to call.
         args: Its positional arguments.
 
-    Returns:
-        The answer.
-
     Raises:
-        TypeError: JSON cannot carry the value that came, or ``wait`` is no async function.
-        BaseException: What else ``wait`` or ``encode`` raised, or the watching of the client.
+        TypeError: JSON cannot carry the value, or ``wait`` is not an async function.
+        BaseException: Any other exception of ``wait``, ``encode`` or ``watching``.
     """
     try:
         decided = decided_wait(

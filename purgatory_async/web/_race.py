@@ -1,11 +1,10 @@
-"""A wait that others may end: the client by leaving, the server by stopping.
+"""A wait that ends early when the client disconnects or the server stops.
 
-It runs in its caller's own task, so a cancellation from outside reaches it as if nothing stood in between. There are
-two ways to end it, because what is lost by an untimely end is not the same:
+It runs in its caller's own task, so a cancellation from outside reaches it directly. The two ends differ:
 
-- The client left: the task is cancelled as `Task.cancel` does, also when what it waits for has come in this very loop
-  pass. There is nobody left to have it; ``HandOff.take`` takes such a cancellation as the order to put its item back.
-- The server stops: the client is still there. An anyio scope lets a task whose answer has come have it first.
+- The client disconnects: `Task.cancel` cancels the task, also if its value came in the same loop pass. No client is
+  left to receive the value; ``HandOff.take`` then puts its item back.
+- The server stops: the client can still receive the value. An anyio scope lets a task that has its value return it.
 """
 
 import asyncio
@@ -15,19 +14,19 @@ from typing import Any, NoReturn
 
 from anyio import CancelScope
 
-Wait = Callable[..., Awaitable[object]]
+WaitFunction = Callable[..., Awaitable[object]]
 
 
 class ClientLeft(Exception):  # noqa: N818 - an event, not a fault
-    """The client closed its connection: there is nobody to answer."""
+    """The client closed its connection: the answer has no receiver."""
 
 
 class ServerStops(Exception):  # noqa: N818 - an event, not a fault
-    """The server was told to stop, and the wait with it."""
+    """The server stops, and the wait with it."""
 
 
 class Race:
-    """One wait of the current task, and whoever may end it before its time."""
+    """One wait of the current task that other code may end early."""
 
     __slots__ = ("_before", "_cancelled", "_reason", "_scope", "_task", "_waiting")
 
@@ -41,28 +40,20 @@ class Race:
         self._waiting = False
         self._cancelled = False
 
-    async def run(self, wait: Wait, args: tuple[object, ...], timeout: float) -> object:
-        """Wait.
-
-        Args:
-            wait: Called with ``args`` and ``timeout``, before anything else can run.
-            args: Its positional arguments.
-            timeout: Seconds.
-
-        Returns:
-            What it waited for.
+    async def run(self, wait: WaitFunction, args: tuple[object, ...], timeout: float) -> object:
+        """Return the result of ``wait(*args, timeout=timeout)``, called before other code on the loop runs.
 
         Raises:
             ClientLeft: After `leave`.
             ServerStops: After `stop`.
-            BaseException: After `fail`, what was given there; else what ``wait`` raised.
-            TypeError: What ``wait`` returned cannot be awaited.
+            BaseException: The exception given to `fail`; else what ``wait`` raised.
+            TypeError: ``wait`` did not return an awaitable.
         """
         if self._reason is not None:
             self._raise_reason()
         if not callable(wait):
             if isinstance(wait, Coroutine):
-                wait.close()  # or Python would warn of it, and not say what to do
+                wait.close()  # or Python would warn, without the remedy
             raise TypeError(
                 f'wait must be an async function that is not called yet, as builds.wait, "build:7", got {wait!r}'
             )
@@ -74,18 +65,18 @@ class Race:
         raise ServerStops
 
     def leave(self) -> None:
-        """End it: the client left."""
+        """End the wait: the client disconnected."""
         self.fail(ClientLeft())
 
     def fail(self, error: BaseException) -> None:
-        """End it with an exception. The first reason counts; after its end nothing happens."""
+        """End the wait with an exception. Only the first call counts; after the end it does nothing."""
         if self._reason is None:
             self._reason = error
             if self._waiting:
                 self._cancelled = self._task.cancel()
 
     def stop(self) -> None:
-        """End it, unless its answer is on the way already: the server stops."""
+        """End the wait, unless it has its value already: the server stops."""
         self._scope.cancel()
 
     def __enter__(self) -> None:
@@ -98,8 +89,7 @@ class Race:
         traceback: TracebackType | None,
     ) -> None:
         self._waiting = False
-        # As `asyncio.timeout` does: our cancellation is taken back however the wait took it, and what is still
-        # asked for then is somebody else's, who must get it.
+        # As `asyncio.timeout` does: take this race's cancellation back; any other request to cancel goes on.
         if (
             self._cancelled
             and self._task.uncancel() <= self._before
@@ -108,7 +98,7 @@ class Race:
             self._raise_reason()
 
     def _raise_reason(self) -> NoReturn:
-        """Raise it and let go of it: its traceback leads to us, and what is in a cycle only the collector frees."""
+        """Raise the reason and drop it: its traceback refers to this race, and only the collector frees a cycle."""
         reason, self._reason = self._reason, None
         assert reason is not None, "there is a reason to end"
         try:

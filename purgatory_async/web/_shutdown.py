@@ -1,12 +1,11 @@
-"""Held polls end when the process is told to stop.
+"""End held polls on SIGTERM and SIGINT.
 
-A server that is told to stop waits for its requests first, and a held one may take a minute. Servers tell nobody
-that the signal came. So while polls are held, SIGTERM and SIGINT come to us first: every poll on the loop ends, and
-then the handler that was there before is called, as if we were not there. It also works over the handler of
-`loop.add_signal_handler`, which is empty: the loop hears of the signal through its wakeup file.
+A stopping server first waits for its requests, and a held one may take a minute. Servers do not pass the signal on. So
+while polls are held, a hook handles both signals: it ends every poll on the loop and then calls the previous handler.
+This also works over the empty handler of `loop.add_signal_handler`: the loop sees the signal through its wakeup file.
 
-Only the main thread can do this, and only where somebody handles the signal: without a handler the process dies, or
-ignores it, and there is nothing to be won. Elsewhere closing the purgatory lets the polls go.
+The hook needs the main thread and an existing handler: without one the process dies or ignores the signal. Elsewhere
+closing the purgatory releases the polls.
 """
 
 import asyncio
@@ -22,8 +21,8 @@ from purgatory_async.web._race import Race, ServerStops
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
-# Seconds after a signal in which no poll is held: servers go on accepting for a moment, some for a while, and would
-# then wait for what they accepted. A process that is still there afterwards was not meant.
+# For so many seconds after a signal no poll is held: servers still accept requests and would then wait for them. A
+# process that runs longer was not meant to stop.
 REFUSAL: Final = 60.0
 
 Handler = Callable[[int, FrameType | None], Any]
@@ -49,7 +48,7 @@ class Held:
         """Hold one more poll. O(1).
 
         Raises:
-            ServerStops: The process was told to stop less than a minute ago.
+            ServerStops: A signal to stop came less than a minute ago.
         """
         if self._refused_until and self._time() < self._refused_until:
             raise ServerStops
@@ -64,7 +63,7 @@ class Held:
                 self._unhook()
 
     def release_soon(self) -> None:
-        """Let every poll go in the loop's next turn; safe in a signal handler."""
+        """Release every poll in the loop's next turn; safe in a signal handler."""
         loop = self._loop()
         with suppress(RuntimeError):  # the loop has closed: nothing is held
             if loop is not None:
@@ -81,12 +80,12 @@ class Held:
         return loop.time()
 
     def _hook(self) -> None:
-        """Come first at every signal that somebody handles."""
+        """Put a hook before the handler of each signal that has one."""
         for number in SIGNALS:
             handler = signal.getsignal(number)
             if not _is_worth_a_hook(handler):
                 continue
-            hook = _Hook(self, handler)  # type: ignore[arg-type]  # what can be called, no more is asked of it
+            hook = _Hook(self, handler)  # type: ignore[arg-type]  # any callable
             try:
                 signal.signal(number, hook)
             except ValueError:
@@ -94,7 +93,7 @@ class Held:
             self._hooks[number] = hook
 
     def _unhook(self) -> None:
-        """Put back what was there, unless somebody has done so or put another handler over ours."""
+        """Restore the previous handlers where the hooks are still in place."""
         for number, hook in self._hooks.items():
             before = hook.before
             if signal.getsignal(number) is hook:
@@ -103,7 +102,7 @@ class Held:
 
 
 class _Hook:
-    """A signal handler that lets the polls go, and then does what the one before it does."""
+    """A signal handler that releases the polls, then calls the previous handler."""
 
     __slots__ = ("_held", "_process", "before")
 
@@ -113,21 +112,21 @@ class _Hook:
         self.before = before
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        if os.getpid() == self._process:  # a fork has our handler, but not our loop
+        if os.getpid() == self._process:  # a forked process inherits the handler, not the loop
             self._held.release_soon()
         self.before(number, frame)
 
 
 def _is_worth_a_hook(handler: object) -> bool:
-    # Python's own for Ctrl-C raises out of whatever runs, the loop included: no poll could be answered any more.
+    # Python's own for Ctrl-C raises out of the loop: no poll could be answered.
     return callable(handler) and handler is not signal.default_int_handler
 
 
 def _unless_over(handler: Handler) -> Handler:
-    """The handler, or Python's own where it is one of `asyncio.run` whose run is over.
+    """Return the handler, or Python's own if it belongs to an `asyncio.run` that is over.
 
-    `asyncio.run` takes its handler for Ctrl-C away at its end, but only where it finds it, and it looks before it
-    cancels what is left running. A poll among that would put the handler back for good.
+    `asyncio.run` removes its handler for Ctrl-C, if it finds it, before it cancels the remaining tasks. A poll among
+    those would restore the handler for good.
     """
     main_task = getattr(handler, "keywords", {}).get("main_task")
     over = isinstance(main_task, asyncio.Task) and main_task.done()
@@ -138,7 +137,7 @@ _by_loop: Final[weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Held]] = we
 
 
 def held_on(loop: asyncio.AbstractEventLoop) -> Held:
-    """The polls held on a loop. O(1)."""
+    """Return the polls held on a loop. O(1)."""
     held = _by_loop.get(loop)
     if held is None:
         held = _by_loop[loop] = Held(loop)

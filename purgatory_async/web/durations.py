@@ -1,8 +1,7 @@
-"""The grammar of durations on the wire: in queries, headers, bodies and settings, one and the same.
+"""The grammar of durations in queries, headers, bodies and settings.
 
-A duration is ``[0-9]{1,9}(ms|s|m)?`` in ASCII; bare digits are seconds. Nothing else is one: ``int()`` would
-take ``1_000``, full-width digits and a trailing newline, and one service that reads a bare number as
-nanoseconds is why the unit is written down here.
+A duration is ``[0-9]{1,9}(ms|s|m)?`` in ASCII; bare digits are seconds. ``int()`` alone would also take ``1_000``,
+full-width digits and a trailing newline.
 
 >>> parse_duration("30s"), parse_duration("250ms"), parse_duration("2m"), parse_duration("7")
 (30.0, 0.25, 120.0, 7.0)
@@ -13,25 +12,17 @@ nanoseconds is why the unit is written down here.
 import re
 from typing import Final
 
-GRAMMAR: Final = "[0-9]{1,9}(ms|s|m)?"
-MAX_TIMEOUT: Final = 36_525 * 86_400.0  # 100 years, in seconds: the bound of the library's timer
+from purgatory_async.clock import MAX_TIMEOUT
 
+__all__ = ["GRAMMAR", "MAX_TIMEOUT", "checked_timeout", "duration_text", "parse_duration"]
+
+GRAMMAR: Final = "[0-9]{1,9}(ms|s|m)?"
 _DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m)?")
 _MILLISECONDS: Final = {None: 1000, "ms": 1, "s": 1000, "m": 60_000}
 
 
 def parse_duration(text: str) -> float:
-    """Read a duration.
-
-    Args:
-        text: What was written.
-
-    Returns:
-        Seconds.
-
-    Raises:
-        ValueError: It does not follow the grammar; the message names it and the grammar.
-    """
+    """Read a duration in seconds; a `ValueError` names a malformed one and the grammar."""
     # fullmatch: `$` would let a trailing newline through.
     match = _DURATION.fullmatch(text)
     if match is None:
@@ -40,16 +31,10 @@ def parse_duration(text: str) -> float:
 
 
 def checked_timeout(value: float | str | None) -> float | None:
-    """Read the ``timeout`` member of a body: a duration, a number of seconds, or null for none.
-
-    Args:
-        value: What stood in the body.
-
-    Returns:
-        Seconds, or None for no deadline.
+    """Read the ``timeout`` member of a body: a duration, a number of seconds, or None for no deadline.
 
     Raises:
-        ValueError: A bad grammar, a negative number, or above 100 years; the message names value and bound.
+        ValueError: It is malformed, negative or above 100 years; the message names value and bound.
     """
     if value is None:
         return None
@@ -60,6 +45,6 @@ def checked_timeout(value: float | str | None) -> float | None:
 
 
 def duration_text(seconds: float) -> str:
-    """Write a duration in the grammar: whole seconds bare, anything finer in milliseconds."""
+    """Write a duration in the grammar: whole seconds bare, others in milliseconds."""
     whole = int(seconds)
     return str(whole) if whole == seconds else f"{round(seconds * 1000)}ms"

@@ -1,7 +1,4 @@
-"""How long a request is held: the query's ``wait``, else ``Prefer: wait=N``, cut, and shortened a little.
-
-Pure: the random fraction of the jitter is an argument.
-"""
+"""How long to hold a request: the query's ``wait``, else ``Prefer: wait=N``, at most a limit, less some jitter."""
 
 import re
 from dataclasses import dataclass
@@ -18,11 +15,11 @@ _PREFERENCE: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """A wait as it was decided.
+    """A decided wait.
 
     Attributes:
-        seconds: How long; 0 is to check once.
-        applied: The value of ``Preference-Applied``; None when no preference was (well) expressed.
+        seconds: How long; 0 checks once.
+        applied: The value of ``Preference-Applied``; None without a well-formed preference.
     """
 
     seconds: float
@@ -30,21 +27,15 @@ class Wait:
 
     @property
     def headers(self) -> tuple[tuple[str, str], ...]:
-        """``Preference-Applied``, where there is something to say."""
+        """``Preference-Applied``, if a preference applied."""
         return () if self.applied is None else (("Preference-Applied", self.applied),)
 
 
 def asked_wait(query: str) -> float | None:
-    """Read the ``wait`` of a query string whose other parameters are somebody else's.
-
-    Args:
-        query: What stands after the question mark, still encoded.
-
-    Returns:
-        Seconds; None if it asks for none.
+    """Read the ``wait`` of an encoded query string, in seconds; None without one.
 
     Raises:
-        ValueError: It does not follow the grammar, or stands there twice; the message names it and the grammar.
+        ValueError: It is malformed or repeated; the message names it and the grammar.
     """
     values = [value for name, value in parse_qsl(query, keep_blank_values=True) if name == "wait"]
     if len(values) > 1:
@@ -61,14 +52,7 @@ def asked_wait(query: str) -> float | None:
 
 
 def preferred_wait(prefer: str | None) -> float | None:
-    """Read the first ``wait`` of a ``Prefer`` header.
-
-    Args:
-        prefer: The header; None if there is none.
-
-    Returns:
-        Seconds; None without the preference, or with one that does not follow the grammar (it is ignored).
-    """
+    """Read the first ``wait`` of a ``Prefer`` header, in seconds; None without one, or if it is malformed."""
     for preference in (prefer or "").split(","):
         match = _PREFERENCE.match(preference)
         if match is None or match[1].lower() != "wait":
@@ -81,16 +65,13 @@ def preferred_wait(prefer: str | None) -> float | None:
 
 
 def decided_wait(asked: float | None, prefer: str | None, max_wait: float, *, otherwise: float = 0.0) -> Wait:
-    """Decide for how long a request is held, before jitter.
+    """Decide how long to hold a request, before jitter.
 
     Args:
-        asked: The query's ``wait`` in seconds; it wins. None if it has none.
-        prefer: The ``Prefer`` header; None if there is none.
+        asked: The query's ``wait`` in seconds, which wins; None without one.
+        prefer: The ``Prefer`` header; None without one.
         max_wait: Seconds; a longer wait is cut, not refused.
-        otherwise: Seconds where neither asks for a wait.
-
-    Returns:
-        The wait.
+        otherwise: Seconds if neither asks for a wait.
     """
     preferred = preferred_wait(prefer)
     wanted = preferred if asked is None else asked
@@ -99,14 +80,5 @@ def decided_wait(asked: float | None, prefer: str | None, max_wait: float, *, ot
 
 
 def shortened(seconds: float, jitter: float, fraction: float) -> float:
-    """Take a random part of the jitter off a wait, so that polls which began together do not end together.
-
-    Args:
-        seconds: The wait.
-        jitter: The largest share of it that may go.
-        fraction: Random, from 0 to 1.
-
-    Returns:
-        Seconds, never more than they were.
-    """
+    """Shorten a wait by a random fraction of its jitter, so that polls which began together do not end together."""
     return seconds * (1 - jitter * fraction)

@@ -1,18 +1,17 @@
-"""Tools for testing what waits: virtual time, cancellation everywhere, and nothing left behind.
+"""Tools for testing code that waits: virtual time, cancellation at every point, leak checks.
 
-ManualClock      time that moves when you say so
+ManualClock      time that moves only on `advance`
 VirtualTimeLoop  an event loop that jumps to the next timer
-settle           let everything that can run, run
-cancel_sweep     cancel a coroutine at every point where it can be
-assert_clean     see that a purgatory is empty
+settle           run the loop until no task is ready
+cancel_sweep     cancel a coroutine at every point where it is suspended
+assert_clean     check that a purgatory is empty
 
-The pytest plugin gives fixtures `manual_clock` and `purgatory`.
+The pytest plugin provides the fixtures `manual_clock` and `purgatory`.
 """
 
-from purgatory_async.testing._clean import assert_clean
 from purgatory_async.testing._clock import ManualClock
 from purgatory_async.testing._loop import VirtualTimeLoop
-from purgatory_async.testing._settle import settle
+from purgatory_async.testing._settle import assert_clean, settle
 from purgatory_async.testing._sweep import cancel_sweep
 
 __all__ = ["ManualClock", "VirtualTimeLoop", "assert_clean", "cancel_sweep", "settle"]

@@ -1,4 +1,4 @@
-"""A clock that stands still until it is told to move."""
+"""A clock that moves only on request."""
 
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
@@ -12,13 +12,13 @@ __all__ = ["ManualClock"]
 
 
 class ManualClock:
-    """Time for tests: it moves when you say so, and everything due on the way happens at its own time.
+    """A clock for tests: `advance` moves it and runs what falls due on the way, each at its own time.
 
-    Timers on it need no event loop. In a coroutine, what fires on `advance` has fired when it returns; tasks
-    that it wakes run when the loop does, see `settle`.
+    Timers on it need no event loop. Callbacks have run when `advance` returns; tasks that they wake run with the
+    loop, see `settle`.
 
     Args:
-        start: The present, in seconds.
+        start: The first time, in seconds.
 
     Raises:
         TypeError, ValueError: ``start`` is not a finite number.
@@ -33,7 +33,7 @@ class ManualClock:
     """
 
     needs_loop: Final = False
-    """Tells timers that they can do without an event loop."""
+    """Timers on this clock run without an event loop."""
 
     __slots__ = ("__weakref__", "_now_ns", "_order", "_purge_at", "_wakeups")
 
@@ -50,20 +50,20 @@ class ManualClock:
         return f"<ManualClock at {self.time()} s>"
 
     def time(self) -> float:
-        """The present in seconds."""
+        """Return the current time in seconds."""
         return self._now_ns / 1e9
 
     def time_ns(self) -> int:
-        """The present in nanoseconds."""
+        """Return the current time in nanoseconds."""
         return self._now_ns
 
     def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> "_Wakeup":
         """Call ``callback()`` when the clock is moved to ``when_ns`` or beyond; see `Clock.call_at_ns`.
 
-        A callback that returns False says that it found nothing to do; `advance_to_next` then goes on.
+        A callback that did nothing returns False; `advance_to_next` then continues.
         """
         wakeup = _Wakeup(callback)
-        if len(self._wakeups) >= self._purge_at:  # the cancelled ones go before they outnumber the others
+        if len(self._wakeups) >= self._purge_at:  # drop cancelled ones before they outnumber the others
             self._wakeups = [entry for entry in self._wakeups if not entry[2].cancelled]
             heapify(self._wakeups)
             self._purge_at = 2 * len(self._wakeups) + 64
@@ -71,14 +71,14 @@ class ManualClock:
         return wakeup
 
     def advance(self, seconds: float) -> None:
-        """Move forward; on return everything that fell due on the way has happened, in order.
+        """Move forward and run everything that falls due on the way, in order.
 
         Args:
-            seconds: How far; ``advance(0)`` lets happen what is due at this very moment.
+            seconds: How far; ``advance(0)`` runs what is due now.
 
         Raises:
-            TypeError: It is no number.
-            ValueError: It is negative, NaN or infinite. Time does not go back.
+            TypeError: ``seconds`` is not a number.
+            ValueError: ``seconds`` is negative, NaN or infinite.
         """
         check_delay("seconds", seconds)
         if not 0 <= seconds < inf:
@@ -89,10 +89,10 @@ class ManualClock:
         self._now_ns = max(self._now_ns, target_ns)
 
     def advance_to_next(self) -> float | None:
-        """Move to the next time at which something happens, and let happen what is due then.
+        """Move to the next due time and run what is due then.
 
         Returns:
-            The new time in seconds; None, and nothing moves, if nothing is going to happen.
+            The new time in seconds; None, without a move, if nothing is scheduled.
         """
         while (when_ns := self._next_ns()) is not None:
             woken = [self._wake_next()]
@@ -103,20 +103,20 @@ class ManualClock:
         return None
 
     def _next_ns(self) -> int | None:
-        """When the next wakeup is due that has not been called off."""
+        """Return when the next wakeup that is not cancelled is due."""
         while self._wakeups and self._wakeups[0][2].cancelled:
             heappop(self._wakeups)
         return self._wakeups[0][0] if self._wakeups else None
 
     def _wake_next(self) -> bool:
-        """Move to the next wakeup and make it; False if it found nothing to do."""
+        """Move to the next wakeup and call it; False if it did nothing."""
         when_ns, _, wakeup = heappop(self._wakeups)
         self._now_ns = max(self._now_ns, when_ns)
         return wakeup.callback() is not False
 
 
 class _Wakeup:
-    """One call to come."""
+    """One scheduled call."""
 
     __slots__ = ("callback", "cancelled")
 
@@ -125,6 +125,6 @@ class _Wakeup:
         self.cancelled = False
 
     def cancel(self) -> None:
-        """Call it off; what it would have called is let go at once."""
+        """Cancel the call and drop its callback at once."""
         self.cancelled = True
         self.callback = bool

@@ -13,12 +13,12 @@ __all__ = ["VirtualTimeLoop"]
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Looks for I/O without waiting for it, and lets time jump instead of passing."""
+    """Polls I/O without waiting, and lets time jump."""
 
     jump: Callable[[float], None]
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """The ready files; a wait that nothing ends is jumped over, one without end is real."""
+        """Return the ready files; jump over a wait with a timeout, and really wait without one."""
         if timeout is None:
             return super().select(None)
         ready = super().select(0)
@@ -30,9 +30,9 @@ class _JumpingSelector(selectors.DefaultSelector):
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop whose `time` jumps to the next timer when it is idle; a day of waiting takes milliseconds.
 
-    It is a `Clock` too, and timers without a clock of their own use it. Real I/O works, but takes no virtual
-    time: a loop that waits for a reply and a timeout at once goes straight to the timeout unless the reply is
-    there. With no timer at all it waits really, as for a thread.
+    It is a `Clock` too, and timers without a clock of their own use it. Real I/O works, but takes no virtual time: a
+    wait for a reply with a timeout jumps to the timeout unless the reply is ready. Without any timer it really waits,
+    as for a thread.
 
     >>> import asyncio
     >>> async def nap():
@@ -52,11 +52,11 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._clock_resolution = 1e-9
 
     def time(self) -> float:
-        """Virtual seconds since the loop was made."""
+        """Return the virtual seconds since construction."""
         return self._now_ns / 1e9
 
     def time_ns(self) -> int:
-        """Virtual nanoseconds since the loop was made."""
+        """Return the virtual nanoseconds since construction."""
         return self._now_ns
 
     def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> Cancellable:
@@ -64,15 +64,15 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         return self.call_at(when_ns / 1e9, self._arrive, when_ns, callback, context=contextvars.Context())
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ARG002 - asyncio's
-        """Wait for the executor's threads, really: asyncio's limit of 300 s would be over at once."""
+        """Wait for the executor's threads without asyncio's limit of 300 s, which virtual time would jump over."""
         await super().shutdown_default_executor()
 
     def _arrive(self, when_ns: int, callback: Callable[[], Any]) -> None:
-        # A float of seconds may round to a nanosecond before; then the rest of the way is jumped, too.
+        # A float of seconds may round to a nanosecond too early; jump the rest.
         self._now_ns = max(self._now_ns, when_ns)
         callback()
 
     def _jump(self, seconds: float) -> None:
         self._now_ns += max(1, round(seconds * 1e9))
-        # asyncio takes what is due within the resolution; below a float's own it would take nothing, for ever.
+        # asyncio runs what is due within the resolution; below a float's own it would never run anything.
         self._clock_resolution = max(1e-9, 2 * ulp(self.time()))

@@ -1,23 +1,50 @@
-"""Let everything that can run, run."""
+"""Let a test's tasks run until quiet, and check that its purgatory is empty."""
 
 import asyncio
 from typing import Final
 
+from purgatory_async.loop.purgatory import Purgatory
 from purgatory_async.loop.wakeups import dispatcher_of
 
-__all__ = ["settle"]
+__all__ = ["assert_clean", "settle"]
 
 _MOST_PASSES: Final = 10_000
 # uvloop hides its ready callbacks; one that only starts another, without a task, is seen a pass later.
 _QUIET_PASSES: Final = 3
 
 
+def assert_clean(purgatory: Purgatory) -> None:
+    """Assert that no operation, watcher, key, timer entry or wakeup of a purgatory is left.
+
+    Raises:
+        AssertionError: Something is left; the message names it and its keys.
+    """
+    pending = list(purgatory.operations())
+    assert not pending, (
+        f"{len(pending)} operations are still pending in {purgatory.name!r}: "
+        + "; ".join(f"{operation!r}" for operation in pending[:10])
+        + (" ..." if len(pending) > 10 else "")  # noqa: PLR2004 - a screenful
+    )
+    purgatory.check_invariants()
+    assert purgatory.watched == 0, f"{purgatory.watched} watchers are left in {purgatory.name!r}"
+    assert purgatory.keys == 0, f"{purgatory.keys} keys are left in {purgatory.name!r}"
+    timer = purgatory.timer
+    timer.check_invariants()
+    if purgatory._owns_timer:
+        assert timer.pending == 0, f"{timer.pending} timer entries are left in {timer!r}"
+    if timer.pending == 0:
+        assert timer.next_deadline is None, (
+            f"an idle timer has something to do at {timer.next_deadline} s: {timer!r}"
+        )
+        assert timer._wakeup is None, f"an idle timer has a wakeup armed: {timer!r}"
+
+
 async def settle() -> None:
     """Let the loop run until no task is ready and the library has no slice queued.
 
     Raises:
-        RuntimeError: It did not become quiet within 10 000 passes: something keeps waking itself, or another task
-            settles at the same time, and each takes the other for busy.
+        RuntimeError: The loop was not quiet within 10 000 passes: a task keeps waking itself, or two tasks settle at
+            the same time and each sees the other as busy.
     """
     loop = asyncio.get_running_loop()
     dispatcher = dispatcher_of(loop)
@@ -29,12 +56,12 @@ async def settle() -> None:
             return
     raise RuntimeError(
         f"the loop did not settle in {_MOST_PASSES} passes; still ready: {_ready_tasks(loop)!r} "
-        "(two tasks that settle at once take each other for busy)"
+        "(two tasks that settle at once see each other as busy)"
     )
 
 
 def _ready(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether a callback or a task other than this one wants to run."""
+    """Whether a callback or another task is ready to run."""
     callbacks = getattr(loop, "_ready", None)
     if callbacks is not None and hasattr(callbacks, "__len__"):
         return len(callbacks) > 0
@@ -42,7 +69,7 @@ def _ready(loop: asyncio.AbstractEventLoop) -> bool:
 
 
 def _ready_tasks(loop: asyncio.AbstractEventLoop) -> "list[asyncio.Task[object]]":
-    """Tasks that wait for nothing, or for something that is done."""
+    """Return the other tasks that wait for nothing, or for a future that is done."""
     current = asyncio.current_task(loop)
     waiting = [
         (task, getattr(task, "_fut_waiter", None)) for task in asyncio.all_tasks(loop) if task is not current

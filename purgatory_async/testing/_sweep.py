@@ -1,4 +1,4 @@
-"""Cancel a coroutine everywhere it can be cancelled."""
+"""Cancel a coroutine at every point where it is suspended."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Generator
@@ -10,12 +10,11 @@ Scenario = Callable[[], Coroutine[Any, Any, object]]
 
 
 async def cancel_sweep(scenario: Scenario, *, may_swallow: bool = False) -> int:
-    """Run a scenario again and again, each time cancelling it at another point where it is suspended.
+    """Run a scenario repeatedly, and cancel each run at another point where it is suspended.
 
-    At each point it is cancelled twice, in two runs: while what it waits for is still to come, and in the very
-    loop pass in which it came, before the task can see it. The second is where results get lost. One more run
-    is cancelled before its first step. What the scenario promises after a cancellation, it must check itself,
-    in a ``finally`` or before the next run.
+    Each point is cancelled in two runs: while the awaited future is pending, and in the loop pass that completes it,
+    before the task resumes. Results get lost in the second. One more run is cancelled before its first step. The
+    scenario must check its own promises after a cancellation, in a ``finally`` or before the next run.
 
     Args:
         scenario: An async function without arguments; every call makes a fresh run.
@@ -26,7 +25,7 @@ async def cancel_sweep(scenario: Scenario, *, may_swallow: bool = False) -> int:
 
     Raises:
         AssertionError: The scenario swallowed a cancellation.
-        Exception: Whatever else the scenario raised, with a note that says where it was cancelled.
+        Exception: Any other exception of the scenario, with a note on where it was cancelled.
 
     >>> async def scenario():
     ...     await asyncio.sleep(0)
@@ -51,7 +50,7 @@ class _Probe:
 
     Args:
         at: Which suspension, from 1; 0 cancels nowhere, -1 before the first step.
-        as_it_comes: Cancel when what it waits for is there, not while it is still to come.
+        as_it_comes: Cancel when the awaited future completes, not while it is pending.
     """
 
     def __init__(self, at: int, *, as_it_comes: bool = False) -> None:
@@ -65,11 +64,11 @@ class _Probe:
         return "before its first step" if self._at < 0 else f"at point {self._at}, {when}"
 
     def watch(self, coroutine: Coroutine[Any, Any, object]) -> Awaitable[object]:
-        """The same coroutine, counted."""
+        """Return the coroutine with its suspensions counted."""
         return _Watched(coroutine, self)
 
     def suspended(self, waits_for: object) -> None:
-        """The run is about to be suspended."""
+        """Count a suspension, and schedule the cancellation if this is the one."""
         self.points += 1
         if self.points != self._at:
             return
@@ -78,7 +77,7 @@ class _Probe:
         if not self._as_it_comes:
             asyncio.get_running_loop().call_soon(self.cancel, task)
         elif isinstance(waits_for, asyncio.Future):
-            # Before the task adds its own callback: this one runs first.
+            # Added before the task's own callback, so it runs first.
             waits_for.add_done_callback(lambda _: self.cancel(task))
 
     def cancel(self, task: asyncio.Task[Any]) -> None:
@@ -88,7 +87,7 @@ class _Probe:
 
 
 class _Watched:
-    """Awaits a coroutine step by step, and tells the probe of each suspension."""
+    """Awaits a coroutine step by step, and reports each suspension to the probe."""
 
     def __init__(self, coroutine: Coroutine[Any, Any, object], probe: _Probe) -> None:
         self._coroutine = coroutine
@@ -106,14 +105,14 @@ class _Watched:
             try:
                 value = yield waits_for
                 step = self._coroutine.send
-            except BaseException as exception:  # noqa: BLE001 - thrown in by the task, and passed on as it is
+            except BaseException as exception:  # noqa: BLE001 - the task's, passed on unchanged
                 value = exception
                 step = self._coroutine.throw
 
 
 async def _run(scenario: Scenario, probe: _Probe, *, may_swallow: bool) -> int:
-    """One run; returns the number of points it came to."""
-    # Not through the loop's task factory: an eager one would make the first step before it can be cancelled.
+    """Run the scenario once; return the number of points it reached."""
+    # Not through the loop's task factory: an eager one would take the first step before the cancellation.
     task = asyncio.Task(_watched(scenario, probe), name=f"cancel_sweep: cancelled {probe!r}")
     if probe._at < 0:
         probe.cancel(task)

@@ -1,6 +1,6 @@
-"""The pytest plugin: a clock that stands still and a purgatory on it, checked when the test is over.
+"""The pytest plugin: fixtures for a manual clock and a purgatory on it, checked at teardown.
 
-Installed with the package (entry point ``purgatory_async``); ask for the fixtures by name.
+The package installs it (entry point ``purgatory_async``); request the fixtures by name.
 """
 
 from collections.abc import Iterator
@@ -10,8 +10,8 @@ import pytest
 
 from purgatory_async.loop.purgatory import Purgatory
 from purgatory_async.loop.timer import Timer
-from purgatory_async.testing._clean import assert_clean
 from purgatory_async.testing._clock import ManualClock
+from purgatory_async.testing._settle import assert_clean
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def manual_clock() -> ManualClock:
 
 @pytest.fixture
 def purgatory(request: pytest.FixtureRequest, manual_clock: ManualClock) -> Iterator[Purgatory]:
-    """A `Purgatory` on `manual_clock`; an error at teardown says what is still pending and on which keys.
+    """A `Purgatory` on `manual_clock`; an error at teardown names pending operations and their keys.
 
     For sync tests, and for async ones on asyncio, run by pytest-asyncio or by anyio's plugin.
     """
@@ -38,7 +38,7 @@ def purgatory(request: pytest.FixtureRequest, manual_clock: ManualClock) -> Iter
 
 
 def _runner_held(request: pytest.FixtureRequest) -> AbstractContextManager[object]:
-    """Keep an async test's runner open meanwhile: closing it cancels the tasks that wait, and hides them."""
+    """Keep an async test's runner open: closing it cancels the waiting tasks and hides them."""
     for name in request.fixturenames:
         if name.endswith("_scoped_runner"):  # pytest-asyncio's: what is set up first is torn down last
             request.getfixturevalue(name)

@@ -1,4 +1,4 @@
-"""What goes back to the client: status, headers and a JSON body, in two ASGI messages."""
+"""Answers: a status, headers and a JSON body, sent in two ASGI messages."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,19 +10,17 @@ from starlette.types import Send
 JSON: Final = "application/json"
 PROBLEM_JSON: Final = "application/problem+json"
 
-# An answer is about this moment: nothing in between may keep it, and no browser may guess at its type.
+# An answer is a snapshot: no cache may store it, and no browser may guess its type.
 _ALWAYS: Final = (("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One whole answer.
+    """A complete answer.
 
     Attributes:
-        status: The HTTP status.
-        body: Its bytes; empty for 204 and 304.
-        media_type: Of the body.
-        headers: Beyond those of every answer; never made of what a client sent.
+        body: Empty for 204 and 304.
+        headers: Extra headers; never built from client input.
     """
 
     status: int
@@ -31,7 +29,7 @@ class Answer:
     headers: tuple[tuple[str, str], ...] = ()
 
     def fields(self) -> list[tuple[bytes, bytes]]:
-        """Return all header fields, as they go out."""
+        """Return all header fields as sent."""
         headers = fields_of(self.headers)
         if self.body:
             headers.append((b"content-type", self.media_type.encode()))
@@ -40,30 +38,21 @@ class Answer:
         return headers
 
     async def send_to(self, send: Send, *, head_only: bool = False) -> None:
-        """Write the answer out.
+        """Send the answer.
 
         Args:
             send: The request's.
-            head_only: Leave the body out, as for HEAD; the headers are those of the whole answer.
+            head_only: Omit the body but keep its headers, as for HEAD.
         """
         await send({"type": "http.response.start", "status": self.status, "headers": self.fields()})
         await send({"type": "http.response.body", "body": b"" if head_only else self.body})
 
 
 def fields_of(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
-    """Return the header fields of every answer and these, as they go out."""
+    """Return the header fields of every answer, then these, as sent."""
     return [(name.lower().encode(), value.encode("latin-1")) for name, value in (*_ALWAYS, *headers)]
 
 
 def answer(status: int, message: object, *headers: tuple[str, str]) -> Answer:
-    """Encode a message as an answer.
-
-    Args:
-        status: The HTTP status.
-        message: A struct of `messages`.
-        headers: Beyond those of every answer.
-
-    Returns:
-        The answer, of type ``application/json``.
-    """
+    """Encode a struct of `messages` as an answer of type ``application/json``."""
     return Answer(status, msgspec.json.encode(message), headers=headers)

@@ -1,8 +1,8 @@
-"""Where the body of a request ends: after so many bytes, or after its last chunk (RFC 9112, 6.2 and 7.1).
+"""Finds where a request's body ends: after its length, or after its last chunk (RFC 9112, 6.2 and 7.1).
 
-Chunks are taken by the letter too: sizes in hexadecimal and nothing around them, a CRLF after each line and each
-chunk. Trailer fields are checked and ignored: the request was judged by its head. What is not bounded by the size of
-the body is bounded here: the number of chunks, the length of a chunk's line with its extensions, and the trailers.
+The chunk grammar is strict: a hexadecimal size without white space, CRLF after each line and chunk. Trailer fields are
+checked and dropped. The body's size does not bound the number of chunks, the length of their lines, or the trailers:
+each has a limit here.
 """
 
 import re
@@ -16,7 +16,7 @@ MAX_CHUNK_LINE: Final = 256  # bytes, with its CRLF
 MAX_TRAILERS: Final = 4096  # bytes of all trailer fields, with their CRLFs
 
 _CRLF: Final = b"\r\n"
-# What no trailer may change (RFC 9110, 6.5.1): framing, routing, authentication and the form of the content.
+# Fields forbidden in trailers (RFC 9110, 6.5.1): framing, routing, authentication and content format.
 _NO_TRAILERS: Final = frozenset(
     {
         *(b"content-length", b"transfer-encoding", b"trailer", b"te", b"host", b"expect", b"connection"),
@@ -30,32 +30,22 @@ _CHUNK: Final = re.compile(
 
 
 class Body(Protocol):
-    """What is still to come of a body."""
+    """The unread part of a body."""
 
     @property
     def ended(self) -> bool:
-        """Whether all of it was taken."""
+        """Whether the whole body was taken."""
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
-        """Take what has come.
-
-        Args:
-            data: What follows what was taken before.
-
-        Returns:
-            What of it is content, and what of it lies behind the body's end.
+        """Split received bytes into the body's content and the bytes after its end.
 
         Raises:
-            Problem: ``malformed-request``; the body is of no use any longer.
+            Problem: ``malformed-request``; do not use the body again.
         """
 
 
 class SizedBody:
-    """A body of a length that is known.
-
-    Args:
-        length: In bytes, above 0.
-    """
+    """A body of known length, in bytes, above 0."""
 
     __slots__ = ("left",)
 
@@ -64,11 +54,11 @@ class SizedBody:
 
     @property
     def ended(self) -> bool:
-        """Whether all of it was taken."""
+        """Whether the whole body was taken."""
         return not self.left
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
-        """Take what has come; see `Body`. O(length)."""
+        """Split received bytes; see `Body`. O(length)."""
         if len(data) <= self.left:
             self.left -= len(data)
             return data, b""
@@ -78,7 +68,7 @@ class SizedBody:
 
 
 class ChunkedBody:
-    r"""A body that comes in chunks.
+    r"""A body in chunks.
 
     Example:
         >>> body = ChunkedBody()
@@ -93,14 +83,14 @@ class ChunkedBody:
     def __init__(self) -> None:
         self.ended = False
         self._chunks = 0
-        self._held = b""  # the beginning of a line
+        self._held = b""  # an incomplete line
         self._left = 0  # bytes of this chunk
-        self._mark = b""  # what is to come of the CRLF behind it
+        self._mark = b""  # the unread part of the CRLF after it
         self._last = False
         self._spare = MAX_TRAILERS + len(_CRLF)  # bytes that may follow the last chunk
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
-        """Take what has come; see `Body`. O(length)."""
+        """Split received bytes; see `Body`. O(length)."""
         if self._held:
             data, self._held = self._held + data, b""
         content: list[bytes] = []
@@ -120,30 +110,30 @@ class ChunkedBody:
         return b"".join(content), data[place:]
 
     def _begin_chunk(self, data: bytes, place: int) -> int:
-        """Read a chunk's line, or keep what there is of it; returns where to go on."""
+        """Read a chunk's line, or hold its beginning; return the next position."""
         end = data.find(b"\n", place, place + MAX_CHUNK_LINE) + 1
         if not end:
             self._held = data[place : place + MAX_CHUNK_LINE]
             if len(self._held) == MAX_CHUNK_LINE:
                 raise problems.malformed_request(
-                    f"the line before a chunk is longer than {MAX_CHUNK_LINE} bytes"
+                    f"a chunk's line must be at most {MAX_CHUNK_LINE} bytes, got more"
                 )
             return len(data)
         line = _CHUNK.fullmatch(data, place, end)
         if line is None:
             raise problems.malformed_request(
-                f"before a chunk stands its size in hexadecimal, got {problems.shown(data[place:end])}"
+                f"expected a hexadecimal chunk size, got {problems.shown(data[place:end])}"
             )
         self._chunks += 1
         if self._chunks > MAX_CHUNKS:
-            raise problems.malformed_request(f"the body has more than {MAX_CHUNKS} chunks")
+            raise problems.malformed_request(f"a body must have at most {MAX_CHUNKS} chunks, got more")
         self._left = int(line[1], 16)
         self._last = not self._left
         self._mark = b"" if self._last else _CRLF
         return end
 
     def _pass_trailer(self, data: bytes, place: int) -> int:
-        """Pass a trailer field or the empty line that ends the body; returns where to go on."""
+        """Skip a trailer field, or the empty line that ends the body; return the next position."""
         end = data.find(b"\n", place, place + self._spare) + 1
         if not end:
             self._held = data[place : place + self._spare]
@@ -155,18 +145,18 @@ class ChunkedBody:
         line = data[place:end]
         self._spare -= len(line)
         self.ended = line == _CRLF
-        name = line.partition(b":")[0]  # and no more of it in a refusal: it may be a token's
+        name = line.partition(b":")[0]  # an error never shows the value, which may be a token
         if not self.ended and (not are_fields(line, 1) or name.lower() in _NO_TRAILERS):
             raise problems.malformed_request(
-                "behind the last chunk must be an empty line, or trailer fields without framing, routing or "
-                f"authentication, got {problems.shown(name)}"
+                "the last chunk must be followed by an empty line, or by trailer fields other than framing, "
+                f"routing and authentication, got {problems.shown(name)}"
             )
         return end
 
     def _pass_mark(self, data: bytes, place: int) -> int:
-        """Pass what there is of the CRLF behind a chunk; returns where to go on."""
+        """Skip the CRLF after a chunk, as far as received; return the next position."""
         there = data[place : place + len(self._mark)]
         if not self._mark.startswith(there):
-            raise problems.malformed_request(f"a chunk ends with CRLF, got {problems.shown(there)}")
+            raise problems.malformed_request(f"a chunk must end with CRLF, got {problems.shown(there)}")
         self._mark = self._mark[len(there) :]
         return place + len(there)

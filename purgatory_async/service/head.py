@@ -179,7 +179,7 @@ def _read_fields(block: bytes) -> _Said:
     """Read the fields of a head, which the grammar has taken."""
     fields = tuple((name.lower(), value.strip(_SPACE)) for name, value in _FIELD.findall(block))
     if len(fields) > MAX_FIELDS:
-        raise problems.headers_too_large(f"header fields and has {len(fields)}", MAX_FIELDS)
+        raise problems.headers_too_large(f"header fields, got {len(fields)}", MAX_FIELDS)
     values: dict[bytes, list[bytes]] = {}
     for name, value in fields:
         values.setdefault(name, []).append(value)
@@ -240,7 +240,7 @@ def _check_sizes(window: Window) -> None:
             raise problems.target_too_long(MAX_LINE)
     # The empty line is no field: its two bytes do not count.
     elif len(window) - end - 4 > MAX_FIELD_BYTES:
-        raise problems.headers_too_large("bytes of header fields and has more", MAX_FIELD_BYTES)
+        raise problems.headers_too_large("bytes of header fields, got more", MAX_FIELD_BYTES)
 
 
 def _origin_form(target: bytes, method: bytes, host: bytes) -> bytes:

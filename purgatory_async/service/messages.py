@@ -1,11 +1,9 @@
-"""The bodies and answers of the service, as types: what is read from and written as JSON, and nothing else.
+"""The JSON bodies and answers of the service as types.
 
-A body is checked here for the types of its members and for members nobody knows. Rules on what the values
-mean (keys, ids, durations) have their own files, and so have the service's own figures (`figures`). Absent is
-`UNSET`, which is not null: a signal may carry null.
+Decoding checks the types of a body's members and refuses unknown members. Other modules check keys, ids and
+durations; `stats_view` has the types of the stats. `UNSET` means absent, which is not null: a signal may carry null.
 
-What clients attach (``data``, ``value``, ``result``) is never looked into: it is kept and shown as the JSON text
-that it was, which takes as much memory as it took bytes and no time to write out again.
+Attachments (``data``, ``value``, ``result``) stay JSON text: it needs no more memory than its bytes and no encoding.
 """
 
 import datetime as dt
@@ -17,10 +15,10 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 MAX_COUNT: Final = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 MAX_VOTER: Final = 512
 
-# What the rest of the service checks, for `openapi`: here these only describe.
+# For `openapi` only: other modules check these rules.
 KEY_SCHEMA: Final = {
     "minLength": 1,
-    "maxLength": 512,  # of bytes, which JSON Schema cannot say
+    "maxLength": 512,  # bytes, but JSON Schema counts characters
     "pattern": "^(?!\\.{1,2}$)[^\\u0000-\\u001f\\u007f-\\u009f]+$",
 }
 ID_SCHEMA: Final = {"pattern": "^[A-Za-z0-9._~-]{1,128}$"}
@@ -43,7 +41,7 @@ _Loan = (
 
 Count = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
 State = Literal["pending", "completed", "expired", "cancelled", "failed", "closed"]
-"""The outcomes' words, and one for before."""
+"""``pending`` or an outcome."""
 Attached = Raw | UnsetType
 
 
@@ -57,7 +55,7 @@ class CountNeed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=T
         if (self.amount is UNSET) == (self.voters is UNSET):
             given = "both" if self.amount is not UNSET else "neither"
             raise ValueError(
-                f'a need is "any", "all", {{"amount": n}} or {{"voters": n}}, got {given} of the two'
+                f'a need must be "any", "all", {{"amount": n}} or {{"voters": n}}, got {given} of the two'
             )
 
 
@@ -65,19 +63,12 @@ WireNeed = Literal["any", "all"] | CountNeed
 
 
 def compact(text: Raw) -> Raw:
-    """Copy JSON out of the body that it stood in, on one line.
-
-    Args:
-        text: A part of a body that was checked to be strict JSON.
-
-    Returns:
-        The same value.
-    """
+    """Copy part of a checked body, as one line of JSON."""
     return Raw(msgspec.json.format(bytes(text), indent=-1))
 
 
 def kept(attached: Attached) -> Attached:
-    """`compact` what a client attached; `UNSET` if it attached nothing."""
+    """`compact` an attachment; `UNSET` stays `UNSET`."""
     return UNSET if attached is UNSET else compact(attached)
 
 
@@ -115,7 +106,7 @@ class SignalView(Struct, frozen=True, omit_defaults=True):
 
 
 class WaitingFor(Struct, omit_defaults=True):
-    """What a pending operation still misses; exactly one member."""
+    """What a pending operation still needs; exactly one member."""
 
     any: tuple[str, ...] | UnsetType = UNSET
     all: tuple[str, ...] | UnsetType = UNSET
@@ -142,7 +133,7 @@ class OperationView(Struct):
 class OperationList(Struct):
     """The answer of ``GET /v1/operations``; ``next`` is the cursor of the next page, absent on the last."""
 
-    operations: list[Raw]  # of OperationView, encoded one by one to see how large the page grows
+    operations: list[Raw]  # of OperationView, encoded one by one to bound the page's size
     next: str | UnsetType = UNSET
 
 
@@ -175,7 +166,7 @@ class ItemBody(Struct, forbid_unknown_fields=True):
 
 
 class Delivered(Struct):
-    """The answer of ``POST /v1/queues/{queue}/items``: whether a taker has the item already."""
+    """The answer of ``POST /v1/queues/{queue}/items``: whether a taker got the item at once."""
 
     delivered: bool
 
@@ -195,7 +186,7 @@ class Leased(Struct):
 
 
 class Health(Struct):
-    """The answer of ``/healthz`` and ``/readyz``; it says nothing that a stranger could use."""
+    """The answer of ``/healthz`` and ``/readyz``, both open to strangers."""
 
     status: str
 
@@ -204,11 +195,11 @@ class OperationEvent(Struct):
     """The data of a ``submitted`` or ``ended`` event.
 
     Attributes:
-        id: Of the operation; null for a one-shot wait, which has none.
-        keys: What it watches.
-        state: ``pending`` when it was submitted, else how it ended.
+        id: The operation's; null for a one-shot wait.
+        keys: Its watch keys.
+        state: ``pending`` in ``submitted``, else how it ended.
         at: When, to the millisecond.
-        elapsed: Seconds from submission to the end; 0 when it was submitted.
+        elapsed: Seconds from submission to the end; 0 in ``submitted``.
     """
 
     id: str | None
@@ -219,11 +210,11 @@ class OperationEvent(Struct):
 
 
 class SignalEvent(Struct):
-    """The data of a ``signalled`` event; the ends that the signal brought about come before it.
+    """The data of a ``signalled`` event; the ``ended`` events that the signal causes come before it.
 
     Attributes:
-        id: Always null: a signal is no operation's.
-        keys: The key that was signalled, and no other.
+        id: Always null.
+        keys: Only the signalled key.
         state: Always null.
         at: When, to the millisecond.
         completed: How many operations and one-shot waits it completed.
@@ -237,7 +228,7 @@ class SignalEvent(Struct):
 
 
 class GapEvent(Struct):
-    """The data of a ``gap`` event: what the reader asked for, or was too slow for, is gone.
+    """The data of a ``gap`` event: the feed no longer has the events that the reader needs.
 
     Attributes:
         after: The id of the event that the reader had last; null if it is not of this start of the service.
@@ -258,9 +249,8 @@ class Draining(Struct):
     """The answer of ``POST /v1/admin/drain``.
 
     Attributes:
-        released: How many held requests, takers and readers of events are let go.
-        pending: How many operations are pending, and stay so until a signal, their deadline or the end;
-            one-shot waits go with their requests.
+        released: How many held requests, takers and readers of events the drain ends.
+        pending: How many operations stay pending, until a signal, their deadline or the end of the service.
     """
 
     released: int
@@ -268,14 +258,14 @@ class Draining(Struct):
 
 
 class Fault(Struct):
-    """One thing wrong with a body: where (a JSON Pointer, RFC 6901) and what."""
+    """A fault in a body: where (a JSON Pointer, RFC 6901) and what."""
 
     pointer: str
     detail: str
 
 
 class ProblemDocument(Struct):
-    """RFC 9457: what went wrong, and the members that its slug carries."""
+    """A problem as in RFC 9457, with the members of its slug."""
 
     type: str
     title: str

@@ -1,7 +1,6 @@
-"""Every way a request can be refused: one slug, one status and one title each (RFC 9457).
+"""Every way the service refuses a request: one slug, one status and one title each (RFC 9457).
 
-A `Problem` is raised wherever the fault is found and becomes an answer in one place, `Application`. The
-details name the value and the bound, so that whoever reads one knows what to send instead.
+`Application` turns a raised `Problem` into an answer. Its detail names the value and the bound.
 """
 
 from collections.abc import Sequence
@@ -54,12 +53,12 @@ class Kind(Enum):
         self.title = title
 
 
-# With these the client should come again, and is told when.
+# Answered with Retry-After.
 RETRIED: Final = frozenset({Kind.OVERLOADED, Kind.DRAINING, Kind.NOT_READY})
 
 
 class Members(TypedDict, total=False):
-    """What a problem document may have beyond the four members of every one."""
+    """The optional members of a problem document."""
 
     errors: list[Fault]
     parameter: str
@@ -74,10 +73,10 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
     """A refused request.
 
     Args:
-        kind: Which slug, status and title.
-        detail: What was wrong with this request: the value and the bound.
-        headers: Of the answer, beyond those of every answer.
-        members: What its document has beyond the four members of every one.
+        kind: Its slug, status and title.
+        detail: What is wrong with this request: the value and the bound.
+        headers: Extra headers of the answer.
+        members: Optional members of the document.
     """
 
     def __init__(
@@ -90,27 +89,27 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
 
 
 def shown(value: object) -> str:
-    """Repeat a client's value in a detail: as a Python literal, cut where it grows long. O(1)."""
+    """Format a client's value for a detail: a Python literal, cut to 80 characters. O(1)."""
     text = repr(value[:_SHOWN] if isinstance(value, str | bytes) else value)
     return text if len(text) <= _SHOWN + 2 else text[:_SHOWN] + "..."
 
 
 def malformed(reason: str) -> Problem:
-    """The body cannot be read as JSON."""
+    """The body is not JSON."""
     return Problem(Kind.MALFORMED, f"{reason}; send one document of RFC 8259 in UTF-8")
 
 
 def invalid(pointer: str, detail: str) -> Problem:
-    """A member of the body breaks a rule; the pointer says which."""
+    """The member of the body at the pointer breaks a rule."""
     return Problem(Kind.INVALID, f"{pointer or 'the body'}: {detail}", errors=[Fault(pointer, detail)])
 
 
 def bad_parameter(parameter: str, value: str | None, grammar: str) -> Problem:
     """A query parameter is unknown, repeated, missing or does not follow its grammar."""
-    given = "it is missing" if value is None else f"got {shown(value)}"
+    given = "got nothing" if value is None else f"got {shown(value)}"
     return Problem(
         Kind.BAD_PARAMETER,
-        f"{shown(parameter)} must be {grammar}; {given}",
+        f"{shown(parameter)} must be {grammar}, {given}",
         parameter=parameter,
         value=value,
         grammar=grammar,
@@ -118,12 +117,12 @@ def bad_parameter(parameter: str, value: str | None, grammar: str) -> Problem:
 
 
 def bad_header(name: str, rule: str, value: str) -> Problem:
-    """A header that the service reads does not follow its rule."""
+    """A request header breaks its rule."""
     return Problem(Kind.BAD_HEADER, f"{name} must be {rule}, got {shown(value)}")
 
 
 def bad_key(key: str | bytes, reason: str) -> Problem:
-    """Not a key."""
+    """The text is not a key."""
     return Problem(Kind.BAD_KEY, f"a key {reason}, got {shown(key)}")
 
 
@@ -133,41 +132,43 @@ def too_many_keys(count: int, limit: int) -> Problem:
 
 
 def too_large(limit: int) -> Problem:
-    """The body is larger than any body may be; the connection closes, for the rest of it was not read."""
+    """The body exceeds the limit; the connection closes because the rest is unread."""
     closing = (("Connection", "close"),)
-    return Problem(Kind.TOO_LARGE, f"a body may have {limit} bytes", limit=limit, headers=closing)
+    return Problem(
+        Kind.TOO_LARGE, f"the body must have at most {limit} bytes, got more", limit=limit, headers=closing
+    )
 
 
 def overloaded(what: str, limit: int) -> Problem:
-    """A limit on what the service holds is reached; come again later."""
-    return Problem(Kind.OVERLOADED, f"the service holds {limit} {what}, as many as it may", limit=limit)
+    """A limit on what the service holds is reached; retry later."""
+    return Problem(Kind.OVERLOADED, f"the service holds {limit} {what}, its limit", limit=limit)
 
 
 def unrecorded(why: str) -> Problem:
-    """The journal cannot take what it must, so nothing was done; come again later."""
+    """The journal cannot record the change, so the service did not make it; retry later."""
     return Problem(Kind.OVERLOADED, f"{why}; nothing was done")
 
 
 def not_ready(reasons: list[str]) -> Problem:
-    """The service should be sent nothing new."""
+    """The service asks for no new requests."""
     kind = Kind.DRAINING if "draining" in reasons else Kind.NOT_READY
     return Problem(kind, f"the service is not ready: {', '.join(reasons)}", reasons=reasons)
 
 
 def draining() -> Problem:
-    """The service takes nothing new and holds nothing any longer; come again later, to another one."""
-    return Problem(Kind.DRAINING, "the service is shutting down and holds no request any longer")
+    """The service takes no new work and holds no request; retry later, at another instance."""
+    return Problem(Kind.DRAINING, "the service is shutting down: cannot hold a request")
 
 
 def duplicate_id(operation_id: str) -> Problem:
-    """The id belongs to an operation that is not forgotten yet."""
+    """A remembered operation has the id."""
     return Problem(
         Kind.DUPLICATE_ID, f"the id {shown(operation_id)} is taken until its operation is forgotten"
     )
 
 
 def idempotency_mismatch(key: str) -> Problem:
-    """The Idempotency-Key was seen with another body."""
+    """An earlier request used the Idempotency-Key with another body."""
     return Problem(
         Kind.IDEMPOTENCY_MISMATCH,
         f"Idempotency-Key {shown(key)} was used with another body: send the same one, or another key",
@@ -175,82 +176,82 @@ def idempotency_mismatch(key: str) -> Problem:
 
 
 def unknown_operation(operation_id: str) -> Problem:
-    """No operation of that id was submitted, or it is forgotten so long that even this is forgotten."""
+    """No operation with that id exists, or it was forgotten too long ago to tell."""
     return Problem(Kind.UNKNOWN_OPERATION, f"no operation has the id {shown(operation_id)}")
 
 
 def forgotten(operation_id: str, retention: float, most_bytes: int) -> Problem:
-    """The operation ended, and its retention time is over, or was cut for want of room."""
+    """The operation ended, and its retention time is over or was cut to free memory."""
     return Problem(
         Kind.FORGOTTEN,
-        f"the operation {shown(operation_id)} ended and is forgotten: they are kept for {retention:g} s, or less "
-        f"where all that is attached to ended ones is above {most_bytes} bytes",
+        f"the operation {shown(operation_id)} ended and is forgotten: ended operations are kept for {retention:g} s, "
+        f"or less while their attachments exceed {most_bytes} bytes",
     )
 
 
 def already_ended(operation: OperationView) -> Problem:
-    """Whoever wanted to end the operation was too late; the document shows how it ended."""
+    """The operation ended before the request; the document shows how."""
     return Problem(
         Kind.ALREADY_ENDED,
-        f"the operation {shown(operation.id)} ended {operation.state} before",
+        f"the operation {shown(operation.id)} is {operation.state}: cannot complete it",
         operation=operation,
     )
 
 
 def unknown_lease(lease_id: str) -> Problem:
-    """No lease of that id was given out, or it ended so long ago that even this is forgotten."""
+    """No lease with that id exists, or it ended too long ago to tell."""
     return Problem(Kind.UNKNOWN_LEASE, f"no lease has the id {shown(lease_id)}")
 
 
 def lease_expired(lease_id: str) -> Problem:
-    """The lease has ended: acknowledged, returned, or out of time, and then its item is somebody else's."""
+    """The lease was acknowledged, returned or expired; the item may have another taker."""
     return Problem(Kind.LEASE_EXPIRED, f"the lease {shown(lease_id)} has ended; take the next item")
 
 
 def unauthorized(reason: str) -> Problem:
-    """Unowned may come in without a token; what was sent instead is never repeated."""
+    """The request has no valid token; the detail never repeats what it has."""
     return Problem(
         Kind.UNAUTHORIZED,
-        f"{reason}: send Authorization: Bearer and a token of the service's",
+        f"{reason}: send Authorization: Bearer with a token of this service",
         headers=(("WWW-Authenticate", "Bearer"),),
     )
 
 
 def forbidden(scope: str) -> Problem:
-    """The token is known and allows other things."""
+    """The token is known but lacks the scope."""
     challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
     wanted = scope if scope == "admin" else f"{scope} or admin"
     return Problem(
         Kind.FORBIDDEN,
-        f"this takes a token with the scope {wanted}, which yours does not have",
+        f"the token must have the scope {wanted}",
         headers=(("WWW-Authenticate", challenge),),
     )
 
 
 def cross_origin(header: str, value: str) -> Problem:
-    """A page of somebody else's makes a browser send what its user never asked for."""
+    """A page of another origin sent a request that may change something."""
     return Problem(
         Kind.CROSS_ORIGIN,
-        f"only pages of the service's own host may change anything, {header} was {shown(value)}",
+        f"{header} must name the service's own origin, got {shown(value)}",
         headers=(("Vary", "Origin, Sec-Fetch-Site"),),
     )
 
 
 def misdirected(host: str) -> Problem:
-    """The request is meant for a host that is not the service's, as when a name is bound to our address."""
+    """The request names another host, as in DNS rebinding."""
     return Problem(
         Kind.MISDIRECTED,
-        f"Host must be a loopback name, the address listened on, or one of allow_host, got {shown(host)}",
+        f"Host must be a loopback name, the bound address, or one of allow_host, got {shown(host)}",
     )
 
 
 def not_found(path: str) -> Problem:
-    """Nothing is served there."""
+    """The service has no such path."""
     return Problem(Kind.NOT_FOUND, f"nothing is served at {shown(path)}")
 
 
 def method_not_allowed(method: str, allowed: Sequence[str]) -> Problem:
-    """The path is served, but not to that method."""
+    """The path does not take that method."""
     allow = ", ".join(sorted(allowed))
     return Problem(
         Kind.METHOD_NOT_ALLOWED, f"this path takes {allow}, got {shown(method)}", headers=(("Allow", allow),)
@@ -258,37 +259,37 @@ def method_not_allowed(method: str, allowed: Sequence[str]) -> Problem:
 
 
 def unsupported_media_type(what: str, given: str) -> Problem:
-    """The body comes in a type or an encoding that the service does not read."""
+    """The service does not read the body's type or encoding."""
     return Problem(Kind.UNSUPPORTED_MEDIA_TYPE, f"{what}, got {shown(given)}")
 
 
 def not_acceptable(served: str, accept: str) -> Problem:
-    """The client refuses every form that the answer could take."""
-    return Problem(Kind.NOT_ACCEPTABLE, f"this path answers {served}, Accept was {shown(accept)}")
+    """The client accepts no form of the answer."""
+    return Problem(Kind.NOT_ACCEPTABLE, f"Accept must allow {served}, got {shown(accept)}")
 
 
 def malformed_request(reason: str) -> Problem:
-    """The head or the framing leaves doubt about what was asked or where it ends; nothing behind it is run."""
-    return Problem(Kind.MALFORMED_REQUEST, f"{reason}; the connection closes, and what follows is not read")
+    """The head or the framing is ambiguous; the service reads nothing after it."""
+    return Problem(Kind.MALFORMED_REQUEST, f"{reason}; the connection closes and the rest is not read")
 
 
 def too_slow(part: str, limit: float) -> Problem:
-    """The client took longer to send its request than any may; the connection closes."""
+    """The client took too long to send its request; the connection closes."""
     return Problem(Kind.TOO_SLOW, f"the {part} of a request must arrive within {limit:g} s")
 
 
 def target_too_long(limit: int) -> Problem:
-    """The first line is longer than any may be."""
+    """The request line exceeds the limit."""
     return Problem(
-        Kind.TARGET_TOO_LONG, f"the request line may have {limit} bytes and is longer", limit=limit
+        Kind.TARGET_TOO_LONG, f"the request line must have at most {limit} bytes, got more", limit=limit
     )
 
 
 def headers_too_large(what: str, limit: int) -> Problem:
-    """There are more header fields, or more bytes of them, than may be; says which by what was counted."""
-    return Problem(Kind.HEADERS_TOO_LARGE, f"a request may have {limit} {what}", limit=limit)
+    """The header fields exceed a limit on their number or bytes."""
+    return Problem(Kind.HEADERS_TOO_LARGE, f"a request must have at most {limit} {what}", limit=limit)
 
 
 def internal() -> Problem:
-    """A fault of ours; the log has it, the client learns nothing of it."""
-    return Problem(Kind.INTERNAL, f"this is the service's fault, not the request's ({Kind.INTERNAL.slug})")
+    """The service has a bug; only the log shows it."""
+    return Problem(Kind.INTERNAL, f"the service failed; the request is not at fault ({Kind.INTERNAL.slug})")

@@ -16,15 +16,15 @@ UNRECORDED: Final = ("X-Purgatory-Recorded", "false")
 
 
 class Records:
-    """The journal, if the settings ask for one; without one all of this does nothing. Observes the purgatory.
+    """Observes the purgatory and writes the journal; does nothing without the setting ``journal``.
 
     Args:
-        settings: Directory, sync policy, and what gives way when the disk does not keep up.
+        settings: Directory, sync policy, and what to drop or refuse when the disk is too slow.
         timer: The service's.
-        board: Where the signals are whose amounts are recorded.
+        board: Has the signals whose amounts are recorded.
 
     Raises:
-        SettingsError: No journal can be kept in that directory.
+        SettingsError: The directory cannot hold a journal.
     """
 
     def __init__(self, settings: Settings, timer: Timer, board: Board) -> None:
@@ -44,17 +44,17 @@ class Records:
             raise SettingsError(f"journal: {error}") from None
 
     def _amount(self, _: Event) -> int:
-        # The board notes a signal before its key is checked, so the newest is the one that is told of.
+        # The board notes a signal before its key is checked, so the event is about the newest.
         newest = self._board.newest
         return 1 if newest is None else newest.amount
 
     def notify(self, event: Event) -> None:
-        """Write an event down. O(1)."""
+        """Record an event. O(1)."""
         if self._journal is not None:
             self._journal.notify(event)
 
     def show(self, purgatory: Purgatory, metrics: Metrics) -> None:
-        """Write down what stands in the purgatory too, and show Prometheus how the journal does."""
+        """Record the purgatory's gauges too, and add the journal's metrics."""
         journal = self._journal
         if journal is None:
             return
@@ -67,7 +67,7 @@ class Records:
 
     @property
     def trouble(self) -> str | None:
-        """Why a change cannot be recorded as promised, with `Sync.ALWAYS`; None if it can. O(1)."""
+        """Why `Sync.ALWAYS` cannot be kept; None if it can, or with another policy. O(1)."""
         journal = self._journal
         if journal is None or journal.sync is not Sync.ALWAYS or journal.trouble is None:
             return None
@@ -75,23 +75,23 @@ class Records:
 
     @property
     def refusing(self) -> bool:
-        """Whether new operations are refused because of the disk. O(1)."""
+        """Whether the disk forces the service to refuse new operations. O(1)."""
         return self.trouble is not None or not (self._journal is None or self._journal.accepting)
 
     def check_trouble(self) -> None:
-        """See that a change can be recorded, before it is made.
+        """Check that a change can be recorded, before making it.
 
         Raises:
-            Problem: ``overloaded``: the disk is full or broken, and changes wait for it.
+            Problem: ``overloaded``: the disk is full or broken, and changes must be recorded first.
         """
         if self.trouble is not None:
             raise problems.unrecorded(self.trouble)
 
     def check_accepting(self) -> None:
-        """See that a new operation can be recorded.
+        """Check that a new operation can be recorded.
 
         Raises:
-            Problem: ``overloaded``: the disk does not keep up, and new operations are what gives way.
+            Problem: ``overloaded``: the disk does not keep up, and the settings refuse new operations then.
         """
         if self._journal is not None and not self._journal.accepting:
             raise problems.unrecorded(
@@ -99,10 +99,10 @@ class Records:
             )
 
     async def commit(self) -> None:
-        """Wait until what happened so far is as safe as the sync policy promises.
+        """Wait until all events so far are as safe as the sync policy promises.
 
         Raises:
-            Problem: ``overloaded``: it cannot be promised.
+            Problem: ``overloaded``: the journal cannot keep the promise.
         """
         if self._journal is not None:
             try:
@@ -114,7 +114,7 @@ class Records:
         """Wait as `commit` does, for a change that cannot be undone.
 
         Returns:
-            Header fields for its answer: none, or that it is not recorded yet.
+            Header fields for its answer: empty once it is recorded, else `UNRECORDED`.
         """
         try:
             await self.commit()
@@ -123,6 +123,6 @@ class Records:
         return ()
 
     def close(self) -> None:
-        """Write what is left, and close. Idempotent."""
+        """Write the buffered records and close. Idempotent."""
         if self._journal is not None:
             self._journal.close()

@@ -1,8 +1,7 @@
-"""The tokens file: who may call the service, and for what.
+"""The tokens file: which tokens may call the service, with which scopes.
 
-One line is ``token scope[,scope]``; empty lines and comments from ``#`` on do not count. A file with a mistake is
-refused as a whole, with a sentence that names the file and the line and repeats nothing of it: what stands in the
-wrong place may be a token, and the sentence ends up in a log.
+A line is ``token scope[,scope]``; empty lines and comments from ``#`` on are ignored. One mistake refuses the whole
+file. The error names the file and line but quotes neither, because a misplaced token would end up in a log.
 """
 
 import hashlib
@@ -19,10 +18,10 @@ from purgatory_async.service.settings import SettingsError
 
 __all__ = ["MAX_TOKENS", "MIN_TOKEN", "TOKEN", "Tokens", "parse_tokens", "read_tokens"]
 
-# What base64 makes of 12 random bytes: 96 bits, which nobody guesses over a network. It also keeps words out.
+# 12 random bytes in base64: 96 bits cannot be guessed over a network. It also keeps words out.
 MIN_TOKEN: Final = 16
-MAX_TOKEN: Final = 1024  # beyond, a header would not carry it through every proxy
-MAX_TOKENS: Final = 256  # each request is compared with every one of them
+MAX_TOKEN: Final = 1024  # some proxies refuse longer headers
+MAX_TOKENS: Final = 256  # each request is compared with every token
 MAX_FILE: Final = 1 << 20
 
 TOKEN: Final = rb"[A-Za-z0-9._~+/-]+=*"  # b64token of RFC 6750
@@ -33,14 +32,14 @@ _OTHERS: Final = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Tokens:
-    """The tokens that are known, and what each allows.
+    """Known tokens and their scopes.
 
     Args:
-        scopes: By token; `Permission.ADMIN` stands for all.
+        scopes: By token; `Permission.ADMIN` includes all others.
     """
 
     def __init__(self, scopes: Mapping[bytes, frozenset[Permission]]) -> None:
-        # Digests are of one length, and what a comparison takes tells nothing about what they were made of.
+        # Digests have one length, so the time of a comparison reveals nothing about the tokens.
         self._scopes = tuple(
             (_digest(token), frozenset(Permission) if Permission.ADMIN in allowed else allowed)
             for token, allowed in scopes.items()
@@ -50,14 +49,7 @@ class Tokens:
         return f"<Tokens {len(self._scopes)}>"
 
     def scopes_of(self, token: bytes) -> frozenset[Permission] | None:
-        """Tell what a token allows.
-
-        Args:
-            token: As it was sent.
-
-        Returns:
-            Its scopes; None if it is not known. O(tokens), also when the first one fits.
-        """
+        """Return a token's scopes, None if it is unknown. O(tokens), even when the first matches."""
         digest, found = _digest(token), None
         for known, scopes in self._scopes:
             if hmac.compare_digest(known, digest):
@@ -72,17 +64,11 @@ def _digest(token: bytes) -> bytes:
 def read_tokens(path: Path) -> Tokens:
     """Read a tokens file.
 
-    As ssh does with a private key, a file of our own user is refused when its group or others may do anything
-    with it; a file of another user is that one's business (secrets mounted into a container belong to root).
-
-    Args:
-        path: Of the file.
-
-    Returns:
-        Its tokens.
+    As ssh does with private keys, refuses the process's own file if group or others have any access. A file of
+    another user passes: secrets mounted into a container belong to root.
 
     Raises:
-        SettingsError: It cannot be read, is open to others, or has a mistake.
+        SettingsError: The file is unreadable, open to others, or has a mistake.
     """
     try:
         with open(path, "rb", opener=_opened) as file:  # Path.open takes no opener
@@ -91,35 +77,28 @@ def read_tokens(path: Path) -> Tokens:
     except OSError as error:
         raise SettingsError(f"tokens: cannot read {path}: {error.strerror}") from None
     if len(text) > MAX_FILE:
-        raise SettingsError(f"tokens: {path} has more than {MAX_FILE} bytes, so it is no tokens file")
+        raise SettingsError(f"tokens: {path} must have at most {MAX_FILE} bytes, got more")
     return parse_tokens(text, str(path))
 
 
 def _opened(path: str, flags: int) -> int:
-    # A pipe without a writer would hold the start for ever; a regular file does not know the flag.
+    # Opening a pipe without a writer would block for ever; a regular file ignores the flag.
     return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _check_status(path: Path, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
-        raise SettingsError(f"tokens: {path} is no regular file ({stat.filemode(status.st_mode)})")
+        raise SettingsError(f"tokens: {path} must be a regular file, got {stat.filemode(status.st_mode)}")
     if status.st_uid == os.getuid() and status.st_mode & _OTHERS:
         mode = stat.S_IMODE(status.st_mode)
         raise SettingsError(f"tokens: {path} is open to other users (mode {mode:04o}): chmod 600 it")
 
 
 def parse_tokens(text: bytes, name: str) -> Tokens:
-    r"""Read the lines of a tokens file.
-
-    Args:
-        text: All of it.
-        name: Of the file, for a refusal.
-
-    Returns:
-        The tokens.
+    r"""Parse the text of a tokens file; errors name the file.
 
     Raises:
-        SettingsError: A line has a mistake, a token is there twice, or there is none.
+        SettingsError: A line has a mistake, a token is repeated, or the file has none.
 
     Example:
         >>> parse_tokens(b"# the build farm\nuWrjLQX8HnQVpD4d signal,read", "tokens")
@@ -136,7 +115,7 @@ def parse_tokens(text: bytes, name: str) -> Tokens:
         except ValueError as error:
             raise SettingsError(f"tokens: {name} line {number}: {error}") from None
         if token in scopes:
-            raise SettingsError(f"tokens: {name} line {number}: has the token of line {lines[token]} again")
+            raise SettingsError(f"tokens: {name} line {number}: repeats the token of line {lines[token]}")
         scopes[token], lines[token] = allowed, number
     if not 1 <= len(scopes) <= MAX_TOKENS:
         raise SettingsError(f"tokens: {name} must have 1 to {MAX_TOKENS} tokens, got {len(scopes)}")
@@ -147,14 +126,14 @@ def _read_line(content: bytes) -> tuple[bytes, frozenset[Permission]]:
     fields = _SPACE.split(content)
     if len(fields) != 2:  # noqa: PLR2004 - a token and its scopes
         raise ValueError(
-            f"must be a token, a space, and scopes with commas and no spaces between, got {len(fields)} words"
+            f"must be a token, a space, and scopes joined by commas without spaces, got {len(fields)} words"
         )
     token, scopes = fields
     if _TOKEN.fullmatch(token) is None:
-        raise ValueError("the token has a character other than A-Z a-z 0-9 - . _ ~ + / and = at its end")
+        raise ValueError("the token must have only A-Z a-z 0-9 - . _ ~ + / and a trailing =")
     if not MIN_TOKEN <= len(token) <= MAX_TOKEN:
         raise ValueError(f"the token must have {MIN_TOKEN} to {MAX_TOKEN} characters, got {len(token)}")
     try:
         return token, frozenset(Permission(scope.decode()) for scope in scopes.split(b","))
     except ValueError:
-        raise ValueError(f"has an unknown scope; known are {', '.join(Permission)}") from None
+        raise ValueError(f"each scope must be one of {', '.join(Permission)}") from None

@@ -163,11 +163,11 @@ def test_the_flags_have_their_help(capsys):
     [
         pytest.param(None, 0, "cannot read {}: No such file or directory", id="not there"),
         pytest.param("", 0o600, "{} must have 1 to 256 tokens, got 0", id="empty"),
-        pytest.param("0123456789abcdef root", 0o600, "{} line 1: has an unknown scope", id="unknown scope"),
+        pytest.param("0123456789abcdef root", 0o600, "{} line 1: each scope must be", id="unknown scope"),
         pytest.param("\n0123456789 read", 0o600, "{} line 2: the token must have 16", id="too short"),
-        pytest.param("0123456789abcdef! read", 0o600, "{} line 1: the token has a character", id="grammar"),
+        pytest.param("0123456789abcdef! read", 0o600, "{} line 1: the token must have only", id="grammar"),
         pytest.param(
-            "0123456789abcdef read\n" * 2, 0o600, "{} line 2: has the token of line 1", id="doubled"
+            "0123456789abcdef read\n" * 2, 0o600, "{} line 2: repeats the token of line 1", id="doubled"
         ),
         pytest.param(
             "0123456789abcdef read", 0o644, "{} is open to other users (mode 0644)", id="open to others"

@@ -45,8 +45,8 @@ async def test_the_oldest_are_forgotten_when_full_with_a_reason(client):
     reply = await client.request("GET", "/v1/operations/op0")
     assert reply.status == 410
     assert reply.json["detail"] == (
-        "the operation 'op0' ended and is forgotten: they are kept for 60 s, or less "
-        "where all that is attached to ended ones is above 102400 bytes"
+        "the operation 'op0' ended and is forgotten: ended operations are kept for 60 s, "
+        "or less while their attachments exceed 102400 bytes"
     )
 
 

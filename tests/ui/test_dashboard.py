@@ -184,7 +184,7 @@ def test_a_token_is_asked_for_and_kept_nowhere_but_in_the_page(serve, tmp_path, 
     expect(page.locator("#trouble")).to_have_text(re.compile("token", re.IGNORECASE))
     expect(page.locator("#trouble")).not_to_contain_text(wrong)
     page.locator("#token").fill(right)
-    page.get_by_role("button", name="Use it").click()
+    page.get_by_role("button", name="Sign in").click()
     expect(page.locator("#figures")).to_be_visible()
     expect(page.locator("#login")).to_be_hidden()
     expect(page.locator("#trouble")).to_be_hidden()

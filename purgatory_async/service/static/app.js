@@ -1,11 +1,11 @@
-// The dashboard: asks for the figures once a second, follows the events, and ends operations when told to.
-// Whatever a client of the service wrote (keys, ids) is only ever put into the page as text.
+// The dashboard: polls the stats once a second, follows the events, completes and cancels operations.
+// Keys and ids come from clients: the page shows them as text only.
 "use strict";
 
 const API = "../v1";
 const PERIOD_MS = 1000;
-const ANSWER_MS = 5000; // a service that is stuck, or a cable that was pulled, gives no error of its own
-const SILENCE_MS = 45000; // of the events, where a comment comes every 15 s
+const ANSWER_MS = 5000; // a stuck service or an unplugged cable raises no error
+const SILENCE_MS = 45000; // the event stream sends a comment every 15 s
 const EVENTS_SHOWN = 30;
 const KEYS_NAMED = 3;
 const SVG = "http://www.w3.org/2000/svg";
@@ -33,8 +33,7 @@ function shape(name, attributes, className) {
 
 // --- words for names ---------------------------------------------------------------------------------
 
-// Characters that are not seen but change how their neighbours are: whoever is about to cancel something must not be
-// deceived about what it is.
+// Invisible characters can make an id look like another: the user must see which operation a button cancels.
 const UNSEEN = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
 function plain(name) {
@@ -98,8 +97,8 @@ async function tick() {
       at("figures").hidden = false;
     }
   } catch (error) {
-    // A time, not a duration: what does not change is not read out again every second.
-    const last = lastAnswer ? ` What is shown is of ${clock.format(lastAnswer)}.` : "";
+    // A time, not an age: a screen reader repeats a text that changes every second.
+    const last = lastAnswer ? ` These figures are from ${clock.format(lastAnswer)}.` : "";
     state("silent", "no answer");
     trouble(`The service does not answer (${error.message}).${last}`);
   }
@@ -120,13 +119,13 @@ function trouble(text) {
 }
 
 function actionTrouble(text) {
-  keepTroubleUntil = Date.now() + 10 * PERIOD_MS; // the next figures, a moment later, must not take it away
+  keepTroubleUntil = Date.now() + 10 * PERIOD_MS; // the next poll must not hide it
   trouble(text);
 }
 
 function state(kind, text) {
   const pill = at("state");
-  if (pill.textContent !== text) pill.textContent = text; // so that it is read out only when it changes
+  if (pill.textContent !== text) pill.textContent = text; // a screen reader reads out each write
   pill.className = `pill ${kind}`;
 }
 
@@ -135,7 +134,7 @@ function state(kind, text) {
 function draw(stats) {
   const { counts, limits, rates, history, delays } = stats;
   state(stats.draining ? "draining" : "serving", stats.draining ? "draining" : "serving");
-  const old = stats.survey_age > 3 ? ` · details of ${seconds(stats.survey_age)} ago` : "";
+  const old = stats.survey_age > 3 ? ` · details ${seconds(stats.survey_age)} old` : "";
   at("about").textContent =
     `${stats.version} · up ${seconds(stats.uptime)} · ${whole.format(counts.submitted)} submitted${old}`;
   document.title = `${whole.format(counts.pending)} pending · purgatory`;
@@ -166,7 +165,7 @@ function draw(stats) {
 }
 
 function pairs(list, rows) {
-  // Values change every second, names never: the nodes stay, so that a screen reader keeps its place.
+  // Only values change: the nodes stay, so a screen reader keeps its place.
   while (list.children.length > rows.length) list.lastElementChild.remove();
   rows.forEach(([name, value, className], index) => {
     let group = list.children[index];
@@ -197,8 +196,8 @@ function spark(svg, series, filled) {
 
 function drawWheel(wheel) {
   at("wheel-about").textContent = wheel
-    ? `${whole.format(wheel.entries)} deadlines in buckets, a tick is ${seconds(wheel.tick)}; each strip begins now, and turns with time.`
-    : "This service keeps its deadlines elsewhere.";
+    ? `${whole.format(wheel.entries)} deadlines in buckets, a tick is ${seconds(wheel.tick)}; each strip begins now.`
+    : "This service does not use a timing wheel.";
   const root = at("wheel");
   const levels = wheel ? wheel.levels : [];
   while (root.children.length > levels.length) root.lastElementChild.remove();
@@ -249,11 +248,11 @@ function drawOldest(operations) {
   const body = at("oldest");
   at("no-oldest").hidden = operations.length > 0;
   const rows = new Map([...body.children].map((row) => [row.dataset.id, row]));
-  // No id has a space; one-shot waits have no name at all.
+  // An id has no space; a one-shot wait has no id.
   const named = new Map(operations.map((operation, index) => [operation.id ?? `wait ${index}`, operation]));
   for (const [id, row] of rows) if (!named.has(id)) leave(row);
   let index = 0;
-  // A row that stays is changed where it is: a button must not vanish under somebody's finger, nor lose the focus.
+  // Update rows in place: a button must not move while it is pressed, nor lose the focus.
   for (const [id, operation] of named) {
     const row = rows.get(id) ?? newRow(id, operation);
     row.cells[0].lastElementChild.textContent = names(operation.keys);
@@ -266,7 +265,7 @@ function drawOldest(operations) {
 }
 
 function leave(row) {
-  // The place is kept, but not on a button: a second press of Enter must not end somebody else's operation.
+  // Focus the next row, not its button: a second Enter must not end the next operation.
   const next = row.nextElementSibling ?? row.previousElementSibling ?? at("oldest-title");
   if (row.contains(document.activeElement)) next.focus({ preventScroll: true });
   row.remove();
@@ -291,7 +290,7 @@ function newRow(id, operation) {
   if (operation.id !== null) {
     ends.append(endButton("complete", operation.id), endButton("cancel", operation.id));
   }
-  row.append(name, waits, cell("number", "For"), cell("number", "Expires in"), ends);
+  row.append(name, waits, cell("number", "Waiting"), cell("number", "Expires in"), ends);
   return row;
 }
 
@@ -300,7 +299,7 @@ function endButton(verb, id) {
   button.type = "button";
   button.setAttribute("aria-label", `${verb} operation ${plain(id)}`);
   button.addEventListener("click", async () => {
-    // Not `disabled`, which would take the focus away.
+    // `disabled` would drop the focus.
     if (button.getAttribute("aria-disabled") === "true") return;
     button.setAttribute("aria-disabled", "true");
     const path = `/operations/${encodeURIComponent(id)}`;
@@ -317,7 +316,7 @@ function endButton(verb, id) {
   return button;
 }
 
-// --- events: read with fetch, because an EventSource cannot send a token -------------------------------
+// --- events: fetch, because an EventSource cannot send a token -----------------------------------------
 
 async function follow() {
   const broken = new AbortController();
@@ -327,8 +326,7 @@ async function follow() {
     if (newestEvent !== null) headers["Last-Event-ID"] = newestEvent;
     const answer = await ask("/events", { headers, signal: broken.signal });
     if (answer.ok) {
-      at("no-events").textContent = "None since this page was opened."; // not before: what came until here is unseen
-      let rest = "";
+      at("no-events").textContent = "None since this page was opened.";      let rest = "";
       for await (const text of chunks(answer.body)) {
         clearTimeout(watchdog);
         watchdog = setTimeout(() => broken.abort(), SILENCE_MS);
@@ -338,7 +336,7 @@ async function follow() {
       }
     }
   } catch {
-    // The figures say that the service does not answer; here is nothing to add.
+    // tick() reports that the service does not answer.
   }
   clearTimeout(watchdog);
   setTimeout(follow, 2 * PERIOD_MS);

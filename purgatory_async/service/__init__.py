@@ -1,4 +1,4 @@
-"""The purgatory as a service: operations held for clients in any language, over HTTP.
+"""The purgatory as an HTTP service, for clients in any language.
 
-`create_app` in `app` makes the ASGI application; `serve` in `server` runs it in a process of its own.
+`create_app` in `app` makes the ASGI application; `serve` in `server` runs it.
 """

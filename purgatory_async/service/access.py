@@ -1,14 +1,13 @@
-"""Who may do what: tokens and their scopes, the host that a request is meant for, and the page that sent it.
+"""Access control: the token and its scopes, the host that a request names, and the origin of its page.
 
-Three questions are asked of every request before anything else looks at it, and in this order:
+Every request passes these checks first, in this order:
 
-1. A token, unless the path is open: 401 before any other fault, so that a stranger learns nothing of the rest.
-2. ``Host``: a page whose name was bound to our address (DNS rebinding) is of the same origin to its browser, and
-   gives itself away here only. Asked on open paths too, and where no tokens are needed most of all.
-3. ``Origin`` and ``Sec-Fetch-Site``, where the request may change something: a browser lets any page send requests
-   to any address. No answer carries a CORS header, so what a page of another origin may read it cannot.
-
-Only then does the token's scope count, for it depends on what is served.
+1. The token, unless the path is open. 401 comes before any other fault, so strangers learn nothing else.
+2. ``Host``, on open paths too. A browser treats a page that rebinds its name to our address (DNS rebinding) as same
+   origin; only ``Host`` reveals it. Without tokens this check matters most.
+3. ``Origin`` and ``Sec-Fetch-Site``, where the request may change something: browsers let any page send requests to
+   any address. No answer has a CORS header, so a page of another origin cannot read it.
+4. The token's scope, which depends on the endpoint.
 """
 
 import re
@@ -31,23 +30,20 @@ from purgatory_async.service.tokens import TOKEN, Tokens, read_tokens
 
 __all__ = ["Access"]
 
-# Whatever else there is may change something, unknown methods included.
+# Every other method may change something, unknown ones included.
 _HARMLESS: Final = frozenset({"GET", "HEAD"})
 _BEARER: Final = re.compile(rb"bearer +(" + TOKEN + rb")", re.IGNORECASE)
-# What browsers say of a request that the service's own page sent, and of one that the user typed in.
+# Sec-Fetch-Site of requests from the service's own page, and of addresses that the user typed.
 _OWN_SITES: Final = frozenset({b"same-origin", b"none"})
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Access:
-    """Lets a request pass, or refuses it.
-
-    Args:
-        settings: For the tokens, the address listened on and the hosts that are allowed beside it.
+    """Accepts or refuses requests by the tokens and hosts of the settings.
 
     Raises:
-        SettingsError: The tokens file cannot be used.
+        SettingsError: The tokens file is unusable.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -60,19 +56,19 @@ class Access:
         return f"<Access tokens={self._tokens!r} hosts={sorted(filter(None, self._hosts))}>"
 
     def reload(self) -> None:
-        """Read the tokens file again; requests that are held already stay held.
+        """Read the tokens file again; held requests stay held.
 
         Raises:
-            SettingsError: The file cannot be used; the tokens from before stay as they are.
+            SettingsError: The file is unusable; the old tokens stay valid.
         """
         self._tokens = None if self._path is None else read_tokens(self._path)
 
     def check(self, scope: Scope, methods: Mapping[str, Endpoint]) -> None:
-        """Let a request pass. Its body is not touched.
+        """Check a request without reading its body.
 
         Args:
             scope: ASGI's, of an HTTP request.
-            methods: What is served at its path, by method; empty if nothing is.
+            methods: The endpoints at its path, by method.
 
         Raises:
             Problem: ``unauthorized``, ``bad-header``, ``misdirected``, ``cross-origin`` or ``forbidden``.
@@ -90,11 +86,11 @@ class Access:
             raise problems.forbidden(needed)
 
     def _own_host(self, headers: Headers, server: tuple[str, int | None] | None) -> Authority:
-        """Make sure that the request is meant for us, and return to what host it was sent."""
+        """Check that ``Host`` names this service; return it."""
         given = _values(headers, b"host")
         if len(given) != 1:
             found = b", ".join(given).decode("latin-1")
-            raise problems.bad_header("Host", "there exactly once", found)
+            raise problems.bad_header("Host", "given exactly once", found)
         host = parse_authority(given[0].strip(b" \t"))
         if host is None or not (host.loopback or host.host in self._hosts or _is_bound_address(host, server)):
             raise problems.misdirected(given[0].decode("latin-1"))
@@ -102,26 +98,28 @@ class Access:
 
 
 def _values(headers: Headers, wanted: bytes) -> list[bytes]:
-    # Lower case is the server's duty by ASGI, and every framework trusts in it.
+    # ASGI requires servers to lower names.
     return [value for name, value in headers if name == wanted]
 
 
 def _scopes(tokens: Tokens, headers: Headers) -> frozenset[Permission]:
-    """Find what the request's token allows."""
+    """Return the scopes of the request's token."""
     given = _values(headers, b"authorization")
     if len(given) != 1:
-        raise problems.unauthorized("there is no token" if not given else "there is more than one token")
+        raise problems.unauthorized(
+            "the request has no token" if not given else "the request has more than one token"
+        )
     bearer = _BEARER.fullmatch(given[0].strip(b" \t"))
     if bearer is None:
-        raise problems.unauthorized("that is no Bearer token")
+        raise problems.unauthorized("Authorization has no Bearer token")
     scopes = tokens.scopes_of(bearer[1])
     if scopes is None:
-        raise problems.unauthorized("that token is not known")
+        raise problems.unauthorized("the token is unknown")
     return scopes
 
 
 def _is_open(methods: Mapping[str, Endpoint], method: str) -> bool:
-    """Whether a path may be asked for without a token; another method than those served changes nothing."""
+    """Whether the path needs no token; an unknown method needs none if no other does."""
     endpoint = methods.get(method)
     if endpoint is not None:
         return endpoint.permission is None
@@ -129,13 +127,13 @@ def _is_open(methods: Mapping[str, Endpoint], method: str) -> bool:
 
 
 def _is_bound_address(host: Authority, server: tuple[str, int | None] | None) -> bool:
-    """Whether a host is the address at which the connection arrived."""
-    # An address only: a name would be the client's own word, for some servers take it from the Host header.
+    """Whether a host is the address that the connection reached."""
+    # Never a name: some ASGI servers copy it from the Host header.
     return server is not None and host.host == canonical_address(server[0].partition("%")[0])
 
 
 def _check_origin(headers: Headers, own: Authority) -> None:
-    """Make sure that no page but our own sent the request; what is no browser sends neither header."""
+    """Refuse requests from pages of another origin; only browsers send these headers."""
     sent = dict(headers)
     if b"sec-fetch-site" in sent:
         for site in _values(headers, b"sec-fetch-site"):

@@ -1,6 +1,6 @@
-"""The ASGI application: finds the endpoint, turns problems into answers, and never lets an exception out.
+"""The ASGI application: routes requests and turns problems and exceptions into answers.
 
-It stands alone under any ASGI server, and mounts inside somebody else's application: it needs no lifespan.
+It runs under any ASGI server or mounted in another application, and does not need the lifespan protocol.
 """
 
 import datetime as dt
@@ -28,12 +28,8 @@ from purgatory_async.service.stream import Stalled
 class Application:
     """The service as an ASGI 3 application.
 
-    Args:
-        service: What it serves.
-        log: For what the client must not see.
-
     Raises:
-        SettingsError: The tokens file cannot be used.
+        SettingsError: The tokens file is unusable.
     """
 
     def __init__(self, service: Service, log: Log) -> None:
@@ -43,13 +39,7 @@ class Application:
         self._routes: Routes[Endpoint] = Routes(ROUTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one connection scope.
-
-        Args:
-            scope: ASGI's; ``http`` is served, ``lifespan`` kept, ``websocket`` refused.
-            receive: ASGI's.
-            send: ASGI's.
-        """
+        """Serve an ASGI scope: ``http`` or ``lifespan``; refuse ``websocket``."""
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         elif scope["type"] == "websocket":
@@ -65,15 +55,15 @@ class Application:
             return
         except problems.Problem as problem:
             reply = self._refusal(problem)
-        except Exception as error:  # noqa: BLE001 - the last resort: a fault of ours is logged, and named to nobody
+        except Exception as error:  # noqa: BLE001 - the last resort: log the bug, hide it from the client
             self._log.error("request failed", method=scope["method"], path=scope["path"], exc_info=error)
             reply = self._refusal(problems.internal())
         try:
             await reply.send_to(send, head_only=scope["method"] == "HEAD")
         except Stalled:
-            raise  # half an answer: only the server can cut the connection
+            raise  # the answer is incomplete: only the server can cut the connection
         except OSError:
-            return  # ASGI's way to say that the client left meanwhile
+            return  # ASGI's sign that the client left
 
     async def _answer(self, scope: Scope, receive: Receive) -> Reply:
         path = raw_path(scope)
@@ -115,21 +105,17 @@ def create_app(
 ) -> Application:
     """Make the service as an ASGI application.
 
-    Mounted inside another application it cannot know what the world calls that one, nor who may reach it: name
-    the hosts in ``allow_host`` (without, only loopback and the address of the connection are answered), and give
-    ``tokens`` where others than this machine may call.
+    A mounted service does not know its public host names: set ``allow_host`` (the default accepts only loopback and
+    the connection's own address), and set ``tokens`` if other machines can reach it.
 
     Args:
         settings: The limits, tokens and hosts; None for the defaults.
         timer: For every wait; None makes one on the running loop's clock.
-        wall_clock: The time that operations show.
-        log: Where faults of the service go; None for standard error.
-
-    Returns:
-        The application; its ``service`` is what it serves.
+        wall_clock: Gives the times that operations show.
+        log: For faults of the service; None for standard error.
 
     Raises:
-        SettingsError: The tokens file or the journal's directory cannot be used.
+        SettingsError: The tokens file or the journal's directory is unusable.
     """
     service = Service(settings or Settings(), timer=timer, wall_clock=wall_clock)
     return Application(service, log or stderr_log())

@@ -1,34 +1,32 @@
-"""One client's connection under uvicorn: what uvicorn does not bound is bounded here.
+"""An HTTP/1.1 connection under uvicorn that bounds what uvicorn does not.
 
-uvicorn makes a protocol for each connection and says goodbye to it; what lies between is that protocol's own. So
-this is a protocol of its own and not a part of uvicorn's: it needs none of its insides, and can hold a request in
-a third less memory. What it relies on, and what `tests/service/test_connection_uvicorn.py` holds uvicorn to:
+uvicorn only creates and shuts down a connection's protocol. This one replaces uvicorn's, so it uses no internals and
+holds a request in a third less memory. `tests/service/test_connection_uvicorn.py` checks what it relies on:
 
-- ``uvicorn.Config(http=...)`` takes a class, and makes it with ``config``, ``server_state``, ``app_state``, ``_loop``;
-- ``server_state`` has the sets ``connections`` and ``tasks``, on which a shutdown waits, the counter
-  ``total_requests``, and ``default_headers``, where it keeps the date;
-- ``shutdown()`` asks a connection to close when it has answered.
+- ``uvicorn.Config(http=...)`` takes a class and calls it with ``config``, ``server_state``, ``app_state``, ``_loop``;
+- ``server_state`` has the sets ``connections`` and ``tasks``, which a shutdown awaits, the counter
+  ``total_requests``, and ``default_headers`` with the date;
+- ``shutdown()`` asks a connection to close after its answer.
 
-A connection is in one of these states, each with its deadline, on the timer of the service:
+Each state of a connection has a deadline on the service's timer:
 
 ========== ============================================ =============================================
-state      what is awaited                              at the deadline
+state      waits for                                    at the deadline
 ========== ============================================ =============================================
-idle       another request                              closed; nothing was asked
-head       the end of a head, from accept or first byte 408, closed; without a word if nothing came
-body       the end of the body                          408, closed
+idle       another request                              close
+head       the end of a head, from accept or first byte 408 and close; only close if nothing came
+body       the end of the body                          408 and close
 answering  the application                              none: a held request has its own
-crowded    the same, and much came behind the request   what came is thrown away
-stalled    that the client reads                        cut
-lingering  the client's end, behind the last answer     closed
-closing    that what was written leaves                 cut, unless the client is reading
+crowded    the same, with too many bytes pipelined      discard the pipelined bytes
+stalled    the client to read                           abort
+lingering  the client to close, after the last answer   close
+closing    written bytes to leave                       abort, unless the client is reading
 ========== ============================================ =============================================
 
-While a request is answered, what comes behind it is kept and not looked at, so no request runs before its turn.
-What is kept is bounded. Of a client that sends more nothing is read for a moment, in which most requests are
-answered; but behind bytes that are not read nobody can see that it left. So then they are read and thrown away, and
-the connection closes behind the present answer, after which a client has to expect that nothing else was run
-(RFC 9112, 9.3.2).
+Bytes that follow a request are kept unparsed until its answer, so no request runs before its turn. Above a limit the
+connection pauses reading, until the answer or a short deadline: while reading is paused, a disconnect goes unseen.
+After the deadline it discards the bytes and closes after the present answer; a client must then assume that nothing
+else ran (RFC 9112, 9.3.2).
 """
 
 import asyncio
@@ -48,20 +46,13 @@ from purgatory_async.service.watch import Allowed, Watched
 
 __all__ = ["Connection", "connection_class"]
 
-MAX_BEHIND: Final = 65_536  # bytes kept behind a request that is being answered; and one read more
-MAX_SPARED: Final = 65_536  # bytes of a body that nobody wants but that are read to keep the connection
-MAX_IGNORED: Final = 1 << 22  # bytes read behind the last answer; then it is cut
+MAX_BEHIND: Final = 65_536  # pipelined bytes kept, plus one read
+MAX_SPARED: Final = 65_536  # bytes of an unused body that are read to keep the connection
+MAX_IGNORED: Final = 1 << 22  # bytes discarded after the last answer, before an abort
 
 
 class Connection(Watched, asyncio.Protocol):
-    """One client's connection; made by uvicorn, from a class that `connection_class` has made.
-
-    Args:
-        config: uvicorn's.
-        server_state: uvicorn's.
-        app_state: uvicorn's, of the lifespan protocol, which is off.
-        _loop: uvicorn's.
-    """
+    """A client's connection; uvicorn makes it from the class that `connection_class` returns."""
 
     __slots__ = (
         *("_body", "_deaf", "_exchange", "_ignored", "_input", "_served"),
@@ -72,21 +63,21 @@ class Connection(Watched, asyncio.Protocol):
 
     def __init__(
         self,
-        config: uvicorn.Config,  # noqa: ARG002 - what of it matters to us is in `front`
+        config: uvicorn.Config,  # noqa: ARG002 - `front` has all that it needs
         server_state: ServerState,
         app_state: dict[str, Any],  # noqa: ARG002 - see config
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__()
         self._state = server_state
-        self._served = False  # whether a request was answered, so that the next may take its time
+        self._served = False  # after the first request the idle deadline applies
         self._exchange: Exchange | None = None
-        self._body: Body | None = None  # of the exchange, while it is still to come
-        self._input: bytearray | None = None  # the beginning of a head, or what is behind the exchange
-        self._deaf = False  # whether what comes is ignored
+        self._body: Body | None = None  # of the exchange, until it is complete
+        self._input: bytearray | None = None  # an incomplete head, or bytes that follow the exchange
+        self._deaf = False  # whether input is discarded
         self._ignored = 0
         self._writable: asyncio.Future[None] | None = None  # until the client reads
-        self._unread = 0  # bytes that the client had to read when it was last looked at
+        self._unread = 0  # bytes in the write buffer at the last check
 
     def __repr__(self) -> str:
         state = "closing" if self._transport.is_closing() else "ignoring" if self._deaf else "idle"
@@ -100,8 +91,8 @@ class Connection(Watched, asyncio.Protocol):
         self._state.connections.add(cast("Any", self))
         self._watch()
 
-    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - however it went, it is gone
-        """Let go of everything; whoever is answering learns that nobody listens."""
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the reason does not matter
+        """Release everything and report the disconnect to the application."""
         self._state.connections.discard(cast("Any", self))
         self._deaf = True
         self._unwatch()
@@ -111,7 +102,7 @@ class Connection(Watched, asyncio.Protocol):
         self._let_write()
 
     def data_received(self, data: bytes) -> None:
-        """Take what has come for what it is by now."""
+        """Handle received bytes by the present state."""
         if self._deaf:
             self._ignore(data)
         elif self._body is not None:
@@ -122,18 +113,18 @@ class Connection(Watched, asyncio.Protocol):
             self._take_head(data)
 
     def pause_writing(self) -> None:
-        """Let whoever sends wait until the client has read some of it; not for ever."""
+        """Block `writable` until the client reads, with a deadline."""
         self._writable = asyncio.get_running_loop().create_future()
         self._unread = self._transport.get_write_buffer_size()
         self._watch()
 
     def resume_writing(self) -> None:
-        """Let whoever sends go on."""
+        """Unblock `writable`."""
         self._let_write()
         self._watch()
 
     def shutdown(self) -> None:
-        """Close behind the present answer, or at once if there is none; who lingers may go on for its moment."""
+        """Close after the present answer, at once without one; a lingering connection keeps its deadline."""
         if self._exchange is None or self._exchange.ended:
             if not self._deaf:
                 self._close()
@@ -148,47 +139,47 @@ class Connection(Watched, asyncio.Protocol):
             self._transport.write(data)
 
     async def writable(self) -> None:
-        """Wait until the client has read enough of what was sent before."""
+        """Wait until the write buffer has room."""
         while self._writable is not None:
             await asyncio.shield(self._writable)
 
     def pause_reading(self) -> None:
-        """Let the client wait."""
+        """Stop reading from the socket."""
         if not self._transport.is_closing():
             self._transport.pause_reading()
 
     def resume_reading(self) -> None:
-        """Take more, unless there is much already."""
+        """Read again, unless too many bytes wait."""
         if not (self._crowded or self._transport.is_closing()):
             self._transport.resume_reading()
 
     def date(self) -> list[Field]:
-        """Return the fields that every answer has: uvicorn keeps the date in them."""
+        """Return the fields of every answer: uvicorn keeps the date in them."""
         return self._state.default_headers
 
     def reusable(self) -> bool:
-        """Whether another request can follow: no more of a body is on its way than is worth reading."""
+        """Whether another request can follow: the unread body is short enough to read."""
         return self._body is None or (isinstance(self._body, SizedBody) and self._body.left <= MAX_SPARED)
 
     def answered(self) -> None:
-        """Go on behind the answer."""
+        """Continue after the answer."""
         self._state.total_requests += 1
         if not self._transport.is_closing():
             self.resume_reading()
             self._go_on()
 
     def finished(self, task: asyncio.Task[None], error: BaseException | None) -> None:
-        """Log what went wrong."""
+        """Log the application's error."""
         self._state.tasks.discard(task)
         if error is not None:
             self.front.log.error("request failed", exc_info=error)
 
     def cut(self) -> None:
-        """Close at once, so that the client does not take what it has for all of the answer."""
+        """Abort, so that the client does not take a partial answer as complete."""
         self._transport.abort()
 
     def refuse(self, problem: problems.Problem) -> None:
-        """Answer what cannot be read any further or was not answered, and end; no second answer is begun."""
+        """Answer with a problem and close; never begins a second answer."""
         exchange = self._exchange
         if exchange is not None:
             exchange.lose()
@@ -200,7 +191,7 @@ class Connection(Watched, asyncio.Protocol):
         self._deaf = True
         self._end()
 
-    # What comes.
+    # Input.
 
     def _take_head(self, data: bytes) -> None:
         """Add to the head, and start its request once it is complete."""
@@ -222,7 +213,7 @@ class Connection(Watched, asyncio.Protocol):
             return
         if self._input is None:
             self._input = bytearray(data)
-            if self._served:  # the first head's time is running since accept
+            if self._served:  # the deadline of the first head runs since accept
                 self._watch()
 
     def _start(self, head: Head, rest: bytes) -> None:
@@ -242,7 +233,7 @@ class Connection(Watched, asyncio.Protocol):
 
     def _take_body(self, body: Body, data: bytes) -> None:
         exchange = self._exchange
-        assert exchange is not None, f"{self!r} awaits a body for nobody"
+        assert exchange is not None, f"{self!r} awaits a body without an exchange"
         try:
             content, behind = body.take(data)
         except problems.Problem as problem:
@@ -259,7 +250,7 @@ class Connection(Watched, asyncio.Protocol):
                 self._watch()
 
     def _keep(self, data: bytes) -> None:
-        """Keep what is behind the present request."""
+        """Keep bytes that follow the present request."""
         self._input = (self._input or bytearray()) + data
         if self._crowded:
             self.pause_reading()
@@ -270,7 +261,7 @@ class Connection(Watched, asyncio.Protocol):
         return self._input is not None and len(self._input) > MAX_BEHIND
 
     def _throw_away(self) -> None:
-        """Read on and keep nothing of it, so that it shows when the client leaves."""
+        """Read and discard input, to see the client disconnect."""
         self._input = None
         self._deaf = True
         if self._exchange is not None:
@@ -282,7 +273,7 @@ class Connection(Watched, asyncio.Protocol):
         if self._ignored > MAX_IGNORED:
             self.cut()
 
-    # Behind an answer.
+    # After an answer.
 
     def _go_on(self) -> None:
         exchange = self._exchange
@@ -292,11 +283,11 @@ class Connection(Watched, asyncio.Protocol):
             if self._input is None:
                 self._turn()
             else:
-                # In a pass of the loop of its own, so that a thousand requests in one read stop nobody.
+                # One request per loop pass, so a thousand in one read do not block the loop.
                 asyncio.get_running_loop().call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Take the next request, or wait for it."""
+        """Start the next request, or wait for it."""
         if self._transport.is_closing():
             return
         if self._deaf:
@@ -310,9 +301,9 @@ class Connection(Watched, asyncio.Protocol):
             self._take_head(bytes(behind))
 
     def _end(self) -> None:
-        """Close; where the client is still sending, not before it had a moment to read the answer.
+        """Close; while the client is sending, linger so that it can read the answer.
 
-        To close a socket that has something to read sends a reset, which takes the answer with it (RFC 9112, 9.6).
+        Closing a socket with unread input sends a reset, which can destroy the answer (RFC 9112, 9.6).
         """
         sending = self._deaf or self._body is not None or self._input is not None
         self._exchange = self._body = self._input = None
@@ -332,7 +323,7 @@ class Connection(Watched, asyncio.Protocol):
     # Deadlines.
 
     def _allowed(self) -> Allowed:
-        """Return how long the present state may last, and what ends it."""
+        """Return the deadline of the present state, and what runs then."""
         deadlines = self.front.deadlines
         if self._writable is not None or self._transport.is_closing():
             return deadlines.stall, Connection._stalled
@@ -348,7 +339,7 @@ class Connection(Watched, asyncio.Protocol):
 
     def _late_head(self) -> None:
         if self._input is None or not self._input.strip(b"\r\n"):
-            self._close()  # it asked for nothing that could be answered
+            self._close()  # no request to answer
         else:
             self.refuse(problems.too_slow("head", self.front.deadlines.head))
 
@@ -357,7 +348,7 @@ class Connection(Watched, asyncio.Protocol):
 
     def _stalled(self) -> None:
         unread = self._transport.get_write_buffer_size()
-        if unread < self._unread:  # slow, but reading
+        if unread < self._unread:  # slow but reading
             self._unread = unread
             self._watch()
         else:
@@ -370,12 +361,5 @@ class Connection(Watched, asyncio.Protocol):
 
 
 def connection_class(front: ServerContext) -> type[Connection]:
-    """Make the class of a server's connections, for ``uvicorn.Config(http=...)``.
-
-    Args:
-        front: What they share.
-
-    Returns:
-        The class.
-    """
+    """Return the class of a server's connections, for ``uvicorn.Config(http=...)``."""
     return type("ServedConnection", (Connection,), {"__slots__": (), "front": front})

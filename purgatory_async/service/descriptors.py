@@ -1,4 +1,4 @@
-"""Whether a file descriptor is left for the next connection."""
+"""Reports when the process has no file descriptor left for a new connection."""
 
 import errno
 import resource
@@ -14,19 +14,14 @@ _LACKS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
 class DescriptorProbe:
-    """Log once a second while no file descriptor is left; uvloop resets new connections then, without a word.
-
-    Args:
-        timer: On the loop of the service.
-        log: For the lack.
-    """
+    """Logs once a second while no file descriptor is left; uvloop then resets new connections silently."""
 
     def __init__(self, timer: Timer, log: Log) -> None:
         self._timer = timer
         self._log = log
 
     def start(self) -> None:
-        """Probe from now on, until the timer closes."""
+        """Probe until the timer closes."""
         self._timer.call_later(PERIOD, self._probe)
 
     def _probe(self) -> None:

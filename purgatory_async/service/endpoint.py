@@ -1,4 +1,4 @@
-"""What an endpoint is: an async function from the service and a request to a reply, and who may call it."""
+"""An endpoint: an async function from the service and a request to a reply, with its permission and types."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ __all__ = ["Endpoint", "Permission", "Reply"]
 
 
 class Permission(StrEnum):
-    """The scopes that a token may carry; `ADMIN` stands for all of them."""
+    """The scopes of a token; `ADMIN` includes all others."""
 
     READ = "read"
     WAIT = "wait"
@@ -25,30 +25,25 @@ class Permission(StrEnum):
 
 
 class Reply(Protocol):
-    """What goes back: a whole answer, or a stream."""
+    """A complete answer, or a stream."""
 
     async def send_to(self, send: Send, *, head_only: bool = False) -> None:
-        """Write it out.
-
-        Args:
-            send: The request's.
-            head_only: Leave the body out, as for HEAD.
-        """
+        """Send it; ``head_only`` omits the body, as for HEAD."""
 
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One method of one path, and what `openapi` tells of it.
+    """One method of one path, described for `openapi`.
 
     Attributes:
-        serve: Answers, or raises a `Problem`. The first sentence of its docstring, after the path, is the summary.
-        permission: What a token must allow; None where the path is open to all.
-        answers: What it answers without a problem, by status: a struct, a media type, or None for no body.
-        query: The names of its query parameters.
-        headers: The names of the request headers that it reads.
+        serve: Answers, or raises a `Problem`. Its docstring after the path is the summary.
+        permission: The scope a token needs; None if the path is open.
+        answers: By status: a struct, a media type, or None for no body.
+        query: Its query parameters.
+        headers: The request headers that it reads.
         body: The struct of the body; None if it takes none.
-        needs_body: Whether a body must be there.
-        problems: What can be wrong beyond what can be with every request of its kind.
+        needs_body: Whether the body is required.
+        problems: Beyond those of every request of its kind.
     """
 
     serve: Callable[[Service, Request], Awaitable[Reply]]

@@ -1,8 +1,8 @@
 """One request and its answer, between an ASGI application and a connection.
 
-Everything a held request costs is kept for as long as it is held, so an exchange keeps little: the head goes to
-the application and is not kept, and there is no event, queue or task of its own, but one future while somebody
-waits. What the application sends is checked, for an answer that ends elsewhere than it says would be read as two.
+A held request keeps its memory while it is held, so an exchange keeps little: not the head, no event, queue or task,
+only one future while the application waits. It checks the application's messages, because a client would read an
+answer of the wrong length as two.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from purgatory_async.service.problems import Problem, internal
 
 __all__ = ["Exchange", "Wire", "opening", "scope_of"]
 
-MAX_UNREAD: Final = 65_536  # bytes of a body that wait for the application before reading pauses
+MAX_UNREAD: Final = 65_536  # bytes of a body kept for the application before reading pauses
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _STATUS_LINES: Final = {
     status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus
 }
 _ASGI: Final = {"version": "3.0", "spec_version": "2.4"}
-_CODING: Final = b"transfer-encoding"  # how an answer is framed is the server's business
+_CODING: Final = b"transfer-encoding"  # the server frames answers, not the application
 _CLOSE: Final = (b"connection", b"close")
 
 
@@ -35,51 +35,58 @@ class Wire(Protocol):
         """Send bytes, unless the connection is closing."""
 
     async def writable(self) -> None:
-        """Wait until the client has read enough of what was sent before."""
+        """Wait until the write buffer has room."""
 
     def pause_reading(self) -> None:
-        """Let the client wait."""
+        """Stop reading from the socket."""
 
     def resume_reading(self) -> None:
-        """Take more of the body."""
+        """Read again."""
 
     def date(self) -> list[Field]:
-        """Return the fields that every answer has."""
+        """Return the fields of every answer."""
 
     def reusable(self) -> bool:
-        """Whether another request can follow, as things stand."""
+        """Whether another request can follow now."""
 
     def answered(self) -> None:
-        """Go on behind the answer."""
+        """Continue after the answer."""
 
     def finished(self, task: asyncio.Task[None], error: BaseException | None) -> None:
-        """Log what went wrong."""
+        """Log the application's error."""
 
     def cut(self) -> None:
-        """Close at once, so that the client does not take what it has for all of the answer."""
+        """Abort, so that the client does not take a partial answer as complete."""
 
     def refuse(self, problem: Problem) -> None:
-        """Answer in the application's place."""
+        """Answer with a problem instead of the application."""
 
 
 class Exchange:
     """One request and its answer.
 
-    Args:
-        wire: The connection.
-        head: The request's.
-
     Attributes:
         keep_alive: Whether another request may follow on the connection.
-        gone: Whether there is nobody to answer any longer.
-        begun: Whether some of the answer was written.
+        gone: Whether the client left or was refused.
+        begun: Whether part of the answer was written.
         ended: Whether all of it was.
-        head_only: Whether its fields are asked for without its body.
+        head_only: Whether the request is a HEAD.
     """
 
     __slots__ = (
         *("begun", "ended", "gone", "head_only", "keep_alive"),
-        *("_asked", "_bare", "_chunked", "_due", "_left", "_old", "_opening", "_told", "_unread", "_waiter"),
+        *(
+            "_asked",
+            "_bare",
+            "_chunked",
+            "_delivered",
+            "_due",
+            "_left",
+            "_old",
+            "_opening",
+            "_unread",
+            "_waiter",
+        ),
         "_wire",
     )
 
@@ -89,22 +96,22 @@ class Exchange:
         self.head_only = head.method == "HEAD"
         self._wire = wire
         # The request.
-        self._due = head.length != 0  # whether some of the body is still to come
+        self._due = head.length != 0  # whether the body is incomplete
         self._asked = not head.expects_continue
         self._unread = b""
-        self._told = False  # whether the application knows that this was all of the body
+        self._delivered = False  # whether the application has the whole body
         self._waiter: asyncio.Future[None] | None = None
         # The answer.
         self._old = head.version == "1.0"
         self._bare = False  # no body, whatever its fields say
-        self._opening = b""  # sent with the first of the body, as ASGI has it
+        self._opening = b""  # sent with the first piece of the body, as ASGI requires
         self._chunked = False
-        self._left: int | None = None  # bytes of the body; None if it ends otherwise
+        self._left: int | None = None  # bytes of the body; None without a Content-Length
 
     # For the connection.
 
     def take(self, content: bytes, *, more: bool) -> None:
-        """Keep a piece of the body for the application; behind an answer it is dropped."""
+        """Keep a piece of the body for the application; drop it after the answer."""
         self._due = more
         if not (self.ended or self.gone):
             self._unread += content
@@ -113,16 +120,16 @@ class Exchange:
             self._wake()
 
     def lose(self) -> None:
-        """Let the application know that there is nobody to answer."""
+        """Report the disconnect to the application."""
         self.gone = True
         self._wake()
 
     def finish(self, task: asyncio.Task[None]) -> None:
-        """See to it that the request is answered, or cut, however the application ended."""
+        """Answer or abort a request that its application left unanswered."""
         error = None if task.cancelled() else task.exception()
         unanswered = not (self.ended or self.gone)
         if unanswered and not task.cancelled() and error is None:
-            error = RuntimeError("the application returned before all of the answer was sent")
+            error = RuntimeError("the application returned before its answer was complete")
         self._wire.finished(task, None if isinstance(error, ConnectionError) else error)
         if unanswered and (task.cancelled() or self.begun):
             self._wire.cut()
@@ -136,23 +143,23 @@ class Exchange:
     # For the application.
 
     async def receive(self) -> Message:
-        """Return the next piece of the body, and then that the client left, or was answered.
+        """Return the next piece of the body, then a disconnect once the client left or was answered.
 
         Raises:
-            RuntimeError: Another task awaits it; one that was cancelled does not any longer.
+            RuntimeError: Another task awaits it.
         """
         if not self._asked:
             self._asked = True
             if self._due and not self._unread:
                 self._wire.write(CONTINUE)
         while not (self.gone or self.ended):
-            if self._unread or not (self._due or self._told):
+            if self._unread or not (self._due or self._delivered):
                 content, self._unread = self._unread, b""
-                self._told = not self._due
+                self._delivered = not self._due
                 self._wire.resume_reading()
                 return {"type": "http.request", "body": content, "more_body": self._due}
             if self._waiter is not None and not self._waiter.done():
-                raise RuntimeError("receive() is awaited already: await it in one task at a time")
+                raise RuntimeError("receive() is already awaited: await it in one task at a time")
             self._waiter = asyncio.get_running_loop().create_future()
             await self._waiter
         return {"type": "http.disconnect"}
@@ -160,12 +167,9 @@ class Exchange:
     async def send(self, message: Message) -> None:
         """Send the start of the answer, or a piece of its body.
 
-        Args:
-            message: ASGI's.
-
         Raises:
-            ConnectionResetError: There is nobody to send it to.
-            RuntimeError: It is not what comes next, or the answer is not what its fields say.
+            ConnectionResetError: The client left or was refused.
+            RuntimeError: The message is out of order, or the body does not match its Content-Length.
         """
         await self._wire.writable()
         if self.gone:
@@ -190,11 +194,11 @@ class Exchange:
             elif field[0] != _CODING:
                 fields.append(field)
         if self._left is None and not self._bare:
-            # Of an HTTP/1.0 client nobody knows that it can read chunks: there the end of the connection is the end.
+            # HTTP/1.0 has no chunks: closing the connection ends the answer.
             self._chunked = not self._old
             if self._chunked:
                 fields.append((_CODING, b"chunked"))
-        # A client that was not asked for the body may send it or not: nobody can know what comes next.
+        # Without 100 Continue the client may send its body or not, so what follows is ambiguous.
         self.keep_alive = self.keep_alive and (self._asked or not self._due) and self._wire.reusable()
         if not self.keep_alive:
             fields.append(_CLOSE)
@@ -219,34 +223,22 @@ class Exchange:
 
 
 def opening(status: int, fields: list[Field]) -> bytes:
-    """Write the status line and the fields of an answer.
-
-    Args:
-        status: The HTTP status.
-        fields: Names and values.
-
-    Returns:
-        What stands before the body.
+    """Return the status line and fields of an answer.
 
     Raises:
-        RuntimeError: A field would be read as something else.
+        RuntimeError: A field is malformed.
     """
     block = b"".join([b"%b: %b\r\n" % field for field in fields])
     if not are_fields(block, len(fields)):
-        raise RuntimeError(f"a name or a value is not fit for a header: {block!r}")
+        raise RuntimeError(f"header fields must be valid names and values, got {block!r}")
     return b"%b%b\r\n" % (_STATUS_LINES[status], block)
 
 
 def scope_of(head: Head, server: tuple[Any, ...]) -> Scope:
-    """Describe a request to an application.
+    """Return the ASGI scope of a request to a socket's own address.
 
-    Args:
-        head: The request's.
-        server: The socket's own address, as the socket gives it.
-
-    Returns:
-        The scope. Without ``client``, which nobody asks for, and ``root_path``: with either the dictionary would
-        be twice as large, for as long as the request is held.
+    Leaves out ``client`` and ``root_path``, which nothing reads: either would double the size of the dictionary while
+    the request is held.
     """
     return {
         "type": "http",

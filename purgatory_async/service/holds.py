@@ -1,9 +1,8 @@
-"""Held requests: each is a delayed operation of its own, in a purgatory of its own.
+"""Held requests: each is a delayed operation, in a separate purgatory.
 
-A hold watches what its client waits for: an operation (to end) or a key (to be signalled). It ends in one of
-four ways, which are the library's outcomes: what it watches happened (completed), the wait is over (expired),
-the client left (cancelled), the service drains (closed). So the end of a wait is never the end of an operation,
-and one limit and one `close` cover every held request.
+A hold watches an operation (until it ends) or a key (until its next signal). Its outcomes: that happened (completed),
+the wait is over (expired), the client left (cancelled), the service drains (closed). So the end of a wait never ends
+an operation, and one limit and one `close` cover all held requests.
 """
 
 import asyncio
@@ -18,18 +17,18 @@ from purgatory_async.service import problems
 
 
 class ClientGone(Exception):  # noqa: N818 - an event, not a fault
-    """The client of a held request closed its connection: there is nobody to answer."""
+    """The client of a held request disconnected: no answer can reach it."""
 
 
 @final
 class Hold(DelayedOperation[None]):
-    """One held request; nothing completes it but what it watches."""
+    """A held request."""
 
     __slots__ = ("gone",)
 
     def __init__(self, timeout: float | None) -> None:
         super().__init__(timeout)
-        self.gone = False  # also when the client left in the pass in which the hold completed
+        self.gone = False  # also if the client left in the loop pass that completed the hold
 
 
 class Holds:
@@ -37,8 +36,8 @@ class Holds:
 
     Args:
         timer: For the waits.
-        limit: How many requests may be held.
-        on_undelivered: Told when what a client waited for happened as it left.
+        limit: The most requests held at once.
+        on_undelivered: Called when a hold completes as its client leaves.
     """
 
     def __init__(self, timer: Timer, limit: int, on_undelivered: Callable[[], None]) -> None:
@@ -55,7 +54,7 @@ class Holds:
         return self._purgatory.pending
 
     def check_room(self) -> None:
-        """Make sure that one more request can be held, before something is registered for it. O(1).
+        """Check that one more request can be held, before registering anything for it. O(1).
 
         Raises:
             Problem: ``overloaded`` or ``draining``.
@@ -66,19 +65,19 @@ class Holds:
             raise problems.overloaded("requests", self._limit)
 
     async def until(self, watched: object, wait: float | None, receive: Receive) -> bool:
-        """Hold a request until what it waits for happens.
+        """Hold a request until the watched operation ends or the key is signalled.
 
         Args:
-            watched: An operation that is pending, or a key.
-            wait: Seconds; None for as long as it takes.
+            watched: A pending operation, or a key.
+            wait: Seconds; None for no limit.
             receive: The request's; its body has been read.
 
         Returns:
             True if it happened, False if the wait is over.
 
         Raises:
-            Problem: ``overloaded``, or ``draining`` (also while it is held).
-            ClientGone: The client left; nothing is left of the hold.
+            Problem: ``overloaded``, or ``draining`` (also while held).
+            ClientGone: The client left; the hold is cancelled.
         """
         hold = Hold(wait)
         try:
@@ -91,7 +90,7 @@ class Holds:
         try:
             outcome = await hold
         finally:
-            # The request's task may be cancelled too; either way nothing stays behind.
+            # Also when the request's task is cancelled.
             hold.cancel()
             listener.cancel()
         if hold.gone:
@@ -103,27 +102,23 @@ class Holds:
         return outcome is Outcome.COMPLETED
 
     def notify(self, event: Event) -> None:
-        """Let the holds on an ended operation or a signalled key go on."""
+        """Complete the holds on an ended operation or a signalled key."""
         if isinstance(event, OperationEnded):
             self._purgatory.complete_for_key(event.operation)
         elif isinstance(event, KeySignalled):
             self._purgatory.complete_for_key(event.key)
 
     def close(self) -> int:
-        """Let every held request go with ``draining``, and hold none from now on.
-
-        Returns:
-            How many were held.
-        """
+        """End every held request with ``draining``, refuse new ones; return how many were held."""
         return len(self._purgatory.close())
 
 
 async def _listen(receive: Receive, hold: Hold) -> None:
-    """Watch the connection while its request is held; what the client still sends is not looked at."""
+    """Cancel the hold when its client disconnects; ignore other messages."""
     try:
         while (await receive())["type"] != "http.disconnect":
             pass
     except OSError:
-        pass  # some servers say it this way
+        pass  # some servers raise on a disconnect
     hold.gone = True
     hold.cancel()

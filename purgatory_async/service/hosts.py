@@ -1,7 +1,7 @@
-"""Hosts as HTTP writes them, read so that one host has one spelling.
+"""Parses hosts as HTTP writes them, into one canonical spelling.
 
-What cannot be read here is no host at all: user information, white space, a zone, digits in another base, letters
-outside ASCII. Browsers send none of these, so nobody is refused who was led here by a link.
+User information, white space, a zone, digits in another base and letters outside ASCII are refused: browsers never
+send them.
 """
 
 import re
@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 MAX_AUTHORITY: Final = 260  # a name of 253 characters and its last dot, a colon and five digits
-_REMEMBERED: Final = 256  # a client meets the same few hosts; a hostile one must not fill the memory
+_REMEMBERED: Final = 256  # clients repeat few hosts; a hostile one must not fill the memory
 
 _LABEL: Final = "[A-Za-z0-9_-]{1,63}"
 _NAME: Final = re.compile(rf"(?=.{{1,254}}\Z){_LABEL}(?:\.{_LABEL})*\.?")
@@ -33,12 +33,12 @@ _PORTS: Final = {b"http": 80, b"https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """The host and port that a request was sent to.
+    """The host and port of a ``Host`` header.
 
     Attributes:
-        host: In its one spelling; see `canonical_host`.
-        port: None if it was left out.
-        loopback: Whether only this machine can be meant by the host.
+        host: Canonical; see `canonical_host`.
+        port: None if omitted.
+        loopback: Whether the host can only be this machine.
     """
 
     host: str
@@ -48,12 +48,12 @@ class Authority:
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The page that a request was sent from.
+    """The origin of the page that sent a request.
 
     Attributes:
-        host: In its one spelling.
-        port: The one it was loaded from.
-        usual_port: The one that its scheme means where none is given.
+        host: Canonical.
+        port: Of the page.
+        usual_port: The default of its scheme.
     """
 
     host: str
@@ -61,24 +61,18 @@ class Origin:
     usual_port: int
 
     def is_of(self, own: Authority) -> bool:
-        """Tell whether the page was loaded from where its request goes; the scheme is not compared.
+        """Return whether the page's host and port are those of the request's ``Host``. O(1).
 
-        A proxy that speaks TLS for us leaves us nothing to compare it with.
-
-        Args:
-            own: From the ``Host`` of the request.
-
-        Returns:
-            True if host and port are the same. O(1).
+        Ignores the scheme: behind a TLS proxy the service does not know its own.
         """
         return self.host == own.host and self.port == (self.usual_port if own.port is None else own.port)
 
 
 def canonical_host(text: str) -> str | None:
-    """Spell a host as it is compared: lower case, no last dot, addresses as their standard form.
+    """Return a host's canonical spelling: lower case, no last dot, addresses in standard form.
 
     Args:
-        text: A name, an IPv4 address, or an IPv6 address in brackets or without.
+        text: A name, an IPv4 address, or an IPv6 address with or without brackets.
 
     Returns:
         The spelling, without brackets; None if the text is no host. O(length).
@@ -98,13 +92,9 @@ def canonical_host(text: str) -> str | None:
 
 
 def canonical_address(text: str) -> str | None:
-    """Spell an IP address as it is compared; one of IPv4 that IPv6 carries is that of IPv4.
+    """Return an IP address (without brackets) in standard form, None if it is none. O(length).
 
-    Args:
-        text: An IPv4 or IPv6 address, without brackets.
-
-    Returns:
-        Its standard form; None if the text is no address. O(length).
+    An IPv4 address mapped into IPv6 becomes IPv4.
     """
     try:
         address = ip_address(text)
@@ -112,19 +102,12 @@ def canonical_address(text: str) -> str | None:
         return None
     if isinstance(address, IPv4Address):
         return str(address)
-    # A zone means something on one machine only, and is never sent.
+    # A zone is local to one machine.
     return None if address.scope_id is not None else str(address.ipv4_mapped or address)
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether a host, in its one spelling, can be nothing but this machine.
-
-    Args:
-        host: From `canonical_host`.
-
-    Returns:
-        True for ``localhost`` (RFC 6761) and loopback addresses.
-    """
+    """Return whether a canonical host is ``localhost`` (RFC 6761) or a loopback address."""
     try:
         return host == "localhost" or ip_address(host).is_loopback
     except ValueError:
@@ -132,13 +115,7 @@ def is_loopback(host: str) -> bool:
 
 
 def parse_authority(raw: bytes) -> Authority | None:
-    """Read a host with or without a port, as ``Host`` and the end of an ``Origin`` have it.
-
-    Args:
-        raw: As it was sent.
-
-    Returns:
-        Host and port; None if the bytes are no such thing. O(length) once, O(1) while they are remembered.
+    """Parse a host with an optional port; None if it is invalid. O(length), O(1) while cached.
 
     Example:
         >>> parse_authority(b"[::1]:8765")
@@ -160,14 +137,7 @@ def _parsed(raw: bytes) -> Authority | None:
 
 
 def parse_origin(raw: bytes) -> Origin | None:
-    """Read an ``Origin``.
-
-    Args:
-        raw: As it was sent.
-
-    Returns:
-        The page's host and port; None for ``null``, for what no page over HTTP has, and for what is none.
-        O(length) once, O(1) while it is remembered.
+    """Parse an ``Origin``; None for ``null``, other schemes and invalid text. O(length), O(1) while cached.
 
     Example:
         >>> parse_origin(b"https://holds.example.org")

@@ -1,8 +1,7 @@
-"""What may be a watch key or an operation id on the wire.
+"""The rules for watch keys and operation ids on the wire.
 
-A key is any text of 1 to 512 bytes in UTF-8, not normalised: two spellings are two keys. ``.`` and ``..`` are
-refused because clients and proxies fold them out of paths, control characters because no log or terminal
-should ever meet one.
+A key is text of 1 to 512 bytes in UTF-8, not normalised: two spellings are two keys. ``.`` and ``..`` are refused
+because clients and proxies fold them out of paths, control characters because they can corrupt logs and terminals.
 """
 
 import re
@@ -20,22 +19,16 @@ _ID: Final = re.compile(ID_GRAMMAR)
 
 
 def checked_key(key: str) -> str:
-    """Let a key through.
-
-    Args:
-        key: Decoded text.
-
-    Returns:
-        The same.
+    """Return a decoded key if it is valid.
 
     Raises:
-        Problem: ``bad-key``; the detail says which rule it breaks.
+        Problem: ``bad-key``; the detail names the broken rule.
     """
     if not key:
         raise problems.bad_key(key, "must not be empty")
     if key in {".", ".."}:
         raise problems.bad_key(key, "must not be a path segment that clients fold")
-    # Four bytes at most per character: no need to encode a megabyte to see that it is too long.
+    # The length in characters first, to avoid encoding a megabyte.
     if len(key) > MAX_KEY_BYTES or len(key.encode()) > MAX_KEY_BYTES:
         raise problems.bad_key(key, f"must have at most {MAX_KEY_BYTES} bytes in UTF-8")
     if any(unicodedata.category(character) == "Cc" for character in key):
@@ -44,13 +37,7 @@ def checked_key(key: str) -> str:
 
 
 def distinct_keys(keys: Iterable[str]) -> tuple[str, ...]:
-    """Check every key and drop the doubled ones, in order.
-
-    Args:
-        keys: As the client sent them.
-
-    Returns:
-        Each key once.
+    """Return the distinct keys in order, each checked.
 
     Raises:
         Problem: ``bad-key`` or ``too-many-keys``.
@@ -62,16 +49,10 @@ def distinct_keys(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def checked_id(operation_id: str) -> str:
-    """Let an operation id through.
-
-    Args:
-        operation_id: As it stood in the body.
-
-    Returns:
-        The same.
+    """Return an operation id if it is valid.
 
     Raises:
-        Problem: ``invalid`` at ``/id``, naming the grammar.
+        Problem: ``invalid`` at ``/id``; the detail names the grammar.
     """
     if _ID.fullmatch(operation_id) is None:
         raise problems.invalid("/id", f"must follow {ID_GRAMMAR}, got {problems.shown(operation_id)}")

@@ -1,9 +1,7 @@
-"""The service's log: one record is one line of JSON on standard error, whatever a client put into it.
+"""The service's log: each record is one line of JSON on standard error, whatever a client sent.
 
-Control characters, line separators and bidirectional marks are escaped, because everything outside printable
-ASCII is. There is no global configuration: a log is made and handed on.
-
-Logging never raises and never waits: a record that standard error cannot take at once is dropped.
+Everything outside printable ASCII is escaped: control characters, line separators, bidirectional marks. Logging has no
+global configuration, never raises and never blocks: it drops a record that standard error cannot take at once.
 """
 
 import json
@@ -18,50 +16,40 @@ import structlog
 
 
 class Log(Protocol):
-    """What the service asks of a log."""
+    """The methods that the service needs of a log."""
 
     def info(self, event: str, **values: object) -> None:
-        """Record something that happened as it should."""
+        """Record a normal event."""
 
     def warning(self, event: str, **values: object) -> None:
-        """Record something that somebody may want to look into."""
+        """Record a condition that may need attention."""
 
     def error(self, event: str, **values: object) -> None:
         """Record a fault; ``exc_info`` may carry the exception."""
 
 
 def one_line(values: object, **_: object) -> str:
-    r"""Write a record as one line of printable ASCII.
-
-    Args:
-        values: The record; what JSON does not know is shown by its repr.
-
-    Returns:
-        A JSON object.
+    r"""Encode a record as one line of printable ASCII; values unknown to JSON as their repr.
 
     Example:
         >>> print(one_line({"key": "a\n\x7f\u202e"}))
         {"key": "a\n\u007f\u202e"}
     """
-    # json.dumps leaves nothing unescaped but what is between space and tilde.
+    # json.dumps escapes everything outside space to tilde.
     return json.dumps(values, default=repr)
 
 
 class _Lines:
-    """Write whole lines to a file descriptor; drop those that it cannot take at once.
-
-    Args:
-        descriptor: Of a file, a pipe or a terminal.
-    """
+    """Writes whole lines to a file descriptor; drops those that it cannot take at once."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor: Final = descriptor
         self._writable: Final = select.poll()
         self._writable.register(descriptor, select.POLLOUT)
-        self._rest = b""  # of a line that was begun
+        self._rest = b""  # of an incomplete line
 
     def write(self, line: str) -> None:
-        """Write a line, behind the rest of the one before."""
+        """Write a line, after the rest of the one before."""
         data = line.encode()
         self._rest = self._unwritten(self._rest)
         if not self._rest:
@@ -69,7 +57,7 @@ class _Lines:
             self._rest = b"" if rest == data else rest
 
     def _unwritten(self, data: bytes) -> bytes:
-        """Write what can be written without waiting; return the rest."""
+        """Write as much as possible without blocking; return the rest."""
         with suppress(OSError):
             while data and self._writable.poll(0):
                 # A pipe that is writable takes this much without blocking.
@@ -77,7 +65,7 @@ class _Lines:
         return data
 
     def flush(self) -> None:
-        """Do nothing: no line waits here."""
+        """Do nothing: lines are not buffered."""
 
 
 def _sink(stream: TextIO | None) -> object:
@@ -93,14 +81,11 @@ def _sink(stream: TextIO | None) -> object:
 
 
 def stderr_log(stream: TextIO | None = None, *, level: int = logging.INFO) -> Log:
-    """Make a log.
+    """Make a log to a stream.
 
     Args:
-        stream: Where to; None for standard error.
-        level: What is less severe is left out; the numbers are those of the standard library's `logging`.
-
-    Returns:
-        The log.
+        stream: None for standard error.
+        level: The lowest level to log, as in the standard library's `logging`.
     """
     log: Log = structlog.wrap_logger(
         _sink(sys.stderr if stream is None else stream),
@@ -117,21 +102,17 @@ def stderr_log(stream: TextIO | None = None, *, level: int = logging.INFO) -> Lo
 
 
 class ForwardingHandler(logging.Handler):
-    """Hands records of the standard library's logging on, such as those of the HTTP server.
-
-    Args:
-        log: Where to.
-    """
+    """Forwards records of the standard library's logging, such as uvicorn's, to a log."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Hand a record on, with its level and traceback."""
+        """Forward a record, with its level and traceback."""
         say = self._log.error if record.levelno >= logging.ERROR else self._log.warning
         try:
             message = record.getMessage()
-        except Exception:  # noqa: BLE001 - arguments that do not fit their text
+        except Exception:  # noqa: BLE001 - the arguments do not match the format
             message = f"{record.msg!r} % {record.args!r}"
         say(message, logger=record.name, exc_info=record.exc_info)

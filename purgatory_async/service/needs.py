@@ -1,7 +1,7 @@
-"""What an operation needs of the signals on its keys: pure counting, no clock and no I/O.
+"""The conditions of operations, counted from the signals on their keys; no clock and no I/O.
 
-Kafka's delayed fetch waits for ``min.bytes`` over several partitions (`Amount`), its delayed produce for
-acknowledgements from distinct replicas (`Voters`); any and all of the keys are the two plain cases.
+`Amount` is Kafka's DelayedFetch (``min.bytes`` over several partitions), `Voters` its DelayedProduce (acks from
+distinct replicas).
 
 >>> from purgatory_async.service.messages import CountNeed, SignalView
 >>> need = need_for(CountNeed(voters=2), ("commit",))
@@ -20,31 +20,27 @@ from purgatory_async.service.signals import Signal
 
 
 class Need(ABC):
-    """A condition that signals fulfil; it counts them, and once it holds it holds."""
+    """A condition on signals; once it holds, it stays true."""
 
     __slots__ = ()
 
     @property
     @abstractmethod
     def wire(self) -> WireNeed:
-        """The need as it is written."""
+        """The need in JSON."""
 
     @abstractmethod
     def note(self, signal: Signal) -> bool:
-        """Count a signal on one of the keys. O(1).
-
-        Returns:
-            Whether the need holds now.
-        """
+        """Count a signal on one of the keys; return whether the need holds. O(1)."""
 
     @property
     def needed(self) -> int:
-        """The sum of amounts at which it holds, for the journal; `NO_SUM` if it is none."""
+        """The sum of amounts it needs, for the journal; `NO_SUM` for other needs."""
         return NO_SUM
 
     @abstractmethod
     def waiting_for(self) -> WaitingFor:
-        """What is still missing."""
+        """Return what is missing."""
 
 
 @final
@@ -58,12 +54,12 @@ class AnyKey(Need):
     def __init__(self, keys: tuple[str, ...]) -> None:
         self._keys = keys
 
-    def note(self, signal: Signal) -> bool:  # noqa: ARG002 - whatever it is
+    def note(self, signal: Signal) -> bool:  # noqa: ARG002 - any will do
         """One signal is enough."""
         return True
 
     def waiting_for(self) -> WaitingFor:
-        """All the keys, for each would do."""
+        """Return all keys."""
         return WaitingFor(any=self._keys)
 
 
@@ -78,12 +74,12 @@ class EveryKey(Need):
         self._missing = dict.fromkeys(keys)
 
     def note(self, signal: Signal) -> bool:
-        """Strike the signal's key off."""
+        """Remove the signal's key from the missing ones."""
         self._missing.pop(signal.view.key, None)
         return not self._missing
 
     def waiting_for(self) -> WaitingFor:
-        """The keys without a signal."""
+        """Return the keys without a signal."""
         return WaitingFor(all=tuple(self._missing))
 
 
@@ -108,13 +104,13 @@ class Amount(Need):
         return self._left <= 0
 
     def waiting_for(self) -> WaitingFor:
-        """The amount left."""
+        """Return the amount left."""
         return WaitingFor(amount=self._left)
 
 
 @final
 class Voters(Need):
-    """So many distinct voters signalled; a signal without a voter is no vote."""
+    """A number of distinct voters signalled; a signal without a voter does not count."""
 
     __slots__ = ("_voters", "_wanted", "wire")
 
@@ -130,26 +126,17 @@ class Voters(Need):
         return len(self._voters) >= self._wanted
 
     def waiting_for(self) -> WaitingFor:
-        """The number of voters left."""
+        """Return the number of voters left."""
         return WaitingFor(voters=self._wanted - len(self._voters))
 
 
 def need_for(wire: WireNeed, keys: tuple[str, ...]) -> Need:
-    """Make the need that was written, with nothing counted yet.
-
-    Args:
-        wire: As it stood in the body or the query.
-        keys: The distinct keys it is about.
-
-    Returns:
-        A new need.
-    """
+    """Make a new need for distinct keys from its JSON form."""
     if wire == "any":
         return AnyKey(keys)
     if wire == "all":
         return EveryKey(keys)
     if isinstance(wire.amount, int):
         return Amount(wire.amount)
-    # A CountNeed has exactly one of the two, or it would not have been decoded.
-    assert isinstance(wire.voters, int), f"a need of neither amount nor voters: {wire!r}"
+    assert isinstance(wire.voters, int), f"a need has neither amount nor voters: {wire!r}"
     return Voters(wire.voters)

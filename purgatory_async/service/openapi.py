@@ -1,7 +1,6 @@
-"""``openapi.json``, made from the routes and the messages: what stands there is what the service checks and answers.
+"""Generates ``openapi.json`` from the routes.
 
-Nothing is written twice. Bodies and answers are the structs of `messages` and `figures`, grammars come from the files
-that read them, and the problems of an endpoint from `Kind`.
+Bodies and answers are the structs of `messages` and `figures`, grammars come from their parsers, problems from `Kind`.
 """
 
 import inspect
@@ -66,10 +65,7 @@ def document(routes: Mapping[str, Mapping[str, Endpoint]], prefix: str = "") -> 
 
     Args:
         routes: Its endpoints by path and method.
-        prefix: Where it is mounted.
-
-    Returns:
-        The document, to be written as JSON.
+        prefix: The mount point.
     """
     endpoints = [endpoint for methods in routes.values() for endpoint in methods.values()]
     return {
@@ -77,7 +73,7 @@ def document(routes: Mapping[str, Mapping[str, Endpoint]], prefix: str = "") -> 
         "info": {
             "title": "purgatory",
             "version": VERSION,
-            "description": "Holds operations until a condition on their keys holds or their time is up, exactly once.",
+            "description": "Parks operations until their condition holds or their timeout expires, exactly once.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [{"url": prefix or "/"}],
@@ -104,19 +100,19 @@ def _operation(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
             "required": endpoint.needs_body,
             "content": {JSON: {"schema": _reference(endpoint.body)}},
         }
-    # Tokens are asked for where the operator gave some: with, or without.
+    # Either with a token or without: the operator decides.
     described["security"] = [] if endpoint.permission is None else [{"token": []}, {}]
     return described
 
 
 def _name(method: str, endpoint: Endpoint) -> str:
-    """As ``get_operations_status``: what a generated client would call it."""
+    """The name for generated clients, such as ``get_operations_status``."""
     serve = endpoint.serve
     return f"{method.lower()}_{serve.__module__.rpartition('.')[2]}_{serve.__name__}"
 
 
 def _summary(endpoint: Endpoint) -> str:
-    """The sentence behind the path in the docstring of what serves it."""
+    """The text after the path in the docstring of the endpoint's function."""
     line = (inspect.getdoc(endpoint.serve) or "").splitlines()[0]
     sentence = line.partition(": ")[2] or line
     return sentence[:1].upper() + sentence[1:].rstrip(".")
@@ -156,7 +152,7 @@ def _responses(method: str, endpoint: Endpoint) -> dict[str, Any]:
 
 def _response(answer: type[msgspec.Struct] | str | None, *, has_body: bool) -> dict[str, Any]:
     if not answer:
-        return {"description": "Nothing but this status"}
+        return {"description": "No body"}
     if isinstance(answer, str):
         description, content = answer, {answer: {"schema": {"type": "string"}}}
     else:
@@ -176,6 +172,6 @@ def _schemas(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
             structs[endpoint.body] = None
         structs |= dict.fromkeys(each for each in endpoint.answers.values() if isinstance(each, type))
     _, components = msgspec.json.schema_components(structs, ref_template=_REFERENCE)
-    # Checked when it is made, which msgspec cannot tell: a need counts amounts or voters, and not both.
+    # `__post_init__` checks this, which msgspec's schema does not show: amount or voters, not both.
     components[CountNeed.__name__] |= {"minProperties": 1, "maxProperties": 1}
     return components

@@ -1,8 +1,8 @@
-"""The service's operations: delayed operations whose condition is a need, fed by the signals on their keys.
+"""The service's delayed operations: a need counts the signals on their keys.
 
-A signal is put on the board first, then its key is checked, as Kafka appends before it checks: `try_complete`
-finds what is new on the board and lets the need count it. A one-shot wait is a `SignalledOperation` with its
-wait as timeout; an `Operation` also has an id, a place in the listing, and a status.
+The board notes a signal before its key is checked, as Kafka appends before it checks; `try_complete` counts the
+board's newest signal. A one-shot wait is a `SignalledOperation` whose timeout is the wait; an `Operation` also has an
+id, a place in the listing and a status.
 """
 
 import datetime as dt
@@ -20,9 +20,9 @@ class SignalledOperation(DelayedOperation[Attached]):
     """Waits until the signals on its keys fulfil its need.
 
     Args:
-        board: Where the signals are.
-        keys: What it watches, each once.
-        need: Counts the signals; for this operation only.
+        board: Has the signals.
+        keys: Its distinct watch keys.
+        need: Counts the signals; never shared.
         timeout: Seconds until it expires; None for no deadline.
         sequence: Its place in the order of submission, one-shot waits included.
         submitted: The timer's time, in seconds.
@@ -44,18 +44,18 @@ class SignalledOperation(DelayedOperation[Attached]):
         self.sequence = sequence
         self.submitted = submitted
         self._board = board
-        self._heard = board.index  # what was signalled before submission does not count
+        self._heard = board.index  # earlier signals do not count
         self._ledger: Ledger | None = None
         self.need = need
         self.watch_keys = keys
 
     def try_complete(self) -> bool:
-        """Count the newest signal, once. The signal's key was checked, so it is one of ours. O(1)."""
+        """Count the newest signal, once; it is on one of the keys, as only that key is checked. O(1)."""
         signal = self._board.newest
         if signal is None or signal.view.index <= self._heard:
             return False
         self._heard = signal.view.index
-        # Most operations wait without a signal; an empty ledger each would be a third of their size.
+        # Most pending operations have no signal; an empty ledger would add a third to their size.
         if self._ledger is None:
             self._ledger = Ledger()
         self._ledger.note(signal.view)
@@ -63,7 +63,7 @@ class SignalledOperation(DelayedOperation[Attached]):
 
     @property
     def needed(self) -> int:
-        """What the journal writes of its need."""
+        """The sum of amounts that the journal records."""
         return self.need.needed
 
     @property
@@ -74,21 +74,15 @@ class SignalledOperation(DelayedOperation[Attached]):
 
 @final
 class Operation(SignalledOperation):
-    """An operation with an id, which lives on when the client that submitted it leaves.
+    """An operation with an id; it stays pending when its client leaves.
 
-    Args:
-        board: Where the signals are.
-        keys: What it watches, each once.
-        need: Counts the signals; for this operation only.
-        timeout: Seconds until it expires; None for no deadline.
-        sequence: Its place in the order of submission, one-shot waits included.
-        submitted: The timer's time, in seconds.
-        operation_id: The name it is known by.
-        data: The client's own, shown with the status; `UNSET` for none.
-        submitted_at: The wall clock's.
+    Args, beyond those of `SignalledOperation`:
+        operation_id: Its id.
+        data: The client's attachment, shown with the status; `UNSET` for none.
+        submitted_at: The wall clock's time.
 
     Attributes:
-        recorded: Whether its submission is as safe in the journal as the sync policy promises.
+        recorded: Whether the journal has its submission as safely as the sync policy promises.
     """
 
     __slots__ = ("data", "ended", "id", "recorded", "submitted_at")
@@ -114,20 +108,13 @@ class Operation(SignalledOperation):
         self.recorded = False
 
     def view(self, now: float) -> OperationView:
-        """Show the operation as its status does.
-
-        Args:
-            now: The timer's time, in seconds.
-
-        Returns:
-            A snapshot.
-        """
+        """Return its status at a time of the timer, in seconds."""
         pending = self.outcome is None
         return OperationView(
             id=self.id,
             keys=self.watch_keys,
             need=self.need.wire,
-            state=cast("State", self.outcome or "pending"),  # the outcomes' words are the states'
+            state=cast("State", self.outcome or "pending"),  # outcomes and states share their words
             submitted_at=self.submitted_at,
             deadline=None if self.timeout is None else self.submitted_at + dt.timedelta(seconds=self.timeout),
             elapsed=round((now if self.ended is None else self.ended) - self.submitted, 6),

@@ -1,7 +1,7 @@
-"""Pending operations in the order of submission, to be read on from any place in it.
+"""Pending operations in order of submission, readable from any position.
 
-A dict keeps that order too, but is only read from its beginning. Here blocks of at most 512 operations are in a list,
-so a place is found by bisection, and leaving moves one block.
+A dict keeps that order too, but only iterates from its start. Here a list holds blocks of at most 512 operations:
+bisection finds a position, and a removal shifts one block.
 """
 
 from bisect import bisect_left, bisect_right
@@ -20,11 +20,7 @@ _Block = list[Operation]
 
 
 class Order:
-    """Operations by their ``sequence``.
-
-    Args:
-        operations: In that order.
-    """
+    """Operations in order of their ``sequence``, as given."""
 
     __slots__ = ("_blocks",)
 
@@ -39,7 +35,7 @@ class Order:
         self._blocks[-1].append(operation)
 
     def remove(self, operation: Operation) -> None:
-        """Remove an operation. O(log n), and a move of at most all blocks' addresses where its block becomes empty."""
+        """Remove an operation. O(log n + block); O(blocks) when its block becomes empty."""
         place = bisect_left(self._blocks, operation.sequence, key=_last)
         block = self._blocks[place]
         del block[bisect_left(block, operation.sequence, key=_SEQUENCE)]
@@ -47,7 +43,7 @@ class Order:
             del self._blocks[place]
 
     def after(self, sequence: int) -> Iterator[Operation]:
-        """Iterate over the operations above a sequence, which need not be there any more. O(log n), then O(1) each."""
+        """Iterate over the operations above a sequence, whether or not it is pending. O(log n), then O(1) each."""
         place = bisect_right(self._blocks, sequence, key=_last)
         for block in self._blocks[place : place + 1]:
             yield from block[bisect_right(block, sequence, key=_SEQUENCE) :]

@@ -1,4 +1,4 @@
-"""Query strings, strictly: every name known, every value of its grammar, nothing twice but keys."""
+"""Strict query strings: known names only, values by their grammar, no repeats except keys."""
 
 import re
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from purgatory_async.service import problems
 from purgatory_async.service.messages import MAX_COUNT, CountNeed, WireNeed
 from purgatory_async.web.durations import GRAMMAR, parse_duration
 
-KNOWN_ONLY: Final = "one of the parameters that this path takes"
+KNOWN_ONLY: Final = "a parameter of this path"
 NEED_GRAMMAR: Final = "any, all, amount:N or voters:N, N from 1 to 2^53-1"
 
 NEED_PATTERN: Final = (
-    "^(any|all|(amount|voters):[1-9][0-9]{0,14})$"  # the same but for 2^53-1 and leading zeros
+    "^(any|all|(amount|voters):[1-9][0-9]{0,14})$"  # close to the grammar: no leading zeros, up to 10^15-1
 )
 _ESCAPE_AHEAD: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -21,40 +21,26 @@ _NEED: Final = re.compile(r"any|all|(amount|voters):([0-9]{1,16})")
 
 
 def percent_decoded(raw: bytes) -> str:
-    """Decode percent-escapes and then UTF-8.
-
-    Args:
-        raw: A path segment, or a name or value of a query.
-
-    Returns:
-        The text.
+    """Decode the percent-escapes and UTF-8 of a path segment, or of a query's name or value.
 
     Raises:
-        ValueError: An escape without two hex digits, or bytes that are not UTF-8; it names them.
+        ValueError: An escape lacks two hex digits, or the bytes are not UTF-8; the message shows them.
     """
     if b"%" in raw:
         if _ESCAPE_AHEAD.search(raw):
-            raise ValueError(f"every % needs two hex digits after it, got {raw[:80]!r}")
+            raise ValueError(f"each % must be followed by two hex digits, got {raw[:80]!r}")
         raw = _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), raw)
     return raw.decode()
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The parameters of one request, by name; those that may repeat keep every value."""
+    """The values of a request's parameters, by name."""
 
     values: Mapping[str, list[str]]
 
     def integer(self, name: str, lowest: int, highest: int) -> int | None:
         """Return an integer parameter within its bounds, None if it is absent.
-
-        Args:
-            name: Of the parameter.
-            lowest: The smallest allowed.
-            highest: The largest allowed.
-
-        Returns:
-            The value.
 
         Raises:
             Problem: ``bad-parameter``.
@@ -62,7 +48,7 @@ class Query:
         values = self.values.get(name)
         if values is None:
             return None
-        # The pattern before the number: int() takes underscores, spaces and the digits of every script.
+        # int() alone accepts underscores, spaces and non-ASCII digits.
         if re.fullmatch(r"[0-9]{1,19}", values[0]) and lowest <= int(values[0]) <= highest:
             return int(values[0])
         raise problems.bad_parameter(name, values[0], f"an integer from {lowest} to {highest}")
@@ -97,23 +83,20 @@ class Query:
         return CountNeed(amount=count) if match[1] == "amount" else CountNeed(voters=count)
 
     def keys(self) -> list[str]:
-        """Return every ``key``; none is an empty list."""
+        """Return every ``key``."""
         return self.values.get("key", [])
 
 
 def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] = frozenset()) -> Query:
-    """Read a query string.
+    """Parse the text after the question mark.
 
     Args:
-        raw: What stands after the question mark.
-        known: The names that the path takes.
-        repeated: Those of them that may stand more than once.
-
-    Returns:
-        The parameters.
+        raw: The text.
+        known: The path's parameters.
+        repeated: The parameters that may repeat.
 
     Raises:
-        Problem: ``bad-parameter`` (``bad-key`` for a key that cannot be decoded).
+        Problem: ``bad-parameter``, or ``bad-key`` for a key that cannot be decoded.
     """
     values: dict[str, list[str]] = {}
     for piece in raw.replace(b"+", b" ").split(b"&"):
@@ -144,5 +127,5 @@ def _decoded_name(raw: bytes) -> str:
 
 
 def _lossy(raw: bytes) -> str:
-    """Show bytes that may not be text."""
+    """Decode bytes for display, at most 200."""
     return raw[:200].decode("ascii", "backslashreplace")

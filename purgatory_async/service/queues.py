@@ -1,8 +1,8 @@
-"""Queues and leases: an item goes to one taker, on loan, and comes back unless the taker says that it is done.
+"""Queues and leases: one taker gets an item on loan, and the item returns unless the taker acknowledges it.
 
-The queue is the library's `HandOff`: a taker whose client leaves in the very loop pass in which it got its item puts
-it back. From then on a lease has the item, which is a delayed operation: acknowledged it is completed, returned it is
-cancelled, and when its time is up its item is in front of its queue again. So what was lost on the wire comes back.
+A queue is the library's `HandOff`: if a taker's client leaves in the loop pass that gives it an item, the item goes
+back. A lease is a delayed operation: an acknowledgement completes it, a return cancels it, and its expiration puts the
+item in front of its queue. So an item lost on the wire comes back.
 """
 
 import secrets
@@ -29,21 +29,14 @@ from purgatory_async.web._race import ClientLeft, Race
 __all__ = ["LEASE", "Lease", "Queues"]
 
 LEASE: Final = 30.0
-"""How long a lease lasts when the taker does not say, in seconds."""
+"""The default duration of a lease, in seconds."""
 
 _ID_BYTES: Final = 16
 
 
 @final
 class Lease(DelayedOperation[None]):
-    """An item on loan.
-
-    Args:
-        queues: Where it goes back to.
-        queue: Whose item it is.
-        item: As it was put.
-        seconds: Until it goes back.
-    """
+    """An item of a queue, on loan for some seconds."""
 
     __slots__ = ("_queues", "id", "item", "queue")
 
@@ -55,7 +48,7 @@ class Lease(DelayedOperation[None]):
         self.id = secrets.token_urlsafe(_ID_BYTES)
 
     def on_expiration(self) -> None:
-        """Unowned said that it is done: it goes to the next."""
+        """Put the item back."""
         self._queues.ended(self, put_back=True)
 
 
@@ -63,11 +56,11 @@ class Queues:
     """All queues of the service, and the leases on their items.
 
     Args:
-        timer: For takers, leases and what is remembered of ended ones.
-        max_items: How many items there may be, kept or on loan, all together.
-        max_takers: How many may wait for one.
-        retention: Seconds for which an ended lease is told from one that never was.
-        on_undelivered: Told when a taker was given an item as its client left, so that it came back.
+        timer: For takers, leases and the ids of ended leases.
+        max_items: The most items, kept or on loan, over all queues.
+        max_takers: The most waiting takers.
+        retention: Seconds for which the id of an ended lease is remembered.
+        on_undelivered: Called when a taker's client left as it got an item, which went back.
     """
 
     def __init__(
@@ -89,7 +82,7 @@ class Queues:
         self._max_takers = max_takers
         self._retention = retention
         self._on_undelivered = on_undelivered
-        self._returned = 0  # of what the hand-off counts, how much was told
+        self._returned = 0  # how many of the hand-off's returns were reported
 
     def __repr__(self) -> str:
         return f"<Queues items={self.items} leases={self.leases} takers={self.takers}>"
@@ -110,14 +103,10 @@ class Queues:
         return self._takers.pending
 
     def put(self, queue: str, item: Raw) -> bool:
-        """Give an item to the oldest taker of the queue, or keep it. O(log items of the queue).
-
-        Args:
-            queue: Checked.
-            item: JSON.
+        """Give an item to the queue's oldest taker, or keep it. O(log items of the queue).
 
         Returns:
-            Whether a taker has it already.
+            Whether a taker got it.
 
         Raises:
             Problem: ``overloaded`` or ``draining``.
@@ -133,9 +122,9 @@ class Queues:
         """Take the oldest item of a queue on loan.
 
         Args:
-            queue: Checked.
-            wait: Seconds to wait for one; 0 takes what is there.
-            lease: Seconds until it goes back.
+            queue: Its checked name.
+            wait: Seconds to wait for an item; 0 for none.
+            lease: Seconds until the item goes back.
             receive: The request's; its body has been read.
 
         Returns:
@@ -143,7 +132,7 @@ class Queues:
 
         Raises:
             Problem: ``overloaded``, or ``draining`` (also while it waits).
-            ClientGone: The client left; the item that it may have been given is back in its place.
+            ClientGone: The client left; its item, if any, is back in its place.
         """
         race = Race()
         try:
@@ -165,7 +154,7 @@ class Queues:
         return self._lend(queue, item, lease)
 
     def acknowledge(self, lease_id: str) -> None:
-        """End a lease: its item is done with. O(1).
+        """Complete a lease and drop its item. O(1).
 
         Raises:
             Problem: ``lease-expired`` or ``unknown-lease``.
@@ -175,7 +164,7 @@ class Queues:
         self.ended(lease, put_back=False)
 
     def give_back(self, lease_id: str) -> None:
-        """End a lease: its item goes to the oldest taker, or in front of its queue. O(log items of the queue).
+        """Cancel a lease: its item goes to the oldest taker, or in front of its queue. O(log items of the queue).
 
         Raises:
             Problem: ``lease-expired`` or ``unknown-lease``.
@@ -185,12 +174,7 @@ class Queues:
         self.ended(lease, put_back=True)
 
     def ended(self, lease: Lease, *, put_back: bool) -> None:
-        """Take note that a lease has ended, in whatever way.
-
-        Args:
-            lease: It has ended.
-            put_back: Whether its item is to go to the next.
-        """
+        """Forget a lease that has ended, and put its item back if asked."""
         del self._leases[lease.id]
         self._ended.add(lease.id)
         self._timer.call_later(self._retention, self._ended.discard, lease.id)
@@ -198,15 +182,15 @@ class Queues:
             self._hand_off.put_back(lease.queue, lease.item)
 
     def drain(self) -> int:
-        """Let every taker go with ``draining``, and take no item from now on; leases end as they would. Idempotent.
+        """End every taker with ``draining`` and refuse new items; leases go on. Idempotent.
 
         Returns:
-            How many takers there were.
+            How many takers waited.
         """
         return len(self._takers.close())
 
     def close(self) -> None:
-        """End everything that is on loan as closed. Idempotent."""
+        """Drain, and close all leases. Idempotent."""
         self.drain()
         self._on_loan.close()
 

@@ -1,6 +1,6 @@
-"""A request as the endpoints see it: its head, and a body that is bounded and read at most once.
+"""A request for the endpoints: its head, and a bounded body that is read at most once.
 
-Whoever has read the body may go on calling `receive`, which from then on only tells that the client left.
+After the body, `receive` only reports that the client left.
 """
 
 import re
@@ -25,12 +25,12 @@ M = TypeVar("M")
 
 _JSON_TYPE: Final = re.compile(r'\s*application/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
 _NO_WEIGHT: Final = re.compile(r";\s*q\s*=\s*0(?:\.0{0,3})?\s*(?:;|\Z)", re.IGNORECASE)
-# msgspec ends its messages with the place: "Expected `str`, got `int` - at `$.keys[0]`"; a member that it misses
-# or does not know is named before.
+# msgspec's messages end with the place: "Expected `str`, got `int` - at `$.keys[0]`"; a missing or unknown member is
+# named before it.
 _PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _MEMBER: Final = re.compile(r"(?:unknown|missing required) field `(.*)`$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
-_MAX_FAULT: Final = 1024  # characters: a client's name of a megabyte would take the patterns minutes
+_MAX_FAULT: Final = 1024  # characters: the patterns would take minutes on a name of a megabyte
 
 
 class Request:
@@ -45,26 +45,23 @@ class Request:
     def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, bytes]) -> None:
         self.receive: Final = receive
         self.parameters: Final = parameters
-        # Where a client finds us: the mount point, if any, as it stands in its own URLs.
+        # The mount point, percent-encoded as in the client's URLs.
         self.prefix: Final = quote(scope.get("root_path", ""))
         self._query: bytes = scope["query_string"]
         self._headers: list[tuple[bytes, bytes]] = scope["headers"]
 
     def header(self, name: str) -> str | None:
-        """Return a header, its repetitions joined as HTTP says; None if it is absent. O(headers)."""
+        """Return a header, repetitions joined by commas; None if it is absent. O(headers)."""
         wanted = name.lower().encode()
         values = [value.decode("latin-1") for key, value in self._headers if key.lower() == wanted]
         return ", ".join(values) if values else None
 
     def query(self, *known: str, repeated: str = "") -> Query:
-        """Read the query string.
+        """Parse the query string.
 
         Args:
-            known: The names that the path takes.
-            repeated: The one of them that may stand more than once.
-
-        Returns:
-            The parameters.
+            known: The path's parameters.
+            repeated: The one that may repeat.
 
         Raises:
             Problem: ``bad-parameter`` or ``bad-key``.
@@ -72,14 +69,7 @@ class Request:
         return parse_query(self._query, frozenset(known), repeated=frozenset({repeated}))
 
     def wait(self, query: Query, max_wait: float) -> Wait:
-        """Decide for how long the request may be held.
-
-        Args:
-            query: Its own.
-            max_wait: Seconds.
-
-        Returns:
-            The wait, before jitter.
+        """Return how long to hold the request, at most ``max_wait`` seconds, before jitter.
 
         Raises:
             Problem: ``bad-parameter``.
@@ -87,10 +77,7 @@ class Request:
         return decided_wait(query.wait(), self.header("prefer"), max_wait)
 
     def key(self, name: str = "key") -> str:
-        """Return the key in the path.
-
-        Args:
-            name: Of the path's parameter; a queue's name follows the rules of a key.
+        """Return the key, or the queue's name, in a parameter of the path.
 
         Raises:
             Problem: ``bad-key``.
@@ -103,10 +90,7 @@ class Request:
         return checked_key(key)
 
     def check_accept(self, *served: str) -> None:
-        """Make sure that the client takes one of the media types.
-
-        Args:
-            served: What the path answers, such as ``application/json``.
+        """Check that the client accepts one of the media types.
 
         Raises:
             Problem: ``not-acceptable``.
@@ -118,12 +102,9 @@ class Request:
     async def body(self) -> bytes:
         """Read the body, once.
 
-        Returns:
-            All of it.
-
         Raises:
-            Problem: ``too-large``, from its length alone where it is given; ``unsupported-media-type``.
-            ClientGone: It left while sending.
+            Problem: ``too-large``, at once if Content-Length says so; ``unsupported-media-type``.
+            ClientGone: The client left while sending.
         """
         length = self.header("content-length")
         if length is not None and _announces_too_much(length):
@@ -154,26 +135,18 @@ class Request:
 
 
 def _announces_too_much(length: str) -> bool:
-    # By its digits first: int() of five thousand of them raises.
+    # Count the digits first: int() raises above a few thousand.
     return length.isdecimal() and (len(length) > len(str(MAX_BODY)) or int(length) > MAX_BODY)
 
 
 def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = False) -> M:
-    """Read a body as one of the messages.
-
-    Args:
-        body: All of it.
-        decoder: For the struct it must be.
-        optional: Whether an empty body stands for ``{}``.
-
-    Returns:
-        The message.
+    """Decode a body as a message; ``optional`` reads an empty body as ``{}``.
 
     Raises:
         Problem: ``malformed`` or ``invalid``.
     """
     text = b"{}" if optional and not body else body
-    # Twice: once for what is not JSON, and once for the members, which leaves their attachments as they are.
+    # Twice: the check covers the whole text, while the decoder leaves attachments unparsed.
     try:
         strict_json.check(text)
     except ValueError as error:
@@ -185,7 +158,7 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = F
 
 
 def _pointed(text: str) -> tuple[str, str]:
-    """Turn msgspec's ``$.keys[0]`` into a JSON Pointer, and leave its explanation."""
+    """Split a message of msgspec into a JSON Pointer and an explanation."""
     if len(text) > _MAX_FAULT:
         text = f"{text[:_MAX_FAULT]}...`"
     match = _PLACE.fullmatch(text)
@@ -198,7 +171,7 @@ def _pointed(text: str) -> tuple[str, str]:
 
 
 def _accepts(accept: str, served: tuple[str, ...]) -> bool:
-    """Whether a header takes one of the types; the most specific range that fits a type decides."""
+    """Whether ``Accept`` allows one of the types; the most specific matching range decides."""
     weights: dict[str, bool] = {}
     for part in accept.split(","):
         media_range, _, parameters = part.partition(";")

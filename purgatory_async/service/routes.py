@@ -1,4 +1,4 @@
-"""Every path of the service, what each method leads to, and who may call it: the contract as one table."""
+"""The table of all paths and methods: endpoint, permission, bodies, answers and problems."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,7 +1,7 @@
-"""Which endpoint a path leads to.
+"""Finds the endpoint of a path.
 
-The raw path is split first and its segments decoded after, so ``%2F`` belongs to the key it stands in; a
-router that sees the decoded path cannot tell. Frameworks that mount the service give the prefix in ``root_path``.
+The raw path is split before its segments are decoded, so ``%2F`` stays part of a key. A framework that mounts the
+service passes the prefix in ``root_path``.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,10 +14,10 @@ E = TypeVar("E")
 
 
 class Routes(Generic[E]):
-    """A table from paths to what each method leads to.
+    """Maps path patterns and methods to endpoints.
 
     Args:
-        table: By pattern, such as ``/v1/operations/{id}``; a segment in braces takes any segment.
+        table: By pattern, such as ``/v1/operations/{id}``; a segment in braces matches any segment.
 
     Example:
         >>> routes = Routes({"/v1/keys/{key}": {"GET": "read"}})
@@ -37,7 +37,7 @@ class Routes(Generic[E]):
             path: Percent-encoded, without the mount prefix.
 
         Returns:
-            What each method leads to, and the path's parameters; None if no route fits.
+            The endpoints by method, and the path's parameters; None if no route matches.
         """
         segments = _split(path)
         for pattern, methods in self._routes:
@@ -63,15 +63,8 @@ def _fit(pattern: Sequence[bytes], segments: Sequence[bytes]) -> dict[str, bytes
 
 
 def raw_path(scope: Scope) -> bytes:
-    """Return the percent-encoded path below the mount point.
-
-    Args:
-        scope: ASGI's, of an HTTP request.
-
-    Returns:
-        The path, starting with a slash.
-    """
-    # ASGI lets a server leave raw_path out; then %2F is lost, and nothing can bring it back.
+    """Return the percent-encoded path below the mount point, with its leading slash."""
+    # ASGI servers may omit raw_path; then %2F is lost.
     raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
     root = quote(scope.get("root_path", "")).encode()
     return raw.removeprefix(root) or b"/"

@@ -1,8 +1,7 @@
-"""The settings of a service, from a file, then the environment, then flags; the later wins.
+"""The settings of a service: flags override the environment, which overrides the file.
 
-Every source gives values as they were written, and one reader per setting takes them all, so a duration is
-spelled the same in TOML, in the environment and on the command line. A refusal is one sentence that names the
-setting, the value, the bound and the source.
+One reader per setting parses the values of all sources, so a duration has one spelling in TOML, in the environment and
+on the command line. An error names the setting, the value, the bound and the source.
 
 >>> resolve(file={"max_wait": "20s"}, environment={"PURGATORY_MAX_WAIT": "30s"}, flags={}).max_wait
 30.0
@@ -20,10 +19,10 @@ from purgatory_async.web.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
 
 ENVIRONMENT_PREFIX: Final = "PURGATORY_"
 CLIENTS_ENVIRONMENT: Final = frozenset({"PURGATORY_URL", "PURGATORY_TOKEN"})
-"""What the commands that talk to a service read; a service started from the same shell has no use for it."""
+"""Variables of the client commands; a service ignores them."""
 MAX_PENDING: Final = 10_000_000
 
-# How a host that others can reach is protected, or not, in the words of the source that named it.
+# How to protect a reachable host, or not, in the syntax of the source that set it.
 _WAYS: Final = {
     "the configuration file": 'set tokens = "FILE" or insecure = true',
     "the environment": "set PURGATORY_TOKENS=FILE or PURGATORY_INSECURE=true",
@@ -34,16 +33,11 @@ Reader = Callable[[object], object]
 
 
 class SettingsError(ValueError):
-    """A setting is unknown, or its value is not acceptable; the message is one sentence."""
+    """A setting is unknown or its value is refused; the message is one sentence."""
 
 
 class UnprotectedError(SettingsError):
-    """The host can be reached by others and nothing protects the service.
-
-    Args:
-        host: As it was given.
-        ways: How its source can protect the service, or do without.
-    """
+    """Other machines can reach the host and no token protects the service."""
 
     def __init__(self, host: str, ways: str = "give tokens= or insecure=True") -> None:
         super().__init__(f"host must be a loopback address without tokens, got {host}; {ways}")
@@ -132,16 +126,16 @@ def _switch(value: object) -> bool:
 
 
 def _setting(default: Any, read: Reader, explanation: str) -> Any:
-    """Declare a setting; `Any` because a dataclass field stands where its value will."""
+    """Declare a setting; `Any`, because the attribute's type is its value's."""
     return field(default=default, metadata={"read": read, "help": explanation})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything about a service that can be chosen; durations are seconds, or text of the duration grammar.
+    """All settings of a service; durations are seconds, or text of the duration grammar.
 
     Raises:
-        SettingsError: A value is not acceptable.
+        SettingsError: A value is refused.
     """
 
     host: str = _setting("127.0.0.1", _address, "Address to listen on.")
@@ -199,18 +193,15 @@ class Settings:
 def resolve(
     *, file: Mapping[str, object], environment: Mapping[str, str], flags: Mapping[str, object]
 ) -> Settings:
-    """Put the settings together from their sources.
+    """Merge the settings from their sources.
 
     Args:
-        file: What stood in the configuration file.
-        environment: The process's, of which the names that start with ``PURGATORY_`` are ours.
-        flags: What was given on the command line, and nothing else.
-
-    Returns:
-        The settings.
+        file: The contents of the configuration file.
+        environment: The process's; only names with the prefix ``PURGATORY_`` count.
+        flags: Only those given on the command line.
 
     Raises:
-        SettingsError: A name is unknown or a value not acceptable.
+        SettingsError: A name is unknown or a value is refused.
     """
     chosen = choose(file=file, environment=environment, flags=flags)
     try:
@@ -223,10 +214,9 @@ def resolve(
 def choose(
     *, file: Mapping[str, object], environment: Mapping[str, str], flags: Mapping[str, object]
 ) -> dict[str, tuple[Any, str]]:
-    """Choose among the sources; arguments and exceptions as for `resolve`.
+    """Return each given setting's value and the source that won, by name.
 
-    Returns:
-        What is not left at its default: by name, the value as it was read and the source that had the last word.
+    Arguments and exceptions are those of `resolve`.
     """
     layers: dict[str, Mapping[str, object]] = {
         "the configuration file": file,
@@ -243,7 +233,7 @@ def choose(
         for name, value in layer.items():
             if name not in readers:
                 raise SettingsError(f"unknown setting {name!r} in {source}; known are {', '.join(readers)}")
-            # Read here too, so that the refusal can say whose value it is.
+            # Read here too, so that an error can name the source.
             try:
                 chosen[name] = readers[name](value), source
             except ValueError as error:
@@ -252,16 +242,10 @@ def choose(
 
 
 def read_file(path: Path) -> dict[str, object]:
-    """Read a configuration file in TOML.
-
-    Args:
-        path: Of the file.
-
-    Returns:
-        Its top level.
+    """Return the top level of a configuration file in TOML.
 
     Raises:
-        SettingsError: It cannot be read or is not TOML.
+        SettingsError: The file is unreadable or not TOML.
     """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))

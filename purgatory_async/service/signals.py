@@ -1,7 +1,7 @@
-"""Signals: what clients say happened on a key, numbered process-wide.
+"""Signals on keys, numbered process-wide.
 
-The index grows by one per signal whatever its key, so a key that was idle for the retention time can be
-dropped without its index ever going back. A service that starts again starts another epoch.
+One index counts the signals of all keys, so an idle key can be dropped and its index never goes back. A restart begins
+a new epoch.
 """
 
 import secrets
@@ -18,7 +18,7 @@ LEDGER_SIZE: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One signal: what is shown of it, and how much it counts."""
+    """A signal: its public view and its amount."""
 
     view: SignalView
     amount: int
@@ -33,7 +33,7 @@ class Ledger:
         self._latest: dict[tuple[str, object], SignalView] = {}
 
     def note(self, view: SignalView) -> None:
-        """Take a signal in; the oldest leaves when there are too many. O(1)."""
+        """Add a signal; drop the oldest above 64. O(1)."""
         slot = (view.key, view.voter)
         self._latest.pop(slot, None)  # so that the dict's order is the order of the indexes
         self._latest[slot] = view
@@ -41,7 +41,7 @@ class Ledger:
             del self._latest[next(iter(self._latest))]
 
     def views(self) -> tuple[SignalView, ...]:
-        """What is kept, oldest first."""
+        """The kept signals, oldest first."""
         return tuple(self._latest.values())
 
 
@@ -52,11 +52,11 @@ class _Key:
 
 
 class Board:
-    """The latest signal of every key that is not idle, and of all.
+    """The latest signal of each key that is not idle, and of all keys.
 
     Args:
-        timer: Forgets idle keys.
-        retention: Seconds after its last signal until a key is forgotten.
+        timer: Schedules the removal of idle keys.
+        retention: Seconds from a key's last signal to its removal.
     """
 
     def __init__(self, timer: Timer, retention: float) -> None:
@@ -71,17 +71,7 @@ class Board:
         return f"<Board epoch={self.epoch} index={self.index} keys={len(self._keys)}>"
 
     def note(self, key: str, value: Attached, amount: int, voter: str | UnsetType) -> Signal:
-        """Number a signal and make it the newest of its key and of all. O(1).
-
-        Args:
-            key: What it happened on.
-            value: What it carries, or `UNSET`.
-            amount: How much it counts.
-            voter: Whose vote it is, or `UNSET`.
-
-        Returns:
-            The signal.
-        """
+        """Number a signal and make it the newest of its key and of all keys. O(1)."""
         self.index += 1
         view = SignalView(key, self.index, value, voter)
         self.newest = Signal(view, amount)
@@ -93,6 +83,6 @@ class Board:
         return self.newest
 
     def latest(self, key: str) -> SignalView | None:
-        """The key's newest signal; None if it never had one or is forgotten. O(1)."""
+        """The key's newest signal; None if it has none or was dropped. O(1)."""
         known = self._keys.get(key)
         return None if known is None else known.view

@@ -1,12 +1,11 @@
-"""JSON as RFC 8259 has it and nothing more: every reader of these bytes sees the same value.
+"""Strict JSON by RFC 8259: every reader of a checked body sees the same value.
 
-msgspec's decoder refuses NaN, byte-order marks, bad UTF-8 and lone surrogates. What it lets through is found on the
-text around the strings, or by comparing what came in with what it makes of it: deep nesting, integers beyond
-64 bits, doubled members.
+msgspec's decoder refuses NaN, byte-order marks, bad UTF-8 and lone surrogates. This module also refuses deep nesting,
+integers beyond 64 bits and repeated members.
 
-A body is checked on the event loop, so its worst case counts (tests/service/test_body_cost.py). msgspec needs 10 us for
-some floats of 20 digits, so it reads none here. An array, an object or a float takes 0.2 us and more to check, so
-their number is limited.
+The check runs on the event loop, so its worst case counts (tests/service/test_body_cost.py). msgspec needs 10 us for
+some floats of 20 digits, so it parses none here. Each array, object or float costs at least 0.2 us, so their number is
+limited.
 
 >>> check(b'{"keys": ["a"]}')
 >>> check(b'{"a": 1, "a": 2}')
@@ -30,28 +29,23 @@ MAX_INTEGER: Final = 2**63 - 1
 
 _OTHER: Final = bytes(set(range(256)) - set(b'[]{}"'))
 _SQUARE: Final = bytes.maketrans(b"{}", b"[]")
-# The shape of numbers: 0 for a digit, a point for what makes a float of it, a comma for all else.
+# The shape of numbers: 0 for a digit, a point for the marks of a float, a comma for the rest.
 _SHAPE: Final = bytes(48 if byte in b"0123456789" else 46 if byte in b".eE" else 44 for byte in range(256))
 _LONG: Final = b"0" * 19
 _LONG_INTEGER: Final = re.compile(b"," + _LONG + rb"0*+(?!\.)")
-# Of longer floats these many digits are read, rounded away from zero: `float` needs 30 us for some of 700 digits.
+# Longer floats are rounded away from zero to these digits: `float` needs 30 us for some of 700 digits.
 _FLOAT_DIGITS: Final = 40
 _ROUGH: Final = Context(prec=_FLOAT_DIGITS, rounding=ROUND_UP, traps=[])
 
 
 def check(body: bytes) -> None:
-    """Check that a body is one document of strict JSON.
-
-    O(len(body)), without recursion in Python.
-
-    Args:
-        body: The whole document.
+    """Check that a body is one document of strict JSON. O(length), without recursion in Python.
 
     Raises:
-        ValueError: The body is not strict JSON; the message says what is wrong with it.
+        ValueError: The body is not strict JSON; the message says why.
     """
     plain = _unescaped(body)
-    # First, as the decoder recurses, and builds every list and integer.
+    # Before the decoder, which recurses and builds every list and integer.
     _check_nesting(plain)
     _check_integers(plain)
     floats: list[str] = []
@@ -60,13 +54,13 @@ def check(body: bytes) -> None:
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _refused(_reason(body, error)) from None
     _check_floats(floats)
-    # A name is a string: where a member was dropped, strings are missing.
+    # The decoder drops repeated members, so the re-encoded text has fewer strings.
     if plain.count(b'"') != _unescaped(msgspec.json.encode(value)).count(b'"'):
         raise _refused("an object has the same member twice")
 
 
 def _check_nesting(plain: bytes) -> None:
-    # Two quotes side by side, whatever they delimit, can go: what is left is as much inside or outside as before.
+    # Removing two adjacent quotes leaves every bracket as far inside or outside strings as before.
     marks = plain.translate(_SQUARE, _OTHER).replace(b'""', b"")
     brackets = b"".join(marks.split(b'"')[::2])
     if len(brackets) > 2 * MAX_CONTAINERS:
@@ -80,7 +74,7 @@ def _check_nesting(plain: bytes) -> None:
 def _check_integers(plain: bytes) -> None:
     if _LONG not in plain.translate(_SHAPE):
         return
-    # A minus begins a number, unless it is that of an exponent.
+    # A minus starts a number, except in an exponent.
     text = b"," + plain.lower().replace(b"e-", b"e")
     quotes = counted = 0
     for match in _LONG_INTEGER.finditer(text.translate(_SHAPE)):
@@ -89,7 +83,7 @@ def _check_integers(plain: bytes) -> None:
         if end - begin > len(_LONG) + 1 or int(text[begin + 1 : end]) > MAX_INTEGER + negative:
             quotes += text.count(b'"', counted, begin + 1)
             counted = begin + 1
-            if quotes % 2 == 0:  # it is in no string
+            if quotes % 2 == 0:  # outside strings
                 raise _refused(f"an integer must fit 64 bits, got one of {end - begin - 1} digits")
 
 
@@ -105,7 +99,7 @@ def _check_floats(literals: list[str]) -> None:
 
 
 def _unescaped(text: bytes) -> bytes:
-    """Leave escapes of quotes and backslashes out, so that each quote begins or ends a string."""
+    """Remove escaped quotes and backslashes, so that each quote delimits a string."""
     return text.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in text else text
 
 

@@ -1,8 +1,8 @@
-"""The survey: what of the figures takes a walk over everything that is pending, made for all who ask at once.
+"""The survey: the stats that need a walk over all pending operations, shared by concurrent requests.
 
-With a hundred thousand operations a walk takes milliseconds, and longer than anybody should wait for an event loop.
-So it is made in passes of some thousand steps, between which everybody else has a turn, at most once a second and a
-tenth of the time, and whoever asks meanwhile waits for the one that is under way.
+A walk over a hundred thousand operations takes milliseconds, too long for one pass of the event loop. So it runs in
+passes of some thousand steps, at most once a second and a tenth of the time. Requests meanwhile await the survey that
+is running.
 """
 
 import asyncio
@@ -34,13 +34,13 @@ PERIOD: Final = 1.0  # seconds between two surveys
 STEPS: Final = 4096  # keys, or entries of the wheel, in one pass
 MOST_KEYS: Final = 10
 MOST_OPERATIONS: Final = 20
-SHARE: Final = 0.1  # of the time, at most: with millions of keys a survey takes longer than a second
+SHARE: Final = 0.1  # of the time, at most: a survey of millions of keys takes over a second
 _WATCHERS: Final = itemgetter(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What a survey found, in the terms of `figures`; ``taken`` is the timer's time at its end."""
+    """The results of a survey; ``taken`` is the timer's time at its end."""
 
     taken: float
     rates: Rates
@@ -52,14 +52,7 @@ class Findings:
 
 
 class Survey:
-    """Looks at everything, now and then.
-
-    Args:
-        purgatory: Of the operations.
-        timer: Of the service.
-        recent: What happened lately.
-        wall_clock: The time that is shown.
-    """
+    """Surveys the pending operations and the timer on demand."""
 
     def __init__(
         self, purgatory: Purgatory, timer: Timer, recent: Recent, wall_clock: Callable[[], dt.datetime]
@@ -69,8 +62,8 @@ class Survey:
         self._recent: Final = recent
         self._wall_clock: Final = wall_clock
         self._findings: Findings | None = None
-        self._due = 0.0  # when the findings are too old, by the timer's time
-        self._resumed = self._spent = 0.0  # when this pass began, and how long those before it took
+        self._due = 0.0  # when the findings expire, by the timer's time
+        self._resumed = self._spent = 0.0  # start of this pass, and seconds of the earlier ones
         self._under_way: asyncio.Task[Findings] | None = None
 
     def __repr__(self) -> str:
@@ -78,12 +71,12 @@ class Survey:
         return f"<Survey last={age}>"
 
     async def findings(self) -> Findings:
-        """Return what the last survey found, or a new one if that was a second ago or more."""
+        """Return the last survey's findings, or run a new survey if they are a second old or more."""
         if self._findings is not None and self._timer.time() < self._due:
             return self._findings
         if self._under_way is None or self._under_way.done():
             self._under_way = asyncio.get_running_loop().create_task(self._make(), name="survey")
-        # Shielded: if the one who asked first is cancelled, the others still have theirs.
+        # Shielded: cancelling one request must not cancel the survey of the others.
         return await asyncio.shield(self._under_way)
 
     async def _make(self) -> Findings:
@@ -119,14 +112,14 @@ class Survey:
             while not strips or strips[-1].ticks_per_bucket < ticks_per_bucket:
                 strips.append(_empty_strip(size ** len(strips), now_tick, size))
             strip = strips[-1]
-            # What is overdue is due now; what is new since `now_tick` cannot be beyond the last bucket by much.
+            # Overdue entries count as due now; entries newer than `now_tick` are at most just past the last bucket.
             place = (max(start, strip.first_tick) - strip.first_tick) // ticks_per_bucket
             strip.counts[min(place, size)] += count
             steps += count + 1
             if steps >= STEPS:
                 steps = 0
                 await self._let_others_run()
-        while len(strips) < 2:  # noqa: PLR2004 - the two that a wheel always has
+        while len(strips) < 2:  # noqa: PLR2004 - a wheel always has two
             strips.append(_empty_strip(size ** len(strips), now_tick, size))
         entries = sum(sum(strip.counts) for strip in strips)
         await self._let_others_run()
@@ -138,19 +131,19 @@ class Survey:
         while part := list(islice(walk, STEPS)):
             best = nlargest(MOST_KEYS, best + part, key=_WATCHERS)
             await self._let_others_run()
-        # Once more, for they were counted at different moments.
+        # Again, because each pass counted at another moment.
         now = cast("Iterator[tuple[str, int]]", self._purgatory.watchers([key for key, _ in best]))
         return [BusyKey(*item) for item in sorted(now, key=_WATCHERS, reverse=True)]
 
     def _oldest_operations(self) -> list[OldOperation]:
         now = self._timer.time()
-        # Nothing else is ever watched there.
+        # The purgatory has no other operations.
         oldest = cast("list[SignalledOperation]", list(self._purgatory.operations(limit=MOST_OPERATIONS)))
         return [_old_operation(operation, now) for operation in oldest]
 
 
 def _empty_strip(ticks_per_bucket: int, now_tick: int, size: int) -> WheelStrip:
-    # One more than there are buckets on a level: the first has begun, and as much of one more is in reach.
+    # One more than the level's buckets: the first has begun, so part of one more is in reach.
     return WheelStrip(ticks_per_bucket, now_tick - now_tick % ticks_per_bucket, [0] * (size + 1))
 
 

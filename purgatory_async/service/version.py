@@ -1,4 +1,4 @@
-"""Which version of the package this is."""
+"""The package's version."""
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
@@ -10,7 +10,7 @@ def _installed() -> str:
     try:
         return version("purgatory-async")
     except PackageNotFoundError:
-        return "unknown"  # run from its sources
+        return "unknown"  # not installed
 
 
 VERSION: Final = _installed()

@@ -152,7 +152,7 @@ async def test_a_refusal_says_what_host_it_was_and_what_may_be(make_app):
 async def test_a_missing_or_doubled_host_is_a_bad_request(make_app, headers, path):
     status, document = await ask(make_app(), headers, path=path)
     assert (status, document["type"]) == (400, "urn:purgatory:problem:bad-header")
-    assert "Host must be there exactly once" in document["detail"]
+    assert "Host must be given exactly once" in document["detail"]
 
 
 async def test_allowed_hosts_are_answered_whatever_their_case_and_port(make_app):

@@ -199,7 +199,7 @@ def test_a_head_that_llhttp_reads_otherwise_is_refused(parser, other):
     assert isinstance(verdict(raw), Head)
     head_module._remembered.cache_clear()
     parser(**other)
-    with pytest.raises(Problem, match="read in two ways"):
+    with pytest.raises(Problem, match="ambiguous"):
         read_head(raw)
 
 

@@ -1,4 +1,4 @@
-"""``/v1/keys``: signal one, or read it and hold the request until it has something new."""
+"""``/v1/keys``: signal a key; read it, or wait for its next signal."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ MAX_INDEX: Final = 2**63 - 1
 
 
 async def signal(service: Service, request: Request) -> Answer:
-    """``POST /v1/keys/{key}/signal``: say that something happened on the key."""
+    """``POST /v1/keys/{key}/signal``: signal the key."""
     request.check_accept(JSON)
     request.query()
     key = request.key()
@@ -25,30 +25,30 @@ async def signal(service: Service, request: Request) -> Answer:
 
 
 async def read(service: Service, request: Request) -> Answer:
-    """``GET /v1/keys/{key}``: its newest signal; with ``wait`` hold until there is one above ``index``."""
+    """``GET /v1/keys/{key}``: show the newest signal; with ``wait`` hold the request until one is above ``index``."""
     request.check_accept(JSON)
     query = request.query("index", "wait")
     index, wait = query.integer("index", 0, MAX_INDEX), request.wait(query, service.settings.max_wait)
     key = request.key()
     headers = (_epoch(service), *wait.headers)
-    # Without an index and a wait it is a plain read, which has nothing to be unchanged against.
+    # Without index and wait this is a plain read: 304 has nothing to compare with.
     conditional = index is not None or wait.seconds > 0
     if conditional and _nothing_new(service, key, index or 0):
-        # A hold on a key ends with a signal, and a new signal's index is above every older one.
+        # The next signal on the key completes the hold, and its index is the highest.
         held_for = service.shortened(wait.seconds)
         if not held_for or not await service.holds.until(key, held_for, request.receive):
             return Answer(304, headers=(_index(service, key), *headers))
     latest = service.board.latest(key)
-    # A signal may also carry nothing; a key that is unknown or forgotten reads as one that never had any.
+    # A signal may have no value; an unknown or dropped key reads as one without signals.
     value = None if latest is None or latest.value is UNSET else latest.value
     view = KeyView(key, 0 if latest is None else latest.index, value)
     return answer(200, view, _index(service, key), *headers)
 
 
 def _nothing_new(service: Service, key: str, index: int) -> bool:
-    """Whether a client that knows the key up to an index knows all there is.
+    """Whether the key has no signal above the index.
 
-    An index above the newest of all was given out before a restart: that client knows nothing of this epoch.
+    An index above the board's newest is from another epoch: then everything is new.
     """
     latest = service.board.latest(key)
     return index <= service.board.index and (0 if latest is None else latest.index) <= index

@@ -1,4 +1,4 @@
-"""``/v1/operations``: submit, look, complete, cancel, list."""
+"""``/v1/operations`` and ``/v1/wait``: submit, show, complete, cancel and list operations; wait once."""
 
 import hashlib
 from collections.abc import Iterator
@@ -20,12 +20,12 @@ SUBMIT: Final = msgspec.json.Decoder(Submit)
 COMPLETE: Final = msgspec.json.Decoder(Complete)
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
-# A page ends early when its operations carry this much: a thousand of them could carry a gigabyte.
+# Bytes after which a page ends early: a thousand operations can carry a gigabyte.
 PAGE_BYTES: Final = 1 << 20
 
 
 async def submit(service: Service, request: Request) -> Answer:
-    """``POST /v1/operations``: register an operation; with ``wait`` hold the request until it ends."""
+    """``POST /v1/operations``: submit an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
     body = await request.body()
@@ -40,7 +40,7 @@ async def submit(service: Service, request: Request) -> Answer:
             service.holds.check_room()
         operation = service.submit(order, key, digest)
         if operation.timeout == 0:
-            await operation  # it ends in the loop's next turn, and its answer should say so
+            await operation  # it ends in the next loop pass; the answer shows the end
     headers = (*headers, *await service.record(operation))
     location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
     if operation.outcome is not None:
@@ -51,7 +51,7 @@ async def submit(service: Service, request: Request) -> Answer:
 
 
 async def status(service: Service, request: Request) -> Answer:
-    """``GET /v1/operations/{id}``: show it; with ``wait`` hold the request until it ends."""
+    """``GET /v1/operations/{id}``: show an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
     operation = _find(service, request)
@@ -61,7 +61,7 @@ async def status(service: Service, request: Request) -> Answer:
 
 
 async def complete(service: Service, request: Request) -> Answer:
-    """``POST /v1/operations/{id}/complete``: end it as completed, whatever its need."""
+    """``POST /v1/operations/{id}/complete``: complete an operation, whatever its need."""
     request.check_accept(JSON)
     request.query()
     body = decoded(await request.body(), COMPLETE, optional=True)
@@ -74,7 +74,7 @@ async def complete(service: Service, request: Request) -> Answer:
 
 
 async def cancel(service: Service, request: Request) -> Answer:
-    """``DELETE /v1/operations/{id}``: end it as cancelled; one that has ended stays as it is."""
+    """``DELETE /v1/operations/{id}``: cancel an operation; no effect once it has ended."""
     request.check_accept(JSON)
     request.query()
     operation = _find(service, request)
@@ -86,11 +86,11 @@ async def cancel(service: Service, request: Request) -> Answer:
 
 
 async def list_pending(service: Service, request: Request) -> Answer:
-    """``GET /v1/operations``: those pending, oldest first, a page at a time."""
+    """``GET /v1/operations``: list pending operations, oldest first, in pages."""
     request.check_accept(JSON)
     query = request.query("cursor", "key", "limit")
     limit = query.integer("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT
-    # The cursor is a place in the order of submission, not an operation, so it stays good when they end.
+    # The cursor is a place in the order of submission, so it stays valid when operations end.
     after = query.integer("cursor", 0, 2**63 - 1) or 0
     keys = query.keys()
     pending = service.pending(checked_key(keys[0]) if keys else None, after)
@@ -111,7 +111,7 @@ def _page(service: Service, pending: Iterator[Operation], limit: int) -> Operati
 
 
 async def _ended(service: Service, request: Request, operation: Operation, wait: Wait) -> bool:
-    """Hold the request until the operation ends or the wait is over; without a wait, say no at once."""
+    """Hold the request until the operation ends or the wait is over; return whether it ended."""
     if not wait.seconds:
         return False
     return await service.holds.until(operation, service.shortened(wait.seconds), request.receive)

@@ -1,4 +1,4 @@
-"""``/v1/queues`` and ``/v1/leases``: put an item, take one on loan, and say what became of it."""
+"""``/v1/queues`` and ``/v1/leases``: put items, take them on loan, acknowledge or return them."""
 
 from typing import Final
 
@@ -19,7 +19,7 @@ TAKE: Final = msgspec.json.Decoder(TakeBody)
 
 
 async def put(service: Service, request: Request) -> Answer:
-    """``POST /v1/queues/{queue}/items``: hand an item to exactly one taker; kept while there is none."""
+    """``POST /v1/queues/{queue}/items``: hand an item to one taker, or keep it until one comes."""
     request.check_accept(JSON)
     request.query()
     queue = request.key("queue")
@@ -28,7 +28,7 @@ async def put(service: Service, request: Request) -> Answer:
 
 
 async def take(service: Service, request: Request) -> Answer:
-    """``POST /v1/queues/{queue}/take``: take an item on loan; with ``wait`` hold the request until there is one."""
+    """``POST /v1/queues/{queue}/take``: take an item on loan; with ``wait`` hold the request until one comes."""
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
     queue = request.key("queue")
@@ -41,13 +41,13 @@ async def take(service: Service, request: Request) -> Answer:
 
 
 async def acknowledge(service: Service, request: Request) -> Answer:
-    """``POST /v1/leases/{id}/ack``: the item is done with."""
+    """``POST /v1/leases/{id}/ack``: acknowledge the item, which ends the lease."""
     service.queues.acknowledge(await _lease_id(request))
     return Answer(204)
 
 
 async def give_back(service: Service, request: Request) -> Answer:
-    """``POST /v1/leases/{id}/return``: put the item back in front."""
+    """``POST /v1/leases/{id}/return``: put the item back in front of its queue."""
     service.queues.give_back(await _lease_id(request))
     return Answer(204)
 

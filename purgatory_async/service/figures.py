@@ -1,8 +1,8 @@
-"""What ``GET /v1/admin/stats`` answers, as types: the service's figures, those of ``/metrics`` among them.
+"""The types of ``GET /v1/admin/stats``.
 
-Durations are seconds, times RFC 3339 in UTC. The counts are of one moment, so they add up: submitted is the sum
-of ended plus pending. The other parts are surveyed a slice at a time so that nobody waits for them, at most once a
-second whoever asks (less often with millions of keys); ``survey_age`` says how old they are.
+Durations are seconds, times RFC 3339 in UTC. The counts are a snapshot: ``submitted`` is the sum of ``ended`` plus
+``pending``. A survey takes the rest in slices, at most once a second (less often with millions of keys);
+``survey_age`` is its age.
 """
 
 import datetime as dt
@@ -23,22 +23,22 @@ class Ended(Struct):
 
 
 class Counts(Struct):
-    """Numbers of one moment.
+    """A snapshot of the counts.
 
     Attributes:
         submitted: Operations and one-shot waits since the start; the sum of ``ended`` plus ``pending``.
         ended: Since the start.
         pending: Operations and one-shot waits now.
         watched: Pairs of operation and key now.
-        keys: Keys that something watches now.
+        keys: Watched keys now.
         signals: Since the start.
-        undelivered: Answers since the start whose client had left when they were ready.
-        held: Requests held now for an operation, a key or a one-shot wait.
-        takers: Requests held now for an item of a queue.
-        items: Items kept in queues now, without those on loan.
+        undelivered: Answers since the start whose client left before they were ready.
+        held: Requests that wait now for an operation, a key or a one-shot wait.
+        takers: Requests that wait now for an item of a queue.
+        items: Items in queues now, except those on loan.
         leases: Items on loan now.
         streams: Readers of ``/v1/events`` now.
-        events: Life-cycle events since the start, and so the number of the newest; 0 before the first.
+        events: Events since the start, which is the number of the newest.
     """
 
     submitted: int
@@ -57,11 +57,11 @@ class Counts(Struct):
 
 
 class Limits(Struct):
-    """Beyond these the service answers ``overloaded``.
+    """The limits above which the service answers ``overloaded``.
 
     Attributes:
-        pending: Operations and one-shot waits; also, each on its own, held requests and takers.
-        items: Items in queues, those on loan included.
+        pending: Operations and one-shot waits; separately also held requests, and takers.
+        items: Items in queues, including those on loan.
         streams: Readers of ``/v1/events``.
     """
 
@@ -71,17 +71,17 @@ class Limits(Struct):
 
 
 class Rates(Struct):
-    """Per second, on average over the last whole seconds.
+    """Averages per second over the last whole seconds.
 
     Attributes:
-        window: Over how many seconds; 10, fewer just after the start, 0 in the first second.
+        window: How many seconds: 10, fewer just after the start, 0 in the first second.
         submitted: Operations and one-shot waits.
         completed: Of those that ended.
         expired: Of those that ended.
         cancelled: Of those that ended.
         failed: Of those that ended.
         closed: Of those that ended.
-        signals: Whether or not anybody waited.
+        signals: Whether or not an operation waited.
     """
 
     window: int
@@ -95,7 +95,7 @@ class Rates(Struct):
 
 
 class History(Struct):
-    """The last whole seconds one by one, oldest first: columns of the same length, at most 60.
+    """The last whole seconds, oldest first, as columns of one length, at most 60.
 
     Attributes:
         until: When the last of them ended.
@@ -121,13 +121,13 @@ class History(Struct):
 
 
 class Delay(Struct):
-    """How long something took within the window, in seconds; null where nothing happened.
+    """A distribution of delays within the window, in seconds; null if the count is 0.
 
     Attributes:
-        count: How often it happened.
-        p50: Half took no longer. At most 4.5 % off, as `p99`; what is below 10 microseconds may read as 10.
-        p99: All but one in a hundred took no longer.
-        max: The longest, exactly.
+        count: How many delays.
+        p50: The median. At most 4.5 % off, as `p99`; delays below 10 microseconds may read as 10.
+        p99: The 99th percentile.
+        max: The exact maximum.
     """
 
     count: int
@@ -140,10 +140,10 @@ class Delays(Struct):
     """Delays of the last minute, not since the start.
 
     Attributes:
-        window: Over how many seconds: 55 to 60, less just after the start.
+        window: How many seconds: 55 to 60, fewer just after the start.
         wait: From submission to the end, of operations and one-shot waits.
         lateness: From deadline to expiration.
-        loop_lag: How late the event loop ran a probe, of which there are ten a second.
+        loop_lag: How late the event loop ran a probe, ten times a second.
     """
 
     window: float
@@ -153,12 +153,12 @@ class Delays(Struct):
 
 
 class WheelStrip(Struct):
-    """One level of the timing wheel as a strip of buckets, as many for every level.
+    """One level of the timing wheel; every level has as many buckets.
 
     Attributes:
-        ticks_per_bucket: How wide each is.
-        first_tick: Where the first begins; it is the one that time is in, and also has what is overdue.
-        counts: How many deadlines are in each, in order of time.
+        ticks_per_bucket: The width of a bucket.
+        first_tick: The start of the first bucket, which contains now and all overdue deadlines.
+        counts: The number of deadlines by bucket, in order of time.
     """
 
     ticks_per_bucket: int
@@ -167,13 +167,12 @@ class WheelStrip(Struct):
 
 
 class WheelView(Struct):
-    """The timing wheel with all deadlines of the service: of operations, held requests, leases, retention.
+    """The timing wheel with all deadlines of the service: operations, held requests, leases, retention.
 
     Attributes:
         tick: Seconds per tick.
-        now_tick: Where the wheel stands.
-        entries: The sum of all counts. Each bucket is counted as it is come to; what moves meanwhile may be
-            missed, or counted twice.
+        now_tick: The wheel's present tick.
+        entries: The sum of all counts. A deadline that moves during the survey may be missed or counted twice.
         levels: The finest first.
     """
 
@@ -191,13 +190,13 @@ class BusyKey(Struct):
 
 
 class OldOperation(Struct):
-    """One that has been pending for long.
+    """One of the oldest pending operations and one-shot waits.
 
     Attributes:
-        id: Of an operation; null for a one-shot wait, which cannot be named, completed or cancelled.
-        keys: What it watches.
-        need: Of the signals on them.
-        waiting_for: What of that is missing.
+        id: The operation's; null for a one-shot wait, which cannot be completed or cancelled.
+        keys: Its watch keys.
+        need: Its need.
+        waiting_for: What the need still misses.
         elapsed: Seconds since it was submitted.
         expires_in: Seconds left of its timeout; null without one.
     """
@@ -216,18 +215,18 @@ class Stats(Struct):
     Attributes:
         version: Of the package.
         epoch: Changes with every start, as ``X-Purgatory-Epoch``.
-        at: Now; what ``counts`` and ``draining`` are of.
+        at: The time of the snapshot: of ``counts`` and ``draining``.
         uptime: Seconds since the start.
-        draining: Whether nothing new that waits is taken.
-        counts: Of this moment.
-        limits: As set.
-        survey_age: Seconds since all that follows was taken.
-        rates: How fast it goes.
-        history: The same, second by second.
-        delays: How long it takes.
-        busiest_keys: At most 10, those with most watchers first; their numbers are of one moment.
+        draining: Whether the service refuses new waits.
+        counts: A snapshot.
+        limits: From the settings.
+        survey_age: Seconds since the survey that took the members below.
+        rates: Per second.
+        history: Second by second.
+        delays: Of the last minute.
+        busiest_keys: At most 10, most watchers first; their numbers are a snapshot.
         oldest_operations: At most 20, the oldest first.
-        wheel: Null if the timer has another queue.
+        wheel: Null if the timer uses another queue.
     """
 
     version: str

@@ -1,4 +1,4 @@
-"""How late the event loop runs what is due: the one figure that tells a slow service from a quiet one."""
+"""Measures the delay of the event loop: it distinguishes a slow service from a quiet one."""
 
 from collections.abc import Callable
 from typing import Final
@@ -9,11 +9,11 @@ PERIOD: Final = 0.1  # seconds between two probes; a shorter stall may fall betw
 
 
 class LoopLag:
-    """A probe that asks to be called at a time and notes how much later it was.
+    """Schedules a probe and reports how late it ran.
 
     Args:
-        timer: On the loop to be watched.
-        note: Told what it finds, in seconds.
+        timer: On the loop to measure.
+        note: Called with each delay, in seconds.
     """
 
     def __init__(self, timer: Timer, note: Callable[[float], None]) -> None:
@@ -21,7 +21,7 @@ class LoopLag:
         self._note = note
 
     def start(self) -> None:
-        """Probe from now on, until the timer closes."""
+        """Probe until the timer closes."""
         self._timer.call_later(PERIOD, self._probe, self._timer.time() + PERIOD)
 
     def _probe(self, due: float) -> None:

@@ -1,7 +1,6 @@
-"""What happened in each of the last seconds, and how long it took: an observer that counts, and sums up when asked.
+"""Counts the events and delays of the last minute, and summarises them on request.
 
-Events are counted in the row of the second that they happened in. So rates are those of whole seconds, the same for
-everybody who asks, however often.
+Each second has a row of counts. So rates cover whole seconds and are the same for every reader.
 """
 
 import datetime as dt
@@ -25,10 +24,10 @@ _Row = list[int]
 
 
 class Recent:
-    """Counts the events of one purgatory by the second, and their delays; observes it.
+    """Observes a purgatory: counts its events by the second, and their delays.
 
     Args:
-        timer: Its clock is that of the events.
+        timer: Has the clock of the events.
     """
 
     def __init__(self, timer: Timer) -> None:
@@ -39,7 +38,7 @@ class Recent:
         self._loop_lag: Final = Window()
         self._second = -1
         self._row: _Row = []
-        # Only of seconds in which something happened, and of the present one, which is not over.
+        # Only seconds with events, including the present one, which is incomplete.
         self._rows: deque[tuple[int, _Row]] = deque(maxlen=WINDOW + 1)
 
     def __repr__(self) -> str:
@@ -47,7 +46,7 @@ class Recent:
 
     @property
     def uptime(self) -> float:
-        """Seconds since it was made."""
+        """Seconds since the start."""
         return (self._timer.time_ns() - self._started_ns) / _SECOND_NS
 
     def notify(self, event: Event) -> None:
@@ -70,28 +69,25 @@ class Recent:
                 self._lateness.observe((at_ns - event.deadline_ns) / _SECOND_NS, at_ns)
 
     def note_lag(self, seconds: float) -> None:
-        """Count by how much the event loop was late. O(log buckets)."""
+        """Count a delay of the event loop. O(log buckets)."""
         self._loop_lag.observe(seconds, self._timer.time_ns())
 
     def rates(self) -> Rates:
-        """How much happens a second, over the last ten whole ones."""
+        """Return the rates per second, over the last ten whole seconds."""
         rows = self._whole_seconds()[-RATE_SECONDS:]
         sums = {name: sum(column) for name, column in _by_name(rows).items()}
         return Rates(len(rows), **{name: round(total / max(len(rows), 1), 3) for name, total in sums.items()})
 
     def history(self, pending: int, now: dt.datetime) -> History:
-        """What happened in each of the last whole seconds.
+        """Return the counts of each of the last whole seconds, at most 60.
 
         Args:
             pending: How many operations are pending now.
-            now: The present on the wall clock.
-
-        Returns:
-            At most 60 of them.
+            now: The wall clock's time.
         """
         now_ns = self._timer.time_ns()
         rows = self._whole_seconds()
-        # What is pending now, without what happened since the last whole second, second by second back.
+        # From the number pending now, undo the changes second by second.
         under_way = [row for second, row in self._rows if second >= now_ns // _SECOND_NS]
         grown = [_growth(row) for row in rows[1:]] + [sum(map(_growth, under_way))]
         ends = list(accumulate(reversed(grown), lambda after, growth: after - growth, initial=pending))[1:]
@@ -100,7 +96,7 @@ class Recent:
         return History(until, pending=ends[::-1] if rows else [], **columns)
 
     def delays(self) -> Delays:
-        """How long things took over the last minute."""
+        """Return the delays of the last minute."""
         now_ns = self._timer.time_ns()
         return Delays(
             round(min(self.uptime, Window.seconds(now_ns)), 3),
@@ -110,7 +106,7 @@ class Recent:
         )
 
     def _whole_seconds(self) -> list[_Row]:
-        """The rows of the last 60 seconds that are over and that it saw from their beginning, oldest first."""
+        """Return the rows of the last 60 complete seconds since the start, oldest first."""
         now = self._timer.time_ns() // _SECOND_NS
         first = max(-(-self._started_ns // _SECOND_NS), now - WINDOW)
         rows = [[0] * len(_COLUMNS) for _ in range(first, now)]
@@ -121,7 +117,7 @@ class Recent:
 
 
 def _growth(row: _Row) -> int:
-    """By how much what is pending grew in that second."""
+    """Return by how much the number pending grew in that second."""
     return row[0] - sum(row[2:])
 
 

@@ -17,7 +17,11 @@ Allowed = tuple[float, Callable[[Any], None]] | None
 
 
 class Watched:
-    """Something that is in one state or another, and not in all of them for as long as it likes."""
+    """Something with states, some of which have a deadline.
+
+    A new deadline only stores a number: the timer's entry stays, and compares it when due. So a connection with a
+    thousand requests a second touches the timer once a minute, and a held request soon has no entry.
+    """
 
     __slots__ = ("_entry", "_until")
 
@@ -29,18 +33,18 @@ class Watched:
         self._until = 0.0
 
     def _allowed(self) -> Allowed:
-        """Return how many seconds the present state may last, and what ends it; None for as long as it takes."""
+        """Return the seconds that the present state may last, and what runs then; None for no deadline."""
         raise NotImplementedError
 
     def cut(self) -> None:
-        """End, for there is no timer any longer that could."""
+        """End at once; called when the timer is closed."""
         raise NotImplementedError
 
     def _watch(self) -> None:
-        """Let the time of the present state begin now, and that of the one before be over. O(1)."""
+        """Start the deadline of the present state, which replaces the one before. O(1)."""
         allowed = self._allowed()
         if allowed is None:
-            return  # and if the entry is due meanwhile, it is gone
+            return  # a present entry drops itself when due
         timer, delay = self.front.timer, allowed[0]
         self._until = timer.time() + delay
         if timer.closed:
@@ -51,7 +55,7 @@ class Watched:
             self._entry.reschedule(delay)
 
     def _look(self) -> None:
-        """See whether the time is up, now that it may be."""
+        """Run the deadline if it has passed, or schedule the rest."""
         self._entry = None
         allowed = self._allowed()
         if allowed is None:
@@ -64,7 +68,7 @@ class Watched:
             allowed[1](self)
 
     def _unwatch(self) -> None:
-        """Leave nothing in the timer."""
+        """Cancel the timer's entry."""
         if self._entry is not None:
             self._entry.cancel()
             self._entry = None

@@ -1,7 +1,6 @@
-"""How many bytes of what clients attached the ended operations keep alive.
+"""Sums the bytes of attachments that ended operations keep alive.
 
-A signal's value is one object however many operations it completed, so it is weighed once, from the first of them
-that ends to the last that is forgotten.
+All operations that a signal completed share its value, so it counts once, until the last of them is forgotten.
 """
 
 from collections import Counter
@@ -14,7 +13,7 @@ __all__ = ["Weight"]
 
 
 class Weight:
-    """The sum over all operations that were put on, and not taken off."""
+    """The sum over the operations put on and not taken off."""
 
     __slots__ = ("_shared", "total")
 
@@ -23,13 +22,13 @@ class Weight:
 
     def __init__(self) -> None:
         self.total = 0
-        self._shared: Counter[int] = Counter()  # how many operations show the signal of that index
+        self._shared: Counter[int] = Counter()  # operations with the signal, by its index
 
     def __repr__(self) -> str:
         return f"<Weight total={self.total} signals={len(self._shared)}>"
 
     def put_on(self, operation: Operation) -> None:
-        """Add an operation that has ended. O(its signals)."""
+        """Add an ended operation. O(its signals)."""
         self.total += _own(operation)
         for signal in operation.signals:
             if signal.value is not UNSET:
@@ -38,7 +37,7 @@ class Weight:
                     self.total += len(signal.value)
 
     def take_off(self, operation: Operation) -> None:
-        """Subtract an operation that was put on. O(its signals)."""
+        """Subtract an operation. O(its signals)."""
         self.total -= _own(operation)
         for signal in operation.signals:
             if signal.value is not UNSET:

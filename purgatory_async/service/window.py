@@ -24,7 +24,7 @@ from purgatory_async.service.figures import Delay
 __all__ = ["WINDOW", "Window"]
 
 WINDOW: Final = 60
-"""How far back it looks, in seconds; at least 55 of them, as the last slot fills while the first leaves whole."""
+"""Seconds that a `Window` covers; at least 55 of them, as the last slot fills and the first leaves whole."""
 
 _SLOT_NS: Final = 5_000_000_000
 _SLOTS: Final = WINDOW * 1_000_000_000 // _SLOT_NS
@@ -41,7 +41,18 @@ class _Slot:
 
 
 class Window:
-    """Delays, and when they were."""
+    """Quantiles of the delays of the last minute, so a slow start is forgotten.
+
+    Each bucket is 9 % wider than the one before (as in HdrHistogram), so a quantile is at most 4.5 % off from ten
+    microseconds to a hundred years; the maximum is exact. The minute has twelve slots of five seconds; a call drops the
+    old ones, so no timer is needed.
+
+    >>> window = Window()
+    >>> for milliseconds in range(1, 101):
+    ...     window.observe(milliseconds / 1000, now_ns=0)
+    >>> window.delay(now_ns=0)
+    Delay(count=100, p50=0.050866496, p99=0.1, max=0.1)
+    """
 
     __slots__ = ("_slots",)
 
@@ -49,12 +60,7 @@ class Window:
         self._slots: deque[_Slot] = deque([_Slot(0)], maxlen=_SLOTS)
 
     def observe(self, seconds: float, now_ns: int) -> None:
-        """Count a delay. O(log buckets).
-
-        Args:
-            seconds: How long it was.
-            now_ns: The present, never before that of the last call.
-        """
+        """Count a delay; ``now_ns`` never decreases between calls. O(log buckets)."""
         number = now_ns // _SLOT_NS
         slot = self._slots[-1]
         if slot.number != number:
@@ -66,18 +72,11 @@ class Window:
 
     @staticmethod
     def seconds(now_ns: int) -> float:
-        """How far back it looks at a moment."""
+        """Return the seconds that a window covers at a time."""
         return WINDOW - (_SLOT_NS - now_ns % _SLOT_NS) / 1e9
 
     def delay(self, now_ns: int) -> Delay:
-        """Sum up what is in the window. O(buckets).
-
-        Args:
-            now_ns: The present.
-
-        Returns:
-            Count, quantiles and the longest.
-        """
+        """Return the count, quantiles and maximum. O(buckets)."""
         oldest = now_ns // _SLOT_NS - _SLOTS + 1
         slots = [slot for slot in self._slots if slot.number >= oldest]
         below = list(accumulate(map(sum, zip(*(slot.counts for slot in slots), strict=True))))
@@ -90,7 +89,7 @@ class Window:
 
 
 def _quantile(below: list[int], share: float, longest: float) -> float:
-    """The middle, by ratio, of the bucket that the quantile is in; nothing is above the longest of all."""
+    """Return the geometric mean of the quantile's bucket, at most the maximum."""
     place = bisect_left(below, ceil(share * below[-1]))
     middle = _LEAST if place == 0 else _LEAST * _STEP ** (place - 0.5)
     return round(min(middle, longest), 9)

@@ -1,7 +1,7 @@
-"""A record of what a purgatory did: written beside the event loop, read by whoever wants to learn from it.
+"""A journal of a purgatory's events on disk, written outside the event loop.
 
-`Journal` is the observer that writes it, `read_journal` reads it back; `schema` has the records. For anything large,
-``purgatory pipeline report`` and its sisters read it with Spark.
+`Journal` is the observer that writes it, `read_journal` reads it back, `schema` defines the records. For large
+journals, ``purgatory pipeline`` reads them with Spark.
 """
 
 from purgatory_async.journal._journal import Journal, WhenFull

@@ -1,4 +1,4 @@
-"""Events of a purgatory to lines of its journal; off the event loop, so it reads only what no longer changes."""
+"""Encodes events as lines; runs outside the event loop, so it reads only what no longer changes."""
 
 import time
 from collections.abc import Callable, Hashable
@@ -24,7 +24,7 @@ __all__ = ["Encoder", "Entry", "Sample"]
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What stood there at a moment, see `schema.Stats`."""
+    """Sizes of the purgatory at one instant, see `schema.Stats`."""
 
     at_ns: int
     pending: int
@@ -33,20 +33,19 @@ class Sample:
 
 
 Entry = tuple[Event, int | Exception] | Sample
-"""An event with what else was true on the loop: the tick at which the timer's queue stood; of a signal its weight, or
-why it has none."""
+"""An event, with the queue's tick when it happened; a signal's is its weight, or the error of weighing it."""
 
 
 class Encoder:
-    """Numbers the records of one run and writes them out.
+    """Numbers and encodes the records of one run.
 
     Args:
         run_id: Of this start.
         node: Where it runs.
         origin_ns: The timer's time that is 0 in ``mono_ns``.
-        wall_ns: Wall time minus the timer's, in nanoseconds.
+        wall_ns: Wall time minus the timer's time.
         tick_ns: The timer's tick.
-        queue: The timer's.
+        queue: The timer's queue.
     """
 
     def __init__(
@@ -60,25 +59,25 @@ class Encoder:
         self._tick_ns: Final = tick_ns
         self._queue: Final = queue
         self._wheel_size: Final[int] = getattr(queue, "wheel_size", 1)
-        # For `inserts`: at which tick the queue stood when a pending operation was put into it.
+        # The tick at which each pending operation entered the queue, for `inserts`.
         self._entered: dict[int, int] = {}
 
     def encode(self, entry: Entry, into: bytearray) -> None:
         """Append an entry's line to a buffer. O(keys).
 
         Raises:
-            Exception: It cannot be written; its number is spent.
+            Exception: It cannot be encoded; its number stays unused.
         """
         self.seq += 1
         encode_record(self._record(entry), into)
 
     def skip(self, count: int) -> None:
-        """Leave the numbers of dropped records free, so that a reader sees them missing."""
+        """Skip the numbers of dropped records, so that a reader sees the gap."""
         self.seq += count
-        # Whose end was among them would stay in here for ever.
+        # An operation whose end was dropped would stay in here for ever.
         self._entered.clear()
 
-    # Each kind writes out what all have: built once and passed on as ``**common``, making a record costs 1.7 us
+    # Each kind repeats the common fields: passed as ``**common``, a record costs 1.7 us
     # instead of 0.3 (python -m bench.journal --only encoding).
 
     def _record(self, entry: Entry) -> Record:
@@ -142,10 +141,10 @@ class Encoder:
     def _inserts(self, event: OperationEnded, entered_tick: int | None, left_tick: int) -> int | None:
         """How often the queue put the operation into a bucket; None if its `Submit` was dropped."""
         if event.deadline_ns is None or event.deadline_ns <= event.submitted_ns:
-            return 0  # it fires in the loop's next turn, without the queue
+            return 0  # fired on the loop's next turn, without the queue
         deadline_tick: int | None = getattr(event.operation, "deadline_tick", None)
         if deadline_tick is None:
-            return 0  # it completed in its first check
+            return 0  # completed in its first check
         if entered_tick is None:
             return None
         if not isinstance(self._queue, TimingWheel):
@@ -170,24 +169,18 @@ class Encoder:
 
 
 def wall_offset_ns(time_ns: Callable[[], int]) -> int:
-    """How far the wall clock is ahead of another clock now."""
+    """Wall time minus the time of another clock, now."""
     return time.time_ns() - time_ns()
 
 
 def needed_by(operation: object) -> int:
-    """The sum of signals that an operation says it needs, as an int; `NO_SUM` if it says nothing or too much."""
+    """The operation's attribute ``needed``; `NO_SUM` if it is missing, not an int or out of bounds."""
     needed = getattr(operation, "needed", NO_SUM)
     return needed if type(needed) is int and -NO_SUM < needed < NO_SUM else NO_SUM
 
 
 def checked_weight(weight: object) -> int:
-    """How much a signal counts, at most what a column holds.
-
-    Raises:
-        Exception: The one that came instead.
-        TypeError: It is no integer.
-        ValueError: It is negative.
-    """
+    """How much a signal counts, cut to the column's largest value; raises if it is no count."""
     if isinstance(weight, Exception):
         raise weight
     if type(weight) is not int:
@@ -198,11 +191,11 @@ def checked_weight(weight: object) -> int:
 
 
 def as_text(key: Hashable) -> str:
-    r"""A watch key as a string: itself if it is one, else its repr; what UTF-8 has no form for is escaped.
+    r"""A watch key as a string: itself if it is a string, else its repr; lone surrogates are escaped.
 
     >>> as_text("door"), as_text(("door", 1)), as_text("\ud800")
     ('door', "('door', 1)", '\\ud800')
     """
-    # A member of a StrEnum and its value are one watch key, so they are one text.
+    # A StrEnum member and its value are equal, so they are one key and need one text.
     text = str.__str__(key) if isinstance(key, str) else repr(key)
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()

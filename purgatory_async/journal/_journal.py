@@ -1,4 +1,4 @@
-"""The observer that writes down what a purgatory does."""
+"""The observer that records the events of a purgatory."""
 
 import datetime as dt
 import logging
@@ -31,12 +31,12 @@ _LOG: Final = logging.getLogger("purgatory_async.journal")
 
 
 class WhenFull(StrEnum):
-    """What gives way when the disk does not keep up and the buffer is full.
+    """What to give up when the disk falls behind and the buffer is full.
 
     Attributes:
-        DROP: Records: the purgatory goes on, what was dropped is counted and its numbers are missing in the journal.
-        REFUSE: New operations, from half of the buffer on: `Journal.accepting` is False, and whoever submits asks it
-            first. The other half is for the ends of those that are pending.
+        DROP: Records. The purgatory goes on; dropped records are counted, and their numbers are missing in the journal.
+        REFUSE: New operations, once the buffer is half full: `Journal.accepting` turns False, and the caller asks it
+            before it submits. The other half is for the outcomes of pending operations.
     """
 
     DROP = "drop"
@@ -46,27 +46,27 @@ class WhenFull(StrEnum):
 class Journal:
     """Writes every event of one purgatory to a directory; pass it as the purgatory's observer.
 
-    On the event loop an event costs one append to a buffer. A thread makes lines of it, writes and syncs them in
-    batches; full segments become Parquet in a process of their own, where pyarrow is installed. What an operation
-    needs is taken from its attribute ``needed``, if it has one: the sum of signals at which it completes.
+    On the event loop an event costs one append to a buffer. A thread encodes, writes and syncs the events in batches.
+    Where pyarrow is installed, a separate process turns full segments into Parquet. An operation's attribute
+    ``needed``, if it has one, is recorded: the sum of signals at which it completes.
 
-    One process writes in a directory at a time. A segment that an earlier one has left is sealed by the next.
+    One process writes to a directory at a time. The next one seals the segments that an earlier one left.
 
     Args:
-        directory: Is made if it is missing, for its owner only.
-        timer: The purgatory's, whose clock and tick the records have.
+        directory: Created if missing, for its owner only.
+        timer: The purgatory's timer; records use its clock and tick.
         sync: When a record is on the disk; see `Sync` for what each promises.
-        when_full: What gives way when the buffer is full.
-        max_buffered: How many records wait for the disk at most.
-        segment_bytes: From which size on the next segment begins.
-        node: Tells the journals of several machines apart; None for this machine's name.
-        weigh: How much a signal counts, an integer of at least 0, asked on the loop before the hooks run; None for 1
-            each. If it raises, the record is dropped, and told.
-        on_trouble: Told in a sentence when something goes wrong with the disk, and when it is over, from another
-            thread; None for a warning to the logger ``purgatory_async.journal``.
+        when_full: What to give up when the buffer is full.
+        max_buffered: Upper bound of the records that wait for the disk.
+        segment_bytes: Size at which the next segment begins.
+        node: Distinguishes the journals of several machines; None for this machine's name.
+        weigh: Returns how much a signal counts, an integer of at least 0; called on the loop before the hooks run.
+            None counts 1 each. If it raises, the record is dropped, and `on_trouble` gets the reason.
+        on_trouble: Called from another thread with one sentence when the disk fails and when it recovers; None for
+            a warning to the logger ``purgatory_async.journal``.
 
     Raises:
-        JournalError: Another process writes there, the directory cannot be used, or anybody could write to it.
+        JournalError: Another process writes there, the directory cannot be used, or it is world-writable.
         TypeError, ValueError: An argument is out of its bounds.
 
     >>> import asyncio, tempfile
@@ -113,10 +113,8 @@ class Journal:
         self._limit = max_buffered
         self._purgatory: Purgatory | None = None
         self._sample_due_ns = 0
-        self._noted = (
-            0  # records that the writer thread was given; only here, as it alone counts what it has released
-        )
-        self._gap = 0  # dropped, and not yet told to the writer thread
+        self._noted = 0  # records given to the writer thread, which alone counts those it has released
+        self._gap = 0  # records dropped since the last `Gap` in the buffer
         self._dropped = 0
         self._buffer = Buffer()
         self._process_id = os.getpid()
@@ -131,7 +129,7 @@ class Journal:
             raise
 
     def _open(self, segment_bytes: int, on_trouble: Callable[[str], None]) -> None:
-        """Begin the first segment, and have what earlier runs have left sealed."""
+        """Begin the first segment, and queue the segments of earlier runs for sealing."""
         self._sealer = Sealer(self.directory, on_trouble)
         for segment in list_segments(self.directory):
             if segment.live:
@@ -159,7 +157,7 @@ class Journal:
         return Encoder(
             self.run_id,
             self.node,
-            # The tick before the start, so that in the records deadlines are multiples of the tick as in the timer.
+            # Rounded down to a tick, so recorded deadlines are multiples of the tick, as in the timer.
             origin_ns=now_ns - now_ns % tick_ns,
             wall_ns=wall_offset_ns(self._timer.time_ns),
             tick_ns=tick_ns,
@@ -167,14 +165,14 @@ class Journal:
         )
 
     def _next_segment_file(self) -> SegmentFile:
-        # If the wall clock was set meanwhile, the records are right again from here on.
+        # The wall clock may have been set since the last segment.
         self._encoder.wall_ns = wall_offset_ns(self._timer.time_ns)
         return SegmentFile(Segment.named(self.directory, self.run_id, self.node, next(self._numbers)))
 
     # On the loop.
 
     def notify(self, event: Event) -> None:
-        """Take note of an event. O(1)."""
+        """Record an event. O(1)."""
         if (self._gap or self._noted - self._writer_thread.released >= self._limit) and not self._make_room():
             return
         extra: int | Exception = self._queue.now_tick
@@ -191,11 +189,11 @@ class Journal:
         assert self._weigh is not None
         try:
             return self._weigh(event)
-        except Exception as error:  # noqa: BLE001 - it is told where the record is missed
+        except Exception as error:  # noqa: BLE001 - the writer thread reports it when it drops the record
             return error
 
     def _make_room(self) -> bool:
-        """Count an event as dropped, or tell the writer thread of those that were; returns whether there is room."""
+        """Count a dropped event, or append the pending `Gap`; returns whether the buffer has room."""
         if self.closed or self.buffered >= self._limit:
             self._gap += 1
             self._dropped += 1
@@ -205,11 +203,7 @@ class Journal:
         return True
 
     def gauge(self, purgatory: Purgatory) -> None:
-        """Also write down what stands in this purgatory: once a second while something happens, and at the end.
-
-        Args:
-            purgatory: The one that it observes.
-        """
+        """Also record the sizes of the observed purgatory: once a second while events arrive, and at the end."""
         self._purgatory = purgatory
 
     def _sample(self, now_ns: int) -> None:
@@ -222,47 +216,42 @@ class Journal:
         self._noted += 1
 
     async def commit(self) -> None:
-        """Wait until everything noted so far is as safe as the policy promises: with `Sync.ALWAYS` on the disk.
+        """Wait until every event so far is as safe as the policy promises: with `Sync.ALWAYS` on the disk.
 
-        With the other policies, and when there is nothing to wait for, it returns at once. Whoever answers a client
-        calls it first, in the same step in which what it answers was noted; then what the client was told survives.
+        With the other policies, and when nothing is left to write, it returns at once. A server calls it before it
+        answers a client, in the step that produced the event; then a crash cannot lose what it answered.
 
         Raises:
-            JournalError: It cannot be promised: the disk is full or broken, what was noted last was dropped, or the
-                journal is closed, or that of the process that forked this one.
+            JournalError: The promise cannot be kept: the disk is full or broken, the last events were dropped, or
+                the journal is closed or was created before fork().
         """
         if self.sync is Sync.ALWAYS:
             await self.flush()
 
     async def flush(self) -> None:
-        """Wait until everything noted so far is on the disk, whatever the policy.
-
-        Raises:
-            JournalError: As `commit`.
-        """
+        """Wait until every event so far is on the disk, with any policy; raises as `commit` does."""
         if self.closed or os.getpid() != self._process_id:
             state = "closed" if self.closed else f"kept by process {self._process_id}, which forked this one"
             raise JournalError(f"the journal in {self.directory} is {state}")
         if self._writer_thread.trouble is not None:
-            raise JournalError(
-                str(self._writer_thread.trouble)
-            )  # a new one: the same would grow by a frame each time
+            # A new error: raising the same one again would grow its traceback each time.
+            raise JournalError(str(self._writer_thread.trouble))
         if self._gap:
             raise JournalError(
                 f"the last {self._gap} records were dropped: {self.buffered} wait for the disk"
             )
         if self._writer_thread.settled:
             return
-        mark = FlushBarrier()
-        self._buffer.append(mark)
+        barrier = FlushBarrier()
+        self._buffer.append(barrier)
         self._writer_thread.hurry()
-        await mark
+        await barrier
 
     # Reading.
 
     @property
     def accepting(self) -> bool:
-        """Whether a new operation should be taken: always with `WhenFull.DROP`; else while the disk keeps up."""
+        """Whether to accept new operations: always with `WhenFull.DROP`, else while the disk keeps up."""
         if self.when_full is WhenFull.DROP:
             return True
         return self._writer_thread.trouble is None and not self.closed and self.buffered < self._limit // 2
@@ -274,26 +263,26 @@ class Journal:
 
     @property
     def dropped(self) -> int:
-        """How many records were lost, to a full buffer, a disk that failed, or because they could not be written."""
+        """How many records were lost to a full buffer, a failed disk or a failed encoding."""
         return self._dropped + self._writer_thread.dropped
 
     @property
     def trouble(self) -> JournalError | None:
-        """What is wrong with the disk now; None while it writes."""
+        """The disk's present error; None while writes succeed."""
         return self._writer_thread.trouble
 
     # The end.
 
     def close(self) -> None:
-        """Write what is buffered, sync it, and let the directory go. Idempotent.
+        """Write and sync the buffer, then release the directory. Idempotent.
 
-        Close the purgatory first, so that its last outcomes are in. It blocks until the disk has everything. In a
-        process that was forked from the writer's, it does nothing.
+        Close the purgatory first, so that its last outcomes are recorded. Blocks until everything is on the disk.
+        Does nothing in a process forked from the writer's.
         """
         if self.closed:
             return
         self.closed = True
-        self._limit = 0  # nothing more is taken
+        self._limit = 0  # refuse further events
         if os.getpid() != self._process_id:
             return
         if self._gap:

@@ -1,6 +1,6 @@
-"""Has segments turned into Parquet, one after another, by processes of their own.
+"""Runs the processes that turn segments into Parquet, one at a time.
 
-Only one thread asks it at a time: the one that opens the journal, then the writer thread, and at the end who closes it.
+One thread uses it at a time: the opening thread, then the writer thread, then the closing thread.
 """
 
 import importlib.util
@@ -17,21 +17,16 @@ from purgatory_async.journal.segments import Segment
 __all__ = ["Sealer"]
 
 LAST_SECONDS: Final = 10.0
-# The process gets the package that runs here, installed or not, and (-P) nothing from the working directory, where
-# anybody may have put a pyarrow.py.
+# The process imports this package, installed or not, and (-P) nothing from the working directory, which may hold a
+# hostile pyarrow.py.
 _ROOT: Final = str(Path(__file__).parents[2])
 
 
 class Sealer:
-    """Starts a process for each segment, and looks after it whenever it is asked to.
-
-    Args:
-        directory: Of the journal.
-        on_trouble: Told in a sentence what did not work.
-    """
+    """Queue segments and seal each in a process; `on_trouble` gets one sentence for each failure."""
 
     def __init__(self, directory: Path, on_trouble: Callable[[str], None]) -> None:
-        # Without pyarrow segments stay JSON lines, which everybody can read too.
+        # Without pyarrow segments stay JSON lines, which every reader takes as well.
         self._possible = importlib.util.find_spec("pyarrow") is not None
         self._on_trouble = on_trouble
         self._waiting: deque[Segment] = deque()
@@ -40,16 +35,16 @@ class Sealer:
 
     @property
     def busy(self) -> bool:
-        """Whether something is being sealed, or waits for it."""
+        """Whether a segment is being sealed or waits to be."""
         return self._process is not None or bool(self._waiting)
 
     def add(self, segment: Segment) -> None:
-        """Have a segment sealed when those before it are."""
+        """Queue a segment."""
         if self._possible:
             self._waiting.append(segment)
 
     def look_after(self) -> None:
-        """Start the next process if none runs."""
+        """Collect the process that has ended, and start the next one if none runs."""
         if self._process is not None and self._process.poll() is not None:
             self._end(self._process)
         if self._process is None and self._waiting:
@@ -62,7 +57,7 @@ class Sealer:
                 )
 
     def finish(self) -> None:
-        """Wait for what runs, ten seconds at most; what is not sealed then is sealed at the next start."""
+        """Wait up to ten seconds for the running process; the next start seals what is left."""
         self._waiting.clear()
         if self._process is None:
             return
@@ -81,7 +76,7 @@ class Sealer:
 
 
 def _tidy(directory: Path) -> None:
-    """Remove what a killed process has left: half a Parquet file, or the lines beside a whole one."""
+    """Remove what a killed process left: a partial Parquet file, or the lines beside a complete one."""
     for path in directory.glob(".*.parquet"):
         path.unlink(missing_ok=True)
     for path in directory.glob("*.parquet"):
@@ -101,5 +96,5 @@ def _start(segment: Segment) -> "subprocess.Popen[str]":
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
-        start_new_session=True,  # a Ctrl-C in the terminal is for the service, which then waits for this
+        start_new_session=True,  # Ctrl-C must reach only the service, which then waits for this process
     )

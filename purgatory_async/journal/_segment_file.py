@@ -1,4 +1,4 @@
-"""The directory of a journal while it is written: locked, with one segment that is appended to."""
+"""The directory of a journal while it is written: a lock, and one segment that grows."""
 
 import contextlib
 import fcntl
@@ -18,19 +18,17 @@ _PRIVATE: Final = 0o600
 
 
 class JournalError(PurgatoryError):
-    """A journal cannot be kept here, or cannot promise that a record is safe."""
+    """The journal cannot use its directory, or cannot promise that a record is safe."""
 
 
 class DirectoryLock:
-    """One writer at a time in a directory; the lock goes with the process, however that ends.
-
-    A process that it forks has no part in it, and may live on.
+    """Lock a directory for one writer until the process ends; processes that it forks do not hold the lock.
 
     Args:
-        directory: Is made if it is missing, for its owner only.
+        directory: Created if missing, for its owner only.
 
     Raises:
-        JournalError: Another process writes there, it is no directory, or anybody could write there.
+        JournalError: Another process writes there, it is not a directory, or it is world-writable.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -42,7 +40,7 @@ class DirectoryLock:
             mode = directory.stat().st_mode
             if mode & stat.S_IWOTH:
                 raise JournalError(
-                    f"anybody can write to the journal's directory {directory} (mode {mode & 0o7777:o}); "
+                    f"the journal's directory {directory} must not be world-writable, got mode {mode & 0o7777:o}; "
                     f"run: chmod o-w {directory}"
                 )
             self._file = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
@@ -59,14 +57,14 @@ class DirectoryLock:
             raise JournalError(
                 f"another process (id {holder}) keeps its journal in {directory}; give each its own directory"
             ) from None
-        # For the sentence above only; a journal may start on a full disk, and wait for space.
+        # Only for the message above; a journal may start on a full disk and wait for space.
         with contextlib.suppress(OSError):
             os.ftruncate(self._file, 0)
             os.write(self._file, b"%d\n" % os.getpid())
         _held.add(self)
 
     def release(self) -> None:
-        """Let others write there."""
+        """Release the lock."""
         _held.discard(self)
         os.close(self._file)
 
@@ -75,7 +73,7 @@ _held: WeakSet[DirectoryLock] = WeakSet()
 
 
 def _let_go_in_child() -> None:
-    # The lock is that of the open file, which parent and child share: it would stay until both have ended.
+    # Parent and child share the open file, so its lock would last until both have ended.
     for lock in list(_held):
         lock.release()
 
@@ -84,24 +82,20 @@ os.register_at_fork(after_in_child=_let_go_in_child)
 
 
 class SegmentFile:
-    """The segment that grows, by whole lines.
+    """Create a segment and append whole lines to it.
 
-    A write that stops half way (a full disk takes what fits) is taken back to the end of the last whole line, so no
-    half record is ever followed by another one. Writes are not buffered here: a buffer would say yes on a full disk
-    and fail when it is closed.
-
-    Args:
-        segment: The file to make; it must not be there.
+    A partial write (a full disk takes what fits) is truncated to the last whole line, so no record ever follows half
+    a record. Writes are unbuffered: a buffer would accept data on a full disk and fail when it is closed.
 
     Raises:
-        OSError: It cannot be made.
+        OSError: The file exists or cannot be created.
     """
 
     def __init__(self, segment: Segment) -> None:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         self.segment: Final = segment
         self.length = 0
-        self._torn = False  # there may be half a record at the end
+        self._torn = False  # the file may end with half a record
         self._file = os.open(segment.path, flags, _PRIVATE)
         try:
             sync_directory(segment.path.parent)
@@ -110,13 +104,13 @@ class SegmentFile:
             raise
 
     def append(self, lines: bytes | bytearray) -> None:
-        """Write whole lines: all of them, or as many as fit; ``length`` grows by what was written.
+        """Write whole lines, as many as fit; ``length`` grows by the bytes written.
 
         Raises:
-            OSError: There is no space for all of them, or worse; the file ends with a whole line.
+            OSError: Not all were written; the file ends with a whole line.
         """
         if self._torn:
-            os.ftruncate(self._file, self.length)  # what could not be taken back when it failed
+            os.ftruncate(self._file, self.length)  # truncating failed the last time
         self._torn = True
         written = 0
         try:
@@ -132,16 +126,15 @@ class SegmentFile:
         self.length += written
 
     def sync(self) -> None:
-        """Wait until what was appended is on the disk.
+        """Wait until the appended lines are on the disk.
 
         Raises:
-            OSError: It may be lost. Asking again would be answered yes although it is: the system forgets what it
-                could not write.
+            OSError: They may be lost. A second sync would succeed all the same: the kernel forgets failed writes.
         """
         os.fdatasync(self._file)
 
     def close(self) -> None:
-        """Close the file; an empty one is removed. What was synced is safe, whatever the system says to this."""
+        """Close the file, and remove it if empty. Errors are ignored: what was synced is safe."""
         with contextlib.suppress(OSError):
             os.close(self._file)
         if not self.length:
@@ -150,7 +143,7 @@ class SegmentFile:
 
 
 def sync_directory(directory: Path) -> None:
-    """Wait until the names in a directory are on the disk."""
+    """Wait until a directory's entries are on the disk."""
     opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(opened)

@@ -1,13 +1,11 @@
-"""The thread that writes a journal: takes entries from a buffer, in batches, and puts them on the disk.
+"""The thread that writes a journal: takes entries from a buffer in batches and writes them to the disk.
 
-The loop only appends to the buffer; a deque's append and popleft need no lock. One question of timing is left: the
-writer thread sleeps while it has nothing to do, and whatever appends must wake it. The writer states that it will
-sleep, looks at the buffer once more, and only then sleeps. The other side appends, and only then looks whether the
-writer sleeps. So one of the two sees the other.
+The loop only appends to the buffer; a deque's append and popleft need no lock. The thread sleeps while the buffer is
+empty. It sets `idle`, checks the buffer again, and only then sleeps; the loop appends, and only then reads `idle`. So
+one of the two sees the other, and no wakeup is lost.
 
-When the disk is full, what fits is written; the rest stays in memory, in order, and is tried again. The buffer's bound
-counts it.
-When a sync fails it is over: the system may have dropped what it could not write, and no later sync would say so.
+On a full disk, what fits is written. The rest stays in memory, in order, counts against the buffer's bound, and is
+retried. A failed sync is final: the kernel may have dropped the data, and no later sync would report it.
 """
 
 import asyncio
@@ -25,9 +23,9 @@ from purgatory_async.journal._segment_file import JournalError, SegmentFile
 
 __all__ = ["Buffer", "FlushBarrier", "Gap", "Sync", "WriterThread"]
 
-BATCH: Final = 4096  # entries; while they are encoded, the loop gets the interpreter every few milliseconds
+BATCH: Final = 4096  # entries; encoding them shares the interpreter with the loop every few milliseconds
 GROUP_S: Final = 0.1
-LOOK_S: Final = 1.0  # how often to try a full disk again, and to look after what is being sealed
+LOOK_S: Final = 1.0  # how often to retry a full disk and to check the sealing process
 _LOG: Final = logging.getLogger("purgatory_async.journal")
 
 
@@ -35,11 +33,10 @@ class Sync(StrEnum):
     """When a record is on the disk, and so what `Journal.commit` promises.
 
     Attributes:
-        ALWAYS: `commit` returns when everything noted before is on the disk: it survives a power cut.
-        GROUP: Every 100 ms. `commit` returns at once; a crash of the machine costs what was noted in the last 100 ms,
-            and so does a ``kill -9``.
-        OS: Whenever the system thinks fit. Written every 100 ms, so a ``kill -9`` costs no more than with ``GROUP``;
-            a crash of the machine may cost the last half minute.
+        ALWAYS: `commit` returns once every earlier event is on the disk and survives a power cut.
+        GROUP: Every 100 ms. `commit` returns at once; a crash of the machine or a ``kill -9`` loses the last 100 ms.
+        OS: When the kernel decides. Written every 100 ms, so a ``kill -9`` loses no more than with ``GROUP``; a crash
+            of the machine may lose the last half minute.
     """
 
     ALWAYS = "always"
@@ -49,13 +46,13 @@ class Sync(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A place among the entries at which some were dropped."""
+    """Marks the place of dropped entries in the buffer."""
 
     count: int
 
 
 class FlushBarrier:
-    """A place among the entries: whoever put it there is told when everything before it is on the disk."""
+    """Awaitable mark in the buffer, done when every entry before it is on the disk."""
 
     __slots__ = ("_done", "_loop")
 
@@ -68,11 +65,11 @@ class FlushBarrier:
         return self._done.__await__()
 
     def reached(self, trouble: JournalError | None) -> None:
-        """Tell its owner, from another thread; whoever has gone is not told."""
+        """Wake the waiter from another thread, with an error if the disk has one; a cancelled waiter is skipped."""
         try:
             self._loop.call_soon_threadsafe(self._tell, trouble)
         except RuntimeError:
-            return  # the loop has closed
+            return  # the loop is closed
 
     def _tell(self, trouble: JournalError | None) -> None:
         if self._done.done():
@@ -87,23 +84,23 @@ Buffer = deque[Entry | Gap | FlushBarrier]
 
 
 class WriterThread(Thread):
-    """Writes until it is told to stop.
+    """Writes until `stop`.
 
     Args:
-        buffer: Where entries come from, and marks between them.
-        encoder: Makes lines of them.
-        open_book: Opens the next segment.
+        buffer: The source of entries, gaps and barriers.
+        encoder: Encodes entries as lines.
+        open_segment: Opens the next segment.
         sync: When to wait for the disk.
-        segment_bytes: From which size on a segment is full.
-        sealer: Gets each full segment; from the start of the thread to its end, nobody else asks it.
-        on_trouble: Told in a sentence what goes wrong, and when it is over.
+        segment_bytes: Size at which a segment is full.
+        sealer: Gets each full segment; only this thread uses it while it runs.
+        on_trouble: Called with one sentence when the disk fails and when it recovers.
     """
 
     def __init__(
         self,
         buffer: Buffer,
         encoder: Encoder,
-        open_book: Callable[[], SegmentFile],
+        open_segment: Callable[[], SegmentFile],
         *,
         sync: Sync,
         segment_bytes: int,
@@ -112,46 +109,46 @@ class WriterThread(Thread):
     ) -> None:
         super().__init__(name="purgatory-journal", daemon=True)
         self.idle = False
-        self.released = 0  # records that wait no more: written, or dropped here
+        self.released = 0  # records that have left memory: written, or dropped here
         self.dropped = 0
-        self._held = 0  # records that are encoded and not yet written
+        self._held = 0  # records encoded and not yet written
         self.trouble: JournalError | None = None
         self.failed = False
         self._buffer = buffer
         self._encoder = encoder
-        self._open_book = open_book
-        self._segment_file = open_book()
+        self._open_segment = open_segment
+        self._segment_file = open_segment()
         self._sync = sync
         self._segment_bytes = segment_bytes
         self._full_at = segment_bytes
-        self._unsafe = False  # something is written and not yet synced
+        self._unsafe = False  # lines are written and not yet synced
         self._sealer = sealer
         self._on_trouble = on_trouble
         self._wake = Event()
-        self._hurry = False  # somebody waits: no window
+        self._hurry = False  # a caller waits: skip the 100 ms window
         self._stopping = False
         self._lines = bytearray()
-        self._marks: list[FlushBarrier] = []
+        self._barriers: list[FlushBarrier] = []
 
     # From the loop's thread.
 
     @property
     def settled(self) -> bool:
-        """Whether everything is on the disk, and nothing waits for it."""
+        """Whether every entry is on the disk."""
         return self.idle and not self._buffer and not self._unsafe
 
     def wake(self) -> None:
-        """Say that there is something in the buffer; needed only while it is idle."""
+        """Wake the thread; needed only while it is idle."""
         self.idle = False
         self._wake.set()
 
     def hurry(self) -> None:
-        """Let it write now, whatever the window."""
+        """Write now, without waiting for the window."""
         self._hurry = True
         self.wake()
 
     def stop(self) -> None:
-        """Write what there is, and wait until the thread has ended."""
+        """Write the rest of the buffer, and wait for the thread to end."""
         self._stopping = True
         self.hurry()
         self.join()
@@ -159,11 +156,11 @@ class WriterThread(Thread):
     # The thread.
 
     def run(self) -> None:
-        """Write until stopped; nothing that happens here ends the thread before."""
+        """Write until stopped; no error ends the thread earlier."""
         while True:
             self._sealer.look_after()
             self._await_work()
-            stopping = self._stopping  # read before the buffer: what was noted before the stop is in it
+            stopping = self._stopping  # read before the buffer, which then has every entry before the stop
             self._take()
             self._write()
             if stopping and not self._buffer:
@@ -192,7 +189,7 @@ class WriterThread(Thread):
             except IndexError:
                 return
             if isinstance(entry, FlushBarrier):
-                self._marks.append(entry)
+                self._barriers.append(entry)
             elif isinstance(entry, Gap):
                 self._encoder.skip(entry.count)
                 self._tell(f"{entry.count} records were dropped: the journal's buffer was full")
@@ -206,7 +203,7 @@ class WriterThread(Thread):
         length = len(self._lines)
         try:
             self._encoder.encode(entry, self._lines)
-        except BaseException as error:  # noqa: BLE001 - a key's repr is the user's code; one record is lost, and counted
+        except BaseException as error:  # noqa: BLE001 - a key's repr is user code; drop one record and count it
             del self._lines[length:]
             self._drop(1)
             self._tell(f"a record was dropped, it cannot be written: {error!r}")
@@ -232,12 +229,12 @@ class WriterThread(Thread):
                 self._recover()
         if not self.failed:
             self._make_safe()
-        marks, self._marks = self._marks, []
-        for mark in marks:
-            mark.reached(self.trouble)
+        barriers, self._barriers = self._barriers, []
+        for barrier in barriers:
+            barrier.reached(self.trouble)
 
     def _release(self, length: int) -> None:
-        """Let go of the lines that are in the file now, which has grown by so many bytes."""
+        """Forget the written lines, the first ``length`` bytes."""
         del self._lines[:length]
         left = self._lines.count(b"\n")
         self.released += self._held - left
@@ -245,16 +242,16 @@ class WriterThread(Thread):
         self._unsafe |= length > 0
 
     def _make_safe(self) -> None:
-        """Sync if somebody was promised that; go on in the next segment if this one is full."""
+        """Sync if the policy or a barrier requires it; turn to the next segment if this one is full."""
         full = self._segment_file.length >= self._full_at and not self.trouble
-        if self._unsafe and (full or self._stopping or self._marks or self._sync is not Sync.OS):
+        if self._unsafe and (full or self._stopping or self._barriers or self._sync is not Sync.OS):
             try:
                 self._segment_file.sync()
             except OSError as error:
                 self.failed = True
                 self._suffer(
-                    f"the journal cannot sync {self._segment_file.segment.path}: {error.strerror}; what was not "
-                    "synced may be lost, and nothing more is recorded until a new start"
+                    f"the journal cannot sync {self._segment_file.segment.path}: {error.strerror}; unsynced records "
+                    "may be lost, and nothing more is recorded until a restart"
                 )
                 return
             self._unsafe = False
@@ -263,10 +260,10 @@ class WriterThread(Thread):
 
     def _turn_over(self) -> None:
         try:
-            fresh = self._open_book()
+            fresh = self._open_segment()
         except OSError as error:
             self._full_at = self._segment_file.length + self._segment_bytes
-            self._tell(f"the journal goes on in a full segment, it cannot make another: {error.strerror}")
+            self._tell(f"the journal cannot create a new segment and keeps the full one: {error.strerror}")
             return
         full, self._segment_file = self._segment_file, fresh
         self._full_at = self._segment_bytes
@@ -281,13 +278,13 @@ class WriterThread(Thread):
     def _recover(self) -> None:
         if self.trouble is not None:
             self.trouble = None
-            self._tell("the journal writes again; nothing that it held was lost")
+            self._tell("the journal writes again; no buffered record was lost")
 
     def _tell(self, sentence: str) -> None:
         try:
             self._on_trouble(sentence)
-        except BaseException as error:  # noqa: BLE001 - whoever is told must not end the thread
-            _LOG.warning("%r raised %r when told: %s", self._on_trouble, error, sentence)
+        except BaseException as error:  # noqa: BLE001 - a failing callback must not end the thread
+            _LOG.warning("%r raised %r when called with: %s", self._on_trouble, error, sentence)
 
     def _finish(self) -> None:
         self._drop(self._held)

@@ -1,7 +1,7 @@
-"""A checksum of a whole Parquet file, inside the file: renamed with it, and skipped by every reader of Parquet.
+"""A checksum of a whole Parquet file, inside the file: renamed with it, and ignored by every Parquet reader.
 
-Parquet's own checksums cover its pages, not what describes them. Ours covers all bytes but its own, which stand right
-before the footer. There no offset points, and a program that copies the records to another file does not copy it.
+Parquet's own checksums cover its pages, not its metadata. Ours covers all bytes but its own, which lie right before
+the footer: no offset points there, and a program that copies the records to another file leaves it behind.
 """
 
 from pathlib import Path
@@ -17,11 +17,11 @@ _BLOCK: Final = 1 << 20
 
 
 def add_checksum(path: Path) -> None:
-    """Put a checksum into a whole Parquet file that has none. O(its length).
+    """Insert a checksum into a Parquet file that has none. O(its length).
 
     Raises:
         OSError: The file cannot be read or written.
-        ValueError: It is no Parquet.
+        ValueError: It is not a Parquet file.
     """
     with path.open("r+b") as file:
         place = _footer_start(file)
@@ -35,11 +35,11 @@ def add_checksum(path: Path) -> None:
 
 
 def check_checksum(path: Path) -> None:
-    """Compare a Parquet file with the checksum in it; without one there is nothing to compare. O(its length).
+    """Verify the checksum of a Parquet file, if it has one. O(its length).
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is not as it was written.
+        ValueError: It differs from what was written.
     """
     with path.open("rb") as file:
         end = _footer_start(file)
@@ -56,7 +56,7 @@ def check_checksum(path: Path) -> None:
 
 
 def _footer_start(file: IO[bytes]) -> int:
-    """Where a Parquet file's footer begins, by the length that the file ends with; negative if it cannot be."""
+    """The footer's offset, from the length at the file's end; negative if that length is impossible."""
     size = file.seek(0, 2)
     file.seek(max(0, size - _TRAILER))
     return size - _TRAILER - int.from_bytes(file.read(4), "little")

@@ -1,4 +1,4 @@
-"""Records as columns: what a segment becomes when it is full, and what Spark reads of one that is not."""
+"""Records as Arrow columns: for sealed segments, and for Spark's reads of growing ones."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -18,15 +18,15 @@ _TYPES: Final = {
 
 
 def arrow_schema() -> pa.Schema:
-    """The columns of `FIELDS` in Arrow's types, all of them nullable."""
+    """The columns of `FIELDS` as Arrow types, all nullable."""
     return pa.schema([(name, _TYPES[kind]) for name, kind in FIELDS])
 
 
 def check_columns(found: pa.Schema) -> None:
-    """Compare the columns of a file with those of `FIELDS`; others beside them do no harm.
+    """Check that a file has the columns of `FIELDS`; additional columns are fine.
 
     Raises:
-        ValueError: One is missing or of another type; the message names it.
+        ValueError: A column is missing or of another type; the message names it.
     """
     for field in arrow_schema():
         kind = found.field(field.name).type if field.name in found.names else "missing"
@@ -35,15 +35,9 @@ def check_columns(found: pa.Schema) -> None:
 
 
 def record_batches(records: Iterable[Record]) -> Iterator[pa.RecordBatch]:
-    """Lay records out in columns, a batch for each kind among them. O(records).
+    """Convert records to batches with the columns of `arrow_schema`, one for each kind present. O(records).
 
-    The order of records of one kind is kept; that of all is in ``seq``.
-
-    Args:
-        records: Any; all of them are held at once.
-
-    Yields:
-        Batches with the columns of `arrow_schema`.
+    Holds all records in memory. Records of one kind keep their order; ``seq`` has the order of all.
     """
     by_kind: dict[type[Record], list[Record]] = {kind: [] for kind in kinds()}
     for record in records:

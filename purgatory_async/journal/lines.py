@@ -1,9 +1,9 @@
-r"""JSON lines to records and back; what cannot be read is damage with a place and a reason, never an exception.
+r"""JSON lines to records and back; an unreadable line is damage with an offset and a reason, never an exception.
 
-Bytes after the last newline are torn: a writer was killed, or is just writing. They are neither record nor damage.
+Bytes after the last newline are torn: the writer was killed or is still writing. They are neither record nor damage.
 
-A line written here ends with a checksum of what precedes it, ``,"crc":"0a1b2c3d"}``, so that a flipped bit makes damage
-and never another record; so does one cut short. It is no field of the schema: a line without one is as good.
+Each written line ends with a checksum of what precedes it, ``,"crc":"0a1b2c3d"}``: a flipped bit or a checksum cut
+short is damage, never another record. The checksum is not a field of the schema; a line without one is valid.
 
 >>> line = b'{"kind":"signal","schema_version":1,"run_id":"r","node":"n","seq":1,"wall_ns":0,"mono_ns":0'
 >>> list(read_lines(line + b',"key":"door","n":1}\n' + line + b',"key"'))
@@ -30,12 +30,7 @@ _CHECKSUM: Final = b',"crc":'
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """A line that is no record.
-
-    Attributes:
-        offset: Of its first byte in the file.
-        reason: What is wrong with it.
-    """
+    """A line that is not a record; ``offset`` is that of its first byte in the file."""
 
     offset: int
     reason: str
@@ -48,19 +43,16 @@ def encode_record(record: Record, into: bytearray) -> None:
 
 
 def whole_length(data: bytes) -> int:
-    """How many of the bytes are whole lines; what follows is torn."""
+    """The length of the whole lines in ``data``; the rest is torn."""
     return data.rfind(b"\n") + 1
 
 
 def read_lines(data: bytes, offset: int = 0) -> Iterator[Record | Damage]:
-    """Read the whole lines in a piece of a segment.
+    """Decode the whole lines in a piece of a segment, in order.
 
     Args:
-        data: Starts with a line; what follows its last newline is left out.
+        data: Starts at the start of a line; what follows its last newline is ignored.
         offset: Of its first byte in the file, for `Damage`.
-
-    Yields:
-        A record or its damage for each line, in order.
     """
     begin = 0
     while (end := data.find(b"\n", begin)) >= 0:
@@ -71,13 +63,13 @@ def read_lines(data: bytes, offset: int = 0) -> Iterator[Record | Damage]:
 def _read(line: bytes, offset: int) -> Record | Damage:
     try:
         if not line.isascii():
-            line.decode()  # the decoder looks only at what it needs
+            line.decode()  # the JSON decoder skips what it does not need, so it misses bad UTF-8
         record = _DECODER.decode(line)
     except UnicodeDecodeError as error:
         return Damage(offset, f"not UTF-8: {error.reason} at byte {error.start} of the line")
     except (msgspec.MsgspecError, RecursionError) as error:
         return Damage(offset, str(error) if line else "an empty line")
-    body, mark, written = line.rpartition(_CHECKSUM)  # in a string its quotes would be escaped
+    body, mark, written = line.rpartition(_CHECKSUM)  # inside a JSON string its quotes would be escaped
     if mark and written != b'"%08x"}' % (checksum := crc32(body)):
         return Damage(
             offset, f'its checksum must be "{checksum:08x}", got {written[:20].decode(errors="replace")}'

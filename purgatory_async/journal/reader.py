@@ -1,4 +1,4 @@
-"""Reads a journal whole, in order, for programs that are small enough to do so; the pipeline reads larger ones."""
+"""Reads a journal in order, one segment in memory at a time; the pipeline reads large journals."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,18 +16,12 @@ _NAMES = [name for name, _ in FIELDS]
 
 
 def read_journal(directory: Path | str) -> Iterator[Record]:
-    """Read the records of a journal, run by run and node by node, in the order in which they were written.
+    """Read the records of a journal by run and node, in the order of writing.
 
-    Damaged lines are left out; `read_segment` tells of them. A torn last line is no record.
-
-    Args:
-        directory: Of the journal.
-
-    Yields:
-        Records.
+    Damaged and torn lines are skipped; `read_segment` reports damage.
 
     Raises:
-        OSError: It cannot be read.
+        OSError: The journal cannot be read, or a Parquet segment is damaged.
         ModuleNotFoundError: A segment is Parquet, and pyarrow is not installed.
     """
     for segment in list_segments(Path(directory)):
@@ -35,13 +29,7 @@ def read_journal(directory: Path | str) -> Iterator[Record]:
 
 
 def read_segment(segment: Segment) -> Iterator[Record | Damage]:
-    """Read one segment; all of it is held at once.
-
-    Args:
-        segment: From `list_segments`.
-
-    Yields:
-        Records, and damage where a line is none.
+    """Read one segment, all of it in memory; yields damage where a line is not a record.
 
     Raises:
         OSError: It cannot be read, or the Parquet file is damaged.
@@ -55,7 +43,7 @@ def read_segment(segment: Segment) -> Iterator[Record | Damage]:
 
 
 def _lines(segment: Segment) -> bytes | None:
-    """The bytes of JSON lines; None for what is Parquet, or has become it since it was listed."""
+    """The segment's JSON lines; None if it is Parquet, or became Parquet since it was listed."""
     if not segment.live:
         return None
     try:
@@ -67,14 +55,14 @@ def _lines(segment: Segment) -> bytes | None:
 
 
 def _read_parquet(path: Path) -> Iterator[Record]:
-    # Inside: a journal of JSON lines is read without it.
+    # Inside: reading JSON lines needs no pyarrow.
     import pyarrow as pa  # noqa: PLC0415 - see above
 
     try:
         records = _checked_records(path)
     except (ValueError, pa.ArrowException, msgspec.MsgspecError) as error:
         raise OSError(f"{path} is damaged: {error}") from None
-    records.sort(key=lambda record: record.seq)  # columns are written kind by kind
+    records.sort(key=lambda record: record.seq)  # batches are written kind by kind
     yield from records
 
 

@@ -1,8 +1,8 @@
-"""A full segment becomes Parquet: a fifth of the size, and read several times as fast.
+"""Turns a full segment into Parquet: a fifth of the size, and several times faster to read.
 
-It is done in a process of its own: reading a hundred thousand lines takes the interpreter's lock for a second, which
-the event loop would feel. Killed at any moment, it leaves the JSON lines as they are: the Parquet file appears under
-its name only when it is whole and on the disk, and only then do the lines go. It has a checksum of all of it.
+It runs in a separate process: decoding a hundred thousand lines holds the interpreter's lock for a second, which would
+stall the event loop. Killed at any moment, it leaves the JSON lines intact. The Parquet file gets its name, and the
+lines are removed, only once the file is complete and on the disk. A checksum covers the whole file.
 
     python -m purgatory_async.journal.rotation SEGMENT.jsonl
 """
@@ -30,23 +30,22 @@ BLOCK: Final = 8 * 1024 * 1024
 
 
 class _DamagedError(Exception):
-    """A line is no record."""
+    """A line is not a record."""
 
 
 def seal(segment: Segment) -> bool:
-    """Turn a segment that nobody writes any more into Parquet. O(its length).
+    """Turn a segment of JSON lines that no longer grows into Parquet. O(its length).
 
-    Args:
-        segment: Of JSON lines. Bytes after its last newline are torn, and go.
+    Torn bytes after its last newline are dropped.
 
     Returns:
-        Whether it was done; a segment with damage stays as it is, so that what was found stays where it was.
+        Whether it was sealed; a segment with damage stays unchanged, so that the damage keeps its offsets.
 
     Raises:
-        OSError: It cannot be read or written; it is left as it is.
+        OSError: It cannot be read or written; it is left unchanged.
     """
     with segment.path.open("rb") as source:
-        # A killed writer leaves its process at work, and the next writer starts another one.
+        # A killed writer leaves its sealing process running, and the next writer starts another one.
         fcntl.flock(source, fcntl.LOCK_EX)
         return not segment.path.exists() or _seal(segment, source)
 
@@ -70,7 +69,7 @@ def _seal(segment: Segment, source: IO[bytes]) -> bool:
 
 def _write(source: IO[bytes], target: Path) -> None:
     with pq.ParquetWriter(target, arrow_schema(), compression="zstd", write_page_checksum=True) as writer:
-        os.chmod(target, 0o600)  # noqa: PTH101 - before there is anything in it
+        os.chmod(target, 0o600)  # noqa: PTH101 - while it is still empty
         for records in _blocks(source):
             for batch in record_batches(records):
                 writer.write_batch(batch)
@@ -78,7 +77,7 @@ def _write(source: IO[bytes], target: Path) -> None:
 
 
 def _blocks(file: IO[bytes]) -> Iterator[list[Record]]:
-    """The records of a file, some megabytes at a time."""
+    """The records of a file, 8 MiB at a time."""
     rest = b""
     while block := file.read(BLOCK):
         data = rest + block
@@ -102,7 +101,7 @@ def _sync(path: Path) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Seal the segments named by their files; 0 when all went well."""
+    """Seal the named segment files; returns the exit code."""
     with contextlib.suppress(OSError):
         os.nice(10)
     for argument in arguments:

@@ -1,16 +1,16 @@
-"""What a journal records: the single source of field names, types and units.
+"""The records of a journal: the single source of field names, types and units.
 
-A journal is a sequence of records for each run and node, one for every event of a purgatory. `Submit`, `Signal`,
-`Outcome` and `Stats` are its kinds; as lines they are JSON objects told apart by ``kind``, as a table they share the
-columns of `FIELDS`, null where a kind has no such field.
+A journal is a sequence of records for each run and node, one for every event of a purgatory. The kinds are `Submit`,
+`Signal`, `Outcome` and `Stats`. As lines they are JSON objects with a ``kind``; as a table they share the columns of
+`FIELDS`, null where a kind has no such field.
 
 Durations and instants are integer nanoseconds, so sums are associative and nothing is rounded. ``mono_ns`` is for
-differences: it counts from the run's start, or rather from the timer's tick in which the run started, so that
-deadlines fall on multiples of the tick in it, as they do in the timer. ``wall_ns`` is for calendars.
+differences. It counts from the timer's tick in which the run started, so deadlines fall on multiples of the tick, as
+they do in the timer. ``wall_ns`` is for calendars.
 
-``needed`` and ``n`` let a reader ask what would have happened with other timeouts: an operation completes when the
-``n`` of signals on its keys sum up to ``needed``. Conditions that are no such sum (distinct voters, every key, a
-condition of one's own) have `NO_SUM`; then only the recorded end says when they came true.
+``needed`` and ``n`` let a reader compute outcomes under other timeouts: an operation completes when the ``n`` of
+signals on its keys sum up to ``needed``. Other conditions (distinct voters, every key, the user's own) have `NO_SUM`;
+for them only the recorded outcome shows when they held.
 """
 
 from typing import Annotated, Final, Literal
@@ -34,7 +34,7 @@ SCHEMA_VERSION: Final = 1
 INT_MAX: Final = 2**31 - 1
 
 NO_SUM: Final = INT_MAX
-"""``needed`` of an operation whose condition is no sum of signals."""
+"""``needed`` of an operation whose condition is not a sum of signals."""
 
 Int = Annotated[int, msgspec.Meta(ge=-(2**31), le=INT_MAX)]
 Long = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
@@ -44,13 +44,13 @@ OutcomeWord = Literal["completed", "expired", "cancelled", "failed", "closed"]
 
 
 class _Record(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="kind"):
-    """What every record has.
+    """The fields of every record.
 
     Attributes:
         schema_version: `SCHEMA_VERSION` of the writer.
         run_id: Of one start of a program.
         node: Where it ran.
-        seq: Counts from 1 without gaps in each run and node, so a lost record is seen.
+        seq: Counts from 1 without gaps in each run and node, so a lost record shows.
         wall_ns: UTC, nanoseconds since 1970.
         mono_ns: Nanoseconds since the run's start.
     """
@@ -64,11 +64,11 @@ class _Record(msgspec.Struct, kw_only=True, frozen=True, gc=False, tag_field="ki
 
 
 class Submit(_Record, frozen=True, tag="submit"):
-    """An operation began to wait.
+    """An operation was submitted.
 
     Attributes:
-        op_id: Names it within its run and node.
-        keys: What it watches, each once.
+        op_id: Unique within its run and node.
+        keys: The keys it watches, each once.
         needed: The sum of ``n`` at which it completes, or `NO_SUM`.
         timeout_ns: Until it expires; None for never.
     """
@@ -80,12 +80,7 @@ class Submit(_Record, frozen=True, tag="submit"):
 
 
 class Signal(_Record, frozen=True, tag="signal"):
-    """A key was signalled, whether or not anybody watched it.
-
-    Attributes:
-        key: Which.
-        n: How much the signal counts.
-    """
+    """A key was signalled, watched or not; ``n`` is how much the signal counts."""
 
     key: str
     n: Int
@@ -97,11 +92,11 @@ class Outcome(_Record, frozen=True, tag="outcome"):
     Attributes:
         op_id: As in its `Submit`.
         keys: As in its `Submit`.
-        outcome: How.
+        outcome: How it ended.
         latency_ns: From its submission to its end.
-        lateness_ns: Of an expired one: from submission plus timeout, before rounding to a tick, to its end.
-        checks: How often its condition was asked, the first time included.
-        inserts: How often it was put into a bucket of the timing wheel, cascades included; 0 without a deadline.
+        lateness_ns: If it expired: from submission plus timeout, before rounding to a tick, to its end.
+        checks: How often its condition was checked, the first time included.
+        inserts: Its insertions into buckets of the timing wheel, cascades included; 0 without a deadline.
     """
 
     op_id: str
@@ -114,15 +109,15 @@ class Outcome(_Record, frozen=True, tag="outcome"):
 
 
 class Stats(_Record, frozen=True, tag="stats"):
-    """What stood there at a moment.
+    """Sizes of the purgatory at one instant.
 
     Attributes:
         pending: Operations.
         watched: Pairs of operation and key.
-        timer_buckets: Buckets of the timing wheel with something in them.
+        timer_buckets: Buckets of the timing wheel that are not empty.
         purged: Entries that a purge removed; this library has no purge, so 0.
         tick_ns: The timer's tick.
-        wheel_size: Buckets of a level of its wheel.
+        wheel_size: Buckets in one level of its wheel.
     """
 
     pending: Long
@@ -161,9 +156,9 @@ FIELDS: Final = (
     ("tick_ns", "long"),
     ("wheel_size", "long"),
 )
-"""The columns of a journal as a table, in order, with their types in the words of Spark's SQL."""
+"""The columns of a journal as a table, in order, with their Spark SQL types."""
 
 
 def kinds() -> tuple[type[Record], ...]:
-    """The types of record, in the order in which an operation meets them."""
+    """The types of record, in the order of an operation's life."""
     return (Submit, Signal, Outcome, Stats)

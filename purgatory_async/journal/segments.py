@@ -1,8 +1,8 @@
 """The files of a journal: flat, named ``<run_id>.<node>.<000001>.jsonl``, later ``….parquet``.
 
-A segment is JSON lines while it is written to. When it is full it becomes Parquet: under a name that starts with a
-dot, then renamed, then the JSON lines are removed. So while both stand there, the Parquet file is whole and counts.
-What starts with ``.`` or ``_`` is never read.
+A segment is JSON lines while it grows. A full one becomes Parquet: written under a name that starts with a dot, then
+renamed; then the JSON lines are removed. So while both exist, the Parquet file is complete and counts. Names that
+start with ``.`` or ``_`` are never read.
 """
 
 import re
@@ -19,14 +19,7 @@ _NAME: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, order=True)
 class Segment:
-    """One file of a journal.
-
-    Attributes:
-        run_id: Of the program's start.
-        node: Where it ran.
-        number: Counts from 1 in each run and node.
-        path: The file.
-    """
+    """One file of a journal; ``number`` counts from 1 in each run and node."""
 
     run_id: str
     node: str
@@ -40,12 +33,12 @@ class Segment:
 
     @property
     def name(self) -> str:
-        """What stays the same when it becomes Parquet: the file's name without its ending."""
+        """The file's name without its ending; it stays the same in Parquet."""
         return self.path.stem
 
     @classmethod
     def of(cls, path: Path) -> "Segment | None":
-        """The segment that a file is by its name; None for any other file."""
+        """The segment that a path names; None for any other file."""
         match = _NAME.fullmatch(path.name)
         if match is None:
             return None
@@ -53,7 +46,7 @@ class Segment:
 
     @classmethod
     def named(cls, directory: Path, run_id: str, node: str, number: int) -> "Segment":
-        """A segment that is JSON lines, whether or not its file is there."""
+        """A segment of JSON lines, whether or not its file exists."""
         return cls(run_id, node, number, directory / f"{run_id}.{node}.{number:06d}.jsonl")
 
     @property
@@ -68,16 +61,10 @@ class Segment:
 
 
 def list_segments(directory: Path) -> list[Segment]:
-    """Find the segments of a journal, each once: as Parquet if it is there in both forms.
+    """List the segments of a journal by run, node and number; one that exists in both forms counts as Parquet.
 
-    A long directory is listed in several steps. A segment of which the new file came after the step that would have
-    shown it, and the old file went before, is in no listing; but then it is in the next one. So there are two.
-
-    Args:
-        directory: Of the journal.
-
-    Returns:
-        The segments by run, node and number.
+    The kernel lists a long directory in several steps, and can miss a segment that is renamed between two of them.
+    The next listing has it, so this takes two.
 
     Raises:
         OSError: The directory cannot be read.
@@ -87,5 +74,5 @@ def list_segments(directory: Path) -> list[Segment]:
 
 def _listed(directory: Path) -> dict[str, Segment]:
     found = [segment for path in directory.iterdir() if (segment := Segment.of(path)) is not None]
-    # Of two with a name the latter stays: the one that is Parquet.
+    # Of two segments with one name the latter stays: Parquet.
     return {segment.name: segment for segment in sorted(found, key=lambda segment: not segment.live)}

@@ -91,7 +91,7 @@ class Disk:
     def seize(self, monkeypatch) -> "Disk":
         disk = self
 
-        class SeizedBook(SegmentFile):
+        class SeizedSegmentFile(SegmentFile):
             def append(self, lines):
                 disk.touch(disk.on_write)
                 super().append(lines)
@@ -101,7 +101,7 @@ class Disk:
                 disk.touch(disk.on_sync)
                 super().sync()
 
-        monkeypatch.setattr("purgatory_async.journal._journal.SegmentFile", SeizedBook)
+        monkeypatch.setattr("purgatory_async.journal._journal.SegmentFile", SeizedSegmentFile)
         return self
 
 

@@ -76,7 +76,7 @@ def test_a_failing_final_sync_is_reported(tmp_path, monkeypatch):
     desk = Desk(tmp_path, sync=Sync.OS)
     desk.signal("a")
     desk.journal.close()
-    assert "Input/output error; what was not synced may be lost" in desk.told[0]
+    assert "Input/output error; unsynced records may be lost" in desk.told[0]
     assert "may be lost" in str(desk.journal.trouble)
 
 

@@ -97,7 +97,7 @@ def test_a_new_directory_is_synced_before_any_promise(tmp_path, monkeypatch):
 def test_a_world_writable_directory_is_refused_with_a_remedy(tmp_path, mode):
     tmp_path.chmod(mode)
     with pytest.raises(
-        JournalError, match=f"anybody can write to .*mode {mode:o}.*run: chmod o-w {tmp_path}"
+        JournalError, match=f"must not be world-writable, got mode {mode:o}.*run: chmod o-w {tmp_path}"
     ):
         open_journal(tmp_path)
     assert list(tmp_path.iterdir()) == []

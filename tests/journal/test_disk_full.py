@@ -47,7 +47,7 @@ def test_a_full_disk_holds_records_until_there_is_space(tmp_path, disk, when_ful
     assert keys(desk.close()) == [*map(str, range(100)), "meanwhile", "after"]
     assert desk.journal.dropped == 0
     assert len(desk.told) == 2
-    assert desk.told[1] == "the journal writes again; nothing that it held was lost"
+    assert desk.told[1] == "the journal writes again; no buffered record was lost"
 
 
 def test_records_held_meanwhile_are_bounded_and_drops_counted(tmp_path, disk):
@@ -121,16 +121,16 @@ def test_without_a_listener_trouble_goes_to_the_logger(tmp_path, disk, caplog):
 def test_a_full_segment_goes_on_while_no_other_can_be_made(tmp_path, disk, monkeypatch):
     desk = Desk(tmp_path, sync=Sync.ALWAYS, segment_bytes=4096)
     opening = desk.journal._next_segment_file
-    monkeypatch.setattr(desk.journal._writer_thread, "_open_book", FULL)
+    monkeypatch.setattr(desk.journal._writer_thread, "_open_segment", FULL)
     for number in range(60):
         desk.signal(f"{number:0200}")
     until(lambda: desk.told)
     assert (
         desk.told[0]
-        == "the journal goes on in a full segment, it cannot make another: No space left on device"
+        == "the journal cannot create a new segment and keeps the full one: No space left on device"
     )
     assert desk.journal.trouble is None
-    monkeypatch.setattr(desk.journal._writer_thread, "_open_book", opening)
+    monkeypatch.setattr(desk.journal._writer_thread, "_open_segment", opening)
     for number in range(60, 120):
         desk.signal(f"{number:0200}")
     until(lambda: list(tmp_path.glob("*.000002.*")))

@@ -256,7 +256,7 @@ def test_a_segment_that_cannot_be_sealed_stays_with_a_report(filled, tmp_path):
 
 @pytest.mark.slow
 def test_nothing_in_the_working_directory_is_taken_for_a_module(filled, tmp_path, monkeypatch):
-    # It may be one that anybody can write to.
+    # It may be world-writable.
     segment, records = filled
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()

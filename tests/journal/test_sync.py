@@ -118,7 +118,7 @@ async def test_a_sync_that_fails_is_the_end_and_is_not_tried_again(tmp_path, dis
     disk.on_sync = bool
     for _ in range(2):
         desk.signal("b")
-        with pytest.raises(JournalError, match="nothing more is recorded until a new start"):
+        with pytest.raises(JournalError, match="nothing more is recorded until a restart"):
             await desk.journal.commit()
     desk.journal.close()
     assert disk.syncs == 1

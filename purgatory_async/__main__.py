@@ -1,4 +1,4 @@
-"""``purgatory`` and ``python -m purgatory_async``: the command line, or what to install to have it."""
+"""``purgatory`` and ``python -m purgatory_async``: run the command line, or name the extra to install."""
 
 import sys
 
@@ -9,12 +9,12 @@ def main() -> None:
     """Run the command line with the process's arguments.
 
     Raises:
-        SystemExit: Always: 0 done, 2 refused (one sentence on standard error says why and what to do).
+        SystemExit: Always: 0 done, 2 refused (one sentence on standard error gives the reason and the next step).
     """
     arguments = sys.argv[1:]
-    # Inside: the library installs without the packages of an extra, and a traceback is no way to say so.
+    # Inside: the library installs without extras, and a missing one deserves a sentence, not a traceback.
     try:
-        if arguments[:1] == ["pipeline"]:  # needs nothing of the service's
+        if arguments[:1] == ["pipeline"]:  # needs no extra of the service
             from purgatory_async.cli.pipeline import run  # noqa: PLC0415 - see above
         else:
             from purgatory_async.cli.commands import run  # noqa: PLC0415 - see above

@@ -1,6 +1,6 @@
-"""What the clients of the demo share: connections, chance and time.
+"""Base class and shared state of the demo's clients.
 
-Delays are log-normal, as the latencies of real systems are: most are short, some very long.
+Delays are log-normal, like the latencies of real systems: most are short, some very long.
 """
 
 import random
@@ -21,15 +21,11 @@ Scenario = Callable[[], Awaitable[None]]
 
 
 class Stage:
-    """Where the demo's clients meet.
-
-    Args:
-        pool: Connections to the service.
-        chance: The source of randomness.
+    """State that the demo's clients share.
 
     Attributes:
-        clients: How many there are.
-        lost: How many the service let down.
+        clients: How many run now.
+        lost: How many failed because the service was gone.
         latencies: Of the last signals, in seconds.
         events: How many were read.
     """
@@ -43,7 +39,7 @@ class Stage:
         self.clients = self.lost = self.events = 0
 
     async def play(self, scenario: Scenario) -> None:
-        """Let one client do its part; it may find that the service has gone."""
+        """Run one client, and count it as lost if the service is gone."""
         self.clients += 1
         try:
             await scenario()
@@ -54,11 +50,7 @@ class Stage:
 
 
 class Actors:
-    """Base of the groups of clients.
-
-    Args:
-        stage: Where they meet.
-    """
+    """Base of the groups of clients."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage: Final = stage

@@ -1,4 +1,4 @@
-"""``purgatory bench``: the measurements of the checkout that the command is run from."""
+"""``purgatory bench``: run the benchmarks of the checkout that the package is imported from."""
 
 import os
 import subprocess
@@ -13,26 +13,26 @@ import purgatory_async
 __all__ = ["bench_command", "benchmarks"]
 
 _PURPOSES: Final = {
-    "core": "The core, beside the event loops' own timers.",
-    "journal": "What the journal costs.",
-    "patterns": "The patterns, beside what one writes without them.",
-    "pipeline": "Rows a second of each job, on a Spark of this machine's.",
-    "proposal": "The purgatory proposal's benchmark: older designs and today's peers, from a calm rate to the flood.",
-    "scaling": "Cost of an operation against how many wait, on how many keys, for how long.",
-    "service": "What the service holds, and what its clients cannot do to it.",
+    "core": "The core, compared with the event loops' own timers.",
+    "journal": "The cost of a journal.",
+    "patterns": "The patterns, compared with code written without them.",
+    "pipeline": "Rows per second of each job, with Spark on this machine.",
+    "proposal": "The purgatory proposal's benchmark: older designs and today's peers, from a low rate to overload.",
+    "scaling": "Cost of an operation by number of waiters, number of keys and timeout.",
+    "service": "The service's capacity, and its resistance to bad clients.",
 }
 
 
 def benchmarks(root: Path) -> list[str]:
-    """The packages in ``bench`` below a directory that can be run, in alphabetical order."""
+    """The runnable packages in ``bench`` below a directory, in alphabetical order."""
     return sorted(path.parent.name for path in (root / "bench").glob("*/__main__.py"))
 
 
 class _Bench(click.Command):
-    """Lists the benchmarks that are there in its help."""
+    """Lists the checkout's benchmarks in its help."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - as click calls it
-        """Write each name and what it measures."""
+        """Write each benchmark's name and purpose."""
         with formatter.section("Benchmarks"):
             names = benchmarks(_root())
             formatter.write_dl([(name, _PURPOSES.get(name, "")) for name in names or _PURPOSES])
@@ -41,14 +41,14 @@ class _Bench(click.Command):
 @click.command(
     "bench",
     cls=_Bench,
-    # What follows the name is the benchmark's, its --help too.
+    # Arguments after the name, --help included, belong to the benchmark.
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
 @click.argument("name")
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 @click.pass_context
 def bench_command(context: click.Context, name: str, arguments: tuple[str, ...]) -> None:
-    """Measure on this machine: run ``python -m bench.NAME`` of the checkout that this is run from.
+    """Measure on this machine: run ``python -m bench.NAME`` of this checkout.
 
     \b
     Example:
@@ -59,29 +59,29 @@ def bench_command(context: click.Context, name: str, arguments: tuple[str, ...])
     known = benchmarks(root)
     if not known:
         raise click.ClickException(
-            f"there are no benchmarks beside {root / 'purgatory_async'}: they are in the source, not in the package; "
+            f"no benchmarks found beside {root / 'purgatory_async'}: the package does not contain them; "
             "clone the repository, pip install -e '.[dev]' there, and run purgatory bench again"
         )
     if name not in known:
-        raise click.UsageError(f"there is no benchmark {name!r}; there are {', '.join(known)}")
+        raise click.UsageError(f"NAME must be one of {', '.join(known)}, got {name!r}")
     context.exit(_run(root, name, arguments))
 
 
 def _root() -> Path:
-    """Where the package lies: in a checkout, beside ``bench``."""
+    """The directory of the package; in a checkout it has ``bench``, too."""
     return Path(purgatory_async.__file__).parent.parent
 
 
 def _run(root: Path, name: str, arguments: tuple[str, ...]) -> int:
-    """Run it in a process of its own, as its figures are of a fresh one; its exit code.
+    """Run a benchmark in a fresh process; returns its exit code.
 
-    It runs where the caller is, so that a path means what it says, and imports from the checkout alone.
+    It keeps the working directory, so that relative paths work, and imports only from the checkout.
     """
     paths = (str(root), os.environ.get("PYTHONPATH", ""))
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(path for path in paths if path),
-        "PYTHONSAFEPATH": "1",  # a directory of the caller's that is called bench is none of ours
+        "PYTHONSAFEPATH": "1",  # the working directory may have another bench
     }
     command = [sys.executable, "-m", f"bench.{name}", *arguments]
     return subprocess.run(command, env=environment, check=False).returncode  # noqa: S603 - what the caller asked for

@@ -1,4 +1,4 @@
-"""The commands and their options; what they do is in files of their own."""
+"""The commands and their options; other files implement them."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -23,19 +23,16 @@ from purgatory_async.service.version import VERSION
 
 REFUSED: Final = 2
 INTERRUPTED: Final = 130
-DETACHED_SECONDS: Final = 3600.0  # nothing that was left in the background runs forever
+DETACHED_SECONDS: Final = 3600.0  # a background demo must not run forever
 
 C = TypeVar("C", bound=Callable[..., None])
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command.
-
-    Args:
-        arguments: Without the program's name.
+    """Run a command; ``arguments`` exclude the program's name.
 
     Returns:
-        The exit code: 0 done, 2 refused with one sentence on standard error, 130 interrupted; those of ``wait``.
+        The exit code: 0 done, 2 refused with one sentence on standard error, 130 interrupted; ``wait`` has more.
     """
     try:
         code = purgatory.main(list(arguments), prog_name="purgatory", standalone_mode=False)
@@ -48,7 +45,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def setting_options(command: C) -> C:
-    """Give a command a flag for every setting; a flag that is not given says nothing."""
+    """Give a command a flag for every setting; an omitted flag is None."""
     for known in reversed(fields(Settings)):
         flag = "--" + known.name.replace("_", "-")
         explanation = known.metadata["help"]
@@ -71,7 +68,7 @@ def _if_given(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
 @click.version_option(VERSION, message="%(prog)s %(version)s")
 @click.pass_context
 def purgatory(context: click.Context) -> None:
-    """Hold operations until a condition on their keys holds or their time is up, exactly once.
+    """Park operations until a condition on their keys holds or their timeout expires, exactly once.
 
     \b
     Example:
@@ -90,7 +87,7 @@ def purgatory(context: click.Context) -> None:
 def serve_command(config: Path | None, **flags: object) -> None:
     """Serve until SIGTERM or SIGINT, then answer every held request and exit.
 
-    Settings come from the file, then from PURGATORY_MAX_WAIT-like variables, then from flags; the later wins.
+    Settings come from the file, then from variables like PURGATORY_MAX_WAIT, then from flags; the later wins.
 
     \b
     Example:
@@ -108,7 +105,7 @@ def serve_command(config: Path | None, **flags: object) -> None:
 @click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings, as for serve.")
 @setting_options
 def config_command(config: Path | None, **flags: object) -> None:
-    """Print every setting, its value and where it comes from, as ``serve`` would take them.
+    """Print every setting that ``serve`` would use, its value and its source.
 
     \b
     Example:
@@ -138,7 +135,7 @@ def config_command(config: Path | None, **flags: object) -> None:
 )
 @click.option("--journal", metavar="DIRECTORY", help="Keep a journal there, for purgatory pipeline.")
 def demo_command(port: str, seconds: float | None, rate: float, detached: bool, journal: str | None) -> None:
-    """Run the service under a realistic load over real sockets, and show its figures.
+    """Start a demo service under a realistic load; it prints its address and its figures.
 
     \b
     Example:

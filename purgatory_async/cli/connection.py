@@ -1,6 +1,6 @@
-"""The demo's clients: HTTP/1.1 over asyncio's streams, as much of it as talking to our own server takes.
+"""A minimal HTTP/1.1 client for the demo, over asyncio's streams.
 
-Every answer of the service has a length or no body, so reading one is a head and a count.
+Every answer of the service has a length or no body, so it reads a head and then that many bytes.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ _NO_BODY: Final = frozenset({204, 304})
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An answer: its status, headers by lower-case name, and body."""
+    """An answer; its headers have lower-case names."""
 
     status: int
     headers: dict[str, str]
@@ -22,13 +22,7 @@ class Reply:
 
 
 class Connection:
-    """One connection that stays open between requests.
-
-    Args:
-        reader: Of the connection.
-        writer: Of the connection.
-        host: For the ``Host`` header.
-    """
+    """A connection that stays open between requests; ``host`` is for the ``Host`` header."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
         self._reader = reader
@@ -38,28 +32,11 @@ class Connection:
 
     @classmethod
     async def open(cls, host: str, port: int) -> Self:
-        """Connect.
-
-        Args:
-            host: Address.
-            port: Number.
-
-        Returns:
-            The connection.
-
-        Raises:
-            OSError: Unowned answers there.
-        """
+        """Connect; raises OSError if nothing listens there."""
         return cls(*await asyncio.open_connection(host, port), f"{host}:{port}")
 
     async def send(self, method: str, path: str, message: object = None) -> None:
-        """Send a request.
-
-        Args:
-            method: Of HTTP.
-            path: With its query, percent-encoded.
-            message: The JSON body; None for none.
-        """
+        """Send a request; ``path`` includes the query, percent-encoded, and ``message`` is sent as JSON."""
         body = b"" if message is None else msgspec.json.encode(message)
         kind = "" if message is None else "Content-Type: application/json\r\n"
         head = f"{method} {path} HTTP/1.1\r\nHost: {self._host}\r\n{kind}Content-Length: {len(body)}\r\n\r\n"
@@ -67,14 +44,7 @@ class Connection:
         await self._writer.drain()
 
     async def receive(self) -> Reply:
-        """Read the answer to the request sent last.
-
-        Returns:
-            The answer.
-
-        Raises:
-            EOFError: The server closed the connection.
-        """
+        """Read the answer to the last request; raises EOFError if the server closed the connection."""
         head = (await self._reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         status = int(head[0].split(" ")[1])
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:])}
@@ -83,18 +53,13 @@ class Connection:
         return Reply(status, headers, await self._reader.readexactly(length))
 
     def hang_up(self) -> None:
-        """Leave without a word, as a client does that crashed."""
+        """Abort the connection, like a client that crashed."""
         self.usable = False
         self._writer.transport.abort()
 
 
 class Pool:
-    """Connections to one address, used again once their answer is read.
-
-    Args:
-        host: Address.
-        port: Number.
-    """
+    """Connections to one address, each reused once its answer is read."""
 
     def __init__(self, host: str, port: int) -> None:
         self._host = host
@@ -102,26 +67,14 @@ class Pool:
         self._idle: list[Connection] = []
 
     async def take(self) -> Connection:
-        """Return an idle connection or open one.
-
-        Raises:
-            OSError: Unowned answers there.
-        """
+        """Return an idle connection or open one; raises OSError if nothing listens there."""
         return self._idle.pop() if self._idle else await Connection.open(self._host, self._port)
 
     async def request(self, method: str, path: str, message: object = None) -> Reply:
-        """Send a request and read its answer.
-
-        Args:
-            method: Of HTTP.
-            path: With its query, percent-encoded.
-            message: The JSON body; None for none.
-
-        Returns:
-            The answer.
+        """Send a request as `Connection.send` does, and read its answer.
 
         Raises:
-            OSError: Unowned answers there.
+            OSError: Nothing listens there.
             EOFError: The server closed the connection.
         """
         connection = await self.take()
@@ -129,7 +82,7 @@ class Pool:
             await connection.send(method, path, message)
             reply = await connection.receive()
         except BaseException:
-            # Also when cancelled: an answer that nobody read would be taken for the next one's.
+            # Also when cancelled: the next request would read this unread answer as its own.
             connection.hang_up()
             raise
         if connection.usable:
@@ -139,6 +92,6 @@ class Pool:
         return reply
 
     def close(self) -> None:
-        """Close what is idle."""
+        """Close the idle connections."""
         while self._idle:
             self._idle.pop().hang_up()

@@ -1,4 +1,4 @@
-"""``purgatory demo``: the service on a free port and a load against it, in one process, to be looked at."""
+"""``purgatory demo``: a demo service on a free port and its load, in one process."""
 
 import logging
 import random
@@ -28,7 +28,7 @@ FRAME_SECONDS: Final = 1.0
 
 
 def how_to_look(address: str) -> str:
-    """Say what to try while a demo runs, as lines for a shell."""
+    """Shell commands to try while a demo runs."""
     return (
         f"  look:  {address}/ui/\n"
         f"         curl '{address}/v1/operations?limit=3'\n"
@@ -39,7 +39,7 @@ def how_to_look(address: str) -> str:
 
 
 def what_was_recorded(metrics: Metrics, journal: Path) -> str:
-    """Say what the service counted, to be compared with what its journal says, as lines."""
+    """The service's counts, to compare with its journal's."""
     ended = ", ".join(f"{outcome} {number}" for outcome, number in metrics.ended.items())
     return (
         f"recorded in {journal}: operations {metrics.submitted}, {ended}\n"
@@ -48,13 +48,13 @@ def what_was_recorded(metrics: Metrics, journal: Path) -> str:
 
 
 def run_demo(settings: Settings, sock: socket.socket, rate: float, seconds: float | None) -> None:
-    """Serve and drive load until a signal or the time is up.
+    """Serve and drive load until a signal, or for some seconds.
 
     Args:
         settings: Of the service.
         sock: From `listen`.
         rate: New clients per second.
-        seconds: How long; None until a signal.
+        seconds: How long to run; None until a signal.
     """
     run_on_uvloop(_Demo(settings, sock, rate, seconds).run)
 
@@ -66,11 +66,11 @@ class _Demo:
         chance = random.Random()  # noqa: S311 - arrivals, not secrets
         self._load = Load(self._pool, self._server.address, rate, chance)
         self._seconds = seconds
-        # Not the service's: that one closes with it, while the load still runs.
+        # The service's timer closes with it, while the load still runs.
         self._timer = Timer()
 
     async def run(self) -> None:
-        """Serve until a signal or the time is up; the load and the figures end with the server."""
+        """Serve until a signal or the end of the time; the load and the figures end with the server."""
         async with anyio.create_task_group() as tasks:
             await self._server.run(partial(self._begin, tasks))
             tasks.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""``purgatory demo --detach``: the demo in a session of its own, left answering when the command returns."""
+"""``purgatory demo --detach``: start the demo in the background, and return once it answers."""
 
 import http.client
 import os
@@ -21,14 +21,14 @@ _PAUSE: Final = 0.05
 
 
 def detach(arguments: Sequence[str], seconds: float) -> None:
-    """Start a command in the background, wait until it answers, and say how to look at it and how to stop it.
+    """Start a command in the background, wait until it answers, and print how to use and stop it.
 
     Args:
         arguments: Of a command that announces its address.
         seconds: After which it stops by itself.
 
     Raises:
-        StartRefused: It ended, or did not answer in time; the message names its log.
+        StartRefused: The command ended or did not answer in time; the message names its log.
     """
     descriptor, name = tempfile.mkstemp(prefix="purgatory-demo-", suffix=".log")
     log = Path(name)
@@ -70,7 +70,7 @@ def _answering_address(process: subprocess.Popen[bytes], log: Path) -> str:
 
 def _is_ready(address: str) -> bool:
     parts = urlsplit(address)
-    # http.client and not urllib: a proxy in the environment has no say about a loopback address.
+    # http.client ignores the environment's proxy, which urllib would use for a loopback address.
     connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=1)
     try:
         connection.request("GET", "/readyz")

@@ -1,4 +1,4 @@
-"""What the demo shows once a second: a table that stays in place on a terminal, one line elsewhere."""
+"""The demo's display, once a second: a table in place on a terminal, one line elsewhere."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ _BARS: Final = "▁▂▃▄▅▆▇█"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frame:
-    """The state of a moment, and what happened in the second before it."""
+    """The state at one instant, and the counts of the second before it."""
 
     second: int
     pending: int
@@ -43,12 +43,7 @@ class Frame:
 
 
 class Figures:
-    """Takes a frame a second.
-
-    Args:
-        service: Whose figures.
-        stage: For what its clients see.
-    """
+    """Takes a frame of the service and its clients each second."""
 
     def __init__(self, service: Service, stage: Stage) -> None:
         self._service = service
@@ -58,7 +53,7 @@ class Figures:
         self._pending: deque[int] = deque(maxlen=HISTORY)
 
     def take(self) -> Frame:
-        """Look at everything once; call it once a second."""
+        """Take a frame; call it once a second."""
         self._second += 1
         totals, before = self._totals(), self._before
         self._before = totals

@@ -1,4 +1,4 @@
-"""The demo's load: clients that arrive at random over real sockets, and those that are there all the time."""
+"""The demo's load: clients that arrive at random over real sockets, and permanent ones."""
 
 import random
 from math import ceil
@@ -12,21 +12,14 @@ from purgatory_async.cli.waiters import Waiters
 from purgatory_async.cli.workers import Workers
 from purgatory_async.client import AsyncClient
 
-MAX_CLIENTS: Final = 5_000  # beyond, arrivals are skipped: a demo must not fall over its own clients
-_JOBS: Final = 15  # the weight of those who have a job to do, of 115
+MAX_CLIENTS: Final = 5_000  # beyond, arrivals are skipped: a demo must not collapse under its own clients
+_JOBS: Final = 15  # the weight of clients that submit a job, of 115
 _LEAST_WORKERS: Final = 3
-_ARRIVALS_PER_WORKER: Final = 20.0  # per second: with their share of jobs, a worker has breaks
+_ARRIVALS_PER_WORKER: Final = 20.0  # per second; leaves each worker idle time
 
 
 class Load:
-    """Clients, each a small scenario of its own.
-
-    Args:
-        pool: Connections to the service.
-        address: Of the service, for who reads its events.
-        rate: New clients per second.
-        chance: The source of randomness.
-    """
+    """Clients, each with a small scenario of its own; ``rate`` new ones arrive per second."""
 
     def __init__(self, pool: Pool, address: str, rate: float, chance: random.Random) -> None:
         self.stage: Final = Stage(pool, chance)
@@ -50,7 +43,7 @@ class Load:
                     tasks.start_soon(stage.play, scenario)
 
     async def _read_events(self) -> None:
-        """Follow what happens to every operation, as an auditor would."""
+        """Follow the events of every operation, as an auditor would."""
         async with AsyncClient(self._address) as client:
             async for _ in client.events():
                 self.stage.events += 1

@@ -19,7 +19,7 @@ from purgatory_async.client._verbs import new_id
 
 __all__ = ["wait_through_restarts", "watch_through_restarts"]
 
-# Seconds between two tries, beside the client's own: balanced over two services, each forgets.
+# Seconds between tries, in addition to the client's own: a balancer may alternate two services.
 PAUSE: Final = 1.0
 
 _AWAY: Final = 503
@@ -59,22 +59,22 @@ def _is_away(error: ServiceError) -> bool:
 def wait_through_restarts(
     client: Client, keys: Sequence[str], *, need: object, timeout: float | None
 ) -> Operation:
-    """Submit an operation and wait until it has ended, also where the service restarts meanwhile.
+    """Submit an operation and wait until it has ended, across restarts of the service.
 
-    A service that has forgotten the operation gets it again, with what is left of the timeout. Each restart is one
-    line on standard error. Interrupted, it cancels the operation.
+    A restarted service gets the operation again, with the rest of the timeout. Each restart prints one line on
+    standard error. Interrupted, it cancels the operation.
 
     Args:
         client: Of the service.
-        keys: What the operation watches.
+        keys: Keys to watch.
         need: As for `Client.wait`.
-        timeout: Seconds until it expires; None for as long as it takes.
+        timeout: Seconds until the operation expires; None for never.
 
     Returns:
-        The operation, ended.
+        The ended operation.
 
     Raises:
-        RequestRefused, ServiceUnreachable: As `Client.wait`, before it is submitted or when the timeout is over.
+        RequestRefused, ServiceUnreachable: As `Client.wait`, before the submission or after the timeout.
     """
     operation_id = new_id()
     try:
@@ -94,7 +94,7 @@ def _wait(
     while True:
         try:
             if missing or operation is None:
-                missing = False  # if the answer is lost, the next look tells
+                missing = False  # if the answer is lost, the next request finds out
                 operation = client.submit(keys, need=need, timeout=outages.left, operation_id=operation_id)
                 outages.over()
             return client.follow(operation_id) if operation.pending else operation

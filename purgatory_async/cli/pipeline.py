@@ -1,4 +1,4 @@
-"""``purgatory pipeline``: what journals and workloads tell, with Spark; a command is loaded when it is asked for."""
+"""``purgatory pipeline``: the Spark jobs as commands, each loaded when it is called."""
 
 import signal
 import sys
@@ -20,11 +20,11 @@ INTERRUPTED: Final = 130
 TERMINATED: Final = 143
 
 _JOBS: Final = "purgatory_async.pipeline.jobs"
-# What each does, so that the list of them needs none of them: they import Spark, which takes a second.
+# Help texts are here because each module imports Spark, which takes a second.
 COMMANDS: Final = {
     "workload": "Make a workload of operations with random arrivals and latencies.",
-    "report": "Tell from a journal how operations ended and how long they waited.",
-    "windows": "Count how operations ended, by key and window of time.",
+    "report": "Report from a journal how operations ended and how long they waited.",
+    "windows": "Count operations by outcome, key and time window.",
     "stream": "Keep the windows up to date while a journal grows.",
     "whatif": "Recompute a journal with other timeouts, ticks and wheel sizes.",
     "distributed": "Run the purgatory itself on a cluster.",
@@ -32,14 +32,14 @@ COMMANDS: Final = {
 
 
 class _Commands(click.Group):
-    """A group whose commands are modules, each with its command under the name ``command``."""
+    """A group of modules, each with its command under the name ``command``."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - as click calls it
-        """The commands whose modules are there."""
+        """The commands whose modules exist."""
         return [name for name in COMMANDS if find_spec(f"{_JOBS}.{name}") is not None]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a command; None if there is no such one."""
+        """Load a command; None if it does not exist."""
         if cmd_name not in self.list_commands(ctx):
             return None
         try:
@@ -54,17 +54,17 @@ class _Commands(click.Group):
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what each command does, without loading it."""
-        told = [(name, COMMANDS[name]) for name in self.list_commands(ctx)]
-        if told:
+        """Write each command's name and purpose, without loading it."""
+        rows = [(name, COMMANDS[name]) for name in self.list_commands(ctx)]
+        if rows:
             with formatter.section("Commands"):
-                formatter.write_dl(told)
+                formatter.write_dl(rows)
 
 
 @click.group("pipeline", cls=_Commands, invoke_without_command=True)
 @click.pass_context
 def pipeline(context: click.Context) -> None:
-    """Learn from journals and workloads with Spark, on this machine or on a cluster.
+    """Analyse journals and workloads with Spark, on this machine or on a cluster.
 
     \b
     Example:
@@ -75,10 +75,7 @@ def pipeline(context: click.Context) -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command of the pipeline.
-
-    Args:
-        arguments: Without the program's name, from ``pipeline`` on.
+    """Run a command of the pipeline; ``arguments`` start with ``pipeline``.
 
     Returns:
         The exit code: 0 done, 2 refused with one sentence on standard error, 130 interrupted, 143 terminated.
@@ -97,5 +94,5 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _terminate(_: int, __: FrameType | None) -> None:
-    """End as after an error, so that what is half written is removed and Spark is stopped."""
+    """Exit as after an error, so that unfinished output is removed and Spark is stopped."""
     sys.exit(TERMINATED)

@@ -70,7 +70,7 @@ def with_service(command: Callable[..., None]) -> Callable[..., None]:
                 command(client, *args, **kwargs)
             except ServiceUnreachable as error:
                 raise click.ClickException(
-                    f"{error}; is there a service at {url}? 'purgatory serve' starts one, --url names another"
+                    f"{error}; is a service running at {url}? 'purgatory serve' starts one, --url names another"
                 ) from None
             except RequestRefused as error:
                 raise click.ClickException(f"{error}{NEXT_STEPS.get(error.slug, '')}") from None
@@ -154,7 +154,7 @@ def why_command(client: Client, id: str) -> None:  # noqa: A002 - the name in th
 @click.argument("key")
 @click.argument("value", required=False)
 @click.option("--amount", type=click.IntRange(min=1), help="How much it counts.  [default: 1]")
-@click.option("--voter", help="Whose vote it is.")
+@click.option("--voter", help="Name of the voter.")
 @with_service
 def signal_command(
     client: Client, key: str, value: str | None, amount: int | None, voter: str | None

@@ -8,7 +8,7 @@ __all__ = ["escaped", "one_sentence", "say"]
 
 
 def escaped(text: str) -> str:
-    r"""All of a text, what is not printable escaped, so that no terminal obeys it.
+    r"""The whole text with unprintable characters escaped, so that no terminal obeys them.
 
     >>> escaped("two\nlines")
     'two\\nlines'
@@ -20,7 +20,7 @@ def escaped(text: str) -> str:
 
 
 def one_sentence(error: Exception) -> str:
-    """What an error says, as one line; a wrong option also says where help is."""
+    """An error's message as one line; a usage error's also names the command's --help."""
     if not isinstance(error, click.ClickException):
         return escaped(str(error))
     sentence = " ".join(error.format_message().split()).removesuffix(".")
@@ -29,11 +29,6 @@ def one_sentence(error: Exception) -> str:
 
 
 def say(line: str, *, err: bool = False) -> None:
-    """Print a line; drop it where the output is a closed pipe or a full disk.
-
-    Args:
-        line: Without a line feed.
-        err: Whether to print to standard error.
-    """
+    """Print a line, to standard error if ``err``; drop it if the output is a closed pipe or a full disk."""
     with suppress(OSError):
         click.echo(line, err=err)

@@ -1,4 +1,4 @@
-"""``purgatory top``: the service's figures once a second, in place on a terminal."""
+"""``purgatory top``: show a service's figures live."""
 
 import time
 from collections.abc import Mapping, Sequence
@@ -31,14 +31,14 @@ Stats = Mapping[str, Any]
     type=click.FloatRange(min=0.1),
     default=1.0,
     show_default=True,
-    help="Seconds between two looks.",
+    help="Seconds between updates.",
 )
-@click.option("--once", is_flag=True, help="Print one picture and end.")
+@click.option("--once", is_flag=True, help="Print the figures once and exit.")
 @with_service
 def top_command(client: Client, interval: float, once: bool) -> None:
     """Watch a service live: rates, delays, the wheel, the busiest keys and the oldest operations.
 
-    Ctrl-C leaves it, with exit code 0. Where the service asks for a token, it needs the scope admin.
+    Ctrl-C ends it with exit code 0. If the service requires a token, it needs the scope admin.
 
     \b
     Example:
@@ -60,22 +60,16 @@ def top_command(client: Client, interval: float, once: bool) -> None:
 
 
 def picture(stats: Stats) -> Group:
-    """Draw the figures.
-
-    Args:
-        stats: What ``/v1/admin/stats`` answers.
-
-    Returns:
-        Something for a rich console.
+    """Draw the answer of ``/v1/admin/stats`` for a rich console.
 
     Raises:
-        click.ClickException: They are not those of this version.
+        click.ClickException: The service has another version's figures.
     """
     try:
         return _picture(stats)
     except (LookupError, TypeError, ValueError) as error:
         raise click.ClickException(
-            f"the service's figures are not as this version has them ({type(error).__name__}: {error}); "
+            f"the service's figures are of another version ({type(error).__name__}: {error}): cannot show them; "
             "install the service's version of purgatory-async"
         ) from error
 
@@ -99,7 +93,7 @@ def _picture(stats: Stats) -> Group:
 
 
 def bars(numbers: Sequence[float], width: int = _WIDTH) -> str:
-    """Numbers as a row of bars, the highest of full height; any number above 0 shows.
+    """A row of bars, scaled to the highest number; any number above 0 shows.
 
     >>> bars([0, 1, 4, 8])
     ' ▁▄█'

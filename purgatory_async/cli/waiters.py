@@ -1,6 +1,6 @@
-"""The demo's clients that wait for something to happen on keys.
+"""The demo's clients that wait for signals on keys.
 
-Some hang up, some replicas never answer, some operations expire; that is the point of the thing.
+Some disconnect, some replicas never answer and some operations expire, so that every outcome shows.
 """
 
 from collections.abc import Mapping
@@ -17,14 +17,7 @@ _ACCEPTED: Final = 202
 
 
 class Waiters(Actors):
-    """Clients of the kinds that a purgatory is for.
-
-    Args:
-        stage: Where they meet.
-
-    Attributes:
-        scenarios: What one of them does, each with its weight.
-    """
+    """Clients with the typical uses of a purgatory; ``scenarios`` has each one's weight."""
 
     def __init__(self, stage: Stage) -> None:
         super().__init__(stage)
@@ -43,7 +36,7 @@ class Waiters(Actors):
             await self._signal(f"topic:{partition}", 0.03, amount=self._stage.chance.randint(10, 200))
 
     async def _replicated_write(self) -> None:
-        """Kafka's delayed produce: acknowledged once two of three replicas have it."""
+        """Kafka's DelayedProduce: acknowledged once two of three replicas have it."""
         key = f"commit:{self._number()}"
         async with anyio.create_task_group() as replicas:
             for name in ("a", "b", "c"):
@@ -55,14 +48,14 @@ class Waiters(Actors):
             await self._pool.request("POST", "/v1/operations?wait=5s", order)
 
     async def _partitioned_fetch(self) -> None:
-        """Kafka's delayed fetch: enough bytes over several partitions, or what there is after half a second."""
+        """Kafka's DelayedFetch: enough bytes over several partitions, or half a second."""
         keys = [f"topic:{number}" for number in range(PARTITIONS)]
         least = self._stage.chance.randint(200, 2000)
         order = {"keys": keys, "need": {"amount": least}, "timeout": "500ms"}
         await self._pool.request("POST", "/v1/operations?wait=1s", order)
 
     async def _tracked_order(self) -> None:
-        """Submit, then poll for the end; one in eight thinks better of it."""
+        """Submit, then poll for the outcome; one in eight cancels."""
         number = self._number()
         keys = [f"order:{number}:shipped", f"order:{number}:refused"]
         location = await self._submit({"keys": keys, "timeout": "10s", "data": {"order": number}})
@@ -79,7 +72,7 @@ class Waiters(Actors):
                 await self._pool.request("GET", f"{location}?wait=15s")
 
     async def _build_result(self) -> None:
-        """A one-shot wait for two halves of a build; one client in four hangs up before it is done."""
+        """A one-shot wait for both halves of a build; one client in four disconnects early."""
         number = self._number()
         keys = [f"build:{number}:tests", f"build:{number}:image"]
         path = f"/v1/wait?key={keys[0]}&key={keys[1]}&need=all&wait=8s"
@@ -97,14 +90,14 @@ class Waiters(Actors):
             await self._pool.request("GET", path)
 
     async def _slow_approval(self) -> None:
-        """A person decides within the minute, or nobody does: the long tail that is always pending."""
+        """Wait for a person, who answers half of the requests: a long tail of pending operations."""
         key = f"approval:{self._number()}"
-        location = await self._submit({"keys": [key], "timeout": "30s", "data": {"who": "somebody"}})
+        location = await self._submit({"keys": [key], "timeout": "30s", "data": {"who": "a reviewer"}})
         await self._after_a_while(15.0)
         if location is not None and self._happens(0.5):
             await self._pool.request("POST", f"{location}/complete", {"result": "approved"})
 
     async def _submit(self, order: Mapping[str, object]) -> str | None:
-        """Submit an operation; where it is found, or None if the service takes none."""
+        """Submit an operation; returns its location, or None if the service refuses it."""
         reply = await self._pool.request("POST", "/v1/operations", order)
         return reply.headers["location"] if reply.status == _ACCEPTED else None

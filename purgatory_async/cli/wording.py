@@ -1,6 +1,6 @@
-"""How operations are told to people: pure functions from values to words.
+"""Summaries of operations for a terminal, and the ``--need`` grammar; pure functions.
 
-Whatever a client put into a key is shown as printable text, so that no terminal obeys it.
+Keys and ids come from clients, so each is shown as printable text that no terminal obeys.
 """
 
 import re
@@ -21,7 +21,7 @@ _HOUR: Final = 3600
 
 
 def printable(text: str) -> str:
-    r"""Text that does nothing to a terminal: what is not printable is escaped, what is long is cut.
+    r"""Text that is safe for a terminal: unprintable characters escaped, cut to 60 characters.
 
     >>> printable("order:42"), printable("a\x1b[2J")
     ('order:42', 'a\\x1b[2J')
@@ -31,7 +31,7 @@ def printable(text: str) -> str:
 
 
 def seconds(duration: float | None) -> str:
-    """A duration for people; ``-`` for none.
+    """A duration in readable units; ``-`` for None.
 
     >>> seconds(0.25), seconds(12.3), seconds(90), seconds(7322), seconds(None)
     ('0.25 s', '12.3 s', '1 m 30 s', '2 h 2 m', '-')
@@ -47,7 +47,7 @@ def seconds(duration: float | None) -> str:
 
 
 def missing(operation: Operation) -> str:
-    """What an operation waits for, in a few words."""
+    """What an operation still needs, in a few words."""
     waiting_for = operation.waiting_for or {}
     if "any" in waiting_for:
         return "any of its keys"
@@ -62,7 +62,7 @@ def missing(operation: Operation) -> str:
 
 
 def explain(operation: Operation) -> Iterator[str]:
-    """Tell all that is known of an operation, a fact a line."""
+    """Describe an operation, one fact per line."""
     yield f"operation {printable(operation.id)} is {operation.state}"
     if operation.pending:
         yield f"  waits for    {missing(operation)}, for {seconds(operation.elapsed)} now"
@@ -79,10 +79,10 @@ def explain(operation: Operation) -> Iterator[str]:
 
 
 def need_of(text: str) -> object:
-    """Read ``--need``.
+    """Parse ``--need``.
 
     Raises:
-        click.ClickException: It follows no grammar.
+        click.ClickException: It is not any, all, amount:N or voters:N.
 
     >>> need_of("voters:2")
     {'voters': 2}

@@ -1,4 +1,4 @@
-"""A service that answers as it is told, for the commands that talk to one."""
+"""A service with scripted answers, for the commands that talk to one."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""``purgatory bench``: finds the benchmarks of its checkout, hands on what it is told, says where there are none."""
+"""``purgatory bench``: finds the benchmarks of its checkout, passes arguments on, and reports their absence."""
 
 import os
 import subprocess
@@ -54,7 +54,7 @@ def test_it_imports_the_checkout_and_runs_in_the_callers_folder(checkout, told, 
 def test_an_unknown_benchmark_is_refused_with_the_known_ones(checkout, told):
     code, out, [complaint] = told("bench", "measure")
     assert (code, out) == (2, "")
-    assert "there is no benchmark 'measure'; there are core, proposal" in complaint
+    assert "NAME must be one of core, proposal, got 'measure'" in complaint
     assert checkout.started == []
 
 

@@ -1,4 +1,4 @@
-"""The demo's client: it reads one answer, keeps the connection, and never reads somebody else's."""
+"""The demo's client: it reads one answer, keeps the connection, and never reads another request's answer."""
 
 import asyncio
 from contextlib import suppress

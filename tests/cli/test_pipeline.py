@@ -55,7 +55,7 @@ def test_the_command_list_describes_each_and_loads_none(capsys, monkeypatch, arg
 
 
 def test_a_command_whose_module_is_not_there_is_not_listed(capsys, monkeypatch):
-    monkeypatch.setitem(pipeline.COMMANDS, "sideways", "Do what nobody wrote.")
+    monkeypatch.setitem(pipeline.COMMANDS, "sideways", "A job without a module.")
     pipeline.run(["pipeline"])
     assert "sideways" not in capsys.readouterr().out
     assert pipeline.run(["pipeline", "sideways"]) == 2

@@ -51,7 +51,7 @@ def test_an_absent_service_is_one_sentence_on_starting_it(faked, told, monkeypat
     faked.reply = refuse
     code, out, [line] = told(*CALLS[command], "--url", "http://127.0.0.1:1")
     assert (code, out) == (2, "")
-    assert "Connection refused; is there a service at http://127.0.0.1:1?" in line
+    assert "Connection refused; is a service running at http://127.0.0.1:1?" in line
     assert "'purgatory serve' starts one" in line
 
 

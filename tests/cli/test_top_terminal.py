@@ -73,7 +73,7 @@ def test_an_ended_service_is_one_sentence_below_the_picture(served, top):
     assert top.as_it_was
     _, left, behind = (part.decode() for part in top.written.rpartition(b"\x1b[?1049l"))
     assert left, "it drew over what was there"
-    assert "is there a service at http://127.0.0.1" in behind
+    assert "is a service running at http://127.0.0.1" in behind
     assert "Traceback" not in behind
 
 

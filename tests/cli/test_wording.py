@@ -1,4 +1,4 @@
-"""How operations are told to people."""
+"""Summaries of operations for a terminal."""
 
 import click
 import pytest
@@ -22,7 +22,7 @@ HOSTILE = [
     pytest.param("\x1b[2J\x1b]0;owned\x07", id="escape sequences"),
     pytest.param("a\r\nb\tc\x00\x7f\x9b", id="control characters"),
     pytest.param("\u202egpj.exe\u2066", id="bidi"),
-    pytest.param("\u2028\u2029\u200b\ufeff", id="separators that nobody sees"),
+    pytest.param("\u2028\u2029\u200b\ufeff", id="invisible separators"),
     pytest.param("\ud800", id="half a character"),
 ]
 

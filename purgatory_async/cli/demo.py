@@ -16,7 +16,7 @@ from rich.live import Live
 
 from purgatory_async import Timer
 from purgatory_async.cli.connection import Pool
-from purgatory_async.cli.figures import Figures
+from purgatory_async.cli.demo_frames import FrameTaker
 from purgatory_async.cli.load import Load
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.logs import stderr_log
@@ -91,12 +91,12 @@ class _Demo:
         await self._server.stop()
 
     async def _show(self, address: str) -> None:
-        figures, console = Figures(self._server.app.service, self._load.stage), Console()
+        frames, console = FrameTaker(self._server.app.service, self._load.stage), Console()
         if console.is_terminal:
             with Live(console=console, auto_refresh=False) as live:
                 while True:
                     await self._timer.sleep(FRAME_SECONDS)
-                    live.update(figures.picture(figures.take(), address), refresh=True)
+                    live.update(frames.picture(frames.take(), address), refresh=True)
         while True:
             await self._timer.sleep(FRAME_SECONDS)
-            click.echo(figures.take().line())
+            click.echo(frames.take().line())

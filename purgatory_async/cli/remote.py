@@ -19,7 +19,7 @@ from rich.console import Console
 from purgatory_async.cli.columns import aligned
 from purgatory_async.cli.outlast import wait_through_restarts, watch_through_restarts
 from purgatory_async.cli.sentence import escaped
-from purgatory_async.cli.wording import explain, missing, need_of, printable, seconds
+from purgatory_async.cli.summaries import explain, missing, need_of, printable, seconds
 from purgatory_async.client import Client, Operation, Policy, RequestRefused, ServiceUnreachable
 from purgatory_async.client._verbs import UNSET
 from purgatory_async.web.durations import parse_duration

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from purgatory_async.cli.remote import with_service
-from purgatory_async.cli.wording import printable, seconds
+from purgatory_async.cli.summaries import printable, seconds
 from purgatory_async.client import Client
 
 __all__ = ["top_command"]

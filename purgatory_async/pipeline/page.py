@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from purgatory_async.pipeline.findings import OUTCOMES, Findings
-from purgatory_async.pipeline.wording import duration, instant, number, printable, share
+from purgatory_async.pipeline.formats import duration, instant, number, printable, share
 
 __all__ = ["write_page"]
 
@@ -35,7 +35,7 @@ def write_page(findings: Findings, figures: Mapping[str, str], path: Path) -> No
 
     Args:
         findings: What it says.
-        figures: SVG by name, as `purgatory_async.pipeline.figures.draw` gives it.
+        figures: SVG by name, as `purgatory_async.pipeline.charts.draw` gives it.
         path: The file.
     """
     parts = [

@@ -4,7 +4,7 @@ import click
 import pytest
 
 from purgatory_async.cli.sentence import escaped
-from purgatory_async.cli.wording import explain, missing, need_of, printable, seconds
+from purgatory_async.cli.summaries import explain, missing, need_of, printable, seconds
 from purgatory_async.client import Operation
 
 PENDING = {

@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from purgatory_async.pipeline.figures import COLOURS, draw
+from purgatory_async.pipeline.charts import COLOURS, draw
 from purgatory_async.pipeline.findings import OUTCOMES, Findings, Step, Stretch, filled
 from purgatory_async.pipeline.page import write_page
 

@@ -8,8 +8,8 @@ from typing import Any
 import click
 from pyspark.sql import SparkSession
 
+from purgatory_async.pipeline.charts import draw
 from purgatory_async.pipeline.examination import examine
-from purgatory_async.pipeline.figures import draw
 from purgatory_async.pipeline.jobs.frame import journal_option, out_option, spark_options, summary
 from purgatory_async.pipeline.output import check_fresh, staged
 from purgatory_async.pipeline.page import write_page

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, PercentFormatter
 
 from purgatory_async.pipeline.findings import OUTCOMES, Findings, Step, Stretch
-from purgatory_async.pipeline.wording import duration, number, printable
+from purgatory_async.pipeline.formats import duration, number, printable
 
 __all__ = ["COLOURS", "draw"]
 

@@ -42,7 +42,7 @@ class Frame:
         )
 
 
-class Figures:
+class FrameTaker:
     """Takes a frame of the service and its clients each second."""
 
     def __init__(self, service: Service, stage: Stage) -> None:

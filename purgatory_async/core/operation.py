@@ -1,11 +1,12 @@
 """The delayed operation: it waits, and ends exactly once.
 
-                         try_complete_else_watch
-        new ──────────────────────────────────────────▶ pending
-         │                                                 │
-         │ force_complete, fail, cancel                    │ the same; its deadline; close
-         ▼                                                 ▼
-        ended: completed · expired · cancelled · failed · closed
+              watch     admit    refuse  force_complete  fail    cancel     deadline  close
+    new       checking  .        .       completed       failed  cancelled  .         .
+    checking  .         pending  new     completed       failed  cancelled  .         .
+    pending   .         .        .       completed       failed  cancelled  expired   closed
+
+Watching moves a new operation into its first check. The check ends it, admits it, or a refusal (closed, full, an
+exception) leaves it new. Any other event changes nothing, and no event moves an ended operation.
 
 The slot ``_state`` holds an `Outcome` once the operation has ended, until then its place: `NEW`, an `Admission`,
 or a purgatory. It ends once, synchronously, before a hook runs or a waiter wakes. Futures only carry wakeups,
@@ -19,7 +20,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from purgatory_async.clock import MAX_TIMEOUT, check_timeout
 from purgatory_async.core.hooks import HookQueue, hooks_of_thread
-from purgatory_async.core.outcome import Outcome
+from purgatory_async.core.outcome import Outcome, Phase
 from purgatory_async.core.watch_lists import Watcher, keys_of
 from purgatory_async.errors import PurgatoryError, check_exception
 
@@ -31,6 +32,7 @@ __all__ = [
     "Place",
     "Waiter",
     "not_an_operation",
+    "phase_of",
     "watched_before",
 ]
 
@@ -129,9 +131,8 @@ class DelayedOperation(Watcher, Generic[T]):
                 )
 
     def __repr__(self) -> str:
-        state = self.outcome or ("new" if isinstance(self._state, New | Admission) else "pending")
         keys = f" on {', '.join(map(repr, self.keys))}" if self.keys else ""
-        return f"<{type(self).__name__} {state}{keys} timeout={self.timeout}>"
+        return f"<{type(self).__name__} {phase_of(self)}{keys} timeout={self.timeout}>"
 
     # To override.
 
@@ -201,9 +202,7 @@ class DelayedOperation(Watcher, Generic[T]):
     @property
     def keys(self) -> tuple[Any, ...]:
         """The keys that it watches, in order, without duplicates; empty before watching and after the end."""
-        if isinstance(self._state, Outcome | New | Admission):
-            return ()
-        return keys_of(self)
+        return keys_of(self) if phase_of(self) is Phase.PENDING else ()
 
     @property
     def abandoned(self) -> bool:
@@ -340,6 +339,16 @@ def end_unwatched(
         hooks.queue.append(operation)
 
 
+def phase_of(operation: DelayedOperation[Any]) -> Phase | Outcome:
+    """Where an operation is, or how it ended."""
+    state = operation._state
+    if isinstance(state, Outcome):
+        return state
+    if state is NEW:
+        return Phase.NEW
+    return Phase.CHECKING if isinstance(state, Admission) else Phase.PENDING
+
+
 def not_an_operation(operation: object) -> TypeError:
     """The error for watching something else or an uninitialised operation."""
     if isinstance(operation, DelayedOperation):
@@ -349,7 +358,4 @@ def not_an_operation(operation: object) -> TypeError:
 
 def watched_before(operation: DelayedOperation[Any]) -> PurgatoryError:
     """The error for watching an operation again; it names the state, because a subclass's repr may not."""
-    place = "being checked" if isinstance(operation._state, Admission) else "pending"
-    return PurgatoryError(
-        f"{operation!r} is {operation.outcome or place}: cannot watch it again; make a new one"
-    )
+    return PurgatoryError(f"{operation!r} is {phase_of(operation)}: cannot watch it again; make a new one")

@@ -1,8 +1,17 @@
-"""How an operation can end."""
+"""The states of an operation, and what moves it from one to the next."""
 
 from enum import StrEnum
+from typing import Final
 
-__all__ = ["Outcome"]
+__all__ = ["TRANSITIONS", "Outcome", "Phase"]
+
+
+class Phase(StrEnum):
+    """Where an operation is until it ends."""
+
+    NEW = "new"
+    CHECKING = "being checked"
+    PENDING = "pending"
 
 
 class Outcome(StrEnum):
@@ -17,3 +26,16 @@ class Outcome(StrEnum):
     def _end(self, _operation: object, _outcome: "Outcome", _result: object = None) -> bool:
         """Do nothing: an ended operation stays ended."""
         return False
+
+
+_VERBS: Final = {
+    "force_complete": Outcome.COMPLETED,
+    "fail": Outcome.FAILED,
+    "cancel": Outcome.CANCELLED,
+}
+TRANSITIONS: Final[dict[Phase, dict[str, Phase | Outcome]]] = {
+    Phase.NEW: {"watch": Phase.CHECKING, **_VERBS},
+    Phase.CHECKING: {"admit": Phase.PENDING, "refuse": Phase.NEW, **_VERBS},
+    Phase.PENDING: {**_VERBS, "deadline": Outcome.EXPIRED, "close": Outcome.CLOSED},
+}
+"""Each phase's events and where they lead; any other event changes nothing, and no event leaves an `Outcome`."""

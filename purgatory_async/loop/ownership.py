@@ -7,11 +7,14 @@ loop._thread_id`` answers the same in 30 ns. Other loops get a stand-in.
 
 import asyncio
 from threading import get_ident
-from typing import cast
+from typing import Final, cast
 
-from purgatory_async.core.life_cycle import Runner
+from purgatory_async.core.life_cycle import Runner, Unowned
+from purgatory_async.errors import PurgatoryError
 
-__all__ = ["runner_of"]
+__all__ = ["NOT_YET", "LoopOwner", "runner_of"]
+
+NOT_YET: Final = Unowned("not used yet")
 
 
 class _Elsewhere:
@@ -43,3 +46,27 @@ def runner_of(loop: asyncio.AbstractEventLoop | None) -> Runner:
     if loop is None:
         return _NoLoop()
     return cast("Runner", loop) if hasattr(loop, "_thread_id") else _Elsewhere(loop)
+
+
+class LoopOwner:
+    """Belongs to the first loop that uses it. Hot paths compare ``get_ident()`` with ``_runner._thread_id``."""
+
+    __slots__ = ()
+
+    _loop: asyncio.AbstractEventLoop | None
+    _runner: Runner
+
+    def _require_loop(self, running: asyncio.AbstractEventLoop | None, *, exact: bool) -> None:
+        """Refuse the lack of a loop, unless the clock needs none."""
+        if running is None and not exact:
+            raise PurgatoryError(f"{self!r} needs a running event loop; call it from a coroutine or callback")
+
+    def _own(self, running: asyncio.AbstractEventLoop) -> None:
+        """Bind to a running loop, or refuse another than the bound one."""
+        if self._loop is not None and self._loop is not running:
+            raise PurgatoryError(f"{self!r} belongs to {self._loop!r}, but was used from {running!r}")
+        self._loop, self._runner = running, runner_of(running)  # type: ignore[misc]  # slots of the subclass
+
+    def _disown(self) -> None:
+        """Undo the binding."""
+        self._loop, self._runner = None, NOT_YET  # type: ignore[misc]  # as above

@@ -22,7 +22,7 @@ from purgatory_async.core.verbs import Verbs
 from purgatory_async.core.watch_table import distinct_keys
 from purgatory_async.errors import PurgatoryError, check_callback, check_limit
 from purgatory_async.events import Observer
-from purgatory_async.loop.ownership import runner_of
+from purgatory_async.loop.ownership import NOT_YET, LoopOwner, runner_of
 from purgatory_async.loop.portal import PurgatoryPortal
 from purgatory_async.loop.timer import Timer
 from purgatory_async.loop.wait import ConditionWait, KeyedWait
@@ -35,11 +35,10 @@ T = TypeVar("T")
 _COMPLETED: Final = Outcome.COMPLETED
 _new_wait: Final = KeyedWait.__new__
 
-_NOT_YET: Final = Unowned("not used yet")
 _BEFORE_FORK: Final = Unowned("created before fork()")
 
 
-class Purgatory(Verbs):
+class Purgatory(Verbs, LoopOwner):
     """Park an operation until its condition holds or its timeout expires. It ends exactly once.
 
     The purgatory belongs to the event loop that runs at the first watch. Everything but the portal is for that
@@ -96,8 +95,7 @@ class Purgatory(Verbs):
             self._notifier = EventNotifier(observer, self.timer.time_ns)
         self.closed = False
         self._ident = get_ident
-        self._runner = _NOT_YET
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._disown()
         self._drains: list[asyncio.Future[None]] = []
         _living.add(self)
 
@@ -334,35 +332,30 @@ class Purgatory(Verbs):
                 "portal() on the loop and use the portal"
             )
         elif running is not None:
-            raise PurgatoryError(f"{self!r} belongs to {self._loop!r}, but was used from {running!r}")
+            self._own(running)
         elif watching:  # between two runs of its loop
-            self._require_loop(None)
+            self._require_loop(None, exact=self.timer._exact)
         return False
 
     def _leave_loop(self) -> None:
-        self._loop = None
-        self._runner = _NOT_YET
+        self._disown()
         if self._owns_timer:
             self.timer._abandon()
 
-    def _require_loop(self, running: asyncio.AbstractEventLoop | None) -> None:
-        """Require a running loop, unless the timer needs none."""
-        if running is None and not self.timer._exact:
-            raise PurgatoryError(f"{self!r} needs a running event loop; call it from a coroutine or callback")
-
     def _bind(self, running: asyncio.AbstractEventLoop | None) -> None:
         """Bind to this loop, or to none if the timer needs none."""
-        self._require_loop(running)
+        self._require_loop(running, exact=self.timer._exact)
         self.timer._adopt(running)
-        if running is not None:
+        if running is None:
+            self._runner = runner_of(None)
+        else:
+            self._own(running)
             self._wake = dispatcher_of(running).wake
             self._new_future = running.create_future
         self._hooks = hooks_of_thread()
         self._admission = Admission(self._hooks)
         self._start_timeout = self.timer._start_timeout
         self._unschedule = self.timer._canceller()
-        self._loop = running
-        self._runner = runner_of(running)
 
     def _wake_drains(self) -> None:
         for drained in self._drains:
@@ -375,7 +368,7 @@ _living: Final[weakref.WeakSet[Purgatory]] = weakref.WeakSet()
 def _forget_loops() -> None:
     """In a forked child, asyncio would silently accept calls on the parent's loop."""
     for purgatory in _living:
-        if purgatory._runner is not _NOT_YET:
+        if purgatory._runner is not NOT_YET:
             purgatory._runner = _BEFORE_FORK
 
 

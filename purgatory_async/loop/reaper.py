@@ -18,9 +18,7 @@ from sys import maxsize
 from typing import Final, Protocol, cast
 
 from purgatory_async.clock import Cancellable, Clock, MonotonicClock, TickScale
-from purgatory_async.core.life_cycle import Runner, Unowned
-from purgatory_async.errors import PurgatoryError
-from purgatory_async.loop.ownership import runner_of
+from purgatory_async.loop.ownership import LoopOwner
 from purgatory_async.loop.wakeups import SLICE, dispatcher_of
 from purgatory_async.timing import TimerQueue
 from purgatory_async.timing._entry import Link, TimerNode
@@ -38,7 +36,6 @@ PASS_NS: Final = 1_000_000
 that stands still, or is that coarse, allows one slice."""
 
 _IN_PASS: Final = -1  # before any tick: entries added during a pass need no arming, it arms at its end
-_NOT_YET: Final = Unowned("not used yet")
 _BY_DEADLINE: Final = attrgetter("deadline_tick")
 # `_prev` sentinels for entries outside buckets: this for an infinite delay, or the number in `_soon`; None means
 # nowhere, or handed out in this pass.
@@ -63,7 +60,7 @@ class Timed(Protocol):
         """React to the closing of its timer."""
 
 
-class Reaper:
+class Reaper(LoopOwner):
     """Schedules entries and fires them; `Timer` is its public face.
 
     Args:
@@ -109,8 +106,7 @@ class Reaper:
         self._pending_ids: set[int] | None = set() if counted else None  # `id` of each pending entry
         self._exact = False
         self._plain = not counted  # a cancelled entry need only leave the queue
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._runner: Runner = _NOT_YET
+        self._disown()
         self._clock: Clock | None = None
         self._wakeup: Cancellable | None = None
         self._wakeup_tick = NEVER
@@ -143,23 +139,16 @@ class Reaper:
     def _adopt(self, running: asyncio.AbstractEventLoop | None) -> None:
         """Bind to the running loop, or refuse another than the bound one."""
         if running is None:
-            if not self._exact:
-                raise PurgatoryError(
-                    f"{self!r} needs a running event loop; call it from a coroutine or callback"
-                )
-            return
-        if self._clock is None:
-            self._use(_default_clock(running))
-        if self._loop is None or self._loop is running:
-            self._loop = running
-            self._runner = runner_of(running)
+            self._require_loop(None, exact=self._exact)
         else:
-            raise PurgatoryError(f"{self!r} belongs to {self._loop!r}, but was used from {running!r}")
+            self._own(running)
+            if self._clock is None:
+                self._use(_default_clock(running))
 
     def _abandon(self) -> None:
         """Undo the binding to a loop; no entry waits."""
-        self._loop = self._clock = None
-        self._runner = _NOT_YET
+        self._disown()
+        self._clock = None
 
     def _start(self, entry: TimerNode, delay_ns: int) -> int:
         """Schedule an entry after a positive delay; returns the deadline in nanoseconds."""

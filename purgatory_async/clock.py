@@ -139,7 +139,7 @@ def check_delay(name: str, delay: float) -> None:
 
 
 def delay_until_ns(when: float, now_ns: int) -> int | None:
-    """Return the nanoseconds from ``now_ns`` until ``when`` seconds; 0 or less if it has come, None for ``inf``.
+    """Return the nanoseconds from ``now_ns`` until ``when`` seconds; 0 or less if it is past, None for ``inf``.
 
     Raises:
         TypeError: ``when`` is no number.

@@ -28,15 +28,7 @@ T = TypeVar("T")
 
 
 class AsyncClient:
-    """Talks to a purgatory service; the same as `Client`, to be awaited.
-
-    Args:
-        address: As for `Client`.
-        token: As for `Client`.
-        policy: As for `Client`.
-        transport: For tests; httpx's own if not given.
-        sleep: What sleeps, in seconds.
-    """
+    """An async client of a purgatory service; its arguments and methods are those of `Client`."""
 
     def __init__(
         self,
@@ -65,24 +57,24 @@ class AsyncClient:
         operation_id: str | None = None,
         data: object = UNSET,
     ) -> Operation:
-        """Submit an operation, exactly once, however often it has to be sent. See `Client.submit`."""
+        """Submit an operation exactly once, for any number of retries. See `Client.submit`."""
         return await self._run(
             self._verbs.submit(keys, need=need, timeout=timeout, operation_id=operation_id, data=data)
         )
 
     async def status(self, operation_id: str) -> Operation:
-        """Show an operation as it is. See `Client.status`."""
+        """Read an operation. See `Client.status`."""
         return await self._run(self._verbs.status(operation_id))
 
     async def follow(self, operation_id: str, *, timeout: float | None = None) -> Operation:
-        """Wait until an operation has ended. See `Client.follow`."""
+        """Wait until an operation ends. See `Client.follow`."""
         return await self._run(self._verbs.follow(operation_id, timeout))
 
     async def wait(
         self, *keys: str, need: object = "any", timeout: float | None = None, data: object = UNSET
     ) -> Operation:
-        """Submit an operation and wait until it has ended; given up on the way, it is cancelled. See `Client.wait`."""
-        # Named here, so that it can be cancelled also when its submission was not answered.
+        """Submit an operation and wait until it ends; an exception on the way cancels it. See `Client.wait`."""
+        # Named here, so that it can be cancelled if its submission gets no answer.
         operation_id = new_id()
         try:
             operation = await self.submit(
@@ -90,17 +82,17 @@ class AsyncClient:
             )
             return await self.follow(operation_id) if operation.pending else operation
         except BaseException:
-            # Also when this task was cancelled, and also under a scope that goes on cancelling it.
+            # Also after this task was cancelled, and under a scope that keeps cancelling it.
             with suppress(ServiceError), anyio.move_on_after(self._verbs.policy.slack, shield=True):
                 await self._run(self._verbs.give_up(operation_id))
             raise
 
     async def complete(self, operation_id: str, result: object = UNSET) -> Operation:
-        """End an operation as completed, whatever it still waits for. See `Client.complete`."""
+        """Complete an operation at once. See `Client.complete`."""
         return await self._run(self._verbs.complete(operation_id, result))
 
     async def cancel(self, operation_id: str) -> Operation:
-        """End an operation as cancelled; one that has ended stays as it is. See `Client.cancel`."""
+        """Cancel an operation; an ended one does not change. See `Client.cancel`."""
         return await self._run(self._verbs.cancel(operation_id))
 
     async def operations(self, key: str | None = None) -> AsyncIterator[Operation]:
@@ -116,7 +108,7 @@ class AsyncClient:
     async def signal(
         self, key: str, value: object = UNSET, *, amount: int | None = None, voter: str | None = None
     ) -> int:
-        """Say that something happened on a key. See `Client.signal`."""
+        """Signal a key. See `Client.signal`."""
         return await self._run(self._verbs.signal(key, value, amount, voter))
 
     async def read(self, key: str) -> KeyState:
@@ -134,19 +126,19 @@ class AsyncClient:
     async def take(
         self, queue: str, *, lease: float | None = None, timeout: float | None = 0.0
     ) -> Lease | None:
-        """Take an item on loan. See `Client.take`."""
+        """Lease an item. See `Client.take`."""
         return await self._run(self._verbs.take(queue, lease, timeout))
 
     async def acknowledge(self, lease: Lease | str) -> None:
-        """Say that a leased item is done with. See `Client.acknowledge`."""
+        """Acknowledge a leased item as done. See `Client.acknowledge`."""
         await self._run(self._verbs.end_lease(lease if isinstance(lease, str) else lease.id, "ack"))
 
     async def give_back(self, lease: Lease | str) -> None:
-        """Put a leased item back in front of its queue. See `Client.give_back`."""
+        """Return a leased item to the front of its queue. See `Client.give_back`."""
         await self._run(self._verbs.end_lease(lease if isinstance(lease, str) else lease.id, "return"))
 
     async def events(self, after: str | None = None) -> AsyncIterator[Event]:
-        """Read life-cycle events as they happen, for ever. See `Client.events`."""
+        """Read life-cycle events as they happen, without end. See `Client.events`."""
         reader = EventReader(after, self._verbs.policy)
         while True:
             try:
@@ -164,11 +156,11 @@ class AsyncClient:
             await self._sleep(reader.pause())
 
     async def drain(self) -> None:
-        """Let the service take nothing new that waits. See `Client.drain`."""
+        """Make the service refuse new waits. See `Client.drain`."""
         await self._run(self._verbs.drain())
 
     async def stats(self) -> Mapping[str, Any]:
-        """The service's figures, as its ``/v1/admin/stats`` has them. See `Client.stats`."""
+        """Read the service's figures. See `Client.stats`."""
         return await self._run(self._verbs.stats())
 
     async def aclose(self) -> None:

@@ -1,4 +1,4 @@
-"""The client for code that blocks."""
+"""The client for blocking code."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -28,18 +28,18 @@ T = TypeVar("T")
 
 
 class Client:
-    """Talks to a purgatory service; blocks its thread.
+    """A blocking client of a purgatory service.
 
-    Waits may be longer than any proxy allows: a wait is polled, and the read timeout of each poll follows from how
-    long it may be held. What was refused with 503 or could not be sent is tried again, later each time; what may have
-    been carried out is tried again only where twice is the same as once. As a context manager it closes itself.
+    A wait may be longer than a proxy allows: the client polls, with a read timeout that follows from the hold of each
+    poll. It retries requests that were refused with 503 or could not be sent, later each time. A request that the
+    service may have carried out is retried only if it is idempotent. As a context manager it closes itself.
 
     Args:
-        address: The service's, such as ``http://127.0.0.1:8765``, with the prefix if it is mounted somewhere.
+        address: The service's, such as ``http://127.0.0.1:8765``, with the prefix if it is mounted under one.
         token: For ``Authorization: Bearer``; None for none.
-        policy: How long is polled and tried.
+        policy: How to poll and retry.
         transport: For tests; httpx's own if not given.
-        sleep: What sleeps, in seconds.
+        sleep: Sleeps for a number of seconds.
 
     >>> Client("http://127.0.0.1:8765").close()
     """
@@ -71,20 +71,17 @@ class Client:
         operation_id: str | None = None,
         data: object = UNSET,
     ) -> Operation:
-        """Submit an operation, exactly once, however often it has to be sent.
+        """Submit an operation exactly once, for any number of retries.
 
         Args:
-            keys: What it watches.
+            keys: The keys it watches.
             need: ``"any"``, ``"all"``, ``{"amount": n}`` or ``{"voters": n}``.
             timeout: Seconds until it expires; None for no deadline.
-            operation_id: The name to know it by; the service makes one if not given.
-            data: Anything JSON, shown with it.
-
-        Returns:
-            The operation.
+            operation_id: Its id; the service makes one if not given.
+            data: Any JSON, shown with it.
 
         Raises:
-            RequestRefused: As the service says.
+            RequestRefused: The service refused the request.
             ServiceUnreachable: No answer came.
         """
         return self._run(
@@ -92,20 +89,19 @@ class Client:
         )
 
     def status(self, operation_id: str) -> Operation:
-        """Show an operation as it is; raises as `submit`."""
+        """Read an operation; raises as `submit`."""
         return self._run(self._verbs.status(operation_id))
 
     def follow(self, operation_id: str, *, timeout: float | None = None) -> Operation:
-        """Wait until an operation has ended.
+        """Wait until an operation ends.
 
         Args:
-            operation_id: Whose.
-            timeout: Seconds; None for as long as it takes. The end of this wait is not the operation's. Where no
-                answer comes, it is overrun by up to the policy's ``slack`` and ``patience``: who could not ask cannot
-                say that nothing happened.
+            operation_id: The operation's id.
+            timeout: Seconds; None for no limit. It does not end the operation. Without an answer the wait lasts up to
+                the policy's ``slack`` and ``patience`` longer, because the state is unknown.
 
         Returns:
-            The operation; still pending if the time was up.
+            The operation; still pending if the timeout expired.
 
         Raises:
             RequestRefused, ServiceUnreachable: As `submit`.
@@ -115,21 +111,21 @@ class Client:
     def wait(
         self, *keys: str, need: object = "any", timeout: float | None = None, data: object = UNSET
     ) -> Operation:
-        """Submit an operation and wait until it has ended; given up on the way, it is cancelled.
+        """Submit an operation and wait until it ends; an exception on the way cancels it.
 
         Args:
-            *keys: What it watches.
+            *keys: The keys it watches.
             need: As for `submit`.
-            timeout: Seconds until it expires; None for as long as it takes.
+            timeout: Seconds until it expires; None for no deadline.
             data: As for `submit`.
 
         Returns:
-            The operation, ended: its ``state`` tells how.
+            The ended operation; ``state`` says how it ended.
 
         Raises:
             RequestRefused, ServiceUnreachable: As `submit`.
         """
-        # Named here, so that it can be cancelled also when its submission was not answered.
+        # Named here, so that it can be cancelled if its submission gets no answer.
         operation_id = new_id()
         try:
             operation = self.submit(keys, need=need, timeout=timeout, operation_id=operation_id, data=data)
@@ -140,21 +136,21 @@ class Client:
             raise
 
     def complete(self, operation_id: str, result: object = UNSET) -> Operation:
-        """End an operation as completed, whatever it still waits for; raises as `submit`."""
+        """Complete an operation at once; raises as `submit`."""
         return self._run(self._verbs.complete(operation_id, result))
 
     def cancel(self, operation_id: str) -> Operation:
-        """End an operation as cancelled; one that has ended stays as it is. Raises as `submit`."""
+        """Cancel an operation; an ended one does not change. Raises as `submit`."""
         return self._run(self._verbs.cancel(operation_id))
 
     def operations(self, key: str | None = None) -> Iterator[Operation]:
         """List the pending operations, oldest first, page by page.
 
         Args:
-            key: Only those that watch it; None for all.
+            key: Only operations that watch it; None for all.
 
         Yields:
-            Each operation as it was when its page was read.
+            Each operation, as of the reading of its page.
 
         Raises:
             RequestRefused, ServiceUnreachable: As `submit`.
@@ -169,20 +165,20 @@ class Client:
     def signal(
         self, key: str, value: object = UNSET, *, amount: int | None = None, voter: str | None = None
     ) -> int:
-        """Say that something happened on a key.
+        """Signal a key.
 
         Args:
-            key: Which.
-            value: Anything JSON that it carries.
-            amount: How much it counts for those who need an amount; 1 if not given.
-            voter: Whose vote it is.
+            key: The key to signal.
+            value: Any JSON to deliver.
+            amount: What it counts for operations that need an amount; 1 if not given.
+            voter: The voter it counts for.
 
         Returns:
             How many operations it completed.
 
         Raises:
-            RequestRefused: As the service says.
-            ServiceUnreachable: No answer came; the signal may have been given all the same.
+            RequestRefused: The service refused the request.
+            ServiceUnreachable: No answer came; the service may still have got the signal.
         """
         return self._run(self._verbs.signal(key, value, amount, voter))
 
@@ -194,12 +190,12 @@ class Client:
         """Wait until a key has a signal above an index.
 
         Args:
-            key: Which.
-            index: Up to where one knows it; 0 for nothing.
-            timeout: Seconds, overrun as in `follow`; None for as long as it takes.
+            key: The key to watch.
+            index: That of the last signal known; 0 for none.
+            timeout: Seconds, overrun as in `follow`; None for no limit.
 
         Returns:
-            The newest signal; None if there was none in time.
+            The newest signal; None if the timeout expired.
 
         Raises:
             RequestRefused, ServiceUnreachable: As `submit`.
@@ -207,31 +203,27 @@ class Client:
         return self._run(self._verbs.watch(key, index, timeout))
 
     def put(self, queue: str, item: object) -> bool:
-        """Put an item into a queue.
-
-        Args:
-            queue: Which.
-            item: Anything JSON.
+        """Put an item, any JSON, into a queue.
 
         Returns:
             Whether a taker has it already.
 
         Raises:
-            RequestRefused: As the service says.
-            ServiceUnreachable: No answer came; the item may have been put all the same.
+            RequestRefused: The service refused the request.
+            ServiceUnreachable: No answer came; the service may still have got the item.
         """
         return self._run(self._verbs.put(queue, item))
 
     def take(self, queue: str, *, lease: float | None = None, timeout: float | None = 0.0) -> Lease | None:
-        """Take an item on loan.
+        """Lease an item.
 
         Args:
-            queue: Which.
-            lease: Seconds until it goes back unless it is acknowledged; None for the service's default.
-            timeout: Seconds to wait for one, overrun as in `follow`; None for as long as it takes.
+            queue: The queue to take from.
+            lease: Seconds until an unacknowledged item goes back; None for the service's default.
+            timeout: Seconds to wait for an item, overrun as in `follow`; None for no limit.
 
         Returns:
-            The lease; None if there was no item in time.
+            The lease; None if no item came in time.
 
         Raises:
             RequestRefused, ServiceUnreachable: As `submit`.
@@ -239,21 +231,21 @@ class Client:
         return self._run(self._verbs.take(queue, lease, timeout))
 
     def acknowledge(self, lease: Lease | str) -> None:
-        """Say that a leased item is done with; raises as `submit`."""
+        """Acknowledge a leased item as done; raises as `submit`."""
         self._run(self._verbs.end_lease(lease if isinstance(lease, str) else lease.id, "ack"))
 
     def give_back(self, lease: Lease | str) -> None:
-        """Put a leased item back in front of its queue; raises as `submit`."""
+        """Return a leased item to the front of its queue; raises as `submit`."""
         self._run(self._verbs.end_lease(lease if isinstance(lease, str) else lease.id, "return"))
 
     def events(self, after: str | None = None) -> Iterator[Event]:
-        """Read life-cycle events as they happen, for ever; a lost connection is made again, from where it was.
+        """Read life-cycle events as they happen, without end; reconnect from the last event when a connection is lost.
 
         Args:
-            after: The ``id`` of the last event known; None for those from now on.
+            after: The ``id`` of the last event known; None for events from now on.
 
         Yields:
-            Events; one of kind ``gap`` where some are missing, as after a restart of the service.
+            Events; one of kind ``gap`` in place of missing ones, as after a restart of the service.
 
         Raises:
             ValueError: ``after`` cannot be an id.
@@ -275,11 +267,11 @@ class Client:
             self._sleep(reader.pause())
 
     def drain(self) -> None:
-        """Let the service take nothing new that waits, and let its held requests go; raises as `submit`."""
+        """Make the service refuse new waits and release its held requests; raises as `submit`."""
         self._run(self._verbs.drain())
 
     def stats(self) -> Mapping[str, Any]:
-        """The service's figures, as its ``/v1/admin/stats`` has them; raises as `submit`."""
+        """Read the service's figures from ``/v1/admin/stats``; raises as `submit`."""
         return self._run(self._verbs.stats())
 
     def close(self) -> None:

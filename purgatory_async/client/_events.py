@@ -1,4 +1,4 @@
-"""Reading ``/v1/events``, a stream of server-sent events, without I/O: lines in, events out."""
+"""Parse ``/v1/events``, a stream of server-sent events, without I/O: lines in, events out."""
 
 import json
 import re
@@ -12,19 +12,19 @@ __all__ = ["EVENTS", "SILENCE", "EventReader"]
 
 EVENTS: Final = path("events")
 EVENT_STREAM: Final = "text/event-stream"
-SILENCE: Final = 45.0  # seconds; the service says something every fifteen
-MAX_ID: Final = 64  # characters; it goes back in a header
+SILENCE: Final = 45.0  # seconds; the service sends a line every fifteen
+MAX_ID: Final = 64  # characters; the client returns it in a header
 _ID: Final = re.compile(r"[!-~]+")  # what a header carries unchanged
 _FIELDS: Final = frozenset({"id", "event", "data"})
 _LINE_END: Final = re.compile(r"\r\n|\n|\r(?!\Z)")  # a last \r may be half of an end
 
 
 class EventReader:
-    """Where one is in the stream, over all connections.
+    """The position in the stream, over all connections.
 
     Args:
-        after: The id of the last event known; None for those from now on.
-        policy: How often a connection is tried.
+        after: The id of the last event known; None for events from now on.
+        policy: How to retry a connection.
 
     Raises:
         ValueError: ``after`` cannot be an id.
@@ -38,56 +38,56 @@ class EventReader:
         self.last = after
         self._policy = policy
         self._delay = policy.first_delay
-        self._give_up_at: float | None = None  # while there is nothing to give up
+        self._give_up_at: float | None = None  # None while connected
         self._fields: dict[str, str] = {}
-        self._rest = ""  # of a line whose end has not come
+        self._rest = ""  # of an incomplete line
 
     @property
     def headers(self) -> dict[str, str]:
-        """Of the request for the stream, from where one is."""
+        """The headers of a request for the stream, from the current position."""
         return {"Accept": EVENT_STREAM} | ({} if self.last is None else {"Last-Event-ID": self.last})
 
     def begin(self, status: int, media_type: str, body: bytes) -> None:
-        """A connection was answered.
+        """Check the answer to a request for the stream.
 
         Args:
             status: HTTP's.
             media_type: The answer's ``Content-Type``, with its parameters; empty if it has none.
-            body: Of what is no success; a stream's is read line by line.
+            body: The body of an error; a stream's is read line by line.
 
         Raises:
-            RequestRefused: With a problem that trying again does not solve, or it is no stream of events.
+            RequestRefused: A retry does not help, or the answer is not a stream of events.
         """
         self._fields.clear()
         self._rest = ""
-        if status == 503:  # noqa: PLR2004 - it may be starting, or stopping
+        if status == 503:  # noqa: PLR2004 - it may start or stop
             self.lost("the service takes no readers")
         elif status in LOST_BY_A_PROXY:
             self.lost(f"a proxy answered {status}")
         elif status >= 400:  # noqa: PLR2004 - HTTP's first error
             raise RequestRefused.of(status, Response(status, {}, body).document)
-        elif status != 200:  # noqa: PLR2004 - the one that a stream has
+        elif status != 200:  # noqa: PLR2004 - a stream's only status
             raise RequestRefused.not_understood(status, Response(status, {}, body).document)
         elif media_type.partition(";")[0].strip().lower() != EVENT_STREAM:
-            # Else a page would be read to its end, again and again, in search of events.
+            # Else the client would read a page to its end, again and again.
             raise RequestRefused.not_understood(
                 status, f"it is {media_type or 'of no type'}, not {EVENT_STREAM}"
             )
 
     def feed(self, text: str) -> Iterator[Event]:
-        """Take a piece of the stream in; see `read`.
+        """Parse a piece of the stream; see `read`.
 
-        Lines end as in the format: `str.splitlines`, and so httpx, would cut a key in two at U+2028.
+        Lines end as the format says: `str.splitlines`, and so httpx, would split a key at U+2028.
         """
         *lines, self._rest = _LINE_END.split(self._rest + text)
         for line in lines:
             yield from self.read(line)
 
     def read(self, line: str) -> Iterator[Event]:
-        """Take a line in; an empty one ends an event.
+        """Parse a line; an empty one ends an event.
 
         Raises:
-            RequestRefused: The event is none of a service's.
+            RequestRefused: A purgatory service does not send such an event.
         """
         if line.startswith(":"):
             self._alive()
@@ -101,20 +101,20 @@ class EventReader:
             yield self._event(fields)
 
     def lost(self, reason: str) -> None:
-        """A connection broke.
+        """Note a broken connection.
 
         Raises:
-            ServiceUnreachable: For too long now.
+            ServiceUnreachable: It has been broken for longer than the policy's patience.
         """
         now = self._policy.clock()
-        # From the loss on: the stream may have been silent for longer than one is patient.
+        # Counted from the loss: the stream may have been silent for longer than that.
         if self._give_up_at is None:
             self._give_up_at = now + self._policy.patience
         elif now > self._give_up_at:
             raise ServiceUnreachable(f"the event stream was not answered: {reason}")
 
     def pause(self) -> float:
-        """How long to wait before the next connection, in seconds."""
+        """Return how long to wait before the next connection, in seconds."""
         delay, self._delay = self._delay, min(self._delay * 2, self._policy.max_delay)
         return delay * (1 + self._policy.draw()) / 2
 

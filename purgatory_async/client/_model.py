@@ -1,4 +1,4 @@
-"""What the service tells, as values, and what it refuses, as exceptions. Nothing here does I/O."""
+"""The service's documents as values, and its refusals as exceptions, without I/O."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -13,21 +13,21 @@ _TYPE_PREFIX: Final = "urn:purgatory:problem:"
 
 
 class ServiceError(Exception):
-    """Base of what a client raises."""
+    """Base of a client's exceptions."""
 
 
 class ServiceUnreachable(ServiceError):  # noqa: N818 - what happened
-    """Unowned answered, or the connection broke, and trying again did not help or was not safe."""
+    """No answer came, or the connection broke, and a retry did not help or was not safe."""
 
 
 class RequestRefused(ServiceError):  # noqa: N818 - what happened
-    """The service answered with a problem document, or with something that is no answer of a service's.
+    """The service answered with a problem document, or another server answered.
 
     Args:
         status: HTTP's.
-        slug: What kind of problem, such as ``unknown-operation``; empty if the answer was no problem document.
+        slug: The kind of problem, such as ``unknown-operation``; empty if the answer was not a problem document.
         detail: The service's sentence.
-        document: All of it.
+        document: The whole document.
     """
 
     def __init__(self, status: int, slug: str, detail: str, document: Mapping[str, Any]) -> None:
@@ -39,15 +39,15 @@ class RequestRefused(ServiceError):  # noqa: N818 - what happened
 
     @classmethod
     def of(cls, status: int, document: object) -> "RequestRefused":
-        """Read a problem document, or whatever came in its place."""
+        """Read a problem document, or another answer in its place."""
         if not isinstance(document, dict):
-            return cls(status, "", f"the answer was no problem document but {document!r:.200}", {})
+            return cls(status, "", f"the answer must be a problem document, got {document!r:.200}", {})
         slug = str(document.get("type", "")).removeprefix(_TYPE_PREFIX)
         return cls(status, slug, str(document.get("detail", document)), document)
 
     @classmethod
     def not_understood(cls, status: int, document: object) -> "RequestRefused":
-        """Read what a service would not have answered: somebody else did, or a version that is not ours."""
+        """Read an answer of another server, or of an unknown version of the service."""
         known = document if isinstance(document, dict) else {}
         return cls(status, "", f"that is no answer of a purgatory service: {document!r:.200}", known)
 
@@ -56,7 +56,7 @@ class RequestRefused(ServiceError):  # noqa: N818 - what happened
 class Operation:
     """An operation as the service shows it; times are RFC 3339, ``elapsed`` is in seconds.
 
-    ``document`` is all that the service sent, members that this version does not know included.
+    ``document`` is the service's whole document, with members that this version does not know.
     """
 
     id: str
@@ -74,7 +74,7 @@ class Operation:
 
     @property
     def time_left(self) -> float | None:
-        """Seconds from when it was read until it expires; None without a deadline, and once it has ended."""
+        """Seconds from its reading until it expires; None without a deadline, and after its end."""
         if self.deadline is None or not self.pending:
             return None
         submitted, deadline = (dt.datetime.fromisoformat(text) for text in (self.submitted_at, self.deadline))
@@ -95,7 +95,7 @@ class Operation:
 
 @dataclass(frozen=True, slots=True)
 class KeyState:
-    """A key's newest signal. ``index`` 0: it never had one, or it is forgotten."""
+    """A key's newest signal; ``index`` is 0 if it never had one, or the service forgot it."""
 
     key: str
     index: int

@@ -1,12 +1,11 @@
 """Conversations with the service, without I/O.
 
-Each is a generator: it yields a `Request` to be sent or a `Pause` to be slept, and is sent what came of it. The two
-clients, the blocking and the async one, only carry that out; what is retried, how long is polled and when to give up
-is decided here, once, and tested without a socket.
+Each is a generator: it yields a `Request` to send or a `Pause` to sleep, and receives the outcome. The blocking and
+the async client only carry these out; retries, polls and giving up are decided here, and tested without a socket.
 
-The rules of trying again: what was never sent, or was refused with 503, may always be sent again; what may have been
-carried out is sent again only if doing it twice is the same as once (reading, cancelling, and submitting, which has an
-Idempotency-Key for this). A proxy that lost the service, 502 or 504, says no more than a lost connection.
+A request that was never sent, or was refused with 503, may always be sent again. A request that the service may have
+carried out is sent again only if it is idempotent (reading, cancelling, and submitting, which has an Idempotency-Key).
+A proxy's 502 or 504 counts as a lost connection.
 """
 
 import json
@@ -37,21 +36,21 @@ T = TypeVar("T")
 _SERVICE_UNAVAILABLE: Final = 503
 _NOT_MODIFIED: Final = 304
 LOST_BY_A_PROXY: Final = frozenset({502, 504})
-_DOTS: Final = {".": "%2E", "..": "%2E%2E"}  # else whoever normalises the path takes them for directories
+_DOTS: Final = {".": "%2E", "..": "%2E%2E"}  # else a normalised path loses them
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How a client waits and tries again; times in seconds.
+    """How a client waits and retries; times in seconds.
 
     Attributes:
-        poll: How long one request is held at most; longer waits poll again. Below what proxies cut.
+        poll: The longest hold of one request; longer waits poll again. Stay below the limit of proxies.
         slack: How much longer than the poll an answer may take before the connection counts as broken.
-        patience: For how long a request is tried again, from when it first had no answer or a 503.
-        first_delay: Before the first new try; doubled after each, and half of it random.
+        patience: How long to retry a request, from its first lost answer or 503.
+        first_delay: Before the first retry; doubled after each, and half of it random.
         max_delay: The longest delay.
         clock: A monotonic clock.
-        draw: The next random fraction, from 0 to 1.
+        draw: Returns the next random fraction, from 0 to 1.
     """
 
     poll: float = 25.0
@@ -65,16 +64,16 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request to be sent.
+    """A request to send.
 
     Attributes:
         method: HTTP's.
         path: Percent-encoded.
         query: Names and values, not encoded.
-        body: What becomes JSON; None for no body.
+        body: The object to encode as JSON; None for no body.
         headers: Beyond those of every request.
-        held: For how long the service may hold it, in seconds.
-        twice_is_once: Whether doing it twice is the same as once.
+        held: How long the service may hold it, in seconds.
+        twice_is_once: Whether it is idempotent.
     """
 
     method: str
@@ -95,7 +94,7 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """An answer that came."""
+    """An answer of the service or a proxy."""
 
     status: int
     headers: Mapping[str, str]
@@ -103,7 +102,7 @@ class Response:
 
     @property
     def document(self) -> Any:
-        """The body as JSON; as text if it is none."""
+        """The body as JSON, or as text if it is not JSON."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -112,11 +111,11 @@ class Response:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """No answer came.
+    """A request without an answer.
 
     Attributes:
-        reason: What the connection said.
-        sent: Whether the request may have been carried out.
+        reason: The connection's error.
+        sent: Whether the service may have carried out the request.
     """
 
     reason: str
@@ -128,7 +127,7 @@ Talk = Generator[Step, Response | Lost | None, T]
 
 
 def path(*segments: str) -> str:
-    """A path of the service; each segment is encoded whole, slashes and dots included."""
+    """Build a path of the service; each segment is encoded whole, slashes and dots included."""
     return "/v1/" + "/".join(_DOTS.get(segment) or quote(segment, safe="") for segment in segments)
 
 
@@ -136,7 +135,7 @@ def understood(answer: Response, read: Callable[[Any], T]) -> T:
     """Read an answer's document.
 
     Raises:
-        RequestRefused: It is not what a service answers.
+        RequestRefused: A purgatory service does not send such a document.
     """
     try:
         return read(answer.document)
@@ -145,21 +144,21 @@ def understood(answer: Response, read: Callable[[Any], T]) -> T:
 
 
 def exchange(ask: Request | Callable[[float], Request], policy: Policy) -> Talk[Response]:
-    """Send a request, again where that is safe, until it is answered.
+    """Send a request until it is answered; retry it only where that is safe.
 
     Args:
-        ask: The request; or what makes it anew for each try, told for how many seconds the one before it was
-            under way when it was lost, 0.0 if it was not.
+        ask: The request; or a function that makes one for each try. Its argument is how many seconds the try before
+            lasted if it was lost, else 0.0.
         policy: When to give up.
 
     Returns:
-        The answer, of a status that is no error.
+        The answer: a success, or 304.
 
     Raises:
         RequestRefused: The answer is a problem.
-        ServiceUnreachable: None came.
+        ServiceUnreachable: No answer came.
     """
-    # Counted from the first failure on: an answer may be held for longer than one is patient.
+    # Counted from the first failure: the service may hold an answer for longer than that.
     give_up_at: float | None = None
     delay, lasted = policy.first_delay, 0.0
     while True:
@@ -171,7 +170,7 @@ def exchange(ask: Request | Callable[[float], Request], policy: Policy) -> Talk[
             answer = Lost(f"a proxy answered {answer.status}", sent=True)
         at_least = 0.0
         if isinstance(answer, Response):
-            if answer.status < 300 or answer.status == _NOT_MODIFIED:  # noqa: PLR2004 - what succeeded
+            if answer.status < 300 or answer.status == _NOT_MODIFIED:  # noqa: PLR2004 - success
                 return answer
             if answer.status < 400:  # noqa: PLR2004 - a redirection
                 raise RequestRefused.not_understood(answer.status, answer.document)

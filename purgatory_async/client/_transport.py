@@ -1,4 +1,4 @@
-"""Between conversations and httpx: what both clients do alike."""
+"""Conversations over httpx, for both clients."""
 
 from typing import Final
 
@@ -19,16 +19,16 @@ __all__ = [
 ]
 
 LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=100)
-"""Each wait under way has a connection; how many one waits for is not the pool's to bound."""
+"""Each pending wait has a connection; the pool must not limit them."""
 TRANSPORT_ERRORS: Final = (httpx.TransportError, httpx.DecodingError)
-"""No answer came, or one that cannot be read."""
+"""No answer came, or an unreadable one."""
 
 
 def checked_address(address: str) -> str:
-    """An address that requests can be sent to.
+    """Return the address if requests can be sent to it.
 
     Raises:
-        ValueError: It is none, or has a name and password, which belong in no address; these are not repeated.
+        ValueError: It is malformed, or has a user or password, which the message does not repeat.
     """
     try:
         url = httpx.URL(address)
@@ -45,10 +45,10 @@ def checked_address(address: str) -> str:
 
 
 def headers_for(token: str | None) -> dict[str, str]:
-    """The headers of every request.
+    """Return the headers of every request.
 
     Raises:
-        TypeError, ValueError: The token cannot stand in a header.
+        TypeError, ValueError: The token does not fit into a header.
     """
     headers = {"Accept": "application/json, application/problem+json"}
     if token is not None:
@@ -63,23 +63,23 @@ def headers_for(token: str | None) -> dict[str, str]:
 
 
 def timeout_for(request: Request, policy: Policy) -> httpx.Timeout:
-    """How long each part of a request may take: the answer, as long as it may be held, and some slack."""
+    """Limit each part of a request: the answer to its hold plus slack, the others to slack."""
     return httpx.Timeout(policy.slack, read=request.held + policy.slack)
 
 
 def stream_timeout(policy: Policy) -> httpx.Timeout:
-    """How long each part of the event stream may take: it is never silent for long."""
+    """Limit the silence of the event stream."""
     return httpx.Timeout(policy.slack, read=SILENCE)
 
 
 def as_response(response: httpx.Response) -> Response:
-    """What conversations know of an answer."""
+    """Convert an answer for conversations."""
     return Response(
         response.status_code, {k.lower(): v for k, v in response.headers.items()}, response.content
     )
 
 
 def lost_by(error: httpx.TransportError | httpx.DecodingError) -> Lost:
-    """Whether a request that was not answered may have been carried out."""
+    """Return whether the service may have carried out an unanswered request."""
     never_sent = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
     return Lost(str(error) or type(error).__name__, sent=not never_sent)

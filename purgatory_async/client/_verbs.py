@@ -1,4 +1,4 @@
-"""What can be asked of the service: each verb as a conversation (see `_talk`)."""
+"""The verbs of the service, each as a conversation (see `_talk`)."""
 
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -18,16 +18,12 @@ _PAGE: Final = 1000
 
 
 def new_id() -> str:
-    """A name that no other operation has: 128 random bits."""
+    """Make a unique id for an operation: 128 random bits."""
     return secrets.token_urlsafe(16)
 
 
 class Verbs:
-    """The verbs, for one policy.
-
-    Args:
-        policy: How to wait and to try again.
-    """
+    """The verbs under one policy."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy: Final = policy
@@ -41,7 +37,7 @@ class Verbs:
         operation_id: str | None = None,
         data: object = UNSET,
     ) -> Talk[Operation]:
-        """Submit an operation, once however often it is sent."""
+        """Submit an operation once, for any number of retries."""
         if isinstance(keys, str):
             raise TypeError(f"keys must be an iterable of keys, got {keys!r}; did you mean [{keys!r}]?")
         body: dict[str, Any] = {"keys": list(keys), "need": need, "timeout": timeout}
@@ -64,10 +60,10 @@ class Verbs:
         return understood((yield from exchange(request, self.policy)), Operation.of)
 
     def follow(self, operation_id: str, timeout: float | None) -> Talk[Operation]:
-        """Poll an operation until it has ended, or the time is up."""
+        """Poll an operation until it ends or the timeout expires."""
 
         def ask(held: float) -> Request:
-            """Ask for it, once."""
+            """Request it once."""
             return Request(
                 "GET", path("operations", operation_id), query=_wait(held), held=held, twice_is_once=True
             )
@@ -76,7 +72,7 @@ class Verbs:
         return understood(answer, Operation.of)
 
     def complete(self, operation_id: str, result: object = UNSET) -> Talk[Operation]:
-        """Force an operation to its end."""
+        """Complete an operation."""
         body = {} if result is UNSET else {"result": result}
         request = Request("POST", path("operations", operation_id, "complete"), body=body)
         return understood((yield from exchange(request, self.policy)), Operation.of)
@@ -87,14 +83,14 @@ class Verbs:
         return understood((yield from exchange(request, self.policy)), Operation.of)
 
     def give_up(self, operation_id: str) -> Talk[Operation]:
-        """Cancel an operation that nobody waits for any more; tried once, for whoever gave up waits for this."""
+        """Cancel an operation without a waiter; tried once, because the caller waits for it."""
         request = Request("DELETE", path("operations", operation_id), twice_is_once=True)
         return understood((yield from exchange(request, replace(self.policy, patience=0.0))), Operation.of)
 
     def page(
         self, key: str | None, cursor: str | None, limit: int = _PAGE
     ) -> Talk[tuple[list[Operation], str | None]]:
-        """List pending operations, one page."""
+        """List one page of pending operations."""
         query = [("limit", str(limit))]
         query += [("key", key)] if key is not None else []
         query += [("cursor", cursor)] if cursor is not None else []
@@ -115,10 +111,10 @@ class Verbs:
         return understood((yield from exchange(request, self.policy)), _key_state)
 
     def watch(self, key: str, index: int, timeout: float | None) -> Talk[KeyState | None]:
-        """Poll a key until it has a signal above an index, or the time is up."""
+        """Poll a key until it has a signal above an index or the timeout expires."""
 
         def ask(held: float) -> Request:
-            """Ask for a newer one, once."""
+            """Request a newer one once."""
             query = (("index", str(index)), *_wait(held))
             return Request("GET", path("keys", key), query=query, held=held, twice_is_once=True)
 
@@ -132,12 +128,12 @@ class Verbs:
         return understood(answer, lambda document: bool(document["delivered"]))
 
     def take(self, queue: str, lease: float | None, timeout: float | None) -> Talk[Lease | None]:
-        """Poll a queue until it gives an item, or the time is up."""
+        """Poll a queue until it gives an item or the timeout expires."""
         body = {} if lease is None else {"lease": lease}
 
         def ask(held: float) -> Request:
-            """Ask for one, once."""
-            # Sent twice it may take two, one of which nobody has: that one comes back when its lease ends.
+            """Request one once."""
+            # Sent twice it may take two items; the one without a holder comes back when its lease ends.
             return Request(
                 "POST",
                 path("queues", queue, "take"),
@@ -155,18 +151,18 @@ class Verbs:
         yield from exchange(Request("POST", path("leases", lease_id, how)), self.policy)
 
     def drain(self) -> Talk[None]:
-        """Let the service take nothing new."""
+        """Make the service refuse new waits."""
         yield from exchange(Request("POST", path("admin", "drain"), twice_is_once=True), self.policy)
 
     def stats(self) -> Talk[Mapping[str, Any]]:
-        """The service's figures."""
+        """Read the service's figures."""
         request = Request("GET", path("admin", "stats"), twice_is_once=True)
         return understood((yield from exchange(request, self.policy)), _figures)
 
     def _poll(
         self, ask: Callable[[float], Request], empty: Callable[[Response], bool], timeout: float | None
     ) -> Talk[Response]:
-        """Ask, to be held, until the answer is not empty or the time is up; the last answer."""
+        """Send held requests until an answer is not empty or the timeout expires; return the last answer."""
         if timeout is not None and not timeout >= 0:
             raise ValueError(f"timeout must be 0 or more seconds, or None to wait for ever, got {timeout!r}")
         policy = self.policy
@@ -174,7 +170,7 @@ class Verbs:
         longest = policy.poll
 
         def again(lasted: float) -> Request:
-            """Ask for what is left; for much less than it took a proxy to lose patience with the one before."""
+            """Request a hold for the time left, at most half as long as a proxy allowed before."""
             nonlocal longest
             if lasted:
                 longest = max(policy.first_delay, min(longest, lasted / 2))
@@ -184,12 +180,12 @@ class Verbs:
             answer = yield from exchange(again, policy)
             if not empty(answer) or policy.clock() >= give_up_at:
                 return answer
-            # It may have been no proxy that cut, but a service that was started again.
+            # A restarted service, not a proxy, may have cut it.
             longest = min(policy.poll, longest * 2)
 
 
 def _wait(seconds: float) -> tuple[tuple[str, str], ...]:
-    # Rounded up: a wait of less than a millisecond would else be none, asked for again and again.
+    # Rounded up: a wait below a millisecond would else be 0, and repeat without a pause.
     return (("wait", f"{ceil(seconds * 1000)}ms"),)
 
 

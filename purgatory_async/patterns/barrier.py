@@ -178,8 +178,8 @@ class Barrier(Generic[M]):
     def expect(self) -> int | frozenset[M]:
         """How many members make a generation complete, or which; set it when the group grows or shrinks.
 
-        If all members now expected wait, setting it releases them at once. It raises TypeError or ValueError as the
-        constructor does, and then changes nothing.
+        If all members now expected wait, setting it releases them at once; if it is empty, the end of the window does.
+        Setting it raises TypeError or ValueError as the constructor does, and then changes nothing.
         """
         return self._expected
 

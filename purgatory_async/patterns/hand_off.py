@@ -113,7 +113,7 @@ class HandOff(Generic[K, T]):
     def put_back(self, key: K, item: T) -> bool:
         """Put an item that `take` returned back in front of its queue, as when processing it failed.
 
-        It goes to the oldest taker, if any. ``max_items`` does not apply. O(log n).
+        It goes to the oldest taker, if any. It is never refused, not even above ``max_items``. O(log n).
 
         Returns:
             Whether a taker has it already.

@@ -19,7 +19,7 @@ PATIENCE = 60.0  # seconds of real time; in virtual time a client that is never 
 
 
 class Wire(httpx.ASGITransport):
-    """Carries requests to an application; loses the answers it is told to lose, after they were carried out."""
+    """Carries requests to an application; loses chosen answers, after they were carried out."""
 
     def __init__(self, app):
         super().__init__(app, raise_app_exceptions=True)
@@ -340,11 +340,11 @@ async def test_a_token_opens_what_it_may_and_is_in_no_text(tmp_path):
     tokens = tmp_path / "tokens"
     tokens.write_text("secret-of-the-reader-0123456789abcdef read\n")
     tokens.chmod(0o600)
-    nobody = Served(tokens=tokens)
+    stranger = Served(tokens=tokens)
     with pytest.raises(RequestRefused) as refused:
-        await nobody.client.stats()
+        await stranger.client.stats()
     assert refused.value.slug == "unauthorized"
-    await nobody.aclose()
+    await stranger.aclose()
     reader = Served(tokens=tokens, token="secret-of-the-reader-0123456789abcdef")
     assert (await reader.client.read("k")).index == 0
     with pytest.raises(RequestRefused) as refused:

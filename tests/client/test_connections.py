@@ -118,13 +118,13 @@ HELD = httpx.Response(200, json={"key": "k", "index": 1, "value": None})
 
 
 def limits_of(request):
-    """What httpx was told: how long connecting, sending and the next piece of an answer may take."""
+    """The timeouts given to httpx: how long connecting, sending and the next piece of an answer may take."""
     timeout = request.extensions["timeout"]
     return timeout["connect"], timeout["write"], timeout["read"]
 
 
 class Asked:
-    """Answers every request alike and keeps what it was told; a list of answers is used up."""
+    """Answers every request alike and keeps the requests; a list of answers is used up."""
 
     def __init__(self, *answers):
         self.answers = list(answers)

@@ -10,7 +10,7 @@ __all__ = ["Link", "manual_link"]
 
 
 class Link:
-    """What a heartbeat was told to do, and when."""
+    """What a heartbeat did, and when."""
 
     def __init__(self, timer: Timer, **settings: Any) -> None:
         self.timer = timer

@@ -32,10 +32,10 @@ class ByTaskCancel:
     lead = 0
 
     def __init__(self):
-        self.over = False  # whoever is not there any more cannot be cancelled
+        self.over = False  # a taker that is over cannot be cancelled
 
     async def run(self, coroutine):
-        """Run the coroutine; how it was cancelled is nobody's business outside."""
+        """Run the coroutine; its cancellation stays inside."""
         try:
             with suppress(asyncio.CancelledError):
                 await self.guard(coroutine)

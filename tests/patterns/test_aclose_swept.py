@@ -79,7 +79,7 @@ class Pinging:
 
 
 class Dying:
-    """A `Heartbeat` whose last ping still goes on while its death is told."""
+    """A `Heartbeat` whose last ping still runs while it reports its death."""
 
     def __init__(self, timer: Timer, passes: int) -> None:
         self._ping, self._death = Work(passes), Work(passes)

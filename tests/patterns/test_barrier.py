@@ -290,7 +290,7 @@ async def test_when_all_leave_the_window_ends_and_the_next_is_new(initial_delay,
     await passing(manual_clock, (initial_delay or 30) - 0.001)
     assert have_gone_on([later]) == [False]
     await passing(manual_clock, 0.001)
-    assert await later.end() == Generation(1, ("c",), complete=False), "nobody made a generation before"
+    assert await later.end() == Generation(1, ("c",), complete=False), "no generation came before"
 
 
 async def test_when_all_have_gone_on_no_timer_is_left(purgatory):

@@ -1,7 +1,7 @@
 """Hypothesis looks for the shortest story that a barrier and a plain JoinGroup tell differently.
 
 What happens in one pass of the loop is a list of steps, so that arrivals, cancellations and the end of a window
-may meet before any task can know. In the reference whoever is cancelled has left, there and then.
+may meet before any task can know. In the reference a cancelled member has left at once.
 """
 
 import asyncio
@@ -123,7 +123,7 @@ growths = st.tuples(st.just("expect_others"), expectations)
 
 
 class BarrierMachine(RuleBasedStateMachine):
-    """A barrier and its reference, told the same."""
+    """A barrier and its reference, with the same calls."""
 
     new_loop = staticmethod(asyncio.SelectorEventLoop)
 
@@ -241,9 +241,9 @@ class BarrierMachine(RuleBasedStateMachine):
         self.purgatory.timer.close()
         self.reference.lose_timer()
 
-    def ended(self, waited, told) -> None:
-        assert 0 <= told - waited <= self.leaving
-        self.leaving -= told - waited
+    def ended(self, waited, got) -> None:
+        assert 0 <= got - waited <= self.leaving
+        self.leaving -= got - waited
 
     async def turn(self) -> None:
         """Let every task that can run, run: those that come arrive, those that were cancelled leave."""
@@ -262,17 +262,15 @@ class BarrierMachine(RuleBasedStateMachine):
         reference = self.reference
         assert self.group.present == tuple(reference.here)
         for task, visit in self.tasks.items():
-            told = told_by(task)
-            assert told == visit.end, f"the arrival of {visit.member!r} told {told!r}"
-            if isinstance(told, Generation):
-                assert told is self.generations.setdefault(told.number, told), (
-                    "two objects for one generation"
-                )
+            got = told_by(task)
+            assert got == visit.end, f"the arrival of {visit.member!r} got {got!r}"
+            if isinstance(got, Generation):
+                assert got is self.generations.setdefault(got.number, got), "two objects for one generation"
         self.tasks = {task: visit for task, visit in self.tasks.items() if not task.done()}
         assert self.purgatory.pending == len(reference.here)
         assert self.released == reference.released
         assert [each.missing for each in self.released] == [each.missing for each in reference.released]
-        # The members have no deadlines of their own: there is the window, while somebody is there.
+        # The members have no deadlines of their own: there is the window, while a member waits.
         assert self.purgatory.timer.pending == bool(reference.here and reference.closes < inf)
 
     @invariant()

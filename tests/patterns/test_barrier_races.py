@@ -184,7 +184,7 @@ async def test_a_member_returning_during_cancellation_keeps_its_place(purgatory)
     assert await ends([again, other, *last]) == [Generation(1, ("a", "b", "c"), complete=True)] * 3
 
 
-# The next generation in the very same pass.
+# The next generation in the same pass.
 
 
 async def test_an_arrival_while_others_go_on_is_in_the_next_generation(purgatory, manual_clock):
@@ -268,18 +268,18 @@ class Scene:
 @pytest.mark.parametrize("passes", [1, 2, 3, 4, 12])
 async def test_a_member_cancelled_at_any_point_disturbs_no_other(event, passes):
     scenes: list[Scene] = []
-    told: list[object] = []
+    outcomes: list[object] = []
 
     async def scenario() -> None:
         scene = Scene(event)
         scenes.append(scene)
-        told.append("cancelled")
+        outcomes.append("cancelled")
         await asyncio.sleep(0)
         after_passes(passes, scene.happen)
         try:
-            told[-1] = await scene.group.arrive("b")
+            outcomes[-1] = await scene.group.arrive("b")
         except (OperationCancelled, PurgatoryClosed) as ended:
-            told[-1] = type(ended)
+            outcomes[-1] = type(ended)
         finally:
             assert "b" not in scene.group.present, "it is still there"
             assert scene.purgatory.timer.pending <= scene.purgatory.pending + 1, "a timer of its own is left"
@@ -288,7 +288,7 @@ async def test_a_member_cancelled_at_any_point_disturbs_no_other(event, passes):
     assert points >= 2
     assert len(scenes) == 1 + 2 * points
     whole = EVENTS[event]
-    for scene, end in zip(scenes, told, strict=True):
+    for scene, end in zip(scenes, outcomes, strict=True):
         assert end in ("cancelled", whole)
         ended = await scene.end()
         if isinstance(whole, type):
@@ -298,7 +298,7 @@ async def test_a_member_cancelled_at_any_point_disturbs_no_other(event, passes):
         else:  # it had left, or was let go and cancelled in one pass
             assert len(set(ended)) == 1
             assert ended[0] in (whole, *without(whole, "b"))
-    assert told[0] == whole
+    assert outcomes[0] == whole
 
 
 def without(generation, member) -> list[Generation[str]]:

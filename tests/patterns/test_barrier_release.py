@@ -250,7 +250,7 @@ async def test_an_on_release_that_raises_disturbs_no_member(releasing, purgatory
     def broken(generation):
         raise LookupError("broken")
 
-    told = errors_of_loop()
+    reports = errors_of_loop()
     group = Barrier(purgatory, "group", expect=3, timeout=30, on_release=broken)
     guests = await arriving(group, "a", "b")
     if releasing == "arrival":
@@ -261,7 +261,7 @@ async def test_an_on_release_that_raises_disturbs_no_member(releasing, purgatory
         manual_clock.advance(30)
     members = ("a", "b", "c") if releasing == "arrival" else ("a", "b")
     assert await ends(guests) == [Generation(1, members, complete=releasing != "time")] * len(guests)
-    assert [type(context["exception"]) for context in told] == [LookupError]
+    assert [type(context["exception"]) for context in reports] == [LookupError]
 
 
 async def test_a_window_that_expires_inside_a_hook_releases_once(purgatory, manual_clock):

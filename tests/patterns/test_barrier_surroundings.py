@@ -50,7 +50,7 @@ async def test_draining_refuses_arrivals_and_lets_the_waiting_go_on(purgatory, m
     for member in ("a", "c"):
         with pytest.raises(PurgatoryClosed, match="draining"):
             await group.arrive(member)
-    assert group.present == ("a", "b"), "who comes in vain replaces nobody"
+    assert group.present == ("a", "b"), "a refused arrival replaces no member"
     await passing(manual_clock, 30)
     assert await ends(guests) == [Generation(1, ("a", "b"), complete=False)] * 2
 
@@ -273,8 +273,8 @@ async def test_its_waits_are_operations_that_complete_together(purgatory):
             {"purgatory": "p"}, TypeError, "purgatory must be a Purgatory, got 'p'", id="no purgatory"
         ),
         pytest.param({"key": []}, TypeError, "unhashable", id="a key that cannot be hashed"),
-        pytest.param({"expect": 0}, ValueError, "expect must be at least 1, got 0", id="nobody"),
-        pytest.param({"expect": -2}, ValueError, "expect must be at least 1, got -2", id="less than nobody"),
+        pytest.param({"expect": 0}, ValueError, "expect must be at least 1, got 0", id="number 0"),
+        pytest.param({"expect": -2}, ValueError, "expect must be at least 1, got -2", id="below 0"),
         pytest.param({"expect": True}, TypeError, "expect.*bool", id="expect bool"),
         pytest.param({"expect": 2.0}, TypeError, "expect.*float", id="expect float"),
         pytest.param({"expect": None}, TypeError, "expect.*NoneType", id="expect None"),

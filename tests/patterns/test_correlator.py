@@ -1,4 +1,4 @@
-"""A reply finds whoever expects it, once; everything else is late, and leaves nothing in the table."""
+"""A reply ends the request that expects it, once; any other is late and leaves nothing in the table."""
 
 import asyncio
 import re
@@ -103,7 +103,7 @@ async def test_an_unawaited_rejection_is_no_error(calls):
 @pytest.mark.parametrize("exception", [LostError, None, "lost"])
 async def test_what_cannot_be_raised_is_refused_and_ends_nothing(calls, purgatory, exception):
     with pytest.raises(TypeError, match="exception instance"):
-        calls.fail_all(exception)  # nobody would have had it
+        calls.fail_all(exception)  # no caller is left to receive it
     reply = calls.expect(7, 5)
     for end in (calls.fail_all, lambda it: calls.reject(7, it), lambda it: calls.reject("unknown", it)):
         with pytest.raises(TypeError, match=f"exception instance, got {re.escape(repr(exception))}"):

@@ -1,4 +1,4 @@
-"""Requests are registered before they are sent, given up by whoever is cancelled, and fail with their connection."""
+"""Requests are registered before they are sent, cancelled with their caller, and fail with their connection."""
 
 import asyncio
 from math import inf, nan
@@ -74,7 +74,7 @@ async def test_an_id_that_something_else_waits_for_is_refused(calls, purgatory):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "told"),
+    ("arguments", "error", "message"),
     [
         ((None, 5), ValueError, "request_id must not be None"),
         (([7], 5), TypeError, "unhashable"),
@@ -85,8 +85,8 @@ async def test_an_id_that_something_else_waits_for_is_refused(calls, purgatory):
         ((7, "5"), TypeError, "timeout.*str"),
     ],
 )
-async def test_a_bad_request_is_refused_and_leaves_nothing(calls, purgatory, arguments, error, told):
-    with pytest.raises(error, match=told):
+async def test_a_bad_request_is_refused_and_leaves_nothing(calls, purgatory, arguments, error, message):
+    with pytest.raises(error, match=message):
         calls.expect(*arguments)
     assert_clean(purgatory)
     reply = calls.expect(7, 5)
@@ -358,7 +358,7 @@ async def test_cancelled_anywhere_a_caller_leaks_and_swallows_nothing(end, passe
         scenes.append(Scene(end, passes))
         await scenes[-1].call()
 
-    told = errors_of_loop()
+    reports = errors_of_loop()
     scenes = []
     points = await cancel_sweep(scenario)
     assert points == 1
@@ -366,4 +366,4 @@ async def test_cancelled_anywhere_a_caller_leaks_and_swallows_nothing(end, passe
     await let_pass(10)
     for scene in scenes:
         scene.check()
-    assert told == []
+    assert reports == []

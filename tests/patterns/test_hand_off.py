@@ -1,4 +1,4 @@
-"""Each item goes to one taker, in order, and what nobody waits for is kept up to a bound."""
+"""Each item goes to one taker, in order, and items without a taker are kept up to a bound."""
 
 import asyncio
 import re
@@ -248,9 +248,9 @@ async def test_what_is_no_purgatory_is_refused(purgatory):
         HandOff(purgatory)
 
 
-@pytest.mark.parametrize(("max_items", "told"), [(0, "0"), (-1, "-1"), (-(10**400), "1329 bits")])
-async def test_a_bound_below_one_is_refused(purgatory, max_items, told):
-    with pytest.raises(ValueError, match=rf"^max_items must be at least 1, got .*{told}"):
+@pytest.mark.parametrize(("max_items", "shown"), [(0, "0"), (-1, "-1"), (-(10**400), "1329 bits")])
+async def test_a_bound_below_one_is_refused(purgatory, max_items, shown):
+    with pytest.raises(ValueError, match=rf"^max_items must be at least 1, got .*{shown}"):
         HandOff(purgatory, max_items=max_items)
 
 

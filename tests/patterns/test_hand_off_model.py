@@ -230,7 +230,7 @@ class HandOffMachine(RuleBasedStateMachine):
     def let_the_loop_run(self, passes):
         for _ in range(passes):
             self.loop.stop()
-            self.loop.run_forever()  # told to stop before, it makes one pass
+            self.loop.run_forever()  # stopped before, it makes one pass
             self.model.make_pass()
 
     @rule()
@@ -253,7 +253,7 @@ class HandOffMachine(RuleBasedStateMachine):
                 self.loop.close()
 
     async def end(self):
-        """Send everybody home, and see that every item is in one place."""
+        """Cancel all takers, and check that every item is in one place."""
         self.purgatory.close()
         await asyncio.gather(*[real.task for real, _ in self.takers], return_exceptions=True)
         assert_clean(self.purgatory)

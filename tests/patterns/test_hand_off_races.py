@@ -150,7 +150,7 @@ async def test_a_taker_swallowing_its_cancellation_waits_its_turn(jobs):
     jobs.put("k", 1)
     task.cancel()
     await settle()
-    assert got == ["CancelledError", ("k", 1)]  # nobody else was there
+    assert got == ["CancelledError", ("k", 1)]  # no other taker waited
     (other,) = await takers(jobs, 1, "k")
     jobs.put("k", 2)
     task.cancel()

@@ -88,7 +88,7 @@ async def test_cancelling_a_taker_neither_loses_nor_doubles_its_item(purgatory, 
     assert ends["returned"] > number / 10
     assert ends["cancelled before"] > number / 10
     assert ends["given, then cancelled"] > number / 20
-    assert told == []
+    assert reports == []
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
@@ -98,9 +98,9 @@ async def test_in_a_crowd_on_few_keys_no_item_is_lost_or_doubled(purgatory, keys
     shuffle = Random(keys).shuffle
     for _ in range(10):
         rounds, kept = await run_batch(jobs, purgatory, shuffle, keys)
-        everybody = [taker for each in rounds for taker in (each.taker, each.follower) if taker]
-        assert all(taker.got for taker in everybody)
-        taken = [taker.got for taker in everybody if type(taker.got) is tuple]
+        takers = [taker for each in rounds for taker in (each.taker, each.follower) if taker]
+        assert all(taker.got for taker in takers)
+        taken = [taker.got for taker in takers if type(taker.got) is tuple]
         assert len(taken) > len(rounds) / 4
         assert Counter(taken + kept) == Counter((each.key, each) for each in rounds)
 
@@ -133,7 +133,7 @@ class Scene:
             after(number % 3, self.put_next, number + 1)
 
     async def take(self):
-        """Take what comes, and wait until time is up; nobody but this one waits at the window, or for a time."""
+        """Take what comes, and wait until time is up; no other task waits at the window, or for a time."""
         take = self.jobs.take
         try:
             self.taken.append(await take("a", "window", timeout=1))
@@ -166,12 +166,12 @@ async def test_a_taker_cancelled_anywhere_leaks_and_loses_nothing(passes, bystan
         scenes.append(Scene(passes, bystander))
         await scenes[-1].take()
 
-    told = errors_of_loop()
+    reports = errors_of_loop()
     scenes = []
     points = await cancel_sweep(scenario)
     assert points >= 2
     assert len(scenes) == 1 + 2 * points
     for scene in scenes:
         await scene.end()
-    assert told == []
+    assert reports == []
     assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -196,7 +196,7 @@ async def test_two_hand_offs_in_one_purgatory_are_independent(purgatory):
 
 
 async def test_an_item_may_be_put_from_a_hook(jobs, purgatory):
-    told = errors_of_loop()
+    reports = errors_of_loop()
     answers = []
     (taker,) = await takers(jobs, 1, "k")
     for number in range(3):
@@ -207,7 +207,7 @@ async def test_an_item_may_be_put_from_a_hook(jobs, purgatory):
     await settle()
     assert taker.got == ("k", 0)
     assert jobs.clear() == [("k", 1), ("k", 2)]
-    assert told == []
+    assert reports == []
 
 
 async def test_a_hook_that_an_item_set_off_may_put_another_behind_it(jobs, purgatory):

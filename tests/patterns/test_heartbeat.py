@@ -107,7 +107,7 @@ def test_pings_come_only_for_silence_and_in_time(events: list[tuple[int, str]]) 
             link.heart.saw_write()
     link.heart.close()
     for ping in link.pings:
-        # What is seen at the very instant of a check may come after it.
+        # What is seen at the instant of a check may come after it.
         silent = ping - max(time for time in reads if time < ping)
         mute = ping - max(time for time in [*writes, *link.pings] if time < ping)
         assert max(silent, mute) >= 60
@@ -135,7 +135,7 @@ def test_it_has_ended_when_on_dead_runs() -> None:
     clock, link = manual_link(on_dead=lambda: told.append((link.heart.alive, link.timer.pending)))
     assert link.heart.alive
     clock.advance(1000)
-    assert told == [(False, 0)]
+    assert deaths == [(False, 0)]
 
 
 @pytest.mark.parametrize("idle_timeout", [20, 21, 23.3, 25, 26, 30, 100 / 3, 47])

@@ -14,7 +14,7 @@ from tests.timer.worlds import SteppedWorld, World, reports
 
 each_world = pytest.mark.parametrize("world_class", WORLDS, ids=WORLD_NAMES)
 
-who = contextvars.ContextVar("who", default="nobody")
+who = contextvars.ContextVar("who", default="unset")
 
 
 # Closing.
@@ -162,7 +162,7 @@ async def test_ping_and_death_run_in_the_context_it_was_made_in() -> None:
 
     who.set("its maker")
     Link(world.timer(), send=note, on_dead=note_later)
-    who.set("somebody else")
+    who.set("another caller")
     await world.run(1000)
     assert seen == ["its maker"] * 3
 

@@ -17,7 +17,7 @@ from tests.timer.worlds import SteppedWorld, World, reports
 each_world = pytest.mark.parametrize("world_class", WORLDS, ids=WORLD_NAMES)
 each_mode = pytest.mark.parametrize("mode", ["fixed_delay", "fixed_rate"])
 
-who = contextvars.ContextVar("who", default="nobody")
+who = contextvars.ContextVar("who", default="unset")
 
 
 class Watched(Periodic):
@@ -259,10 +259,10 @@ async def test_every_run_begins_in_the_context_it_was_made_in(mode: Mode, *, is_
 
     who.set("its maker")
     beat = Periodic(world.timer(), 1, awaited if is_async else plain, mode=mode)
-    who.set("somebody else")
+    who.set("another caller")
     await world.run(3)
     assert seen == ["its maker"] * 3
-    assert who.get() == "somebody else"
+    assert who.get() == "another caller"
     beat.close()
 
 

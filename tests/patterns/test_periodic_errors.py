@@ -82,11 +82,11 @@ async def test_the_report_of_async_work_names_the_work() -> None:
 async def test_an_exception_handler_that_interrupts_does_not_end_it(
     kind: Callable[[BaseException], Callable[[], object]],
 ) -> None:
-    world, told = SteppedWorld(), []
-    asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
+    world, raised = SteppedWorld(), []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
     beat = Periodic(world.timer(), 1, kind(ValueError("broken")))
     await world.run(2)
-    assert (len(told), beat.runs) == (2, 2)
+    assert (len(raised), beat.runs) == (2, 2)
     beat.close()
 
 
@@ -189,13 +189,13 @@ async def test_work_cancelled_before_its_first_step_ends_too() -> None:
 
 
 def test_without_a_loop_plain_work_runs_on_a_manual_clock(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, told = ManualClock(), []
-    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(unraisable.exc_value))
+    clock, raised = ManualClock(), []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: raised.append(unraisable.exc_value))
     broken = ValueError("broken")
     timer = Timer(clock=clock)
     beat = Periodic(timer, 1, raising(broken))
     clock.advance(3)
-    assert (told, beat.runs, timer.pending) == ([broken] * 3, 3, 1)
+    assert (raised, beat.runs, timer.pending) == ([broken] * 3, 3, 1)
     beat.close()
 
 
@@ -207,5 +207,5 @@ def test_without_a_loop_async_work_is_refused_and_reported(monkeypatch: pytest.M
     beat = Periodic(timer, 1, diary.awaited)
     clock.advance(3)
     gc.collect()
-    assert (told, diary.begun, beat.runs) == (["no running event loop"] * 3, [], 3)
+    assert (raised, diary.begun, beat.runs) == (["no running event loop"] * 3, [], 3)
     beat.close()

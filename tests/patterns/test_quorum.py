@@ -252,7 +252,7 @@ def test_it_is_an_operation_as_any_other_and_watches_any_keys(purgatory):
 def test_completing_its_key_results_in_the_voters_so_far(purgatory):
     quorum = watched(purgatory, Quorum(3, of=BROKERS))
     quorum.vote("first")
-    assert purgatory.complete_for_key("orders-0", "somebody else's result") == 1
+    assert purgatory.complete_for_key("orders-0", "another result") == 1
     assert quorum.outcome is Outcome.COMPLETED
     assert quorum.result == {"first"}
 
@@ -293,12 +293,12 @@ def test_of_two_quorums_a_hook_of_one_may_vote_in_the_other(purgatory):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        pytest.param({"need": 0}, ValueError, "need must be at least 1, got 0", id="nobody needed"),
-        pytest.param({"need": -1}, ValueError, "need must be at least 1, got -1", id="less than nobody"),
+        pytest.param({"need": 0}, ValueError, "need must be at least 1, got 0", id="need 0"),
+        pytest.param({"need": -1}, ValueError, "need must be at least 1, got -1", id="need -1"),
         pytest.param(
             {"need": 4, "of": BROKERS}, ValueError, "need must be at most 3, got 4", id="more than there are"
         ),
-        pytest.param({"need": 1, "of": []}, ValueError, "need must be at most 0, got 1", id="of nobody"),
+        pytest.param({"need": 1, "of": []}, ValueError, "need must be at most 0, got 1", id="no voters"),
         pytest.param({"need": True}, TypeError, "need must be an integer, got bool", id="bool"),
         pytest.param({"need": 2.0}, TypeError, "need must be an integer, got float", id="float"),
         pytest.param({"need": "2"}, TypeError, "need must be an integer, got str", id="str"),

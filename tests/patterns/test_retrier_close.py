@@ -11,7 +11,7 @@ from tests.patterns.calls import Call
 from tests.patterns.desk import Desk
 from tests.timer.worlds import SteppedWorld, reports
 
-who = contextvars.ContextVar("who", default="nobody")
+who = contextvars.ContextVar("who", default="unset")
 
 
 @pytest.mark.asyncio
@@ -209,7 +209,7 @@ async def test_all_attempts_run_in_the_context_it_was_submitted_in() -> None:
 
     who.set("its maker")
     desk.retrier.submit("key", attempt)
-    who.set("somebody else")
+    who.set("another caller")
     await world.run(1000)
     assert seen == ["its maker"] * 3
 

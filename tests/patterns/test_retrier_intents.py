@@ -14,7 +14,7 @@ from tests.patterns.desk import Desk
 from tests.patterns.diary import by_reference_counts_alone
 from tests.timer.worlds import SteppedWorld, reports
 
-who = contextvars.ContextVar("who", default="nobody")
+who = contextvars.ContextVar("who", default="unset")
 
 
 # Replacing.

@@ -58,7 +58,7 @@ class Link:
         self.deaths.append(self._timer.time())
 
     def check(self, hours: int) -> None:
-        """See that it was pinged and found dead at the very millisecond."""
+        """Check that it was pinged and found dead at the exact millisecond."""
         pings = {"busy": 0, "answering": hours * HOUR_MS // self.interval_ms, "silent": 2}[self.kind]
         deaths = 1 if self.kind == "silent" else 0
         if self.kind == "silent":
@@ -101,7 +101,7 @@ class Task:
         await self._timer.sleep(self._takes_s)
 
     def check(self, hours: int) -> None:
-        """See that it ran as often as it was due, and the last time at the very millisecond."""
+        """See that it ran as often as it was due, and the last time at the exact millisecond."""
         runs = 1 + (hours * HOUR_MS - self.period_ms) // self.cycle_ms
         assert (self.beat.runs, self.beat.skipped, len(self.begun)) == (runs, 0, runs)
         due_ms = [self.period_ms + self.cycle_ms * number for number in range(runs)]

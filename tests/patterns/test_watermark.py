@@ -1,4 +1,4 @@
-"""The watermark: whoever waits for a value goes on when the number has reached it, lower values first."""
+"""The watermark: a wait ends when the number reaches its value, lower values first."""
 
 import asyncio
 from math import inf
@@ -24,7 +24,7 @@ def timer(manual_clock):
 
 @pytest.fixture
 def high(timer):
-    """At zero; at the end nobody may wait any more."""
+    """At zero; at the end no wait may be left."""
     high = Watermark(timer=timer)
     yield high
     assert high.waiting == 0
@@ -231,15 +231,15 @@ async def test_a_wait_that_got_there_leaves_no_deadline_behind(high, timer):
     await ends(guests)
 
 
-# Failing everybody.
+# Failing all waits.
 
 
 @pytest.mark.parametrize(
     "exception",
     [
         pytest.param(KeyError("office lost"), id="an exception"),
-        pytest.param(OperationExpired("of somebody else"), id="somebody's expiry"),
-        pytest.param(PurgatoryClosed("another one"), id="somebody's end"),
+        pytest.param(OperationExpired("of another wait"), id="a foreign expiry"),
+        pytest.param(PurgatoryClosed("another one"), id="a foreign end"),
     ],
 )
 @pytest.mark.parametrize("timeout", [None, 60])
@@ -262,7 +262,7 @@ async def test_after_fail_all_it_goes_on_as_before(high):
 
 
 async def test_an_expiry_after_a_fail_all_tells_of_the_watermark_again(high, manual_clock):
-    assert high.fail_all(KeyError("nobody")) == 0
+    assert high.fail_all(KeyError("no waits")) == 0
     (guest,) = await reaching(high, 3, timeout=1)
     manual_clock.advance(1)
     assert "stands at 0" in str(await guest.end())

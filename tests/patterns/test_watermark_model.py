@@ -41,7 +41,7 @@ class Reference:
     """A watermark as a list of waiters, in order of arrival.
 
     Args:
-        value: Where it stands at first.
+        value: The first value.
     """
 
     def __init__(self, value: int) -> None:
@@ -96,7 +96,7 @@ closes = st.just(("close",))
 
 
 class WatermarkMachine(RuleBasedStateMachine):
-    """A watermark and its reference, told the same."""
+    """A watermark and its reference, with the same calls."""
 
     new_loop = staticmethod(asyncio.SelectorEventLoop)
 
@@ -177,9 +177,9 @@ class WatermarkMachine(RuleBasedStateMachine):
 
     def close(self) -> None:
         waited = self.reference.end_all(PurgatoryClosed)
-        told = self.high.close()
-        assert 0 <= told - waited <= self.leaving
-        assert not (self.reference.closed and told)
+        ended = self.high.close()
+        assert 0 <= ended - waited <= self.leaving
+        assert not (self.reference.closed and ended)
         self.reference.closed = True
 
     async def turn(self) -> None:
@@ -197,7 +197,7 @@ class WatermarkMachine(RuleBasedStateMachine):
         assert self.high.value == reference.value
         assert self.high.waiting == len(reference.waiting)
         for task, waiter in self.tasks.items():
-            assert told_by(task) == waiter.end, f"the wait for {waiter.value} told {told_by(task)!r}"
+            assert told_by(task) == waiter.end, f"the wait for {waiter.value} ended {told_by(task)!r}"
         released = [waiter for waiter in reference.released if waiter.end != "cancelled"]
         in_order = [waiter for waiter in self.finished if waiter in released]
         assert [waiter.value for waiter in in_order] == [waiter.value for waiter in released]

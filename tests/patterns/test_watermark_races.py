@@ -1,4 +1,4 @@
-"""Whoever is cancelled while waiting for a watermark: the counts stay exact, and nobody else is disturbed."""
+"""Cancelled waits for a watermark: the counts stay exact, and no other wait is disturbed."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ class Scene:
         self.clock = ManualClock()
         self.timer = Timer(clock=self.clock)
         self.high = Watermark(timer=self.timer)
-        self.told: list[int] = []
+        self.released: list[int] = []
 
     async def begin(self, guest=Guest) -> None:
         self.others = [Guest(self.high.reach(value, 5)) for value in (3, 5)]
@@ -31,10 +31,10 @@ class Scene:
         assert self.high.waiting == 5
 
     def advance(self) -> None:
-        self.told.append(self.high.advance(5))
+        self.released.append(self.high.advance(5))
 
     def fail_all(self) -> None:
-        self.told.append(self.high.fail_all(LOST))
+        self.released.append(self.high.fail_all(LOST))
 
     def expire(self) -> None:
         self.clock.advance(5)
@@ -58,7 +58,7 @@ async def test_cancelled_it_leaves_and_the_others_wait_on(guest):
     assert scene.high.waiting == 4
     assert scene.timer.pending == 4
     scene.advance()
-    assert scene.told == [3]
+    assert scene.released == [3]
     assert await scene.end() == ["cancelled", 5, 5, 5, 8]
 
 
@@ -68,7 +68,7 @@ async def test_cancelled_just_before_an_advance_it_is_not_counted(guest):
     await scene.begin(guest)
     scene.guest.cancel_before(scene.advance)
     assert await scene.end() == ["cancelled", 5, 5, 5, 8]
-    assert scene.told == [3]
+    assert scene.released == [3]
 
 
 @each_way
@@ -77,7 +77,7 @@ async def test_cancelled_just_after_an_advance_it_was_let_go(guest):
     await scene.begin(guest)
     scene.guest.cancel_after(scene.advance)
     assert await scene.end() == ["cancelled" if guest.reached_late else 5, 5, 5, 5, 8]
-    assert scene.told == [4]
+    assert scene.released == [4]
 
 
 @each_way
@@ -86,7 +86,7 @@ async def test_cancelled_just_before_fail_all_it_is_not_counted(guest):
     await scene.begin(guest)
     scene.guest.cancel_before(scene.fail_all)
     assert await scene.end() == ["cancelled", *[LOST] * 4]
-    assert scene.told == [4]
+    assert scene.released == [4]
 
 
 @each_way
@@ -122,7 +122,7 @@ async def test_an_advance_releases_none_when_all_were_just_cancelled():
     for guest in [scene.guest, *scene.others]:
         guest.cancel()
     scene.advance()
-    assert scene.told == [0]
+    assert scene.released == [0]
     assert scene.high.waiting == 1  # the one above, whose task has yet to run
     assert await scene.end() == ["cancelled"] * 5
 
@@ -136,7 +136,7 @@ async def test_a_newcomer_to_a_value_of_cancelled_waiters_waits():
     await settle()
     assert scene.high.waiting == 1
     scene.advance()
-    assert scene.told == [1]
+    assert scene.released == [1]
     assert await newcomer.end() == 5
     assert await scene.end() == ["cancelled"] * 5
 
@@ -146,7 +146,7 @@ async def test_an_advance_after_the_deadline_in_its_tick_is_too_late():
     await scene.begin()
     scene.expire()
     scene.advance()
-    assert scene.told == [0]
+    assert scene.released == [0]
     assert await scene.end() == [OperationExpired] * 5
 
 
@@ -155,7 +155,7 @@ async def test_an_advance_before_the_deadline_in_its_tick_releases():
     await scene.begin()
     scene.advance()
     scene.expire()
-    assert scene.told == [4]
+    assert scene.released == [4]
     assert await scene.end() == [5, 5, 5, 5, OperationExpired]
 
 
@@ -165,13 +165,13 @@ async def test_advance_and_fail_all_in_one_pass_apply_in_order():
     scene.advance()
     scene.fail_all()
     scene.advance()
-    assert scene.told == [4, 1, 0]
+    assert scene.released == [4, 1, 0]
     assert await scene.end() == [5, 5, 5, 5, LOST]
 
 
 async def test_fail_all_with_an_expiry_exception_keeps_real_expiries(manual_clock):
     high = Watermark(timer=Timer(clock=manual_clock))
-    given = OperationExpired("of somebody else")
+    given = OperationExpired("of another wait")
     expires, fails = Guest(high.reach(1, 1)), Guest(high.reach(1, 2))
     await settle()
     manual_clock.advance(1)

@@ -45,13 +45,13 @@ class Looked(int):
 
 @pytest.fixture
 def high(manual_clock) -> Watermark:
-    """At zero; whoever still waits at the end is cancelled with the loop."""
+    """At zero; the loop's end cancels the waits left."""
     return Watermark(timer=Timer(clock=manual_clock))
 
 
 @pytest.fixture
 def called(monkeypatch) -> list[int]:
-    """The keys for which a purgatory is told to complete, from now on."""
+    """The keys that a purgatory completes from now on."""
     keys: list[int] = []
     complete_for_key = Purgatory.complete_for_key
 

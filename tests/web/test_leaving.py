@@ -216,7 +216,7 @@ async def test_cancelled_anywhere_it_leaves_nothing_and_loses_nothing(event):
 
 async def test_a_client_that_leaves_while_it_is_answered_is_no_fault():
     async def wait(*, timeout):
-        return "told"
+        return "value"
 
     async def send(message):
         raise OSError("broken pipe")

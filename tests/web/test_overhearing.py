@@ -16,26 +16,26 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("nothing_stays_behind
 
 
 class Behind(asyncio.Protocol):
-    """Whose connection it is; notes what it is told."""
+    """The protocol behind; records its calls."""
 
     def __init__(self):
-        self.told = []
+        self.calls = []
 
     def data_received(self, data):
-        self.told.append(data)
+        self.calls.append(data)
 
     def eof_received(self):
-        self.told.append("eof")
+        self.calls.append("eof")
         return True
 
     def pause_writing(self):
-        self.told.append("pause")
+        self.calls.append("pause")
 
     def resume_writing(self):
-        self.told.append("resume")
+        self.calls.append("resume")
 
     def connection_lost(self, exc):
-        self.told.append(exc)
+        self.calls.append(exc)
 
 
 class Wire(asyncio.Transport):
@@ -75,7 +75,7 @@ async def test_a_lost_connection_ends_the_wait_and_is_passed_on(purgatory):
     broken = ConnectionResetError()
     wire.lose(broken)
     assert purgatory.complete_for_key("k") == 0
-    assert wire.behind.told == [broken]
+    assert wire.behind.calls == [broken]
     with pytest.raises(ClientLeft):
         await end_of(task)
     assert wire.protocol is None
@@ -90,7 +90,7 @@ async def test_what_else_happens_on_the_connection_is_passed_on(purgatory):
     wire.protocol.pause_writing()
     wire.protocol.resume_writing()
     assert wire.protocol.eof_received() is True
-    assert wire.behind.told == [b"next", "pause", "resume", "eof"]
+    assert wire.behind.calls == [b"next", "pause", "resume", "eof"]
     purgatory.complete_for_key("k", "green")
     assert await end_of(task) == "green"
 
@@ -111,7 +111,7 @@ async def test_two_polls_of_one_request_share_the_listener(purgatory, first):
     await end_of(tasks[first])
     assert wire.protocol is not wire.behind
     wire.protocol.data_received(b"next")
-    assert wire.behind.told == [b"next"]
+    assert wire.behind.calls == [b"next"]
     purgatory.complete_for_key(1 - first)
     await end_of(tasks[1 - first])
     assert wire.protocol is wire.behind

@@ -1,4 +1,4 @@
-"""A wait that is ended in a given turn of the loop: what it waited for is had by somebody, exactly once."""
+"""A wait that ends in a given turn of the loop: its value is received exactly once."""
 
 import asyncio
 from collections import deque

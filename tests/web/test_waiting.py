@@ -1,4 +1,4 @@
-"""Which wait applies, and what the client is told of it."""
+"""Which wait applies, and which header reports it."""
 
 import pytest
 

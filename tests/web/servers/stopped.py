@@ -1,4 +1,4 @@
-"""A server in a process of its own, to be told to stop: ``python -m tests.web.servers.stopped STACK LOOP COUNT``.
+"""A server in its own process, to stop by a signal: ``python -m tests.web.servers.stopped STACK LOOP COUNT``.
 
 It prints its port, and "held" when so many polls are.
 """

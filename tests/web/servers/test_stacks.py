@@ -23,7 +23,7 @@ each_way = pytest.mark.parametrize("reset", [False, True], ids=["closes", "reset
 
 @pytest.fixture(autouse=True)
 def nothing_logged(request, caplog):
-    """A server logs what a handler lets out, and goes on; nobody else would see it."""
+    """A server logs what a handler lets out, and goes on; no other check would see it."""
     yield
     faults = [record for record in caplog.get_records("call") if record.levelno >= logging.ERROR]
     assert bool(faults) == ("json" in request.node.name), faults

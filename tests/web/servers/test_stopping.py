@@ -1,4 +1,4 @@
-"""A server is told to stop while it holds polls: every one is answered, and the process ends."""
+"""A server stops while it holds polls: every poll is answered, and the process ends."""
 
 import os
 import signal
@@ -68,7 +68,7 @@ async def test_every_held_poll_is_answered_503_and_the_process_ends(start, stack
     assert len(waits) > 3
     assert waits <= set(range(1, 11))
     _, errors = server.communicate(timeout=PATIENCE)
-    # At its end uvicorn raises the signal once more; SIGINT is then swallowed by whoever called it.
+    # At its end uvicorn raises the signal once more; SIGINT is then swallowed by its caller.
     by_signal = stack != "aiohttp" and number == signal.SIGTERM
     assert server.returncode == (-number if by_signal else 0)
     assert "Traceback" not in errors

@@ -40,9 +40,8 @@ from purgatory_async.service import problems
 from purgatory_async.service.answer import PROBLEM_JSON, Answer
 from purgatory_async.service.body import Body, ChunkedBody, SizedBody
 from purgatory_async.service.exchange import Exchange, opening, scope_of
-from purgatory_async.service.front import ServerContext
+from purgatory_async.service.front import Allowed, ServerContext, Watched
 from purgatory_async.service.head import END, Field, Head, check_start, read_head
-from purgatory_async.service.watch import Allowed, Watched
 
 __all__ = ["Connection", "connection_class"]
 

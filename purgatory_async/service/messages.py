@@ -1,7 +1,7 @@
 """The JSON bodies and answers of the service as types.
 
 Decoding checks the types of a body's members and refuses unknown members. Other modules check keys, ids and
-durations; `stats_view` has the types of the stats. `UNSET` means absent, which is not null: a signal may carry null.
+durations; `stats` has the types of the stats. `UNSET` means absent, which is not null: a signal may carry null.
 
 Attachments (``data``, ``value``, ``result``) stay JSON text: it needs no more memory than its bytes and no encoding.
 """

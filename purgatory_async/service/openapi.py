@@ -1,26 +1,30 @@
 """Generates ``openapi.json`` from the routes.
 
-Bodies and answers are the structs of `messages` and `figures`, grammars come from their parsers, problems from `Kind`.
+Bodies and answers are the structs of `messages` and `stats`, grammars come from their parsers, problems from `Kind`.
 """
 
 import inspect
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
-from purgatory_async.service.answer import JSON, PROBLEM_JSON
+from purgatory_async.service.answer import JSON, PROBLEM_JSON, Answer
 from purgatory_async.service.endpoint import Endpoint
 from purgatory_async.service.feed import EVENT_ID
 from purgatory_async.service.messages import ID_SCHEMA, KEY_SCHEMA, CountNeed, ProblemDocument
 from purgatory_async.service.problems import Kind
-from purgatory_async.service.query import NEED_PATTERN
-from purgatory_async.service.request import MAX_HEADER
+from purgatory_async.service.query_string import NEED_PATTERN
+from purgatory_async.service.request import MAX_HEADER, Request
+from purgatory_async.service.service import Service
 from purgatory_async.service.version import VERSION
 from purgatory_async.web.durations import GRAMMAR
 
-__all__ = ["document"]
+__all__ = ["document", "with_description"]
+
+Routes = Mapping[str, Mapping[str, Endpoint]]
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _INDEX: Final = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}
@@ -60,7 +64,26 @@ _CHANGING: Final = (Kind.CROSS_ORIGIN,)
 _WITH_BODY: Final = (Kind.MALFORMED, Kind.INVALID, Kind.TOO_LARGE, Kind.UNSUPPORTED_MEDIA_TYPE)
 
 
-def document(routes: Mapping[str, Mapping[str, Endpoint]], prefix: str = "") -> dict[str, Any]:
+def with_description(routes: Routes) -> Routes:
+    """Return the routes with ``/openapi.json``, which describes all of them."""
+
+    @lru_cache(maxsize=4)
+    def encoded(prefix: str) -> bytes:
+        """Encode the document, once per mount point."""
+        return msgspec.json.encode(document(described, prefix))
+
+    async def describe(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+        """``GET /openapi.json``: describe the service in OpenAPI."""
+        request.query()
+        request.check_accept(JSON)
+        return Answer(200, encoded(request.prefix))
+
+    itself = Endpoint(describe, None, {200: JSON})
+    described = {**routes, "/openapi.json": {"GET": itself, "HEAD": itself}}
+    return described
+
+
+def document(routes: Routes, prefix: str = "") -> dict[str, Any]:
     """Describe the service in OpenAPI 3.1.
 
     Args:

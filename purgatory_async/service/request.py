@@ -15,7 +15,7 @@ from purgatory_async.service import problems, strict_json
 from purgatory_async.service.answer import JSON
 from purgatory_async.service.holds import ClientGone
 from purgatory_async.service.keys import checked_key
-from purgatory_async.service.query import Query, parse_query, percent_decoded
+from purgatory_async.service.query_string import Query, parse_query, percent_decoded
 from purgatory_async.web.waiting import Wait, decided_wait
 
 MAX_BODY: Final = 1 << 20

@@ -4,9 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from purgatory_async.service.endpoint import Endpoint, Permission
-from purgatory_async.service.endpoints import admin, events, health, keys, operations, queues, ui, wait
-from purgatory_async.service.endpoints.openapi import with_description
-from purgatory_async.service.figures import Stats
+from purgatory_async.service.endpoints import admin, events, keys, operations, queues
 from purgatory_async.service.messages import (
     Complete,
     Delivered,
@@ -24,7 +22,9 @@ from purgatory_async.service.messages import (
     TakeBody,
     WaitView,
 )
+from purgatory_async.service.openapi import with_description
 from purgatory_async.service.problems import Kind
+from purgatory_async.service.stats import Stats
 from purgatory_async.service.stream import EVENT_STREAM
 
 __all__ = ["ROUTES"]
@@ -42,7 +42,7 @@ _KEYS: Final = (Kind.BAD_KEY, Kind.TOO_MANY_KEYS)
 
 
 def _file(serve: object, media_type: str) -> Mapping[str, Endpoint]:
-    return {"GET": Endpoint(serve, None, {200: media_type})}  # type: ignore[arg-type]  # as the others
+    return {"GET": Endpoint(serve, None, {200: media_type})}  # type: ignore[arg-type]
 
 
 _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
@@ -106,7 +106,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/wait": {
         "GET": Endpoint(
-            wait.wait_once,
+            operations.wait_once,
             _WAIT,
             {200: WaitView, 204: None},
             query=("key", "need", "wait"),
@@ -148,14 +148,14 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/admin/drain": {"POST": Endpoint(admin.drain, _ADMIN, {202: Draining}, body=DrainBody)},
     "/v1/admin/stats": {"GET": Endpoint(admin.stats, _ADMIN, {200: Stats})},
-    "/healthz": {"GET": Endpoint(health.alive, None, {200: Health})},
-    "/readyz": {"GET": Endpoint(health.ready, None, {200: Health}, problems=(Kind.DRAINING, Kind.NOT_READY))},
-    "/metrics": {"GET": Endpoint(health.metrics, _READ, {200: health.EXPOSITION})},
-    "/": _file(ui.root, ""),
-    "/ui": _file(ui.entry, ""),
-    "/ui/": _file(ui.page, "text/html"),
-    "/ui/app.js": _file(ui.script, "text/javascript"),
-    "/ui/style.css": _file(ui.style, "text/css"),
+    "/healthz": {"GET": Endpoint(admin.alive, None, {200: Health})},
+    "/readyz": {"GET": Endpoint(admin.ready, None, {200: Health}, problems=(Kind.DRAINING, Kind.NOT_READY))},
+    "/metrics": {"GET": Endpoint(admin.metrics, _READ, {200: admin.EXPOSITION})},
+    "/": _file(admin.root, ""),
+    "/ui": _file(admin.entry, ""),
+    "/ui/": _file(admin.page, "text/html"),
+    "/ui/app.js": _file(admin.script, "text/javascript"),
+    "/ui/style.css": _file(admin.style, "text/css"),
 }
 
 

@@ -1,58 +1,245 @@
-"""The service's figures, put together: the counts of this moment, and what the last survey found."""
+"""The types of ``GET /v1/admin/stats``.
 
-from purgatory_async import Outcome
-from purgatory_async.service.figures import Counts, Ended, Limits, Stats
-from purgatory_async.service.service import Service
-from purgatory_async.service.stream import MAX_STREAMS
-from purgatory_async.service.version import VERSION
+Durations are seconds, times RFC 3339 in UTC. The counts are a snapshot: ``submitted`` is the sum of ``ended`` plus
+``pending``. A survey takes the rest in slices, at most once a second (less often with millions of keys);
+``survey_age`` is its age.
+"""
 
-__all__ = ["stats_of"]
+import datetime as dt
+
+from msgspec import Struct
+
+from purgatory_async.service.messages import WaitingFor, WireNeed
 
 
-async def stats_of(service: Service) -> Stats:
-    """Look at a service.
+class Ended(Struct):
+    """Operations and one-shot waits that ended since the start, by outcome."""
 
-    Args:
-        service: All of it.
+    completed: int
+    expired: int
+    cancelled: int
+    failed: int
+    closed: int
 
-    Returns:
-        The answer of ``GET /v1/admin/stats``. O(1), once a second O(keys + deadlines) in passes of a millisecond.
+
+class Counts(Struct):
+    """A snapshot of the counts.
+
+    Attributes:
+        submitted: Operations and one-shot waits since the start; the sum of ``ended`` plus ``pending``.
+        ended: Since the start.
+        pending: Operations and one-shot waits now.
+        watched: Pairs of operation and key now.
+        keys: Watched keys now.
+        signals: Since the start.
+        undelivered: Answers since the start whose client left before they were ready.
+        held: Requests that wait now for an operation, a key or a one-shot wait.
+        takers: Requests that wait now for an item of a queue.
+        items: Items in queues now, except those on loan.
+        leases: Items on loan now.
+        streams: Readers of ``/v1/events`` now.
+        events: Events since the start, which is the number of the newest.
     """
-    found = await service.survey.findings()
-    settings = service.settings
-    # From here on nothing else runs, so the counts add up.
-    return Stats(
-        version=VERSION,
-        epoch=service.board.epoch,
-        at=service.wall_clock(),
-        uptime=round(service.recent.uptime, 3),
-        draining=service.draining,
-        counts=_counts(service),
-        limits=Limits(pending=settings.max_pending, items=settings.max_items, streams=MAX_STREAMS),
-        survey_age=round(service.timer.time() - found.taken, 6),
-        rates=found.rates,
-        history=found.history,
-        delays=found.delays,
-        busiest_keys=found.busiest_keys,
-        oldest_operations=found.oldest_operations,
-        wheel=found.wheel,
-    )
+
+    submitted: int
+    ended: Ended
+    pending: int
+    watched: int
+    keys: int
+    signals: int
+    undelivered: int
+    held: int
+    takers: int
+    items: int
+    leases: int
+    streams: int
+    events: int
 
 
-def _counts(service: Service) -> Counts:
-    metrics, purgatory, queues = service.metrics, service.purgatory, service.queues
-    return Counts(
-        submitted=metrics.submitted,
-        ended=Ended(**{outcome.value: metrics.ended[outcome] for outcome in Outcome}),
-        pending=purgatory.pending,
-        watched=purgatory.watched,
-        keys=purgatory.keys,
-        signals=metrics.signals,
-        undelivered=metrics.undelivered,
-        held=service.holds.held,
-        takers=queues.takers,
-        items=queues.items,
-        leases=queues.leases,
-        streams=len(service.streams.running),
-        events=service.feed.newest,
-    )
+class Limits(Struct):
+    """The limits above which the service answers ``overloaded``.
+
+    Attributes:
+        pending: Operations and one-shot waits; separately also held requests, and takers.
+        items: Items in queues, including those on loan.
+        streams: Readers of ``/v1/events``.
+    """
+
+    pending: int
+    items: int
+    streams: int
+
+
+class Rates(Struct):
+    """Averages per second over the last whole seconds.
+
+    Attributes:
+        window: How many seconds: 10, fewer just after the start, 0 in the first second.
+        submitted: Operations and one-shot waits.
+        completed: Of those that ended.
+        expired: Of those that ended.
+        cancelled: Of those that ended.
+        failed: Of those that ended.
+        closed: Of those that ended.
+        signals: Whether or not an operation waited.
+    """
+
+    window: int
+    submitted: float
+    completed: float
+    expired: float
+    cancelled: float
+    failed: float
+    closed: float
+    signals: float
+
+
+class History(Struct):
+    """The last whole seconds, oldest first, as columns of one length, at most 60.
+
+    Attributes:
+        until: When the last of them ended.
+        submitted: In each second.
+        completed: In each second.
+        expired: In each second.
+        cancelled: In each second.
+        failed: In each second.
+        closed: In each second.
+        signals: In each second.
+        pending: At the end of each second.
+    """
+
+    until: dt.datetime
+    submitted: list[int]
+    completed: list[int]
+    expired: list[int]
+    cancelled: list[int]
+    failed: list[int]
+    closed: list[int]
+    signals: list[int]
+    pending: list[int]
+
+
+class Delay(Struct):
+    """A distribution of delays within the window, in seconds; null if the count is 0.
+
+    Attributes:
+        count: How many delays.
+        p50: The median. At most 4.5 % off, as `p99`; delays below 10 microseconds may read as 10.
+        p99: The 99th percentile.
+        max: The exact maximum.
+    """
+
+    count: int
+    p50: float | None
+    p99: float | None
+    max: float | None
+
+
+class Delays(Struct):
+    """Delays of the last minute, not since the start.
+
+    Attributes:
+        window: How many seconds: 55 to 60, fewer just after the start.
+        wait: From submission to the end, of operations and one-shot waits.
+        lateness: From deadline to expiration.
+        loop_lag: How late the event loop ran a probe, ten times a second.
+    """
+
+    window: float
+    wait: Delay
+    lateness: Delay
+    loop_lag: Delay
+
+
+class WheelStrip(Struct):
+    """One level of the timing wheel; every level has as many buckets.
+
+    Attributes:
+        ticks_per_bucket: The width of a bucket.
+        first_tick: The start of the first bucket, which contains now and all overdue deadlines.
+        counts: The number of deadlines by bucket, in order of time.
+    """
+
+    ticks_per_bucket: int
+    first_tick: int
+    counts: list[int]
+
+
+class WheelView(Struct):
+    """The timing wheel with all deadlines of the service: operations, held requests, leases, retention.
+
+    Attributes:
+        tick: Seconds per tick.
+        now_tick: The wheel's present tick.
+        entries: The sum of all counts. A deadline that moves during the survey may be missed or counted twice.
+        levels: The finest first.
+    """
+
+    tick: float
+    now_tick: int
+    entries: int
+    levels: list[WheelStrip]
+
+
+class BusyKey(Struct):
+    """A key and how many operations and one-shot waits watch it."""
+
+    key: str
+    watchers: int
+
+
+class OldOperation(Struct):
+    """One of the oldest pending operations and one-shot waits.
+
+    Attributes:
+        id: The operation's; null for a one-shot wait, which cannot be completed or cancelled.
+        keys: Its watch keys.
+        need: Its need.
+        waiting_for: What the need still misses.
+        elapsed: Seconds since it was submitted.
+        expires_in: Seconds left of its timeout; null without one.
+    """
+
+    id: str | None
+    keys: tuple[str, ...]
+    need: WireNeed
+    waiting_for: WaitingFor
+    elapsed: float
+    expires_in: float | None
+
+
+class Stats(Struct):
+    """The answer of ``GET /v1/admin/stats``.
+
+    Attributes:
+        version: Of the package.
+        epoch: Changes with every start, as ``X-Purgatory-Epoch``.
+        at: The time of the snapshot: of ``counts`` and ``draining``.
+        uptime: Seconds since the start.
+        draining: Whether the service refuses new waits.
+        counts: A snapshot.
+        limits: From the settings.
+        survey_age: Seconds since the survey that took the members below.
+        rates: Per second.
+        history: Second by second.
+        delays: Of the last minute.
+        busiest_keys: At most 10, most watchers first; their numbers are a snapshot.
+        oldest_operations: At most 20, the oldest first.
+        wheel: Null if the timer uses another queue.
+    """
+
+    version: str
+    epoch: str
+    at: dt.datetime
+    uptime: float
+    draining: bool
+    counts: Counts
+    limits: Limits
+    survey_age: float
+    rates: Rates
+    history: History
+    delays: Delays
+    busiest_keys: list[BusyKey]
+    oldest_operations: list[OldOperation]
+    wheel: WheelView | None

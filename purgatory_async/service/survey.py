@@ -15,7 +15,9 @@ from operator import itemgetter
 from typing import Final, cast
 
 from purgatory_async import Purgatory, Timer
-from purgatory_async.service.figures import (
+from purgatory_async.service.operations import Operation, SignalledOperation
+from purgatory_async.service.recent import Recent
+from purgatory_async.service.stats import (
     BusyKey,
     Delays,
     History,
@@ -24,8 +26,6 @@ from purgatory_async.service.figures import (
     WheelStrip,
     WheelView,
 )
-from purgatory_async.service.operations import Operation, SignalledOperation
-from purgatory_async.service.recent import Recent
 from purgatory_async.timing import TimingWheel
 
 __all__ = ["Findings", "Survey"]

@@ -4,7 +4,7 @@ import pytest
 
 from purgatory_async.service.messages import CountNeed
 from purgatory_async.service.problems import Problem
-from purgatory_async.service.query import parse_query, percent_decoded
+from purgatory_async.service.query_string import parse_query, percent_decoded
 
 NAMES = frozenset({"wait", "need", "limit", "key"})
 

@@ -8,7 +8,7 @@ import pytest
 
 from purgatory_async import Outcome
 from purgatory_async.service import survey
-from purgatory_async.service.figures import Stats
+from purgatory_async.service.stats import Stats
 from purgatory_async.service.version import VERSION
 from purgatory_async.testing import settle
 

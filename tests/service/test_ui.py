@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from purgatory_async.service.endpoints.ui import STATIC
+from purgatory_async.service.endpoints.admin import STATIC
 
 pytestmark = pytest.mark.asyncio
 

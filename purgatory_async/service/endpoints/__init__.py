@@ -1,1 +1,1 @@
-"""The endpoints: async functions from the service and a request to an answer, one file per resource."""
+"""The endpoints: async functions from the service and a request to an answer."""

@@ -6,12 +6,13 @@ from typing import Final
 
 import msgspec
 
+from purgatory_async import Outcome
 from purgatory_async.service import problems
 from purgatory_async.service.answer import JSON, Answer, answer
-from purgatory_async.service.keys import checked_key
-from purgatory_async.service.messages import Complete, OperationList, OperationView, Submit, kept
+from purgatory_async.service.keys import checked_key, distinct_keys
+from purgatory_async.service.messages import Complete, OperationList, OperationView, Submit, WaitView, kept
 from purgatory_async.service.operations import Operation
-from purgatory_async.service.query import percent_decoded
+from purgatory_async.service.query_string import percent_decoded
 from purgatory_async.service.request import MAX_HEADER, Request, decoded
 from purgatory_async.service.service import Service
 from purgatory_async.web.waiting import Wait
@@ -95,6 +96,27 @@ async def list_pending(service: Service, request: Request) -> Answer:
     keys = query.keys()
     pending = service.pending(checked_key(keys[0]) if keys else None, after)
     return answer(200, _page(service, pending, limit))
+
+
+async def wait_once(service: Service, request: Request) -> Answer:
+    """``GET /v1/wait``: hold the request until the need holds, without an operation."""
+    request.check_accept(JSON)
+    query = request.query("key", "need", "wait", repeated="key")
+    wait, need = request.wait(query, service.settings.max_wait), query.need()
+    if not query.keys():
+        raise problems.invalid("/key", f"name at least one key in the query, got {query.keys()!r}")
+    keys = distinct_keys(query.keys())
+    service.holds.check_room()
+    if not wait.seconds:
+        return Answer(204, headers=wait.headers)  # only later signals count
+    operation = service.wait_once(keys, need, service.shortened(wait.seconds))
+    try:
+        await service.holds.until(operation, None, request.receive)
+    finally:
+        operation.cancel()  # the client left, or the service drains
+    if operation.outcome is not Outcome.COMPLETED:
+        return Answer(204, headers=wait.headers)
+    return answer(200, WaitView(operation.signals), *wait.headers)
 
 
 def _page(service: Service, pending: Iterator[Operation], limit: int) -> OperationList:

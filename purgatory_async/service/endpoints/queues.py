@@ -8,7 +8,7 @@ from msgspec import UNSET
 from purgatory_async.service import problems
 from purgatory_async.service.answer import JSON, Answer, answer
 from purgatory_async.service.messages import Delivered, ItemBody, Leased, TakeBody, compact
-from purgatory_async.service.query import percent_decoded
+from purgatory_async.service.query_string import percent_decoded
 from purgatory_async.service.queues import LEASE
 from purgatory_async.service.request import Request, decoded
 from purgatory_async.service.service import Service

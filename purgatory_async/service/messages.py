@@ -250,7 +250,7 @@ class Draining(Struct):
 
     Attributes:
         released: How many held requests, takers and readers of events the drain ends.
-        pending: How many operations stay pending, until a signal, their deadline or the end of the service.
+        pending: How many operations stay pending, until they end or the service stops.
     """
 
     released: int

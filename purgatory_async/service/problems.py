@@ -18,34 +18,34 @@ class Kind(Enum):
 
     MALFORMED = ("malformed", 400, "The request body is not strict JSON")
     INVALID = ("invalid", 422, "The request body breaks the contract")
-    BAD_PARAMETER = ("bad-parameter", 400, "A query parameter is not acceptable")
-    BAD_HEADER = ("bad-header", 400, "A request header is not acceptable")
-    BAD_KEY = ("bad-key", 422, "That cannot be a key")
+    BAD_PARAMETER = ("bad-parameter", 400, "A query parameter is invalid")
+    BAD_HEADER = ("bad-header", 400, "A request header is invalid")
+    BAD_KEY = ("bad-key", 422, "The key is invalid")
     TOO_MANY_KEYS = ("too-many-keys", 422, "Too many distinct keys")
     TOO_LARGE = ("too-large", 413, "The request body is too large")
-    OVERLOADED = ("overloaded", 503, "The service holds as much as it may")
+    OVERLOADED = ("overloaded", 503, "The service is at a limit")
     DRAINING = ("draining", 503, "The service is shutting down")
-    NOT_READY = ("not-ready", 503, "The service should be sent nothing new")
-    DUPLICATE_ID = ("duplicate-id", 409, "That operation id is taken")
-    IDEMPOTENCY_MISMATCH = ("idempotency-mismatch", 422, "That Idempotency-Key came with another body")
+    NOT_READY = ("not-ready", 503, "The service is not ready")
+    DUPLICATE_ID = ("duplicate-id", 409, "The operation id is taken")
+    IDEMPOTENCY_MISMATCH = ("idempotency-mismatch", 422, "The Idempotency-Key was used with another body")
     UNKNOWN_OPERATION = ("unknown-operation", 404, "No such operation")
     FORGOTTEN = ("forgotten", 410, "The operation ended and is forgotten")
     ALREADY_ENDED = ("already-ended", 409, "The operation has ended already")
     UNKNOWN_LEASE = ("unknown-lease", 404, "No such lease")
     LEASE_EXPIRED = ("lease-expired", 410, "The lease has ended")
-    UNAUTHORIZED = ("unauthorized", 401, "A token is needed")
-    FORBIDDEN = ("forbidden", 403, "The token does not allow that")
-    CROSS_ORIGIN = ("cross-origin", 403, "A page of another origin may not change anything")
-    MISDIRECTED = ("misdirected", 421, "The service does not answer to that host")
-    NOT_FOUND = ("not-found", 404, "Nothing is served at this path")
-    METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "This path does not take that method")
+    UNAUTHORIZED = ("unauthorized", 401, "The request needs a valid token")
+    FORBIDDEN = ("forbidden", 403, "The token lacks the scope")
+    CROSS_ORIGIN = ("cross-origin", 403, "Pages of another origin may change nothing")
+    MISDIRECTED = ("misdirected", 421, "The Host is not this service's")
+    NOT_FOUND = ("not-found", 404, "No such path")
+    METHOD_NOT_ALLOWED = ("method-not-allowed", 405, "The path does not take the method")
     UNSUPPORTED_MEDIA_TYPE = ("unsupported-media-type", 415, "The request body must be JSON")
-    NOT_ACCEPTABLE = ("not-acceptable", 406, "The answer cannot be what Accept asks for")
-    MALFORMED_REQUEST = ("malformed-request", 400, "The request cannot be read as HTTP")
+    NOT_ACCEPTABLE = ("not-acceptable", 406, "Accept allows no form of the answer")
+    MALFORMED_REQUEST = ("malformed-request", 400, "The request is not valid HTTP")
     TOO_SLOW = ("too-slow", 408, "The request took too long to arrive")
     TARGET_TOO_LONG = ("target-too-long", 414, "The request line is too long")
     HEADERS_TOO_LARGE = ("headers-too-large", 431, "The request's header fields are too large")
-    INTERNAL = ("internal", 500, "The service made a mistake")
+    INTERNAL = ("internal", 500, "The service failed")
 
     def __init__(self, slug: str, status: int, title: str) -> None:
         self.slug = slug
@@ -247,7 +247,7 @@ def misdirected(host: str) -> Problem:
 
 def not_found(path: str) -> Problem:
     """The service has no such path."""
-    return Problem(Kind.NOT_FOUND, f"nothing is served at {shown(path)}")
+    return Problem(Kind.NOT_FOUND, f"no endpoint has the path {shown(path)}")
 
 
 def method_not_allowed(method: str, allowed: Sequence[str]) -> Problem:

@@ -35,7 +35,7 @@ def percent_decoded(raw: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """The values of a request's parameters, by name."""
+    """The values of a request's query parameters, by name."""
 
     values: Mapping[str, list[str]]
 

@@ -140,43 +140,43 @@ class Settings:
 
     host: str = _setting("127.0.0.1", _address, "Address to listen on.")
     port: int = _setting(8765, _integer(0, 65_535), "Port to listen on; 0 takes a free one and prints it.")
-    max_wait: float = _setting("55s", _some_duration, "Longest time a request is held; longer waits are cut.")
-    jitter: float = _setting(0.0625, _share, "Largest share of a wait that is taken off at random.")
+    max_wait: float = _setting(
+        "55s", _some_duration, "Longest time a request is held; longer waits are shortened."
+    )
+    jitter: float = _setting(0.0625, _share, "Largest share of a wait to subtract at random.")
     max_pending: int = _setting(
-        100_000, _integer(1, MAX_PENDING), "How many operations and one-shot waits may be pending."
+        100_000, _integer(1, MAX_PENDING), "Most pending operations and one-shot waits."
     )
-    max_items: int = _setting(
-        100_000, _integer(1, MAX_PENDING), "How many items queues may keep, all together."
-    )
+    max_items: int = _setting(100_000, _integer(1, MAX_PENDING), "Most items in all queues together.")
     retention: float = _setting("60s", _duration, "How long ended operations and idle keys are kept.")
     drain_delay: float = _setting(
-        "0s", _duration, "How long only /readyz says no before a stop or drain takes effect."
+        "0s", _duration, "How long /readyz answers 503 before a stop or drain takes effect."
     )
     header_timeout: float = _setting(
-        "10s", _some_duration, "Time for a request's head, from the connection or the answer before it."
+        "10s", _some_duration, "Time for a request's head, from the connection or the last answer."
     )
     body_timeout: float = _setting("30s", _some_duration, "Time for a request's body.")
     tokens: Path | None = _setting(  # noqa: RUF009 - what it returns is a field
         None,
         _path("file"),
-        "File with a token, 16 characters or more, and its scopes on each line; none: every request is allowed.",
+        "File with a token of at least 16 characters and its scopes on each line; without it all requests pass.",
     )
     allow_host: tuple[str, ...] = _setting(
-        (), _hosts, "Another host name that requests may be sent to; may be given again."
+        (), _hosts, "Another host name that requests may name; repeatable."
     )
-    insecure: bool = _setting(False, _switch, "Listen on an address that others can reach, unprotected.")
+    insecure: bool = _setting(False, _switch, "Allow a reachable address without tokens.")
     journal: Path | None = _setting(  # noqa: RUF009 - what it returns is a field
-        None, _path("directory"), "Where to write a journal of every operation and signal; none: nowhere."
+        None, _path("directory"), "Directory for a journal of every operation and signal; none by default."
     )
     journal_sync: str = _setting(
         "group",
         _one_of("always", "group", "os"),
-        "When the journal is synced: before a change is answered, every 100 ms, or when the system likes.",
+        "When to sync the journal: before each answer to a change, every 100 ms, or when the system does.",
     )
     journal_full: str = _setting(
         "drop",
         _one_of("drop", "refuse"),
-        "What gives way when the disk does not keep up: records (counted), or new operations.",
+        "What to do when the disk is too slow: drop records (and count them), or refuse new operations.",
     )
 
     def __post_init__(self) -> None:

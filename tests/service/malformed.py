@@ -55,7 +55,7 @@ HEADS = {
     "a Host with a bad port": FIRST + b"Host: localhost:8a\r\n\r\n",
     "no Host in HTTP/1.0": b"POST " + TARGET + b" HTTP/1.0\r\n\r\n",
     "a method in lower case": START.replace(b"POST", b"post") + b"\r\n",
-    "a method that nobody knows": START.replace(b"POST", b"POSTS") + b"\r\n",
+    "an unknown method": START.replace(b"POST", b"POSTS") + b"\r\n",
     "a method that is no token": START.replace(b"POST", b"PO(ST") + b"\r\n",
     "no method": START.replace(b"POST ", b"") + b"\r\n",
     "CONNECT": b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost:80\r\n\r\n",

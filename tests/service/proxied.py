@@ -1,4 +1,4 @@
-"""An nginx before a service, configured by the very snippet that the README gives to operators."""
+"""An nginx before a service, configured by the README's snippet."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""``POST /v1/admin/drain``: as SIGTERM, but the process goes on: whoever waits is let go, all else still works."""
+"""``POST /v1/admin/drain``: as SIGTERM, but the process goes on: held requests end, all else still works."""
 
 import pytest
 

@@ -60,7 +60,7 @@ async def test_a_body_that_is_not_strict_json_is_malformed(client, body):
 INVALID = [
     pytest.param(SUBMIT, [], "", id="not an object"),
     pytest.param(SUBMIT, {}, "/keys", id="a member is missing"),
-    pytest.param(SUBMIT, {"keys": ["a"], "colour": 1}, "/colour", id="a member nobody knows"),
+    pytest.param(SUBMIT, {"keys": ["a"], "colour": 1}, "/colour", id="unknown member"),
     pytest.param(SUBMIT, {"keys": []}, "/keys", id="no keys"),
     pytest.param(SUBMIT, {"keys": "a"}, "/keys", id="keys of the wrong type"),
     pytest.param(SUBMIT, {"keys": ["a", 1]}, "/keys/1", id="a key of the wrong type"),
@@ -85,8 +85,8 @@ INVALID = [
     pytest.param(SIGNAL, {"amount": 2**53}, "/amount", id="signal above 2^53-1"),
     pytest.param(SIGNAL, {"voter": 7}, "/voter", id="voter of the wrong type"),
     pytest.param(SIGNAL, {"voter": "v" * 513}, "/voter", id="voter too long"),
-    pytest.param(SIGNAL, {"votes": 1}, "/votes", id="signal with a member nobody knows"),
-    pytest.param(COMPLETE, {"outcome": 1}, "/outcome", id="completion with a member nobody knows"),
+    pytest.param(SIGNAL, {"votes": 1}, "/votes", id="signal with an unknown member"),
+    pytest.param(COMPLETE, {"outcome": 1}, "/outcome", id="completion with an unknown member"),
 ]
 
 

@@ -265,7 +265,7 @@ async def test_sending_to_a_client_that_left_raises(wire):
     await link.send(request())
     await link.hang_up()
     assert len(told) == 1
-    assert not wired.faults  # it is nobody's fault
+    assert not wired.faults
 
 
 async def test_who_sends_more_than_the_client_reads_waits(wire):

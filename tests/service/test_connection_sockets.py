@@ -49,7 +49,7 @@ def dial(served):
 
 
 def signals(served):
-    """The index of a key that is signalled by nobody but a request that should not be run."""
+    """The index of a key that only a request which must not run signals."""
     _, body = served.request("GET", "/v1/keys/a")
     return json.loads(body)["index"]
 

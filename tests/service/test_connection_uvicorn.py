@@ -21,7 +21,7 @@ def front(app, timer=None):
 
 
 async def nothing(scope, receive, send):
-    raise AssertionError(f"nobody asked for {scope}")
+    raise AssertionError(f"unexpected call with {scope}")
 
 
 def test_a_class_is_taken_as_the_protocol_as_it_is():

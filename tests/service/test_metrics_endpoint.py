@@ -1,4 +1,4 @@
-"""``/metrics`` of a whole service: what the contract names is there, and it adds up while clients come and go."""
+"""``/metrics`` of a whole service: it has what the contract names, and adds up while clients come and go."""
 
 import asyncio
 import random

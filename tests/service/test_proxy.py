@@ -155,7 +155,7 @@ def test_an_item_finds_no_taker_in_one_that_has_left(behind):
 
 
 def test_an_item_that_a_ghost_took_is_back_in_its_queue(behind):
-    # It may be given away before the service hears from the proxy that nobody is there: then its lease ends.
+    # It may be given away before the proxy reports the disconnect: then its lease ends.
     both = behind()
     for number in range(20):
         taking = both.start("POST", "/v1/queues/q/take?wait=50s", {"lease": "500ms"})
@@ -201,7 +201,7 @@ def test_a_key_is_the_same_through_the_proxy_and_past_it(behind):
 
 
 HIDDEN = b"POST /v1/keys/hidden/signal HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"
-AS_CHUNKS = b"0\r\n\r\n" + HIDDEN  # to whoever reads chunks the request ends before what is hidden
+AS_CHUNKS = b"0\r\n\r\n" + HIDDEN  # a reader of chunks ends the request before what is hidden
 LENGTH = b"Content-Length: %d\r\n"
 LAST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 

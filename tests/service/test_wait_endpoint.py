@@ -1,4 +1,4 @@
-"""``/v1/wait``, clients that leave, limits, and draining: whoever is held is let go, and nothing stays."""
+"""``/v1/wait``, clients that leave, limits, and draining: held requests end, and nothing stays."""
 
 import pytest
 

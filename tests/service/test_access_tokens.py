@@ -255,10 +255,8 @@ def make_fifo(path):
     ("make", "reason"),
     [
         pytest.param(Path.mkdir, "cannot read .*: Is a directory", id="directory"),
-        pytest.param(make_fifo, r"must be a regular file, got prw-------", id="pipe without a writer"),
-        pytest.param(
-            lambda path: path.symlink_to("/dev/zero"), r"must be a regular file, got crw", id="device"
-        ),
+        pytest.param(make_fifo, "a regular file, got prw-------", id="pipe without a writer"),
+        pytest.param(lambda path: path.symlink_to("/dev/zero"), "a regular file, got crw", id="device"),
         pytest.param(
             lambda path: path.symlink_to(path), "cannot read .*: Too many levels", id="loop of links"
         ),

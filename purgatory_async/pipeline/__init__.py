@@ -1,1 +1,1 @@
-"""What is learned from journals and workloads with Spark: nothing outside this package imports it."""
+"""Spark jobs over journals and workloads; no module outside this package imports Spark."""

@@ -1,7 +1,7 @@
-"""The figures of a report, as files and as SVG to put into a page.
+"""Draws a report's figures, as files and as inline SVG for its page.
 
-Colours are told apart by those who see few of them, and mean the same everywhere. In a page they are variables of its
-style sheet, so that a figure is light or dark as the page is.
+The colours are safe for colour-blind readers and mean the same in every figure. In a page they are variables of its
+style sheet, so a figure is light or dark as the page is.
 """
 
 import io
@@ -21,7 +21,7 @@ from purgatory_async.pipeline.formats import duration, number, printable
 
 __all__ = ["COLOURS", "draw"]
 
-# On white; the style sheet has them for dark pages. By name, as its variables.
+# For white pages, by the names of the style sheet's variables, which also has dark ones.
 COLOURS: Final = {
     "ink": "#1c2430",
     "muted": "#667080",
@@ -39,7 +39,7 @@ _STYLE: Final[Any] = {
     "font.family": "DejaVu Sans",
     "font.size": 9.5,
     "text.color": COLOURS["ink"],
-    "text.parse_math": False,  # a key may have dollars in it
+    "text.parse_math": False,  # a key may contain dollar signs
     "axes.edgecolor": COLOURS["grid"],
     "axes.labelcolor": COLOURS["muted"],
     "axes.labelsize": 9,
@@ -57,9 +57,9 @@ _STYLE: Final[Any] = {
     "ytick.left": False,
     "legend.frameon": False,
     "legend.fontsize": 9,
-    "svg.fonttype": "none",  # text stays text: it can be searched, and has the page's font
+    "svg.fonttype": "none",  # keep text searchable and in the page's font
 }
-# Inches; on the page a letter is as large in all of them.
+# Inches; text has the same size in all figures of a page.
 _WIDE: Final = (10.6, 3.0)
 _HALF: Final = (5.1, 3.0)
 _DPI: Final = 160
@@ -74,19 +74,19 @@ _UNITS_S: Final = (
 
 
 def draw(findings: Findings, directory: Path) -> dict[str, str]:
-    """Draw all figures for which there is something to draw.
+    """Draw every figure that has data.
 
     Args:
         findings: What to draw.
-        directory: Is made; takes ``<name>.svg`` and ``<name>.png`` of each.
+        directory: Created; gets ``<name>.svg`` and ``<name>.png`` of each figure.
 
     Returns:
-        For each figure's name its SVG for a page.
+        The SVG of each figure for a page, by name.
     """
     directory.mkdir()
     drawn = {}
     with mpl.rc_context(_STYLE), warnings.catch_warnings():
-        # Letters that the font lacks are boxes in the PNG; in the SVG they are text, and the page has fonts for them.
+        # Glyphs that the font lacks are boxes in the PNG; the SVG keeps the text, and the page's fonts show it.
         warnings.filterwarnings("ignore", r"Glyph .* missing from font")
         for name, (has_any, paint, size) in _FIGURES.items():
             if has_any(findings):
@@ -102,7 +102,7 @@ Paint = Callable[[Axes, Findings], None]
 def _written(figure: Figure, name: str, directory: Path) -> str:
     """Write a figure, and return it for a page."""
     figure.savefig(directory / f"{name}.png", dpi=_DPI, facecolor="white")
-    # Parts of an SVG refer to each other by names, which must differ from those of its neighbours on the page.
+    # Ids inside an SVG must differ from those of its neighbours on the page.
     with mpl.rc_context({"svg.hashsalt": name}):
         figure.savefig(directory / f"{name}.svg", facecolor="white", metadata={"Date": None})
         inline = io.StringIO()
@@ -111,7 +111,7 @@ def _written(figure: Figure, name: str, directory: Path) -> str:
 
 
 def _for_page(svg: str, name: str) -> str:
-    """The element alone, as wide as its place, with the page's colours."""
+    """The svg element alone, as wide as its container, with the page's colours."""
     element = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
     element = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", element, count=1)
     element = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 aria-hidden="true"', element, count=1)
@@ -238,7 +238,7 @@ _COUNT: Final = FuncFormatter(lambda value, _: number(int(value) if value == int
 
 
 def _edges(axes: Axes, findings: Findings) -> list[float]:
-    """The ends of the stretches since the first began, in a unit that suits; labels the axis with it."""
+    """The edges of the stretches since the start, in a suitable unit, with which it labels the axis."""
     stretches: Sequence[Stretch] = findings.stretches
     length_s = len(stretches) * findings.width_ns / 1e9
     size, unit = next((each for each in _UNITS_S if length_s >= 2 * each[0]), _UNITS_S[-1])

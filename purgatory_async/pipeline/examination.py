@@ -1,4 +1,4 @@
-"""From a journal to what its report says; the tables are written on the way."""
+"""Computes a report's findings from a journal, and writes its tables."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -60,17 +60,17 @@ _TIMELINE: Final = pa.schema(
 
 
 def examine(spark: SparkSession, extent: Extent, out: Path, say: Callable[[str], None]) -> Findings:
-    """Learn from a journal what a report says.
+    """Compute the findings of a journal.
 
     Args:
-        spark: Where to compute.
-        extent: What to read of the journal.
-        out: Takes the tables ``outcomes``, ``timeline``, ``keys``, ``anomalies``, ``quarantine`` and ``missing``,
+        spark: The session.
+        extent: The part of the journal to read.
+        out: Gets the tables ``outcomes``, ``timeline``, ``keys``, ``anomalies``, ``quarantine`` and ``missing``,
             each a directory with Parquet files.
-        say: Told what is being done.
+        say: Called with each step.
 
-    One pass over the journal surveys its nodes and looks for gaps, one puts the operations together, writes them and
-    counts them, and one counts signals. Only percentiles are read from the operations again.
+    The first pass over the journal surveys its nodes and finds gaps; the second pairs the records of operations,
+    writes them and counts them; the third counts signals. Only percentiles read the operations again.
     """
     with ExitStack() as caches:
         return _examined(_Examination(spark, extent, out, caches), say)
@@ -81,7 +81,7 @@ def _examined(examination: "_Examination", say: Callable[[str], None]) -> Findin
     say(f"putting {sum(node.submits for node in covered)} operations together")
     width_ns = nice_width_ns(_wall_ns(covered, max, "last") - _wall_ns(covered, min, "first"))
     tallies = examination.tallies(covered, width_ns)
-    counts = totals(tallies).collect()  # which computes them, and writes the operations
+    counts = totals(tallies).collect()  # computes the tallies, and writes the operations
     say("measuring durations")
     steps = _steps(histogram(tallies).collect())
     percentiles = _percentiles(durations(examination.operations()), steps)
@@ -126,7 +126,7 @@ def _examined(examination: "_Examination", say: Callable[[str], None]) -> Findin
 
 
 class _Examination:
-    """A journal's tables, and what is computed from them into a directory."""
+    """A journal's tables, and the results computed from them into a directory."""
 
     def __init__(self, spark: SparkSession, extent: Extent, out: Path, caches: ExitStack) -> None:
         self._spark = spark
@@ -137,7 +137,7 @@ class _Examination:
         self._covered = self._cached(map_records(spark, extent, cover, COVER_READ, COVERED))
 
     def _cached(self, frame: DataFrame) -> DataFrame:
-        """Compute a table once, and forget it at the end."""
+        """Cache a table until the end of the examination."""
         frame.persist()
         self._caches.callback(frame.unpersist)
         return frame
@@ -151,23 +151,23 @@ class _Examination:
         return map_records(self._spark, self._extent, partial(deal, buckets=number), DEAL_READ, DEALT)
 
     def tallies(self, covered: Iterable[Row], width_ns: int) -> DataFrame:
-        """What there is of operations, which are written when this is computed."""
+        """Tallies of the operations; computing them writes the operations."""
         parts = OutcomeParts(self._out.absolute() / "outcomes", Tally(width_ns))
         parts.lay_out()
         return self._cached(paired(self._dealt(covered), parts.write, TALLIES))
 
     def operations(self) -> DataFrame:
-        """The operations that were written."""
+        """The written operations."""
         return self._spark.read.schema(spark_schema(OPERATIONS)).parquet(spark_path(self._out / "outcomes"))
 
     def kept(self, frame: DataFrame, name: str) -> DataFrame:
-        """Compute a table once, write it, and go on with what was written."""
+        """Compute a table once and write it; returns the written table."""
         path = self._out / name
         spark_writes(frame, path)
         return self._spark.read.schema(frame.schema).parquet(spark_path(path))
 
     def timeline(self, tallies: DataFrame, width_ns: int) -> list[Stretch]:
-        """What happened when, in stretches of a length that suits the whole."""
+        """The stretches of the timeline, also written as a table."""
         stretches = filled((row.asDict() for row in timeline(tallies).collect()), width_ns)
         rows = [
             {
@@ -183,21 +183,21 @@ class _Examination:
         return stretches
 
     def keys(self, tallies: DataFrame, covered: Iterable[Row]) -> DataFrame:
-        """The keys that were waited for; the table also has those that were only signalled."""
+        """The watched keys; the written table also has keys that were only signalled."""
         signals = map_records(self._spark, self._extent, signalled, KEYS_READ, SIGNALLED)
         if not any(node.signals for node in covered):
             signals = self._spark.createDataFrame([], spark_schema(SIGNALLED))
         return self.kept(by_key(tallies, signals), "keys").where("submitted > 0")
 
     def anomalies(self, expected: int, covered: Sequence[Row]) -> DataFrame:
-        """What belongs to no operation; to look for it is work, and it is known how many records do belong to one."""
+        """The records that belong to no operation; skips the search if the counts rule them out."""
         found = anomalies_of(self._dealt(covered))
         if sum(node.submits + node.outcomes for node in covered) == expected:
             found = self._spark.createDataFrame([], found.schema)
         return self.kept(found, "anomalies")
 
     def missing(self, damage: DataFrame, covered: Iterable[Row]) -> list[dict[str, Any]]:
-        """Ranges of numbers that no record has: between records, before the first and after the last."""
+        """Ranges of missing record numbers: between records, before the first and after the last."""
         found = [row.asDict() for row in missing(self._covered).collect()]
         known = {(node.run_id, node.node): node for node in covered}
         lines: dict[str, list[int]] = {}
@@ -237,7 +237,7 @@ def _by_outcome(counts: Iterable[Row]) -> dict[str, int]:
 
 
 def _held_ns(counts: Iterable[Row], covered: Iterable[Row]) -> int:
-    """How long all operations were pending together, those that still are up to their node's last record."""
+    """The sum of all operations' pending times; a pending one counts up to its node's last record."""
     last_ns = {(node.run_id, node.node): node.last_ns for node in covered}
     return sum(
         row.held_s * _NS
@@ -271,7 +271,7 @@ def _drawn(rows: Iterable[Row]) -> list[Step]:
 
 
 def _curve_mean(stretches: Sequence[Stretch]) -> float | None:
-    """The mean of what is pending, from one end of each stretch to the other."""
+    """The mean of ``pending``, linear within each stretch."""
     if not stretches:
         return None
     ends = [stretch.pending for stretch in stretches]

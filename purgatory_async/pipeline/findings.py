@@ -1,4 +1,4 @@
-"""What a report says, as plain values: its figures are drawn and its page is written from them."""
+"""The contents of a report as plain values, from which its figures and its page are made."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any, Final
 __all__ = ["OUTCOMES", "PERCENTILES", "Findings", "Step", "Stretch", "filled", "nice_width_ns"]
 
 OUTCOMES: Final = ("completed", "expired", "cancelled", "failed", "closed", "pending")
-"""What becomes of operations, in the order in which it is told."""
+"""The states of operations in a report, in the order of listing."""
 
 PERCENTILES: Final = (50, 95, 99)
 
@@ -28,13 +28,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """What happened in a stretch of time.
+    """Counts of operations in a stretch of time.
 
     Attributes:
         start_ns: When it began, since 1970.
-        submitted: How many operations began.
-        ended: How many ended, by outcome.
-        pending: How many there are at its end.
+        submitted: Operations submitted in it.
+        ended: Operations that ended in it, by outcome.
+        pending: Operations pending at its end.
     """
 
     start_ns: int
@@ -45,23 +45,23 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """All that a report says.
+    """The contents of a report.
 
     Attributes:
-        summary: What the command prints.
-        nodes: What the journal covers, a row for each run and node.
+        summary: The command's output.
+        nodes: The journal's coverage, a row for each run and node.
         began_ns: The first record, since 1970; None without records.
-        ended_ns: The last one.
-        arrivals_per_s: Operations submitted in a second, on average of all nodes together.
-        held_mean_s: How long an operation is pending, on average; None without operations.
+        ended_ns: The last record.
+        arrivals_per_s: Mean of operations submitted per second, by the time of all nodes together.
+        held_mean_s: Mean time that an operation is pending; None without operations.
         curve_mean: The mean of ``pending`` over the stretches.
         width_ns: Of a stretch.
-        stretches: One after the other, without gaps.
-        latency: Of completed operations.
-        lateness: Of expired ones.
-        keys: The busiest, a row for each.
-        anomalies: The first of them.
-        quarantine: The first of the lines that are no records.
+        stretches: In order, without gaps.
+        latency: Histogram of completed operations.
+        lateness: Histogram of expired operations.
+        keys: The busiest keys, a row for each.
+        anomalies: The first anomalies.
+        quarantine: The first lines that are not records.
     """
 
     summary: Mapping[str, Any]
@@ -81,7 +81,7 @@ class Findings:
 
 
 def nice_width_ns(span_ns: int) -> int:
-    """How long a stretch is, so that a time is some hundred of them: 1, 2 or 5 and zeros, at least a millisecond.
+    """A stretch's length that divides a time span into 100 to 240: 1, 2 or 5 and zeros, at least 1 ms.
 
     >>> nice_width_ns(60 * 10**9), nice_width_ns(0)
     (500000000, 1000000)
@@ -96,7 +96,7 @@ def nice_width_ns(span_ns: int) -> int:
 
 
 def filled(rows: Iterable[Row], width_ns: int) -> list[Stretch]:
-    """Put stretches in order, those in which nothing happened among them, and count what is pending.
+    """Sort stretches, insert the empty ones, and count the pending operations.
 
     >>> rows = [{"start_ns": 20, "submitted": 0, "expired": 1}, {"start_ns": 0, "submitted": 2, "expired": 0}]
     >>> [(stretch.start_ns, stretch.submitted, stretch.pending) for stretch in filled(rows, 10)]

@@ -1,4 +1,4 @@
-"""Numbers, durations and instants as a person writes them."""
+"""Formats numbers, durations and instants for people."""
 
 import datetime as dt
 from typing import Final
@@ -18,7 +18,7 @@ _LONGEST: Final = 120  # characters of a key
 
 
 def duration(ns: float | None) -> str:
-    """Three digits and a unit.
+    """A duration with three digits and a unit.
 
     >>> duration(1_234_567), duration(200_000_000), duration(0), duration(7_200_000_000_000), duration(None)
     ('1.23 ms', '200 ms', '0', '2 h', 'none')
@@ -49,7 +49,7 @@ def number(value: float | None) -> str:
 
 
 def share(part: float, whole: float) -> str:
-    """Percent, with as many digits as tell it from nothing and from all.
+    """A percentage, with enough digits to differ from 0 and 100.
 
     >>> share(1, 3), share(1, 100_000), share(99_999, 100_000), share(0, 7), share(1, 0)
     ('33.3 %', '0.001 %', '99.999 %', '0 %', 'none')
@@ -65,7 +65,7 @@ def share(part: float, whole: float) -> str:
 
 
 def instant(ns: int) -> str:
-    """A moment in UTC, to the second.
+    """An instant in UTC, to the second.
 
     >>> instant(1_790_000_000_000_000_000)
     '2026-09-21 14:13:20 UTC'
@@ -75,7 +75,7 @@ def instant(ns: int) -> str:
 
 
 def printable(text: str) -> str:
-    r"""Somebody else's text on one line: what cannot be seen is escaped, and what is too long is cut.
+    r"""Untrusted text on one line: unprintable characters escaped, cut to 120 characters.
 
     >>> print(printable("a\n\x00b"), len(printable("x" * 1000)))
     a\n\x00b 120

@@ -1,4 +1,4 @@
-"""One run at a time on a checkpoint."""
+"""A lock that allows one run at a time on a checkpoint."""
 
 import fcntl
 from collections.abc import Iterator
@@ -11,19 +11,19 @@ from purgatory_async.pipeline.refusal import Refused
 __all__ = ["LOCK", "held"]
 
 LOCK: Final = ".lock"
-"""The file by which a directory is held."""
+"""The lock file in a directory."""
 
 
 @contextmanager
 def held(checkpoint: Path, who: str) -> Iterator[None]:
-    """Make a checkpoint's directory if it is not there, and hold it; the hold ends with the process, however it ends.
+    """Create a checkpoint's directory if missing, and lock it; the lock ends with the block or the process.
 
     Args:
         checkpoint: The directory.
-        who: What else may hold it, such as ``stream``.
+        who: The kind of run for the message, such as ``stream``.
 
     Raises:
-        Refused: Another one holds it, or it cannot be made.
+        Refused: Another run holds the lock, or the directory cannot be made.
     """
     try:
         checkpoint.mkdir(parents=True, exist_ok=True)

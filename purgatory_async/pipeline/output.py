@@ -1,4 +1,4 @@
-"""Where results go: under a name that readers skip, and under their own when they are whole and on the disk."""
+"""Writes results under a name that readers skip, and moves them into place only once complete and on the disk."""
 
 import os
 import secrets
@@ -10,48 +10,42 @@ from typing import TYPE_CHECKING
 
 from purgatory_async.pipeline.refusal import Refused
 
-if TYPE_CHECKING:  # what is made without Spark goes somewhere, too
+if TYPE_CHECKING:  # jobs without Spark use this module, too
     from pyspark.sql import DataFrame
 
 __all__ = ["check_fresh", "spark_writes", "staged"]
 
 
 def check_fresh(path: Path) -> None:
-    """Make sure that nobody's results are in the way, and that there is a place for new ones.
-
-    Args:
-        path: A directory that is not there yet, or is empty.
+    """Check that results can go to ``path``: a directory that is new or empty, in a writable place.
 
     Raises:
-        Refused: Something is there, or nothing could be put there.
+        Refused: They cannot.
     """
     if path.is_symlink() or path.exists():
         if not path.is_dir():
-            raise Refused(f"--out {path} is there and is no directory; name one that is new or empty")
+            raise Refused(f"--out {path} must be a directory, got a file; name one that is new or empty")
         if any(path.iterdir()):
             raise Refused(
                 f"--out {path} is not empty, and nothing in it is overwritten; name another directory"
             )
     above = next(parent for parent in path.absolute().parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise Refused(f"--out {path} cannot be made: {above} is no directory that one may write to")
+        raise Refused(f"--out {path} cannot be made: {above} is not a writable directory")
 
 
 @contextmanager
 def staged(path: Path) -> Iterator[Path]:
-    """Lend a directory beside the final one, which takes its place when the block ends well.
+    """Yield a directory to write to, and rename it to ``path`` when the block succeeds.
 
-    Everything in it is on the disk before it is renamed. When the block fails it is removed, and nothing is there under
-    the final name; a process that is killed leaves it behind, under a name that starts with a dot.
+    Everything in it is on the disk before the rename. When the block fails, it is removed, and ``path`` is untouched.
+    A killed process leaves it behind, under a name that starts with a dot.
 
     Args:
-        path: Where the results are in the end; not there yet, or an empty directory.
-
-    Yields:
-        The directory to write to.
+        path: The final directory; new or empty.
 
     Raises:
-        OSError: It cannot be made or put into place.
+        OSError: The directory cannot be made or renamed.
     """
     final = path.resolve()
     final.parent.mkdir(parents=True, exist_ok=True)
@@ -68,18 +62,13 @@ def staged(path: Path) -> Iterator[Path]:
 
 
 def spark_writes(frame: "DataFrame", path: Path) -> None:
-    """Write a table as Parquet into a staged directory.
-
-    Args:
-        frame: What to write; it is computed now.
-        path: A directory that is not there yet. Spark's workers must see it as this process does.
-    """
-    # No URI, which Spark would not decode; but a cluster's own file system may be another.
+    """Compute a table, and write it as Parquet to a new directory that Spark's workers see as this process does."""
+    # Not an escaped URI, which Spark would not decode; the scheme, because a cluster's default may be another.
     frame.write.parquet(f"file://{path.absolute()}")
 
 
 def _sync(directory: Path) -> None:
-    """Wait until all that is under a directory is on the disk, from the leaves up."""
+    """Sync everything under a directory, from the leaves up."""
     for folder, _, names in os.walk(directory, topdown=False):
         for name in names:
             with (Path(folder) / name).open("rb") as file:

@@ -1,6 +1,6 @@
-"""The report as one page that needs nothing else: no network, no script, figures and style inside.
+"""Writes the report as one self-contained page: no network, no script, figures and style inside.
 
-What comes from a journal is text, whatever it looks like: `_text` is the only way into the page for it.
+Strings of a journal are untrusted: they enter the page only through `_text`, which escapes them.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,14 +15,14 @@ from purgatory_async.pipeline.formats import duration, instant, number, printabl
 __all__ = ["write_page"]
 
 _STYLE: Final = files(__package__) / "report.css"  # also from an archive, as spark-submit takes it
-_FEW: Final = 10  # of the ranges that are missing, and of the nodes
+_FEW: Final = 10  # listed missing ranges, and nodes
 
-# The figures: their names, what they show, in words, and whether they take the whole width.
+# The figures: name, title, description, and whether it takes the whole width.
 _CAPTIONS: Final = (
-    ("pending", "Pending over time", "How many operations were waiting at once.", True),
-    ("rates", "Coming and going", "Operations submitted each second, and how others ended.", True),
-    ("latency", "How long completed operations waited", "The share that had completed after so long.", False),
-    ("lateness", "How late expirations came", "A tick rounds up; the rest is the event loop's.", False),
+    ("pending", "Pending over time", "Operations that were waiting at once.", True),
+    ("rates", "Rates", "Operations submitted and ended per second, by outcome.", True),
+    ("latency", "Latency of completed operations", "The share that had completed after each latency.", False),
+    ("lateness", "Lateness of expirations", "Rounding up to a tick, plus the event loop's delay.", False),
     ("keys", "The busiest keys", "How the operations that watched them ended.", True),
 )
 
@@ -31,13 +31,7 @@ Column = tuple[str, Callable[[Row], str], bool]  # heading, cell, whether it is 
 
 
 def write_page(findings: Findings, figures: Mapping[str, str], path: Path) -> None:
-    """Write the page.
-
-    Args:
-        findings: What it says.
-        figures: SVG by name, as `purgatory_async.pipeline.charts.draw` gives it.
-        path: The file.
-    """
+    """Write the page; ``figures`` are SVG by name, from `purgatory_async.pipeline.charts.draw`."""
     parts = [
         _header(findings),
         _cards(findings),
@@ -62,7 +56,7 @@ def write_page(findings: Findings, figures: Mapping[str, str], path: Path) -> No
 
 
 def _text(value: object) -> str:
-    """Somebody else's text, so that it is shown and nothing else."""
+    """Untrusted text, escaped for HTML."""
     return escape(printable(str(value)))
 
 
@@ -77,13 +71,13 @@ def _header(findings: Findings) -> str:
         )
     if findings.arrivals_per_s is not None and findings.held_mean_s is not None:
         lines.append(
-            f"{number(findings.arrivals_per_s)} operations came each second, and each was pending for "
-            f"{duration(findings.held_mean_s * 1e9)} on average."
+            f"On average {number(findings.arrivals_per_s)} operations arrived per second, and each was pending for "
+            f"{duration(findings.held_mean_s * 1e9)}."
         )
     paragraphs = "\n".join(f"<p>{line}</p>" for line in lines)
     if any(findings.summary[name] for name in ("missing", "quarantined", "anomalies")):
         where = '<a href="#health">what is wrong with it</a>'
-        paragraphs += f'\n<p class="trouble">The journal is not whole, so figures may be off: {where}.</p>'
+        paragraphs += f'\n<p class="trouble">The journal is incomplete, so figures may be off: {where}.</p>'
     name = '<div class="name">Purgatory report</div>'
     return f"<header>\n{name}\n<h1>{_headline(findings)}</h1>\n{paragraphs}\n</header>"
 
@@ -92,13 +86,11 @@ def _headline(findings: Findings) -> str:
     total = findings.summary["operations"]
     outcomes = findings.summary["outcomes"]
     if not total:
-        return "There is no operation in this journal."
+        return "This journal has no operations."
     done = f"{share(outcomes['completed'], total)} of {_counted(total, 'operation')} completed"
-    late = f"{share(outcomes['expired'], total)} ran out of time"
+    late = f"{share(outcomes['expired'], total)} expired"
     median = findings.summary["latency_ns"]["p50"]
-    waited = (
-        "" if median is None else f" Half of those that completed waited no longer than {duration(median)}."
-    )
+    waited = "" if median is None else f" Completed operations waited {duration(median)} (median)."
     return f"{done}, {late}.{waited}"
 
 
@@ -112,7 +104,7 @@ def _cards(findings: Findings) -> str:
     mean = found["pending_mean"]
     cards = (
         (number(total), "operations"),
-        (share(found["outcomes"]["expired"], total), "ran out of time"),
+        (share(found["outcomes"]["expired"], total), "expired"),
         (duration(found["latency_ns"]["p99"]), "latency, 99th percentile"),
         (duration(found["lateness_ns"]["p99"]), "lateness, 99th percentile"),
         (number(None if mean is None else round(mean, 1)), "pending, on average"),
@@ -163,8 +155,8 @@ def _durations(findings: Findings) -> str:
     law = ""
     if mean is not None and findings.curve_mean is not None:
         law = (
-            f"<p>Little's law, as a check: arrivals times time pending make {number(round(mean, 2))} pending on "
-            f"average; the curve above has a mean of {number(round(findings.curve_mean, 2))}.</p>"
+            f"<p>Check by Little's law: the arrival rate times the mean time pending gives "
+            f"{number(round(mean, 2))} pending; the curve's mean is {number(round(findings.curve_mean, 2))}.</p>"
         )
     lead = "<p>Exact, by nearest rank. Lateness counts from submission plus timeout, before rounding to a tick.</p>"
     return f"<h2>Durations</h2>\n{lead}\n{_table(columns, rows)}\n{law}"
@@ -181,13 +173,13 @@ def _keys(findings: Findings) -> str:
     columns += [(name, lambda row, name=name: number(row[name]), False) for name in shown]  # type: ignore[misc]  # as above
     columns.append(("signals", lambda row: number(row["signals"]), False))
     total = findings.summary["keys"]
-    most = "All that were watched" if total == len(findings.keys) else "Those that most operations watched"
+    most = "All watched keys" if total == len(findings.keys) else "The most watched keys"
     lead = f"<p>{most}, {number(len(findings.keys))} of {number(total)}.</p>"
     return f"<h2>Keys</h2>\n{lead}\n{_table(columns, findings.keys)}"
 
 
 def _trouble(findings: Findings) -> str:
-    """What is wrong with the journal, or that nothing is."""
+    """The journal's gaps, damage and anomalies, or that it has none."""
     found = findings.summary
     lost = sum(gap["last"] - gap["first"] + 1 for gap in found["missing"])
     parts = []
@@ -211,7 +203,7 @@ def _trouble(findings: Findings) -> str:
         parts.append(_table(_ANOMALIES, findings.anomalies))
     if not parts:
         parts = [
-            '<p class="fine">No record is missing, none is damaged, and each outcome belongs to one operation.</p>'
+            '<p class="fine">No record is missing or damaged, and each outcome belongs to one operation.</p>'
         ]
     return '<h2 id="health">The journal itself</h2>\n' + "\n".join(parts)
 
@@ -221,7 +213,7 @@ def _warned(sentence: str) -> str:
 
 
 def _of(count: int, shown: int, thing: str) -> str:
-    """Say that not all are listed below."""
+    """A note if not all are listed below."""
     return f"; the first {number(shown)} of {_counted(count, thing)} follow" if count > shown else ""
 
 
@@ -270,7 +262,7 @@ def _nodes(findings: Findings) -> str:
         return ""
     shown = findings.nodes[:_FEW]
     some = _of(len(findings.nodes), len(shown), "run and node")
-    lead = f"<p>What the journal covers{some}.</p>"
+    lead = f"<p>The journal's coverage{some}.</p>"
     return f"<h2>Runs and nodes</h2>\n{lead}\n{_table(_NODES, shown)}"
 
 

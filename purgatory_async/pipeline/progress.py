@@ -1,4 +1,4 @@
-"""What a person sees while a job runs; a program that reads the output sees nothing of it."""
+"""Shows a job's progress on a terminal, and nothing elsewhere."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,14 +11,7 @@ __all__ = ["progress"]
 
 @contextmanager
 def progress(title: str) -> Iterator[Callable[[str], None]]:
-    """Show on standard error, if it is a terminal, what is going on.
-
-    Args:
-        title: Of the job.
-
-    Yields:
-        Tells of a new step; its text stands beside the title until the next one.
-    """
+    """Show a job's title and step on standard error, if it is a terminal; yields a function that sets the step."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda _: None

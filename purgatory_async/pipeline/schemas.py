@@ -1,4 +1,4 @@
-"""Spark's schemas of what the pipeline reads, made from the journal's own description of its fields."""
+"""Spark schemas of the pipeline's inputs, derived from the journal's `FIELDS`."""
 
 from typing import Final
 
@@ -35,7 +35,7 @@ DAMAGE_SCHEMA: Final = StructType(
         StructField("reason", StringType()),
     ]
 )
-"""Lines that are no records: the file's name, the offset of the line's first byte, and what is wrong with it."""
+"""Lines that are not records: the file's name, the offset of the line's first byte, and the reason."""
 
 _ARROW: Final[dict[pa.DataType, DataType]] = {
     pa.int32(): IntegerType(),
@@ -47,5 +47,5 @@ _ARROW: Final[dict[pa.DataType, DataType]] = {
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Say in Spark's words what a kernel makes."""
+    """Convert a kernel's Arrow schema to Spark's."""
     return StructType([StructField(field.name, _ARROW[field.type]) for field in schema])

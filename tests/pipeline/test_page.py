@@ -160,7 +160,7 @@ def test_an_empty_journal_has_a_page_without_figures(tmp_path):
     empty = findings(summary=summary, **none, **unknown)
     assert draw(empty, tmp_path / "figures") == {}
     write_page(empty, {}, tmp_path / "report.html")
-    assert "There is no operation in this journal." in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "This journal has no operations." in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_what_is_wrong_is_said_at_the_top_and_in_full_below(made):

@@ -1,1 +1,1 @@
-"""The commands of ``purgatory pipeline``, one a module: options, input and output, and no arithmetic."""
+"""The commands of ``purgatory pipeline``, one per module: options, input and output, no arithmetic."""

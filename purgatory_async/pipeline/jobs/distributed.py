@@ -1,30 +1,30 @@
 """``purgatory pipeline distributed``: the purgatory itself on Structured Streaming.
 
-Operations wait on their keys until signals satisfy them or their time is up, whichever is first, exactly once, as they
-do in the library; but what waits is in the state of a Spark query, as much of it as a cluster holds.
+Operations wait on their keys until signals satisfy them or their timeout expires, exactly once, as in the library. The
+pending operations are in the state of a Spark query, which can be as large as the cluster.
 
-What it gives: outcomes that survive any crash, none lost and none doubled; more operations and keys than one machine
-holds; timeouts of seconds to days. What it does not give: milliseconds. Spark works in batches, so an outcome is
-known a second or more after it was decided. Whoever waits for an answer uses the library or the service; whoever has a
-million payments to be matched with their confirmations within three days uses this.
+It provides outcomes that survive any crash, none lost and none doubled; more operations and keys than one machine
+holds; timeouts of seconds to days. It does not provide millisecond latency: Spark works in batches, so an outcome is
+known a second or more after it was decided. A caller that waits for an answer needs the library or the service. This
+job is for matching a million payments with their confirmations within three days.
 
-By **event time** what happened decides, and not when it was read. An operation ends once the watermark has passed
-the instant of its end: the smaller of the newest submission and the newest signal that were read, less ``--delay``.
-Every operation up to the watermark ends as it would on a single machine that sees all signals in order; the rest is
-pending. An input to which nothing comes holds the watermark, so a quiet input needs a record now and then (an operation
-without keys, a signal that nobody waits for). A record that is read more than ``--delay`` behind the newest of its
-input is late: it is used as far as it still can be, a late operation ends like any other, and how many there were is
-told on standard error.
+By **event time** the instants of the records decide, not the time of reading. The watermark is the smaller of the
+newest submission and the newest signal read, less ``--delay``. An operation ends once the watermark has passed the
+instant of its end. Every operation up to the watermark ends as on a single machine that sees all signals in order; the
+rest is pending. An input without new records holds the watermark, so a quiet input needs a record now and then (an
+operation without keys, a signal on an unwatched key). A record read more than ``--delay`` behind the newest of its
+input is late: it counts as far as it still can, a late operation ends like any other, and standard error reports the
+number of late operations.
 
-By **processing time** the clock decides. A sum that is reached completes its operation in the same batch, and no input
-holds the other up. It differs from event time in three ways. A signal before the deadline that is read only after
-the operation expired comes too late; after an outage, read all that has piled up in one batch (no
-``--files-per-batch``), or operations expire while their signals lie in the next file. ``decided_ns`` is the first
-instant at which the signals read by then reach the sum, so one read later may have been earlier. And a signal that is
-read before its operation is kept for ``--keep`` seconds only.
+By **processing time** the clock decides. A sum that is reached completes its operation in the same batch, and neither
+input delays the other. It differs from event time in three ways. First, a signal before the deadline is too late if it
+is read after the operation expired; after an outage, read the backlog in one batch (no ``--files-per-batch``), or
+operations expire while their signals are in the next file. Second, ``decided_ns`` is the first instant at which the
+signals read by then reach the sum; a signal read later may be earlier. Third, a signal that is read before its
+operation is kept for ``--keep`` seconds only.
 
 Signals of one instant count together. ``needed`` of 0 or less is satisfied at submission. An id names one operation;
-the same row read again while it is pending is passed over.
+the same row read again while it is pending is skipped.
 """
 
 import math
@@ -68,29 +68,29 @@ LONGEST_S: Final = 10 * 365 * 24 * 3600
 LOOK_S: Final = 0.2
 
 SETTINGS: Final = {
-    # Of two inputs the slower one says how far time has come.
+    # The slower of the two inputs sets the watermark.
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
-    # A batch writes each shard's state anew; a hundred of them, Spark's default, would be a lot of the same.
+    # A batch rewrites each shard's state; Spark's default of a hundred copies wastes space.
     "spark.sql.streaming.minBatchesToRetain": "10",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to run.
+    """The settings of a run.
 
     Attributes:
-        operations: Directory of Parquet files that grows.
+        operations: Growing directory of Parquet files.
         signals: Likewise.
-        out: Where ``outcomes/`` is.
-        checkpoint: Where Spark keeps state and progress.
-        time: By which the purgatory goes.
+        out: Directory with ``outcomes/``.
+        checkpoint: Directory of Spark's state and progress.
+        time: Event or processing time.
         shards: Of the state.
         delay: Seconds; see `Pace`.
         keep: Seconds; see `Pace`.
         trigger: Seconds from one batch to the next.
-        files_per_batch: Of each input at most; None for all there are.
-        available_now: Whether to stop when all that was there at the start has been read.
+        files_per_batch: Most files of each input; None for all.
+        available_now: Whether to stop once everything present at the start has been read.
     """
 
     operations: Path
@@ -107,12 +107,12 @@ class Plan:
 
     @property
     def pace(self) -> Pace:
-        """For the stages."""
+        """The settings that the stages need."""
         return Pace(self.time, round(self.delay * MS), round(self.keep * MS))
 
     @property
     def identity(self) -> Identity:
-        """What cannot change while the checkpoint lives."""
+        """The settings that cannot change while the checkpoint lives."""
         return Identity(
             operations=str(self.operations.resolve()),
             signals=str(self.signals.resolve()),
@@ -124,11 +124,7 @@ class Plan:
         )
 
     def check(self) -> None:
-        """Look at everything that can be wrong before Spark starts.
-
-        Raises:
-            Refused: It is.
-        """
+        """Check the checkpoint and the inputs before Spark starts; raises `Refused`."""
         check_checkpoint(self.checkpoint, self.out, self.identity)
         check_input("--operations", self.operations, OPERATION_COLUMNS)
         check_input("--signals", self.signals, SIGNAL_COLUMNS)
@@ -137,18 +133,18 @@ class Plan:
 def run(
     plan: Plan, spark: SparkSession, stopped: Callable[[], bool] = lambda: False
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Run the purgatory until all is read, if that is the plan, or until it is stopped.
+    """Run the purgatory until ``stopped``, or with ``available_now`` until everything is read.
 
     Args:
         plan: Already checked.
-        spark: Where to.
-        stopped: Asked a few times a second whether to stop.
+        spark: The session.
+        stopped: Called five times a second; returns whether to stop.
 
     Returns:
-        The summary; and what of it needs a word: operations that were ``late`` or ``repeated``.
+        The summary; and the numbers of ``late`` and ``repeated`` operations.
 
     Raises:
-        Refused: Another run holds the checkpoint, or a row that was read cannot be right.
+        Refused: Another run holds the checkpoint, or an input row is invalid.
         StreamingQueryException: The query failed otherwise.
     """
     for name, value in SETTINGS.items():
@@ -185,11 +181,11 @@ def _start(plan: Plan, spark: SparkSession, starts: Path) -> StreamingQuery:
 
 
 def _wait(query: StreamingQuery, plan: Plan, stopped: Callable[[], bool]) -> None:
-    """Wait until the query ends, or ought to."""
+    """Wait until the query has ended or should be stopped."""
     endless = plan.available_now and plan.time == "processing"
     while not query.awaitTermination(LOOK_S):  # type: ignore[arg-type] # seconds, and parts of them
-        # By processing time Spark makes batches for timers to go off in for ever, also when it was to take only what
-        # was there at the start. It takes no more than that, so a batch that read nothing comes after all that did.
+        # By processing time Spark makes empty batches for timers forever, even with availableNow. It reads no file
+        # that is newer than the start, so the first batch that read nothing comes after all that did.
         if stopped() or (endless and _read_nothing(query.lastProgress)):
             return
 
@@ -202,9 +198,9 @@ def _read_nothing(progress: Any) -> bool:
 
 
 def _refusal(error: StreamingQueryException) -> Refused | None:
-    """The sentence in the failure of a query that met a row it cannot take."""
-    _, found, told = str(error).partition("[USER_RAISED_EXCEPTION] ")
-    return Refused(told.partition(" SQLSTATE")[0].partition("\n")[0]) if found else None
+    """The refusal of an invalid row, from the failure of its query; None for other failures."""
+    _, found, message = str(error).partition("[USER_RAISED_EXCEPTION] ")
+    return Refused(message.partition(" SQLSTATE")[0].partition("\n")[0]) if found else None
 
 
 def _seconds(context: click.Context, parameter: click.Parameter, value: float) -> float:
@@ -229,8 +225,8 @@ def _named(_: click.Context, __: click.Parameter, value: str) -> Path:
 @click.option(
     "--checkpoint", required=True, metavar="DIR", callback=_named, help="State and progress; continued."
 )
-@click.option("--time", type=click.Choice(["event", "processing"]), required=True, help="What decides.")
-@click.option("--available-now", is_flag=True, help="Stop when all that is there has been read.")
+@click.option("--time", type=click.Choice(["event", "processing"]), required=True, help="See below.")
+@click.option("--available-now", is_flag=True, help="Stop once everything present has been read.")
 @click.option("--files-per-batch", type=click.IntRange(1), metavar="N", help="Of each input.  [default: all]")
 @click.option(
     "--shards",
@@ -247,8 +243,8 @@ def _named(_: click.Context, __: click.Parameter, value: str) -> Path:
     show_default=True,
     metavar="S",
     callback=_seconds,
-    help="Event time: how far behind the newest of its input a record may come. Processing time: how long after its "
-    "deadline an operation waits for signals to be read.",
+    help="Event time: how far a record may be behind the newest of its input. Processing time: how long an operation "
+    "waits after its deadline for signals to be read.",
 )
 @click.option(
     "--keep",
@@ -257,7 +253,7 @@ def _named(_: click.Context, __: click.Parameter, value: str) -> Path:
     show_default=True,
     metavar="S",
     callback=_seconds,
-    help="Processing time: how long a signal waits for an operation that is read after it.",
+    help="Processing time: how long to keep a signal for an operation that is read after it.",
 )
 @click.option(
     "--trigger",
@@ -273,18 +269,18 @@ def command(*, master: str | None, remote: str | None, **chosen: Any) -> None:
     """Run the purgatory itself on Spark: each operation completes or expires, exactly once.
 
     It gives outcomes that survive any crash, more operations than one machine holds, and timeouts of seconds to days.
-    It does not give milliseconds: an outcome is known a second or more after it was decided. For that there are the
-    library and the service.
+    It does not give milliseconds: an outcome is known a second or more after it was decided. The library and the
+    service are faster.
 
-    Outcomes are in OUT/outcomes. Read them with Spark: after a crash there may be files of a batch that was done again,
-    which only Spark's own list there tells apart. Killed or stopped, it continues where it was with the same --out and
-    --checkpoint. Its shards, times and directories cannot change; name so many shards that each holds a few megabytes.
+    Outcomes are in OUT/outcomes. Read them with Spark: a crash may leave files of a repeated batch, and only Spark's
+    own list there excludes them. After a kill or a stop, the same --out and --checkpoint continue it. Its shards, times
+    and directories cannot change; choose the number of shards so that each holds a few megabytes.
 
-    With --time event, what happened decides, however it was read: everything up to the watermark (the older of the
-    newest submission and the newest signal, less --delay) ends as on one machine. With --time processing the clock
-    decides: sooner known, and a signal read after its operation's deadline has come too late.
+    With --time event, the records' instants decide: everything up to the watermark (the older of the newest submission
+    and the newest signal, less --delay) ends as on one machine. With --time processing the clock decides: outcomes are
+    known sooner, and a signal read after its operation's deadline is too late.
 
-    Put whole files into the inputs: write them under a name that starts with a dot, then rename.
+    Put complete files into the inputs: write them under a name that starts with a dot, then rename.
 
     \b
     Example:
@@ -298,21 +294,20 @@ def command(*, master: str | None, remote: str | None, **chosen: Any) -> None:
         open_session("purgatory distributed", master=master, remote=remote) as spark,
         stop_asked() as stopped,
     ):
-        say("reading what is there" if plan.available_now else "running; Ctrl-C stops it")
+        say("reading" if plan.available_now else "running; Ctrl-C stops it")
         found, noticed = run(plan, spark, stopped)
-    _tell(noticed)
+    _warn(noticed)
     summary(found)
 
 
-def _tell(noticed: dict[str, int]) -> None:
-    """Say on standard error what a person should know."""
+def _warn(noticed: dict[str, int]) -> None:
     if noticed["late"]:
         click.echo(
-            f"purgatory: {noticed['late']} operations were read after the watermark had passed their submission; their "
-            "outcomes may differ from those of a longer --delay",
+            f"purgatory: {noticed['late']} operations were read after the watermark had passed their submission; "
+            "their outcomes may differ with a longer --delay",
             err=True,
         )
     if noticed["repeated"]:
         click.echo(
-            f"purgatory: {noticed['repeated']} operations came again while they were pending", err=True
+            f"purgatory: {noticed['repeated']} operations were read again while pending and skipped", err=True
         )

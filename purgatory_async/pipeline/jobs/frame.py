@@ -1,4 +1,4 @@
-"""What the commands have in common: where Spark is, what they read and write, and the summary at their end."""
+"""Shared options of the commands, and the summary that each prints last."""
 
 import json
 import os
@@ -64,12 +64,7 @@ def _one_of(flag: str, value: str | None, other_flag: str, other: str | None) ->
 
 
 def directory_option(flag: str, explanation: str) -> Callable[[C], C]:
-    """Give a command a required directory to read, which is there and can be listed.
-
-    Args:
-        flag: Such as ``--journal``; the argument is called by it.
-        explanation: For ``--help``.
-    """
+    """Give a command a required option for an existing, readable directory."""
     return click.option(flag, required=True, metavar="DIR", callback=_readable, help=explanation)
 
 
@@ -78,23 +73,23 @@ def _readable(_: click.Context, __: click.Parameter, value: str) -> Path:
         os.scandir(value).close()
     except OSError as error:
         raise click.BadParameter(
-            f"{value!r} cannot be read: {error.strerror}; name a directory that is there"
+            f"{value!r} cannot be read: {error.strerror}; name an existing directory"
         ) from None
     return Path(value)
 
 
 def journal_option(command: C) -> C:
-    """Give a command ``journal``, a directory that can be read."""
+    """Give a command ``journal``, a readable directory."""
     return directory_option("--journal", "Directory of the journal.")(command)
 
 
 def out_option(command: C) -> C:
-    """Give a command ``out``, a path; `check_fresh` looks at what is there."""
+    """Give a command ``out``, a path for `check_fresh` to check."""
     return _out("Directory for the results; it must be new or empty.")(command)
 
 
 def continued_out_option(command: C) -> C:
-    """Give a command ``out``, a path at which it continues what it began there."""
+    """Give a command ``out``, a path with results that it continues."""
     return _out("Directory for the results; continued, with the same checkpoint.")(command)
 
 
@@ -109,9 +104,5 @@ def _named(_: click.Context, __: click.Parameter, value: str) -> Path:
 
 
 def summary(found: Mapping[str, Any]) -> None:
-    """Print what a job found as JSON, the last line of its output.
-
-    Args:
-        found: Only what JSON has; NaN and infinity are refused with a `ValueError`.
-    """
+    """Print a job's results as JSON, the last line of its output; ValueError for NaN and infinity."""
     click.echo(json.dumps(found, allow_nan=False))

@@ -1,4 +1,4 @@
-"""``purgatory pipeline report``: what a journal tells, as tables, figures and a page."""
+"""``purgatory pipeline report``: a report of a journal as tables, figures and a page."""
 
 import json
 from collections.abc import Callable
@@ -26,10 +26,10 @@ def run(
     """Make a report of a journal.
 
     Args:
-        journal: Its directory, or what `survey` found in it.
-        out: An empty directory; takes a directory for each table, ``figures/``, ``report.html`` and ``summary.json``.
-        spark: Where to compute.
-        say: Told what is being done.
+        journal: Its directory, or the result of `survey`.
+        out: An empty directory; gets a directory for each table, ``figures/``, ``report.html`` and ``summary.json``.
+        spark: The session.
+        say: Called with each step.
 
     Returns:
         The summary.
@@ -48,7 +48,7 @@ def run(
 @out_option
 @spark_options
 def command(*, journal: Path, out: Path, master: str | None, remote: str | None) -> None:
-    """Tell from a journal how operations ended, how long they waited, and what is wrong with the journal.
+    """Report from a journal how operations ended, how long they waited, and any damage to the journal.
 
     \b
     Example:

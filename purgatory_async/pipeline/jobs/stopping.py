@@ -1,4 +1,4 @@
-"""How a query without an end ends: Ctrl-C and SIGTERM are the wish to stop in good order."""
+"""Lets Ctrl-C and SIGTERM stop an endless query in good order."""
 
 import signal
 from collections.abc import Callable, Iterator
@@ -9,11 +9,7 @@ __all__ = ["stop_asked"]
 
 @contextmanager
 def stop_asked() -> Iterator[Callable[[], bool]]:
-    """Take signals as a wish while the block runs.
-
-    Yields:
-        Tells whether one came.
-    """
+    """Catch SIGINT and SIGTERM during the block; yields a function that returns whether one came."""
     asked: list[int] = []
     kinds = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(kind, lambda number, _: asked.append(number)) for kind in kinds]

@@ -1,4 +1,4 @@
-"""``purgatory pipeline stream``: the table of windows, kept up to date while a journal grows."""
+"""``purgatory pipeline stream``: keeps the table of windows up to date while a journal grows."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,22 +24,22 @@ __all__ = ["Plan", "command", "run"]
 
 LOOK_S: Final = 0.2
 _MS: Final = 1_000_000
-# A batch for each window, but not so often that Spark does little else, nor longer than one likes to wait.
+# One batch per window, within these limits: shorter ones cost mostly overhead, longer ones make readers wait.
 _SHORTEST_MS: Final = 1000
 _LONGEST_MS: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to run.
+    """The settings of a run.
 
     Attributes:
         journal: Its directory.
-        out: Where the windows are.
-        checkpoint: Where Spark keeps its progress, and the stream its state.
+        out: Directory of the windows.
+        checkpoint: Directory of Spark's progress and the stream's state.
         window_ns: The windows' width.
-        files_per_batch: From how many segments a batch reads at most; None for all.
-        available_now: Whether to stop when all that was there at the start has been read.
+        files_per_batch: Most segments that a batch reads; None for all.
+        available_now: Whether to stop once everything present at the start has been read.
     """
 
     journal: Path
@@ -51,24 +51,24 @@ class Plan:
 
     @property
     def pause_ms(self) -> int:
-        """From one batch to the next, in milliseconds."""
+        """Milliseconds from one batch to the next."""
         return min(max(self.window_ns // _MS, _SHORTEST_MS), _LONGEST_MS)
 
 
 def run(plan: Plan, spark: SparkSession, stopped: Callable[[], bool] = lambda: False) -> dict[str, int]:
-    """Keep the windows up to date until all is read, if that is the plan, or until it is stopped.
+    """Keep the windows up to date until ``stopped``, or with ``available_now`` until everything is read.
 
     Args:
-        plan: What to run.
-        spark: Where.
-        stopped: Asked a few times a second whether to stop.
+        plan: The settings.
+        spark: The session.
+        stopped: Called five times a second; returns whether to stop.
 
     Returns:
-        The summary, of this run: the batches that it did, and the rows that they added.
+        The summary of this run: its batches, and the rows that they added.
 
     Raises:
-        Refused: Checkpoint and results do not belong together, or another stream works on them.
-        StreamingQueryException: The query failed; it continues where it was when it is run again.
+        Refused: Checkpoint and results do not belong together, or another stream uses them.
+        StreamingQueryException: The query failed; the next run continues from there.
     """
     with claimed(plan.checkpoint, plan.out, plan.window_ns):
         batches = WindowBatches(plan.out.absolute(), plan.checkpoint.absolute(), plan.window_ns)
@@ -106,9 +106,9 @@ def _named(_: click.Context, __: click.Parameter, value: str) -> Path:
 @click.command("stream")
 @journal_option
 @continued_out_option
-@click.option("--checkpoint", required=True, metavar="DIR", callback=_named, help="What was read; continued.")
+@click.option("--checkpoint", required=True, metavar="DIR", callback=_named, help="Progress; continued.")
 @window_option
-@click.option("--available-now", is_flag=True, help="Stop when all that is there has been read.")
+@click.option("--available-now", is_flag=True, help="Stop once everything present has been read.")
 @click.option(
     "--files-per-batch", type=click.IntRange(1), metavar="N", help="Segments in a batch.  [default: all]"
 )
@@ -116,10 +116,9 @@ def _named(_: click.Context, __: click.Parameter, value: str) -> Path:
 def command(*, master: str | None, remote: str | None, **chosen: Any) -> None:
     """Keep the windows up to date while a journal grows; see also the command windows.
 
-    OUT/windows has a file for each batch. A batch adds rows for what it read, so there may be several rows of a window
-    and key: sum the counts and merge the sketches. Nothing is waited for and nothing is ever too late. Killed or
-    stopped, it continues where it was with the same --out and --checkpoint, and counts nothing twice. OUT/quarantine
-    has the journal's damaged lines.
+    OUT/windows has a file for each batch. A batch adds rows for what it read, so a window and key may have several
+    rows: sum the counts and merge the sketches. No record is held back or too late. After a kill or a stop, the same
+    --out and --checkpoint continue it, and nothing is counted twice. OUT/quarantine has the journal's damaged lines.
 
     \b
     Example:
@@ -133,6 +132,6 @@ def command(*, master: str | None, remote: str | None, **chosen: Any) -> None:
         open_session("purgatory stream", master=master, remote=remote) as spark,
         stop_asked() as stopped,
     ):
-        say("reading what is there" if plan.available_now else "running; Ctrl-C stops it")
+        say("reading" if plan.available_now else "running; Ctrl-C stops it")
         found = run(plan, spark, stopped)
     summary(found)

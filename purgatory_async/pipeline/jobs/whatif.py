@@ -1,4 +1,4 @@
-"""``purgatory pipeline whatif``: what other timeouts, ticks and wheels would have made of a journal's operations."""
+"""``purgatory pipeline whatif``: recompute a journal's outcomes with other timeouts, ticks and wheel sizes."""
 
 import json
 from collections.abc import Callable, Iterable
@@ -32,7 +32,7 @@ from purgatory_async.pipeline.transforms.replays import replays
 __all__ = ["Wanted", "command", "run"]
 
 _NS: Final = 1_000_000_000
-_SLICE_RECORDS: Final = 200_000  # of a node; a worker holds them easily, and they outweigh what a slice costs
+_SLICE_RECORDS: Final = 200_000  # of a node: few enough for a worker's memory, enough to pay for a slice
 
 SCHEMA: Final = pa.schema(
     [
@@ -47,7 +47,7 @@ SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What to try: every combination.
+    """The settings to try, in every combination.
 
     Attributes:
         timeouts: In seconds, of every operation that has a timeout.
@@ -60,7 +60,7 @@ class Wanted:
     wheel_sizes: tuple[int, ...]
 
     def combinations(self) -> list[tuple[float, float, int]]:
-        """All of them, the wheel size changing fastest; none twice."""
+        """The distinct combinations, the wheel size changing fastest."""
         return list(dict.fromkeys(product(self.timeouts, self.ticks, self.wheel_sizes)))
 
 
@@ -74,11 +74,11 @@ def run(
     """Recompute a journal under every combination.
 
     Args:
-        journal: Its directory, or what `survey` found in it.
+        journal: Its directory, or the result of `survey`.
         wanted: The settings.
-        out: An empty directory; takes ``settings/``, a Parquet file with a row for each, and ``summary.json``.
-        spark: Where to compute.
-        say: Told what is being done.
+        out: An empty directory; gets ``settings/``, a Parquet file with a row for each, and ``summary.json``.
+        spark: The session.
+        say: Called with each step.
 
     Returns:
         The summary.
@@ -114,7 +114,7 @@ def run(
 
 
 def _slice_ns(settings: Iterable[Setting], found: Iterable[Row]) -> int:
-    """At least as long as any wait; longer where that would be few records."""
+    """At least the longest wait; longer if that would cover few records."""
     longest = max((setting.timeout_ns or 0) + setting.tick_ns for setting in settings)
     full = [
         (node.last_ns - node.first_ns) * _SLICE_RECORDS // (node.submits + node.signals + 1) for node in found

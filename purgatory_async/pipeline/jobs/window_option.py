@@ -1,4 +1,4 @@
-"""The width of windows as an option."""
+"""The option ``--window``."""
 
 from collections.abc import Callable
 from decimal import Decimal, InvalidOperation

@@ -1,4 +1,4 @@
-"""``purgatory pipeline windows``: how operations ended, by key and window of time."""
+"""``purgatory pipeline windows``: counts of operations by outcome, key and time window."""
 
 from pathlib import Path
 from typing import Any
@@ -27,10 +27,10 @@ def run(journal: Path | Extent, out: Path, window_ns: int, spark: SparkSession) 
     """Count a journal by windows.
 
     Args:
-        journal: Its directory, or what `survey` found there.
+        journal: Its directory, or the result of `survey`.
         out: An empty directory, which Spark's workers must see as this process does.
         window_ns: The windows' width.
-        spark: Where to count.
+        spark: The session.
 
     Returns:
         The summary.
@@ -54,11 +54,11 @@ def run(journal: Path | Extent, out: Path, window_ns: int, spark: SparkSession) 
 @window_option
 @spark_options
 def command(*, journal: Path, out: Path, window_ns: int, master: str | None, remote: str | None) -> None:
-    """Count how operations ended, by key and window of time.
+    """Count operations by outcome, key and time window.
 
-    OUT/windows has a row for each window and key: how many were submitted in it and how many ended in each way, by the
-    clock of the record; an operation counts under each of its keys. latency_sketch is a KLL sketch of the completed
-    ones' latencies in nanoseconds: kll_merge_agg_bigint makes coarser windows, kll_sketch_get_quantile_bigint
+    OUT/windows has a row for each window and key: operations submitted in it and operations ended by outcome, by the
+    clock of the record. An operation counts under each of its keys. latency_sketch is a KLL sketch of the latencies of
+    completed operations in nanoseconds: kll_merge_agg_bigint makes coarser windows, kll_sketch_get_quantile_bigint
     percentiles. OUT/quarantine has the journal's damaged lines.
 
     \b

@@ -1,7 +1,7 @@
 """``purgatory pipeline workload``: operations with random arrivals and latencies, as Parquet.
 
-Each worker makes the blocks of its part and writes the part's file itself. What goes through Spark is a digest a block,
-so rows are never turned into Java's and back, and the checksum is that of the rows which were written.
+Each worker generates the blocks of its part and writes the part's file itself. Only a digest per block passes through
+Spark, so rows are never converted to Java's and back, and the checksum covers the written rows.
 """
 
 import json
@@ -32,16 +32,16 @@ from purgatory_async.pipeline.output import check_fresh, staged
 from purgatory_async.pipeline.progress import progress
 from purgatory_async.pipeline.refusal import Refused
 
-if TYPE_CHECKING:  # it also works without
+if TYPE_CHECKING:  # Spark is optional here
     from pyspark.sql import SparkSession
 
 __all__ = ["command", "run"]
 
 MANIFEST: Final = "manifest.json"
-_BLOCKS_A_PART: Final = 8  # by default; a file of some 10 MB
+_BLOCKS_A_PART: Final = 8  # by default; a file of about 10 MB
 _MOST_PARTS: Final = 100_000
 
-# A part's work: from its number to what is found, in rows, one for each of its blocks.
+# Does a part's work: from its number to rows, one for each of its blocks.
 Work = Callable[[int], list[dict[str, Any]]]
 
 
@@ -55,11 +55,11 @@ def run(
     """Write a workload: a file for each part, and a manifest.
 
     Args:
-        workload: What to make.
+        workload: The workload's settings.
         out: An empty directory, which Spark's workers must see as this process does.
-        parts: Into how many files; neither rows nor checksum depend on it.
-        spark: Where to make them; without it, in this process.
-        say: Told what is being done.
+        parts: Number of files; neither rows nor checksum depend on it.
+        spark: The session; None generates in this process.
+        say: Called with each step.
 
     Returns:
         The summary.
@@ -94,12 +94,12 @@ def _provenance(parts: int) -> dict[str, Any]:
 
 
 def _spread(work: Work, parts: int, schema: str, spark: "SparkSession | None") -> list[Any]:
-    """Do each part's work somewhere, and return all results in the order of the blocks."""
+    """Do each part's work, on Spark or here, and return all results in the order of the blocks."""
     if spark is None:
         return [row for part in range(parts) for row in work(part)]
 
     def on_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Do the work of the parts that came to this worker."""
+        """Do the work of the parts that this worker got."""
         for batch in batches:
             for part in batch.column(0).to_pylist():
                 yield pa.RecordBatch.from_pylist(work(part))
@@ -122,7 +122,7 @@ def _files(workload: Workload, parts: int, starts: list[int], out: Path) -> Work
     target = str(out.absolute())
 
     def write_file(part: int) -> list[dict[str, Any]]:
-        """Write a part's rows; Spark may have it done twice, even at once, and both write the same."""
+        """Write a part's rows; Spark may run it twice, even at once, and both runs write the same file."""
         final = Path(target, f"part-{part:05d}.parquet")
         unfinished = final.with_name(f".{final.name}-{secrets.token_hex(4)}")
         digests = []
@@ -138,7 +138,7 @@ def _files(workload: Workload, parts: int, starts: list[int], out: Path) -> Work
 
 
 def _blocks(workload: Workload, part: int, parts: int) -> range:
-    """The blocks of a part: neighbours, and as many as in any other part, give or take one."""
+    """The blocks of a part: consecutive, and equally many in each part, plus or minus one."""
     return range(workload.blocks * part // parts, workload.blocks * (part + 1) // parts)
 
 
@@ -211,7 +211,7 @@ def _session(
 ) -> "AbstractContextManager[SparkSession | None]":
     if no_spark:
         return nullcontext()
-    # Inside: without Spark, it need not be there.
+    # Inside: --no-spark needs no Spark.
     from purgatory_async.pipeline.session import open_session  # noqa: PLC0415 - see above
 
     return open_session("purgatory workload", master=master, remote=remote)

@@ -1,1 +1,1 @@
-"""Where a stream's results go: each batch once, however often it is done."""
+"""Writers of a stream's results: each batch once, however often it is repeated."""

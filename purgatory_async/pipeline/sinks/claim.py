@@ -1,4 +1,4 @@
-"""Which checkpoint and which results belong together, and that one stream at a time works on them."""
+"""Ties a checkpoint to its results, and lets one stream at a time use them."""
 
 import json
 import secrets
@@ -17,11 +17,11 @@ _OURS: Final = (LOCK, _NAME, f"{_NAME}.new")
 
 
 def check_pair(checkpoint: Path, out: Path, window_ns: int) -> None:
-    """Make sure that a stream continues what was begun, or begins anew in both places.
+    """Check that a checkpoint and results belong together, or are both new.
 
     Args:
-        checkpoint: What has been read; there or not.
-        out: What was made of it; there or not.
+        checkpoint: Directory of the progress; may be missing.
+        out: Directory of the results; may be missing.
         window_ns: The windows' width.
 
     Raises:
@@ -69,14 +69,12 @@ def _check_empty(option: str, directory: Path, complaint: str) -> None:
         if any(path.name not in _OURS for path in directory.iterdir()):
             raise Refused(f"{option} {directory} {complaint}")
     elif directory.exists() or directory.is_symlink():
-        raise Refused(f"{option} {directory} is no directory; name one that is new or empty")
+        raise Refused(f"{option} {directory} is not a directory; name one that is new or empty")
 
 
 @contextmanager
 def claimed(checkpoint: Path, out: Path, window_ns: int) -> Iterator[None]:
-    """Hold both places for one stream, and write down that they belong together.
-
-    The hold ends with the process, however it ends.
+    """Lock both directories for one stream until the process ends, and record that they belong together.
 
     Raises:
         Refused: Another stream holds them, or they cannot be made.

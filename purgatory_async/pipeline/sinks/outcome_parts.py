@@ -1,4 +1,4 @@
-"""The table of operations, written by the workers that put them together, each bucket as a file of its own."""
+"""The table of operations, written by the workers that pair them, one file per bucket."""
 
 import secrets
 from dataclasses import dataclass
@@ -13,35 +13,31 @@ from purgatory_async.pipeline.kernels.tallies import Tally
 
 __all__ = ["OutcomeParts"]
 
-# The rest is as good as different in each row.
+# The other columns have almost no repeated values.
 _REPEATED: Final = ["run_id", "node", "outcome", "keys.list.element"]
 
 
 @dataclass(frozen=True, slots=True)
 class OutcomeParts:
-    """Writes operations, and tells only what there are of them.
+    """Writes operations, and returns only their tally.
 
-    Spark may do a bucket again: the file has the same rows then, and replaces the one that may be there.
+    If Spark repeats a bucket, the new file has the same rows and replaces the old one.
 
     Attributes:
-        directory: Where to; it is there, and the workers must see it as this process does.
-        tally: What to tell.
+        directory: An existing directory, which the workers must see as this process does.
+        tally: Counts the operations.
     """
 
     directory: Path
     tally: Tally
 
     def lay_out(self) -> None:
-        """Make the directory, and a file without rows, so that it can be read whatever comes."""
+        """Create the directory with a file without rows, so that it can be read even without operations."""
         self.directory.mkdir()
         pq.write_table(OPERATIONS.empty_table(), self.directory / "no-rows.parquet")
 
     def write(self, pairing: Pairing) -> pa.Table:
-        """Write a bucket's operations.
-
-        Returns:
-            What the tally tells of them.
-        """
+        """Write a bucket's operations, and return their tally."""
         operations = pairing.operations()
         if len(operations):
             unfinished = self.directory / f".{pairing.bucket}-{secrets.token_hex(4)}"

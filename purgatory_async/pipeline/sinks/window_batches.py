@@ -1,10 +1,9 @@
-"""Batches of a journal's stream into windows, each exactly once.
+"""Counts the batches of a journal's stream in windows, each exactly once.
 
-A batch adds rows to the table of windows, a file of its own that is named by the batch's number. What pairs up in a
-later batch is kept with the checkpoint: operations that have not ended, and outcomes whose operation has not been seen.
-A batch is done when the state after it stands under its final name. Killed before that, it is done again from the state
-before it, with the same records, and its file replaces the one that may be there already; killed after that, it is
-passed over.
+A batch adds rows to the table of windows, in a file named by the batch's number. The checkpoint keeps the records that
+a later batch may pair: operations that have not ended, and outcomes whose operation has not been seen. A batch is done
+when the state after it has its final name. Killed before that, it is repeated from the state before it with the same
+records, and replaces its file; killed after that, it is skipped.
 """
 
 import os
@@ -43,11 +42,11 @@ _TABLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class WindowBatches:
-    """What to do with each batch; a function for ``foreachBatch``.
+    """Processes each batch; a callable for ``foreachBatch``.
 
     Attributes:
-        out: Where ``windows`` and ``quarantine`` are.
-        checkpoint: Where the state is.
+        out: Directory of ``windows`` and ``quarantine``.
+        checkpoint: Directory of the state.
         window_ns: The windows' width.
     """
 
@@ -56,12 +55,7 @@ class WindowBatches:
     window_ns: int
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
-        """Do a batch, unless it was done.
-
-        Args:
-            rows: Of the source's table ``all``.
-            batch: Its number; they are done in order.
-        """
+        """Process a batch of the source's table ``all``, unless it is done; batches come in order."""
         before = self.last_batch()
         if batch <= before:
             return
@@ -82,7 +76,7 @@ class WindowBatches:
                 shutil.rmtree(self._state(old), ignore_errors=True)
 
     def lay_out(self) -> None:
-        """Put files without rows into place, so that both tables can be read before they have any."""
+        """Write files without rows, so that both tables can be read while they are empty."""
         for name, schema in _TABLES.items():
             directory = self.out / name
             directory.mkdir(exist_ok=True)
@@ -92,11 +86,11 @@ class WindowBatches:
                 unfinished.rename(directory / _NO_ROWS)
 
     def last_batch(self) -> int:
-        """The number of the last batch that is done; -1 if none is."""
+        """The number of the last completed batch; -1 for none."""
         return max(self._batches(), default=-1)
 
     def _batches(self) -> list[int]:
-        """The batches after which the state is kept."""
+        """The batches whose state is kept."""
         directory = self.checkpoint / "state"
         names = [path.name for path in directory.iterdir()] if directory.is_dir() else []
         return [int(name) for name in names if name.isdecimal()]
@@ -107,7 +101,7 @@ class WindowBatches:
         return sum(pq.read_metadata(file).num_rows for file in files if int(file.stem[6:]) > batch)
 
     def _known(self, new: DataFrame, before: int) -> DataFrame:
-        """The records of a batch, and those that were left open by the batches before it."""
+        """The records of a batch, and those that earlier batches left open."""
         records = new.where(sf.col("kind").isNotNull()).select(*RECORD_SCHEMA.names)
         return records if before < 0 else records.unionByName(self._left_open(records, before))
 
@@ -116,7 +110,7 @@ class WindowBatches:
         return like.sparkSession.read.schema(RECORD_SCHEMA).parquet(spark_path(path))
 
     def _new_windows(self, lives: DataFrame, before: int) -> DataFrame:
-        """Count what happened in this batch; a submission that was left open has been counted."""
+        """Count the steps of this batch; an earlier batch has counted the submissions left open."""
         happened = steps(lives)
         if before >= 0:
             counted = self._left_open(lives, before).where(sf.col("kind") == "submit")
@@ -144,7 +138,7 @@ class WindowBatches:
         return self.checkpoint / "state" / f"{batch:09d}"
 
     def _publish(self, table: DataFrame, name: str, batch: int) -> None:
-        """Put a table's rows into place as one file, so that they are all there or none."""
+        """Write a table as one file, atomically."""
         scratch = self.out / f".{name}-{batch:09d}"
         shutil.rmtree(scratch, ignore_errors=True)  # of a process that was killed
         spark_writes(table.repartition(1), scratch)

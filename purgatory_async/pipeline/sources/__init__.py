@@ -1,1 +1,1 @@
-"""Journals as tables: what is there when a job begins, and what is added while a stream runs."""
+"""Journals as tables: a snapshot at the start of a job, or a stream that follows a growing journal."""

@@ -1,7 +1,7 @@
-"""What the files of a journal tell about its first and last records, beyond the records themselves.
+"""Finds missing records before the first and after the last record of a node.
 
-``seq`` begins with 1, so if the first segment of a node is there, whatever precedes its first record is missing. And
-each damaged line had a number: those after the last record of a node are missing, too, although no record shows it.
+``seq`` begins with 1, so if the first segment of a node exists, the numbers before its first record are missing. Each
+damaged line had a number, so those after the last record of a node are missing, too.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,11 +16,11 @@ __all__ = ["Edges", "find_edges"]
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Of one run and node.
+    """The edges of one run and node.
 
     Attributes:
-        from_start: Whether its first segment is there.
-        damaged_after: How many damaged lines follow its last record.
+        from_start: Whether its first segment exists.
+        damaged_after: The number of damaged lines after its last record.
     """
 
     from_start: bool
@@ -28,14 +28,14 @@ class Edges:
 
 
 def find_edges(extent: Extent, damage: Mapping[str, Collection[int]]) -> dict[tuple[str, str], Edges]:
-    """Look at the first and the last segment of each run and node.
+    """Read the first and the last segment of each run and node.
 
     Args:
-        extent: What is read of the journal.
-        damage: By the name of the file, the offsets of its damaged lines.
+        extent: The part of the journal that is read.
+        damage: The offsets of damaged lines, by file name.
 
     Returns:
-        The edges by run and node. A file that is gone meanwhile tells nothing.
+        The edges by run and node; a deleted file counts as undamaged.
     """
     numbers: dict[tuple[str, str], list[int]] = {}
     ends: dict[tuple[str, str, int], tuple[Path, int]] = {}
@@ -62,7 +62,7 @@ def _segments(extent: Extent) -> list[tuple[Segment, int | None]]:
 
 
 def _damaged_end(path: Path, end: int, offsets: Collection[int]) -> int:
-    """How many lines before ``end`` are damaged, one after the other."""
+    """The number of consecutive damaged lines before ``end``."""
     count = 0
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""What of a journal a job reads: fixed once, so that all its tables are of the same records."""
+"""Fixes the part of a journal that a job reads, so that all its tables have the same records."""
 
 import json
 from collections.abc import Iterable, Iterator
@@ -21,12 +21,12 @@ _PIECE: Final = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What a journal held at one moment.
+    """The contents of a journal at one instant.
 
     Attributes:
         directory: Of the journal.
-        pieces: Of the segments that were JSON lines then.
-        parquet: The files that were Parquet, by the columns and types that they have: see `spark_columns`.
+        pieces: Of the segments that were JSON lines.
+        parquet: The Parquet files, by their columns and types: see `spark_columns`.
     """
 
     directory: Path
@@ -35,14 +35,14 @@ class Extent:
 
 
 def survey(directory: Path, piece_size: int = _PIECE) -> Extent:
-    """Fix what is to be read of a journal. Reads the ends of its files, and all of those with a checksum.
+    """Fix the extent of a journal. Reads the ends of its files, and the whole of those with a checksum.
 
     Args:
         directory: Of the journal; the program may still write to it, rotate and delete.
-        piece_size: About how many bytes of JSON lines make a task.
+        piece_size: Approximate bytes of JSON lines for a task.
 
     Returns:
-        All segments that are there, the live ones up to their last whole line.
+        All segments, the live ones up to their last whole line.
 
     Raises:
         Refused: The directory or a file cannot be read, or a file cannot be part of a journal.
@@ -58,7 +58,7 @@ def survey(directory: Path, piece_size: int = _PIECE) -> Extent:
                     continue
                 except FileNotFoundError:
                     if not segment.parquet.exists():
-                        continue  # deleted, as if it had been before the listing
+                        continue  # deleted since the listing
             columns = spark_columns(segment.parquet)
             parquet[columns] = (*parquet.get(columns, ()), segment.parquet)
     except OSError as error:
@@ -82,7 +82,7 @@ def divide(piece: Piece, size: int = _PIECE) -> Iterator[Piece]:
 
 
 def encode_pieces(pieces: Iterable[Piece]) -> str:
-    """Write pieces as text, for an option of a data source. `decode_pieces` reads it."""
+    """Encode pieces as text, for an option of a data source; see `decode_pieces`."""
     return json.dumps(
         [
             (
@@ -101,7 +101,7 @@ def _pair(position: Position) -> tuple[int, int]:
 
 
 def decode_pieces(text: str) -> list[Piece]:
-    """Read what `encode_pieces` wrote.
+    """Decode the text of `encode_pieces`.
 
     >>> pieces = [Piece("dir", "run.node.000001", Position(10, 2), Position(90, 7)), Piece("dir", "run.node.000002")]
     >>> decode_pieces(encode_pieces(pieces)) == pieces

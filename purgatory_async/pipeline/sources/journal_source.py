@@ -1,14 +1,14 @@
-"""Spark's data source ``purgatory_journal``: the records of a journal, its damage, or both as they come.
+"""The Spark data source ``purgatory_journal``: the records of a journal, its damage, or both in order.
 
-Spark's own JSON source takes a torn last line for a record, or hides damage, and reads a file that grows only once.
+Spark's own JSON source reads a torn last line as a record, or hides damage, and reads a growing file only once.
 
     spark.dataSource.register(PurgatoryJournal)
     spark.read.format("purgatory_journal").load("journal")
     spark.readStream.format("purgatory_journal").option("table", "all").load("journal")
 
-Options: ``table`` is ``records`` (as if not given), ``damage`` or ``all``, which has the columns of both, those of one
-of them null in each row. To a batch, ``pieces`` is what `encode_pieces` gives, instead of all that is there when the
-query is planned. To a stream, ``files_per_batch`` is from how many segments a batch reads at most.
+Options: ``table`` is ``records`` (the default), ``damage`` or ``all``, which has the columns of both, those of one of
+them null in each row. For a batch query, ``pieces`` from `encode_pieces` replace the whole journal. For a stream,
+``files_per_batch`` is the most segments that a batch reads.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,32 +39,28 @@ class PurgatoryJournal(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What ``spark.read.format`` calls it."""
+        """The name for ``spark.read.format``."""
         return "purgatory_journal"
 
     def schema(self) -> StructType:
-        """The columns of the table that was asked for.
-
-        Raises:
-            ValueError: There is no such table.
-        """
+        """The columns of the chosen table; raises ValueError if it does not exist."""
         return _TABLES[self._table()]
 
     def reader(self, schema: StructType) -> "JournalReader":  # noqa: ARG002 - the interface's
-        """Read all that is there once, or the ``pieces``.
+        """Read the whole journal once, or its ``pieces``.
 
         Raises:
-            ValueError: There is no such table, or neither a path nor pieces are given.
+            ValueError: The table does not exist, or neither a path nor pieces are given.
         """
         if (text := self.options.get("pieces")) is not None:
             return JournalReader(self._table(), decode_pieces(text))
         return JournalReader(self._table(), _all_pieces(self._directory()))
 
     def streamReader(self, schema: StructType) -> "JournalStreamReader":  # noqa: ARG002, N802 - the interface's
-        """Read what is there, and what is added.
+        """Read the journal as it grows.
 
         Raises:
-            ValueError: There is no such table, no path is given, or ``files_per_batch`` is no positive number.
+            ValueError: The table does not exist, no path is given, or ``files_per_batch`` is not a positive number.
         """
         files = self.options.get("files_per_batch")
         if files is not None and (not files.isdecimal() or int(files) < 1):
@@ -91,12 +87,7 @@ def _all_pieces(directory: Path) -> list[Piece]:
 
 
 class JournalReader(DataSourceReader):
-    """Reads the pieces of a journal, each of them in a task.
-
-    Args:
-        table: Which; see the module.
-        pieces: Of one journal or several.
-    """
+    """Reads pieces of one or more journals, each in a task."""
 
     def __init__(self, table: str, pieces: Sequence[Piece]) -> None:
         self._table = table
@@ -110,7 +101,7 @@ class JournalReader(DataSourceReader):
         """Read a piece.
 
         Raises:
-            SegmentGone: Its segment was deleted since.
+            SegmentGone: Its segment was deleted.
             OSError: Its segment cannot be read.
         """
         return read_table(partition.value, self._table)

@@ -1,4 +1,4 @@
-"""A journal read by the workers that work on it, in columns: no record becomes a row of Spark's."""
+"""Maps a journal on the workers that read it, in columns: no record becomes a Spark row."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -33,17 +33,17 @@ def map_records(
     columns: Sequence[str],
     schema: pa.Schema,
 ) -> DataFrame:
-    """Let workers read a journal and make something of each part of it.
+    """Read a journal on workers, and map each part of it.
 
     Args:
         spark: Its workers must see the files as this process does.
-        extent: What to read.
-        work: From the batches of records that a task reads to what is made of them.
-        columns: Of the records, all that ``work`` has to know.
-        schema: Of what is made.
+        extent: The part of the journal to read.
+        work: Maps the batches of records that a task reads.
+        columns: The record columns that ``work`` needs.
+        schema: Of the results of ``work``.
 
     Returns:
-        What ``work`` gives, of all parts.
+        The results of ``work`` for all parts.
     """
     parts = list(_parts(extent))
 

@@ -1,7 +1,7 @@
-"""How far a stream has read a journal: a position in each segment, known by the segment's name.
+"""A stream's progress in a journal: a position in each segment, by the segment's name.
 
-Files grow, are renamed when they become Parquet, and go; their names' run, node and number stay. A node's segments are
-read in the order of their numbers, so what has been read of a node is always all up to some ``seq``.
+Files grow, are renamed when they become Parquet, and are deleted; run, node and number in their names stay. A node's
+segments are read in the order of their numbers, so a stream has always read all of a node up to some ``seq``.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,20 +21,20 @@ Place = tuple[str, str, int]
 """A segment by its run, node and number."""
 
 Offset = dict[Place, Position | None]
-"""Where each segment was left; None for all of a Parquet file."""
+"""How far each segment has been read; None for all of a Parquet file."""
 
 _NEW: Final = object()
 
 
 def available(directory: Path, start: Mapping[Place, Position | None]) -> Offset:
-    """Look how far one can read now. Reads the ends of files that may have something new.
+    """Find the newest readable offset. Reads the ends of files that may have grown.
 
     Args:
         directory: Of the journal.
-        start: How far everything has been read.
+        start: The progress so far.
 
     Returns:
-        The segments in which there is something to read, and those that became Parquet and have nothing new.
+        The segments with new records, and those that became Parquet without any.
 
     Raises:
         OSError: The directory or a file cannot be read.
@@ -61,14 +61,14 @@ def _end(segment: Segment, since: Position) -> Position | None:
 def advance(
     directory: Path, start: Offset, target: Mapping[Place, Position | None], *, files: int | None, turn: int
 ) -> Offset:
-    """Choose what the next batch reads up to.
+    """Choose the end of the next batch.
 
     Args:
         directory: Of the journal.
-        start: How far everything has been read.
-        target: How far one can read.
-        files: From how many segments at most; None for all.
-        turn: Which node is first; counting it up lets none of them starve.
+        start: The progress so far.
+        target: The newest readable offset.
+        files: Most segments to read; None for all.
+        turn: The node to start with; counting it up prevents starvation.
 
     Returns:
         The end of the batch; equal to ``start`` if there is nothing to read.
@@ -93,7 +93,7 @@ def _place(item: tuple[Place, Position | None]) -> Place:
 
 
 def _has_news(directory: Path, place: Place, since: Position | None, end: Position | None) -> bool:
-    """Whether there are records in between; what was read before it became Parquet is not read again."""
+    """Whether a segment has records between two positions, in whichever form it now exists."""
     if since is None:
         return False
     if end is not None:
@@ -101,13 +101,13 @@ def _has_news(directory: Path, place: Place, since: Position | None, end: Positi
     try:
         return since == START or holds_after(_segment(directory, place).parquet, since.seq)
     except FileNotFoundError:
-        return True  # so that whoever reads it finds it gone, and says so
+        return True  # so that the reader finds it deleted, and reports that
 
 
 def _in_turns(
     items: Iterable[tuple[Place, Position | None]], turn: int
 ) -> Iterator[tuple[Place, Position | None]]:
-    """The nodes' segments one after the other, a node's own in order."""
+    """The nodes' segments in rotation, each node's own in order."""
     nodes: dict[tuple[str, str], list[tuple[Place, Position | None]]] = {}
     for item in items:
         nodes.setdefault(item[0][:2], []).append(item)
@@ -118,7 +118,7 @@ def _in_turns(
 
 
 def pieces_between(directory: Path, start: Offset, end: Offset) -> Iterator[Piece]:
-    """Plan what a batch reads; the same records whenever it is asked, whatever became of the files.
+    """Plan the pieces of a batch; it yields the same records each time, even if files became Parquet.
 
     Args:
         directory: Of the journal.
@@ -126,7 +126,7 @@ def pieces_between(directory: Path, start: Offset, end: Offset) -> Iterator[Piec
         end: Of the batch.
 
     Yields:
-        Pieces that no two share a record of.
+        Pieces without common records.
 
     Raises:
         OSError: A file cannot be read.
@@ -147,7 +147,7 @@ def _segment(directory: Path, place: Place) -> Segment:
 
 
 def encode_offset(offset: Mapping[Place, Position | None]) -> dict[str, Any]:
-    """Write an offset as Spark keeps it; short however many segments are done.
+    """Encode an offset for Spark; its length does not grow with the number of finished segments.
 
     >>> encode_offset({("run", "node", 1): None, ("run", "node", 2): None, ("run", "node", 3): Position(80, 7)})
     {'run.node': {'done': '1-2', 'live': {'3': {'offset': 80, 'seq': 7}}}}
@@ -171,7 +171,7 @@ def _with_number(ranges: str, number: int) -> str:
 
 
 def decode_offset(text: Mapping[str, Any]) -> Offset:
-    """Read what `encode_offset` wrote.
+    """Decode the result of `encode_offset`.
 
     >>> offset = {("run", "node", n): None for n in (1, 2, 4)} | {("run", "node", 3): Position(80, 7)}
     >>> decode_offset(encode_offset(offset)) == offset

@@ -1,4 +1,4 @@
-"""Segments that became Parquet, by this library or by others: fewer columns and wider integers are as good."""
+"""Reads Parquet segments, written by this library or by others: fewer columns and wider integers are accepted."""
 
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
@@ -29,32 +29,28 @@ _INTEGERS: Final = {
     pa.uint16(): "int",
     pa.uint32(): "bigint",
     pa.uint64(): "decimal(20,0)",
-    pa.float32(): "float",  # what pandas makes of integers of which some are missing
+    pa.float32(): "float",  # pandas writes integers with missing values as floats
     pa.float64(): "double",
 }
 
 
 def spark_columns(path: Path) -> tuple[tuple[str, str], ...]:
-    """Find which of a journal's columns a file has, and as what Spark must read them.
+    """Find the journal columns of a Parquet file, and the types for Spark to read them as.
 
-    Reads all of a file that has a checksum, which Spark's workers do not look at; only the end of any other.
-
-    Args:
-        path: Parquet.
+    Reads the whole of a file with a checksum, which Spark's workers ignore; only the end of any other.
 
     Returns:
-        Names of `FIELDS`, each with a type in the words of Spark's SQL.
+        Names of `FIELDS`, each with a Spark SQL type.
 
     Raises:
-        Refused: The file is no Parquet or not as it was written, lacks what every record has, or has a column of a
-            type that does not fit.
+        Refused: The file is not Parquet, is damaged, lacks a column of every record, or has a column of a wrong type.
     """
     try:
         with _opened(path) as file:
             schema = file.schema_arrow
     except (pa.ArrowInvalid, OSError) as error:
         raise Refused(
-            f"{path} is no Parquet file: {error}; remove it, or put a whole one in its place"
+            f"{path} is not a Parquet file: {error}; remove it, or put a whole one in its place"
         ) from None
     except ValueError as error:
         raise Refused(f"{path} is damaged: {error}; remove it, or put a whole one in its place") from None
@@ -67,12 +63,7 @@ def spark_columns(path: Path) -> tuple[tuple[str, str], ...]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[pq.ParquetFile]:
-    """Open a file that is as it was written, as far as it says how that was.
-
-    Raises:
-        OSError: It cannot be read.
-        ValueError: It is damaged.
-    """
+    """Open a file after verifying its checksum, if it has one, and its names; ValueError if it is damaged."""
     check_checksum(path)
     with pq.ParquetFile(path, page_checksum_verification=True) as file:
         _check_names(file)
@@ -80,7 +71,7 @@ def _opened(path: Path) -> Iterator[pq.ParquetFile]:
 
 
 def _check_names(file: pq.ParquetFile) -> None:
-    """Compare both copies of the columns' names, which pyarrow writes; a misspelt column would be read as null."""
+    """Compare both copies of the column names that pyarrow writes; a column with a damaged name would read as null."""
     if stored := (file.metadata.metadata or {}).get(b"ARROW:schema"):
         names = pa.ipc.read_schema(pa.py_buffer(b64decode(stored))).names
         if names != file.schema_arrow.names:
@@ -95,9 +86,7 @@ def _spark_type(path: Path, field: pa.Field, found: pa.DataType) -> str:
         return "string"
     if pa.types.is_list(field.type) and _is_list(plain) and _is_text(plain.value_type):
         return "array<string>"
-    raise Refused(
-        f"{path}: its column {field.name} is {found}; a journal has {dict(FIELDS)[field.name]} there"
-    )
+    raise Refused(f"{path}: its column {field.name} must be {dict(FIELDS)[field.name]}, got {found}")
 
 
 def _is_text(kind: pa.DataType) -> bool:
@@ -117,15 +106,15 @@ def read_rows(path: Path, after: int, through: int | None) -> Iterator[pa.Record
 
     Args:
         path: Parquet.
-        after: A ``seq``; only larger ones are read. 0 for all.
-        through: A ``seq``; no larger one is read. None for all.
+        after: The ``seq`` before the first record; 0 for all.
+        through: The ``seq`` of the last record; None for all.
 
     Yields:
         Batches with the columns of `arrow_schema`, none of them empty.
 
     Raises:
         OSError: The file cannot be read.
-        pa.ArrowInvalid: It is not as it was written, or a value does not fit its column.
+        pa.ArrowInvalid: It is damaged, or a value does not fit its column.
     """
     try:
         with _opened(path) as file:
@@ -177,11 +166,11 @@ def _conform(batch: pa.RecordBatch, schema: pa.Schema = _SCHEMA) -> pa.RecordBat
 
 
 def holds_after(path: Path, seq: int) -> bool:
-    """Tell from a file's end whether it may have records after ``seq``; True if it does not say.
+    """Whether a file may have records after ``seq``, by its footer; True without statistics.
 
     Raises:
         OSError: The file cannot be read.
-        ValueError: It is no Parquet or not as it was written.
+        ValueError: It is not Parquet, or it is damaged.
     """
     with _opened(path) as file:
         metadata = file.metadata

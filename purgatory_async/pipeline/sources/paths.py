@@ -1,4 +1,4 @@
-"""Paths as Spark must be told them, whatever its default file system is and whatever is in their names."""
+"""Paths for Spark, independent of its default file system and safe for any name."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ __all__ = ["checkpoint_path", "spark_path"]
 
 
 def spark_path(path: Path) -> str:
-    r"""Name a file or directory of this machine to Spark's readers, which look for patterns in a name.
+    r"""A local path for Spark's readers, which expand patterns in names.
 
     >>> spark_path(Path("/data/run [7]/100%"))
     'file:///data/run \\[7\\]/100%'
@@ -15,7 +15,7 @@ def spark_path(path: Path) -> str:
 
 
 def checkpoint_path(path: Path) -> str:
-    """Name a directory of this machine for a checkpoint, which Spark takes as it is: a URI would be escaped twice.
+    """A local path for a checkpoint, which Spark does not unescape: a URI would be escaped twice.
 
     >>> checkpoint_path(Path("/data/run [7]/100%"))
     'file:///data/run [7]/100%'

@@ -1,4 +1,4 @@
-"""Pieces of a journal: what one task reads, the same whether its segment is still JSON lines or has become Parquet."""
+"""Pieces of a journal, each read by one task; the same records whether the segment is JSON lines or Parquet."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from purgatory_async.pipeline.sources.positions import START, Position
 
 __all__ = ["Piece", "SegmentGone", "damage_in", "everything_in", "records_in"]
 
-# Bytes decoded at a time. Larger blocks are slower: what is decoded should stay in the processor's cache.
+# Bytes decoded at a time. Larger blocks are slower: the decoded records should stay in the processor's cache.
 _BLOCK: Final = 1 << 18
 
 
@@ -24,13 +24,13 @@ class SegmentGone(Exception):  # noqa: N818 - called by what happened
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some records of a segment, one after the other.
+    """Consecutive records of a segment.
 
     Attributes:
         directory: Of the journal.
         segment: The segment's name.
-        begin: Where the piece begins.
-        end: Where it ends; None for the end of the Parquet file that the segment has become.
+        begin: Its start.
+        end: Its end; None for the end of the Parquet file that the segment has become.
     """
 
     directory: str
@@ -50,16 +50,16 @@ class Piece:
 
 
 def everything_in(piece: Piece) -> Iterator[pa.RecordBatch | Damage]:
-    """Read a piece's records, in the order of ``seq`` within a kind, and what is damaged.
+    """Read a piece's records, in the order of ``seq`` within a kind, and its damage.
 
     Args:
-        piece: Of a journal; if its JSON lines became Parquet since it was planned, that is read instead.
+        piece: Of a journal; if its JSON lines have become Parquet, that is read instead.
 
     Yields:
         Batches with the columns of `arrow_schema`, and damage.
 
     Raises:
-        SegmentGone: There is neither.
+        SegmentGone: Neither form exists.
         OSError: A file cannot be read.
         pa.ArrowInvalid: A Parquet file has a value that does not fit its column.
     """
@@ -78,14 +78,14 @@ def records_in(piece: Piece) -> Iterator[pa.RecordBatch]:
 
 
 def damage_in(piece: Piece) -> Iterator[Damage]:
-    """Read only which of a piece's lines are no records; a Parquet file has none. Cheaper than `everything_in`."""
+    """Read a piece's damage only; a Parquet file has none. Cheaper than `everything_in`."""
     if (file := _open_lines(piece)) is not None:
         for offset, block in _blocks(file, piece):
             yield from (line for line in read_lines(block, offset) if isinstance(line, Damage))
 
 
 def _open_lines(piece: Piece) -> BinaryIO | None:
-    """The segment's JSON lines, which stay readable when they are removed; None if they are not to be read."""
+    """Open the segment's JSON lines, which stay readable when removed; None if Parquet must be read."""
     if piece.end is None:
         return None
     try:
@@ -105,7 +105,7 @@ def _rows(piece: Piece) -> Iterator[pa.RecordBatch]:
 
 
 def _blocks(file: BinaryIO, piece: Piece) -> Iterator[tuple[int, bytes]]:
-    """Whole lines, about `_BLOCK` bytes at a time, each block with its offset in the file, which is closed then."""
+    """Blocks of whole lines, about `_BLOCK` bytes each, with their offsets; closes the file at the end."""
     assert piece.end is not None, piece
     offset, rest = piece.begin.offset, b""
     with file:

@@ -1,7 +1,7 @@
-"""Places between the lines of a live segment, found without reading all of it.
+"""Positions between the lines of a live segment, found without reading all of it.
 
-A segment may grow while it is read, and may become Parquet between two reads. So a place has two names: how many bytes
-precede it, for the JSON lines, and which ``seq`` precedes it, for the Parquet file that holds the same records.
+A segment may grow while it is read, and may become Parquet between two reads. So a position has two coordinates: the
+bytes before it, for the JSON lines, and the ``seq`` before it, for the Parquet file with the same records.
 """
 
 import os
@@ -19,11 +19,11 @@ _STEP: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Between two lines of a segment.
+    """A position between two lines of a segment.
 
     Attributes:
         offset: Of the line after it, in bytes.
-        seq: Of the last record before it; 0 if there is none.
+        seq: Of the last record before it; 0 for none.
     """
 
     offset: int
@@ -38,8 +38,8 @@ def last_position(path: Path, since: Position = START) -> Position:
     """Find the end of the last whole line.
 
     Args:
-        path: JSON lines; what follows the last newline is torn, and left out.
-        since: A position in it from which to look.
+        path: JSON lines; bytes after the last newline are torn and ignored.
+        since: The position to start from.
 
     Returns:
         The end of the last whole line, or ``since`` if no line follows it.
@@ -53,13 +53,13 @@ def last_position(path: Path, since: Position = START) -> Position:
 
 
 def cuts(path: Path, begin: Position, end: Position, size: int) -> list[Position]:
-    """Divide some lines of a segment into pieces of about the same size, none of which begins within a line.
+    """Divide lines of a segment into pieces of about the same size, at line boundaries.
 
     Args:
         path: JSON lines.
-        begin: Where to start.
-        end: Where to stop; the file may go on.
-        size: Of a piece, in bytes; a piece is longer if a line is.
+        begin: The start.
+        end: The end; the file may be longer.
+        size: Of a piece, in bytes; a longer line makes a longer piece.
 
     Returns:
         Ascending positions from ``begin`` to ``end``, both included.
@@ -77,7 +77,7 @@ def cuts(path: Path, begin: Position, end: Position, size: int) -> list[Position
 
 
 def _line_start(file: BinaryIO, before: int, floor: int) -> int:
-    """The last start of a line at or before an offset, no earlier than another start of a line. O(a line)."""
+    """The last start of a line at or before ``before``, at least ``floor``. O(a line)."""
     for begin, chunk in _backwards(file, before, floor):
         if (newline := chunk.rfind(b"\n")) >= 0:
             return begin + newline + 1
@@ -85,7 +85,7 @@ def _line_start(file: BinaryIO, before: int, floor: int) -> int:
 
 
 def _seq_before(file: BinaryIO, end: int, since: Position) -> int:
-    """The ``seq`` of the last line before ``end`` that is a record. O(a line), and all the damage after it."""
+    """The ``seq`` of the last record before ``end``. O(a line), plus the damage after it."""
     while end > since.offset:
         start = _line_start(file, end - 1, since.offset)
         file.seek(start)

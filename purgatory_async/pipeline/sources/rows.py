@@ -1,4 +1,4 @@
-"""Rows of the tables that a journal is read as, a piece at a time."""
+"""Rows of a journal's tables, one piece at a time."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
@@ -13,7 +13,7 @@ from purgatory_async.pipeline.sources.pieces import Piece, damage_in, everything
 __all__ = ["DAMAGE_COLUMNS", "damage_rows", "read_table"]
 
 DAMAGE_COLUMNS: Final = pa.schema([("file", pa.string()), ("offset", pa.int64()), ("reason", pa.string())])
-"""What is told of a line that is no record."""
+"""The columns of damage: a line that is not a record."""
 
 _SCHEMAS: Final = {"damage": DAMAGE_COLUMNS, "all": pa.schema([*arrow_schema(), *DAMAGE_COLUMNS])}
 
@@ -23,7 +23,7 @@ def read_table(piece: Piece, table: str) -> Iterator[pa.RecordBatch]:
 
     Args:
         piece: Of a journal.
-        table: ``records``, ``damage``, or ``all`` for the columns of both, those of one of them null in each row.
+        table: ``records``, ``damage``, or ``all`` for the columns of both, one of them null in each row.
 
     Raises:
         SegmentGone: Its segment was deleted.
@@ -47,16 +47,7 @@ def _without_damage(records: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def damage_rows(piece: Piece, damage: Sequence[Damage], table: str) -> Iterator[pa.RecordBatch]:
-    """Lay damage out in columns.
-
-    Args:
-        piece: Where it was found.
-        damage: Of its file.
-        table: ``damage``, or ``all``, in which records' columns are null.
-
-    Yields:
-        One batch, or none if there is no damage.
-    """
+    """Convert a piece's damage to one batch, or to none without damage; in ``all``, records' columns are null."""
     if damage:
         columns = {
             "file": [piece.lines.name] * len(damage),

@@ -1,4 +1,4 @@
-"""A journal as a stream: what is there, and what is added while a query runs."""
+"""Reads a growing journal as a stream."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -29,14 +29,14 @@ __all__ = ["JournalStreamReader"]
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a journal that grows; its offsets are those of `encode_offset`.
+    """Reads a growing journal, with the offsets of `encode_offset`.
 
-    Spark keeps one in a process of its own for as long as a query runs.
+    Spark keeps it in a separate process while a query runs.
 
     Args:
-        table: Which; see the module.
+        table: One of `purgatory_async.pipeline.sources.journal_source`.
         directory: Of the journal.
-        files: From how many segments a batch reads at most; None for all.
+        files: Most segments that a batch reads; None for all.
     """
 
     def __init__(self, table: str, directory: Path, files: int | None) -> None:
@@ -47,15 +47,15 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target: Offset | None = None
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - the interface's
-        """Nothing has been read."""
+        """The offset before the first batch."""
         return {}
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - the interface's
-        """Say from how many segments a batch may read."""
+        """The limit of segments in a batch."""
         return ReadAllAvailable() if self._files is None else ReadMaxFiles(self._files)
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - the interface's
-        """Read nothing that is added from now on.
+        """Ignore everything written from now on.
 
         Raises:
             OSError: The journal cannot be read.
@@ -63,7 +63,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = available(self._directory, {})
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
-        """Choose the end of the next batch; ``start`` if there is nothing to read.
+        """Choose the end of the next batch; ``start`` if nothing is new.
 
         Raises:
             OSError: The journal cannot be read.
@@ -85,7 +85,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(piece) for piece in pieces]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Read a piece; a stream goes on without a segment that was deleted too early, and says so in its damage.
+        """Read a piece; a stream skips a segment that was deleted too early, and reports it as damage.
 
         Raises:
             OSError: Its segment cannot be read.

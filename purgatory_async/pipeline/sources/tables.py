@@ -1,4 +1,4 @@
-"""A journal as two tables: its records, and the lines that are none."""
+"""A journal as two tables: its records, and the lines that are not records."""
 
 from collections.abc import Iterator
 from functools import reduce
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from purgatory_async.journal.schema import FIELDS
 from purgatory_async.pipeline.schemas import DAMAGE_SCHEMA, RECORD_SCHEMA
@@ -18,11 +18,11 @@ __all__ = ["JournalTables", "read_journal"]
 
 
 class JournalTables(NamedTuple):
-    """What a journal held when it was surveyed, however often the tables are computed.
+    """A journal's tables as of its survey, however often they are computed.
 
     Attributes:
-        records: One row a record, with the columns of `FIELDS`, in no order.
-        damage: One row a line that is none: ``file``, ``offset``, ``reason``.
+        records: A row for each record, with the columns of `FIELDS`, unordered.
+        damage: A row for each line that is not a record: ``file``, ``offset``, ``reason``.
     """
 
     records: DataFrame
@@ -30,14 +30,14 @@ class JournalTables(NamedTuple):
 
 
 def read_journal(spark: SparkSession, journal: Path | Extent) -> JournalTables:
-    """Make tables of a journal.
+    """Read a journal as tables.
 
     Args:
         spark: Its workers must see the files as this process does.
-        journal: The directory, or what `survey` found in it; a job surveys before Spark starts.
+        journal: The directory, or the result of `survey`; a job surveys before Spark starts.
 
     Returns:
-        Both tables, of the same extent: what is written to the journal afterwards is in neither.
+        Both tables, of the same extent: neither has what is written afterwards.
 
     Raises:
         Refused: The directory or a file cannot be read, or a file cannot be part of a journal.

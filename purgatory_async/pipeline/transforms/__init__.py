@@ -1,1 +1,1 @@
-"""What is made of a journal: functions from tables to tables, which need a session and read no file."""
+"""Transformations of a journal's tables; they need a Spark session and read no file."""

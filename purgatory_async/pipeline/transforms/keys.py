@@ -1,4 +1,4 @@
-"""Which keys are busy: what was waited for on each, and how often it was signalled."""
+"""Counts operations and signals by key."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
@@ -9,10 +9,10 @@ __all__ = ["by_key"]
 
 
 def by_key(tallies: DataFrame, signalled: DataFrame) -> DataFrame:
-    """Add up operations and signals by key; an operation counts under each of its keys.
+    """Sum operations and signals by key; an operation counts under each of its keys.
 
     Args:
-        tallies: Of parts, as `purgatory_async.pipeline.kernels.tallies.Tally` makes them.
+        tallies: Of parts, from `purgatory_async.pipeline.kernels.tallies.Tally`.
         signalled: Likewise, of signals.
 
     Returns:
@@ -23,7 +23,7 @@ def by_key(tallies: DataFrame, signalled: DataFrame) -> DataFrame:
     what = sf.col("what")
 
     def counted(name: str, which: Column) -> Column:
-        """How many of some there are; 0 if there are none."""
+        """The sum of some counts; 0 for none."""
         return sf.coalesce(sf.sum(sf.when(which, sf.col("count"))), sf.lit(0)).alias(name)
 
     return both.groupBy("key").agg(

@@ -1,7 +1,7 @@
-"""Which records a journal lost, by the gaps in their numbers.
+"""Finds the records that a journal lost, by the gaps in their numbers.
 
-To put all numbers of a node next to each other would be a sort of the whole journal. So who reads a part of it tells
-ranges without gaps, which are few, and only those are put next to each other.
+Sorting all numbers of a node would sort the whole journal. So each reader of a part reports ranges without gaps, which
+are few, and only those are sorted.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -11,19 +11,19 @@ __all__ = ["missing"]
 
 
 def missing(covered: DataFrame) -> DataFrame:
-    """Find the numbers between the first and the last of each run and node that no record has.
+    """Find the missing numbers between the first and the last record of each run and node.
 
     Args:
-        covered: What `purgatory_async.pipeline.kernels.coverage.cover` found in the parts of a journal.
+        covered: From `purgatory_async.pipeline.kernels.coverage.cover`, of all parts of a journal.
 
     Returns:
-        ``run_id, node, first, last``, a row for each longest range that is missing.
+        ``run_id, node, first, last``, a row for each maximal missing range.
     """
     ranges = covered.where(sf.col("first_seq").isNotNull())
     earlier = (
         Window.partitionBy("run_id", "node").orderBy("first_seq").rowsBetween(Window.unboundedPreceding, -1)
     )
-    # The greatest, because ranges lie within each other where a number is there twice.
+    # The greatest so far, because ranges nest where a number exists twice.
     before = sf.max("last_seq").over(earlier)
     return (
         ranges.withColumn("before", before)

@@ -1,4 +1,4 @@
-"""What a journal covers: each run and node, from when to when, and how many records of each kind."""
+"""Surveys a journal: time span and number of records of each run and node."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -10,13 +10,13 @@ def nodes(covered: DataFrame) -> DataFrame:
     """Survey the runs and nodes of a journal.
 
     Args:
-        covered: What `purgatory_async.pipeline.kernels.coverage.cover` found in its parts.
+        covered: From `purgatory_async.pipeline.kernels.coverage.cover`, of all its parts.
 
     Returns:
         ``run_id, node, first_seq, last_seq, first_ns, last_ns, first_wall_ns, last_wall_ns, records,
         submits, outcomes, signals, untimed, tick_ns, wheel_size``, a row for each. ``first_ns`` and ``last_ns`` are
-        ``mono_ns``, ``untimed`` is how many were submitted without a timeout, and the last two are null if no record
-        tells.
+        ``mono_ns``, ``untimed`` counts submissions without a timeout, and the last two are null without a `Stats`
+        record.
     """
     counts = ("records", "submits", "outcomes", "signals", "untimed")
     return covered.groupBy("run_id", "node").agg(

@@ -1,11 +1,10 @@
-"""The life of each operation, put together from its records.
+"""Pairs the records of each operation.
 
-An operation is a run's, a node's and an id's; within a run and node ``seq`` is the order of things. Its first
-submission begins it and the first outcome after that ends it. What is over and above that is an anomaly: it says
-that a journal lost a record, or that something ended twice. It is listed, and counted in no other figure.
+Run, node and id identify an operation; ``seq`` orders the records of a run and node. The first submission begins an
+operation, and the first outcome after it ends it. Any other record is an anomaly: the journal lost a record, or an
+operation ended twice. Anomalies are listed, and no other figure counts them.
 
-Records are dealt into buckets and put together by workers, in columns: to sort them as Spark's rows takes several
-times as long.
+Records are dealt into buckets, which workers pair in columns: sorting them as Spark rows takes several times as long.
 """
 
 from collections.abc import Callable
@@ -21,11 +20,11 @@ from purgatory_async.pipeline.schemas import spark_schema
 __all__ = ["OPERATION", "anomalies", "anomalies_of", "dealt", "operations", "operations_of", "paired"]
 
 OPERATION: Final = ("run_id", "node", "op_id")
-"""The columns that name an operation."""
+"""The columns that identify an operation."""
 
 
 def operations(records: DataFrame) -> DataFrame:
-    """Find for each submitted operation how it ended.
+    """Find the outcome of each submitted operation.
 
     Args:
         records: Of a journal, with the columns of `purgatory_async.journal.schema.FIELDS`.
@@ -34,7 +33,7 @@ def operations(records: DataFrame) -> DataFrame:
         ``run_id, node, op_id, submit_seq, submit_ns, submit_wall_ns, keys, needed, timeout_ns, outcome, end_seq,
         end_ns, end_wall_ns, latency_ns, lateness_ns, checks, inserts``, a row for each operation; the columns
         from ``outcome`` on are null while it is pending. ``submit_ns`` and ``end_ns`` are ``mono_ns`` of the
-        records, and stand in for a ``latency_ns`` or ``lateness_ns`` that an outcome does not have.
+        records, and replace a missing ``latency_ns`` or ``lateness_ns`` of an outcome.
 
     One shuffle of the submissions and outcomes.
     """
@@ -42,7 +41,7 @@ def operations(records: DataFrame) -> DataFrame:
 
 
 def anomalies(records: DataFrame) -> DataFrame:
-    """List the records that belong to no life.
+    """List the records that belong to no operation.
 
     Args:
         records: As for `operations`.
@@ -61,26 +60,26 @@ def dealt(records: DataFrame) -> DataFrame:
 
 
 def operations_of(buckets: DataFrame) -> DataFrame:
-    """As `operations`, of records that were dealt already."""
+    """As `operations`, of dealt records."""
     return paired(buckets, Pairing.operations, OPERATIONS)
 
 
 def anomalies_of(buckets: DataFrame) -> DataFrame:
-    """As `anomalies`, of records that were dealt already."""
+    """As `anomalies`, of dealt records."""
     return paired(buckets, Pairing.anomalies, ANOMALIES)
 
 
-def paired(buckets: DataFrame, told: Callable[[Pairing], pa.Table], schema: pa.Schema) -> DataFrame:
-    """Put together the records of each bucket.
+def paired(buckets: DataFrame, result: Callable[[Pairing], pa.Table], schema: pa.Schema) -> DataFrame:
+    """Pair the records of each bucket.
 
     Args:
-        buckets: From `dealt`, or what `deal` made of a journal.
-        told: What to tell of a bucket; it runs where the bucket is.
-        schema: Of what it tells.
+        buckets: From `dealt` or `deal`.
+        result: Makes a table of a bucket's pairing; runs on the worker that has the bucket.
+        schema: Of that table.
     """
 
     def tell(rows: pa.Table) -> pa.Table:
-        """Do a bucket."""
-        return told(Pairing.of(*gathered(rows), rows["bucket"][0].as_py()))
+        """Pair a bucket."""
+        return result(Pairing.of(*gathered(rows), rows["bucket"][0].as_py()))
 
     return buckets.groupBy("bucket").applyInArrow(tell, spark_schema(schema))

@@ -1,9 +1,8 @@
-"""Exact percentiles of any number of values, by narrowing down where each lies.
+"""Exact percentiles of any number of values, by narrowing the range of each.
 
-A percentile is the value at a rank. A histogram tells in which of its steps a rank lies; a pass over the values counts
-them in each of some ten thousand equal ranges of that step; then it is known in which range the rank lies, and the next
-pass counts inside of that. After one or two passes a range is one value. Nothing is sorted, and what comes back from a
-pass is small.
+A percentile is the value at a rank. A histogram gives the step in which a rank lies. A pass over the values counts them
+in each of about ten thousand equal ranges of that step, which gives the range of the rank; the next pass counts inside
+that range. After one or two passes a range is one value. Nothing is sorted, and each pass returns little.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,10 +21,7 @@ __all__ = ["nearest_ranks"]
 
 @dataclass(frozen=True, slots=True)
 class _Sought:
-    """A rank whose value is somewhere in `RANGES` ranges from ``low`` on; ``rank`` counts from 1 in there.
-
-    A width of 0 says that ``low`` is the value.
-    """
+    """A rank, counted from 1, within `RANGES` ranges from ``low`` on; with a width of 0, ``low`` is the value."""
 
     name: str
     share: int
@@ -37,15 +33,15 @@ class _Sought:
 def nearest_ranks(
     values: DataFrame, steps: Mapping[str, Sequence[tuple[int, int, int]]], shares: Sequence[int]
 ) -> dict[str, dict[int, int]]:
-    """Find percentiles by nearest rank: the smallest value that at least so many of a hundred do not exceed.
+    """Find percentiles by nearest rank: the smallest value that at least ``share`` percent do not exceed.
 
     Args:
-        values: ``name string, value long``: several sets of values, told apart by name.
-        steps: Of each set a histogram, ascending: how many values are in a step, the least and the greatest.
-        shares: In hundredths, from 1 to 100.
+        values: ``name string, value long``: several sets of values, distinguished by name.
+        steps: An ascending histogram of each set: the count, least and greatest value of each step.
+        shares: In percent, from 1 to 100.
 
     Returns:
-        For each set and share the value.
+        The value for each set and share.
 
     O(values) for each 14 bits by which the extremes of a step differ.
     """
@@ -67,7 +63,7 @@ def _first(name: str, share: int, steps: Sequence[tuple[int, int, int]]) -> _Sou
         if rank <= count:
             return _Sought(name, share, rank, least, _width(greatest - least + 1) if greatest > least else 0)
         rank -= count
-    raise AssertionError(f"the steps of {name} are fewer by {rank} than they are")
+    raise AssertionError(f"the histogram of {name} is short by {rank} values")
 
 
 def _width(span: int) -> int:
@@ -75,10 +71,10 @@ def _width(span: int) -> int:
 
 
 def _narrowed(values: DataFrame, sought: Iterable[_Sought]) -> list[_Sought]:
-    """Look in which of its ranges each lies."""
+    """Find the range of each rank."""
     counts: dict[tuple[str, int, int], list[tuple[int, int]]] = {}
     grids = sorted({(each.name, each.low, each.width) for each in sought})
-    # Which the workers could do as well, but only few values are in any grid, and the rest need not go there.
+    # Filtered by Spark, although the workers could: few values are in any grid, and the rest need not move.
     inside = reduce(or_, (_inside(*grid) for grid in grids))
     cells = values.where(inside).mapInArrow(counting(grids), spark_schema(COUNTED))
     cells = cells.groupBy("name", "low", "width", "cell").agg(sf.sum("count").alias("count"))
@@ -100,4 +96,4 @@ def _cell(sought: _Sought, counts: Iterable[tuple[int, int]]) -> _Sought:
             width = 0 if sought.width == 1 else _width(sought.width)
             return replace(sought, rank=rank, low=low, width=width)
         rank -= count
-    raise AssertionError(f"there are fewer than {sought.rank} values of {sought.name} from {sought.low} on")
+    raise AssertionError(f"{sought.name} has fewer than {sought.rank} values from {sought.low} on")

@@ -1,9 +1,9 @@
-"""A journal under other settings, slice by slice of its time.
+"""Replays a journal under other settings, in slices of its time.
 
-Whether an operation completes depends on the signals between its submission and its deadline, and on nothing else.
-So the time of each node is cut into slices at least as long as the longest wait: then an operation needs the signals
-of its own slice and of the next one, and a slice is as much work as a worker can hold when its node could. Operations
-without a timeout need all signals to the end and are a slice of their own.
+Only the signals between its submission and its deadline decide whether an operation completes. So the time of each node
+is cut into slices at least as long as the longest wait: an operation then needs the signals of its own slice and of the
+next one, and a slice fits into a worker's memory. Operations without a timeout need all signals to the end and are a
+slice of their own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -32,19 +32,19 @@ def replays(
     last_ns: Mapping[tuple[str, str], int],
     settings: Sequence[Setting],
 ) -> DataFrame:
-    """Let recorded operations run again under each setting.
+    """Replay recorded operations under each setting.
 
     Args:
-        operations: Slices, as `purgatory_async.pipeline.kernels.slices.Slices` packs them; at least as long as the
-            longest timeout plus the longest tick.
+        operations: Slices from `purgatory_async.pipeline.kernels.slices.Slices`, at least as long as the longest
+            timeout plus the longest tick.
         signals: Likewise.
         last_ns: The last instant of each run and node.
-        settings: What to try.
+        settings: The settings to try.
 
     Returns:
-        ``setting``, the number of each, and what `Totals` has: a row for each slice and setting, to be added up.
+        ``setting``, its number, and the columns of `Totals`: a row for each slice and setting, to be summed.
     """
-    # Other names, because Spark cannot tell columns apart that come from the same journal twice.
+    # Renamed, because Spark confuses columns that come from the same journal twice.
     of_signals = signals.toDF(*(f"of_{name}" for name in signals.columns))
     whose = ("run_id", "node", "slice")
     pairs = operations.groupBy(*whose).cogroup(of_signals.groupBy(*(f"of_{name}" for name in whose)))
@@ -55,7 +55,7 @@ def _replay_with(
     settings: Sequence[Setting], last_ns: Mapping[tuple[str, str], int]
 ) -> Callable[[pa.Table, pa.Table], pa.Table]:
     def replay_slice(operations: pa.Table, signals: pa.Table) -> pa.Table:
-        """Replay what one worker was given."""
+        """Replay one slice on a worker."""
         rows: list[dict[str, Any]] = []
         if operations.num_rows:
             last = last_ns[operations["run_id"][0].as_py(), operations["node"][0].as_py()]

@@ -1,4 +1,4 @@
-"""What happened when: how many began and ended in each stretch of time."""
+"""Counts operations submitted and ended in each stretch of time."""
 
 from typing import Final
 
@@ -8,18 +8,18 @@ from pyspark.sql import functions as sf
 __all__ = ["ENDS", "timeline"]
 
 ENDS: Final = ("completed", "expired", "cancelled", "failed", "closed")
-"""How operations end."""
+"""The outcomes of operations."""
 
 
 def timeline(tallies: DataFrame) -> DataFrame:
-    """Add up submissions and ends by time.
+    """Sum submissions and outcomes by time.
 
     Args:
-        tallies: Of parts, as `purgatory_async.pipeline.kernels.tallies.Tally` makes them.
+        tallies: Of parts, from `purgatory_async.pipeline.kernels.tallies.Tally`.
 
     Returns:
-        ``start_ns, submitted, completed, expired, cancelled, failed, closed``, a row for each stretch in which anything
-        happened.
+        ``start_ns, submitted, completed, expired, cancelled, failed, closed``, a row for each stretch that is not
+        empty.
     """
     happened = tallies.where("tally = 'time'").groupBy(sf.col("at").alias("start_ns"))
     return happened.agg(

@@ -1,4 +1,4 @@
-"""How operations ended and how long they took."""
+"""Totals of outcomes and durations."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -7,15 +7,15 @@ __all__ = ["durations", "histogram", "totals"]
 
 
 def totals(tallies: DataFrame) -> DataFrame:
-    """Add up operations by node and outcome.
+    """Sum operations by node and outcome.
 
     Args:
-        tallies: Of parts, as `purgatory_async.pipeline.kernels.tallies.Tally` makes them.
+        tallies: Of parts, from `purgatory_async.pipeline.kernels.tallies.Tally`.
 
     Returns:
-        ``run_id, node, outcome, operations, held_s, held_ns``. The outcome is null for those that are pending. Of the
-        rest the last two columns are how long they were pending, all in all, in whole seconds and what is over in
-        nanoseconds, so that neither overflows; of the pending, as if they had ended at instant 0.
+        ``run_id, node, outcome, operations, held_s, held_ns``. The outcome is null for pending operations. The last two
+        columns are the sum of the times pending, in whole seconds and the remaining nanoseconds, so that neither
+        overflows; pending operations count as if they had ended at instant 0.
     """
     found = tallies.where("tally = 'total'").groupBy("run_id", "node", sf.col("name").alias("outcome"))
     return found.agg(
@@ -26,14 +26,14 @@ def totals(tallies: DataFrame) -> DataFrame:
 
 
 def histogram(tallies: DataFrame) -> DataFrame:
-    """Add up durations on a scale of logarithms.
+    """Sum durations on a logarithmic scale.
 
     Args:
         tallies: As for `totals`.
 
     Returns:
-        ``name, step, count, least, greatest``: step *i* is from ``2 ** (i / STEPS)`` nanoseconds to the next; and the
-        extreme values in it.
+        ``name, step, count, least, greatest``: step *i* starts at ``2 ** (i / STEPS)`` nanoseconds, and the last two
+        are the extreme values in it.
     """
     found = tallies.where("tally = 'step'").groupBy("name", sf.col("at").alias("step"))
     return found.agg(
@@ -42,10 +42,10 @@ def histogram(tallies: DataFrame) -> DataFrame:
 
 
 def durations(operations: DataFrame) -> DataFrame:
-    """Measure completed operations by their latency, and expired ones by their lateness.
+    """The latency of completed operations and the lateness of expired ones.
 
     Args:
-        operations: As `purgatory_async.pipeline.transforms.operations.operations` gives them.
+        operations: From `purgatory_async.pipeline.transforms.operations.operations`.
 
     Returns:
         ``name, value``: the outcome, and nanoseconds.

@@ -1,9 +1,9 @@
-"""What happened to the operations of each key in each window of time, in rows that add up.
+"""Counts operations by key and time window, in rows that add up.
 
-A window is told by the record's own wall clock and begins at a multiple of its width since 1970, so whoever counts
-records, in whatever order and however many at a time, counts them in the same windows. Latencies are kept as a KLL
-sketch: percentiles do not add up, sketches do. Source: Karnin, Lang, Liberty, "Optimal Quantile Approximation in
-Streams", 2016; here as Spark and Apache DataSketches have it.
+The record's wall clock decides its window, and windows begin at multiples of their width since 1970. So the counts do
+not depend on the order of the records or on how they are batched. Latencies are kept as a KLL sketch: percentiles do
+not add up, sketches do (Karnin, Lang, Liberty, "Optimal Quantile Approximation in Streams", 2016, as implemented in
+Spark and Apache DataSketches).
 """
 
 from typing import Final, get_args
@@ -16,13 +16,13 @@ from purgatory_async.journal.schema import OutcomeWord
 __all__ = ["OUTCOMES", "add_up", "steps", "windows"]
 
 OUTCOMES: Final[tuple[str, ...]] = get_args(OutcomeWord)
-"""How an operation ends."""
+"""The outcomes of an operation."""
 
 _COUNTS: Final = ("submitted", *OUTCOMES)
 
 
 def steps(operations: DataFrame) -> DataFrame:
-    """List what counts in a window: that an operation was submitted, and that it ended.
+    """List the steps that windows count: submissions and outcomes.
 
     Args:
         operations: From `purgatory_async.pipeline.transforms.operations.operations`.
@@ -65,8 +65,8 @@ def windows(happened: DataFrame, width_ns: int) -> DataFrame:
 
     Returns:
         ``window_start_ns, key, submitted, completed, expired, cancelled, failed, closed, latency_sketch``, a row for
-        each window and key in which something happened; the sketch is of the completed operations' latencies in
-        nanoseconds, null if there are none.
+        each window and key with steps; the sketch is of the completed operations' latencies in nanoseconds, null if
+        there are none.
     """
     counts = [sf.count(sf.when(sf.col("step") == word, 1)).alias(word) for word in _COUNTS]
     return (
@@ -80,10 +80,10 @@ def windows(happened: DataFrame, width_ns: int) -> DataFrame:
 
 
 def add_up(table: DataFrame, width_ns: int) -> DataFrame:
-    """Make one row of all that are of the same window and key.
+    """Merge the rows of the same window and key.
 
     Args:
-        table: From `windows`, or several of those.
+        table: From `windows`, or a union of several.
         width_ns: That of the table, or a multiple of it for coarser windows, in nanoseconds.
 
     Returns:
@@ -99,5 +99,5 @@ def add_up(table: DataFrame, width_ns: int) -> DataFrame:
 
 
 def _start(instant_ns: Column, width_ns: int) -> Column:
-    # The remainder that is never negative, so that windows before 1970 are as wide as others.
+    # A remainder that is never negative, so that windows before 1970 are as wide as others.
     return (instant_ns - sf.pmod(instant_ns, sf.lit(width_ns).cast("long"))).alias("window_start_ns")

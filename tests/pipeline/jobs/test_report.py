@@ -116,4 +116,4 @@ def test_an_empty_journal_has_a_report_too(report, tmp_path):
         "quarantined": 0,
         "missing": [],
     }
-    assert "There is no operation in this journal." in (tmp_path / "out" / "report.html").read_text()
+    assert "This journal has no operations." in (tmp_path / "out" / "report.html").read_text()

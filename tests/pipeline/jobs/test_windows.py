@@ -45,7 +45,7 @@ def test_a_parquet_file_that_is_none_is_refused_by_name(journal, tmp_path):
     (journal / "run.n2.000001.parquet").write_bytes(b"no Parquet")
     for command, more in ((windows.command, []), (stream.command, ["--checkpoint", tmp_path / "c"])):
         said = refused(command, "--journal", journal, "--out", tmp_path / "out", "--window", 1, *more)
-        assert "run.n2.000001.parquet is no Parquet file" in said
+        assert "run.n2.000001.parquet is not a Parquet file" in said
     assert not (tmp_path / "out").exists()
 
 
@@ -55,7 +55,7 @@ def test_a_parquet_file_that_is_none_is_refused_by_name(journal, tmp_path):
         (lambda table: table.drop_columns(["seq", "kind"]), "lacks seq, kind"),
         (
             lambda table: table.set_column(0, "n", [["one"] * table.num_rows]),
-            "column n is string; a journal has int",
+            "column n must be int, got string",
         ),
     ],
 )

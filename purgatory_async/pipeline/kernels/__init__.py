@@ -1,1 +1,1 @@
-"""The arithmetic of the pipeline on columns: numpy and Arrow, plain values in and out, no Spark, no Java."""
+"""The pipeline's arithmetic on columns: numpy and Arrow, no Spark, no Java."""

@@ -1,8 +1,7 @@
-"""Records of a journal, dealt out so that all of an operation come together, in few rows that are large.
+"""Deals a journal's records into buckets, so that all records of an operation meet in one.
 
-Spark moves rows one by one, and each costs it as much as a worker needs for hundreds of a column. So what one task
-read goes to the next as one row for each bucket, with a table of Arrow's in it. The bucket follows from the
-operation's id alone.
+Spark moves rows one by one, and each costs as much as hundreds of a column in a worker. So a task's records go to the
+next as one row for each bucket, with an Arrow table in it. The operation's id alone decides the bucket.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +30,7 @@ __all__ = [
 ]
 
 BUCKETS: Final = 64
-"""Where nobody knows how many operations there are."""
+"""The number of buckets for an unknown number of operations."""
 
 _OPERATIONS: Final = 1 << 16  # in a bucket: a worker holds one at a time
 _MOST: Final = 1024  # tables of fewer records than then are in one would cost more than the records
@@ -44,10 +43,10 @@ _COLUMNS: Final = {
 _USED: Final = {"kind"}.union(*_COLUMNS.values())
 
 DEAL_READ: Final = tuple(name for name, _ in FIELDS if name in _USED)
-"""What `deal` has to know of a record."""
+"""The columns that `deal` needs."""
 
 DEALT: Final = pa.schema([("bucket", pa.int32()), ("submit", pa.binary()), ("outcome", pa.binary())])
-"""What `deal` makes: the number of a bucket, and packed the submissions in it, or the outcomes."""
+"""The result of `deal`: the number of a bucket, and its packed submissions or outcomes."""
 
 # At a time: fewer make small tables, of which each costs something, and for more a worker has to ask for memory.
 _RECORDS: Final = 1 << 18
@@ -56,7 +55,7 @@ _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that nothing of a byte
 
 
 def buckets_for(operations: int) -> int:
-    """Choose how many buckets so many operations are dealt into.
+    """The number of buckets for a number of operations.
 
     >>> buckets_for(0), buckets_for(5_000_000)
     (1, 77)
@@ -79,7 +78,7 @@ def deal(batches: Iterable[pa.RecordBatch], buckets: int = BUCKETS) -> Iterator[
 
 
 def in_portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Put batches together until they are worth a table, and none is empty."""
+    """Join batches to tables of useful size; none is empty."""
     held: list[pa.RecordBatch] = []
     rows = size = 0
     for batch in batches:
@@ -154,7 +153,7 @@ def packed(table: pa.Table, part: NDArray[np.integer], parts: int) -> Mapping[in
 
 
 def unpacked(tables: Iterable[bytes], empty: pa.Table) -> pa.Table:
-    """Put together what was packed; if that is nothing, ``empty``."""
+    """Join packed tables; ``empty`` without any."""
     found = [pa.ipc.open_stream(table).read_all() for table in tables]
     return pa.concat_tables(found).unify_dictionaries() if found else empty
 

@@ -1,4 +1,4 @@
-"""When each operation's condition came true: the first signal at which the sum on its keys reaches what it needs.
+"""Finds the signal that satisfies each operation: the first at which the sum on its keys reaches ``needed``.
 
 The signals are laid out key by key, in the order of ``seq`` within each, with running sums. Then every question is
 a binary search in one sorted array, asked for all operations at once:
@@ -8,7 +8,7 @@ a binary search in one sorted array, asked for all operations at once:
 - several keys, more than one needed: bisect the order of signals. How much came up to a given signal is one look-up
   for each key, and all operations halve their ranges together.
 
-A signal counts only for operations submitted before it, so an instant that two records share is no question.
+A signal counts only for operations submitted before it; ``seq`` orders records of one instant.
 
 >>> signals = Signals.of(seq=[2, 4, 5], key=[0, 1, 0], n=[1, 1, 3])
 >>> waits = Waits.of(submit_seq=[1, 1, 3], needed=[1, 2, 3], keys=[[0], [0, 1], [0, 1]])
@@ -129,8 +129,8 @@ class _Search:
         self.n = signals.n[self.rank]
         # Key and rank in one number, ascending: a search in it answers for any key.
         self.order = self._ordered(self.key, self.rank)
-        # All keys in one running sum: only differences within a key are used. It must not fall, or it could not be
-        # searched; where a signal counts less than nothing, nobody relies on it.
+        # All keys share one running sum, of which only differences within a key are used. A search needs it to be
+        # ascending; keys with negative signals do not use it.
         self.sum_before = np.concatenate([[0], np.cumsum(np.maximum(self.n, 0))])
         self.start = np.searchsorted(signals.seq, waits.submit_seq, side="right")
         owner = np.repeat(np.arange(len(waits.needed)), np.diff(waits.offsets))

@@ -1,8 +1,7 @@
-"""The second stage: what is pending, how much each operation has got so far, and the first of complete and timeout.
+"""The second stage: pending operations, their sums so far, and the first of completion and timeout.
 
-A shard holds all there is to know of its operations and is the only one to end them, whatever number of keys they
-watch. So the first end wins without locks and without anything flowing back; a match for an operation that has ended
-finds no row and is dropped.
+A shard holds the whole state of its operations and alone ends them, on however many keys. So the first end wins without
+locks and without messages to the first stage; a match for an ended operation finds no row and is dropped.
 
 An operation completes at the instant at which the signals on its keys first sum up to what it needs, in order of event
 time. Signals of one instant count together, so it does not matter which is read first. A signal counts from after the
@@ -46,7 +45,7 @@ Flags = NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class OperationShard:
-    """What one shard of the operations knows.
+    """The state of one shard of the operations.
 
     Attributes:
         pending: Columns of `PENDING`; ``amount`` is the sum of the signals that are settled.
@@ -58,14 +57,14 @@ class OperationShard:
 
     @classmethod
     def empty(cls) -> Self:
-        """A shard that knows nothing."""
+        """A new shard."""
         return cls(PENDING.empty_table(), MATCHES.empty_table())
 
     def advance(self, operations: pa.Table, matches: pa.Table, frontier: Frontier) -> "Step":
-        """Take in what a batch brings, then end what the time is up for or is satisfied. O(n log n).
+        """Add a batch, then end satisfied and expired operations. O(n log n).
 
         Args:
-            operations: Columns of `OPERATIONS`; one that is pending already is passed over.
+            operations: Columns of `OPERATIONS`; those already pending are skipped.
             matches: Columns of `MATCHES`, of those and of others before.
             frontier: Of the batch.
         """
@@ -96,17 +95,17 @@ class OperationShard:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What came of a batch.
+    """The result of a batch.
 
     Attributes:
-        shard: Afterwards.
+        shard: The new shard.
         outcomes: Columns of `OUTCOMES`.
-        submitted: How many operations began to wait.
-        repeated: How many were passed over because they were pending.
-        late: How many of the submitted were read after signals that they could have needed were let go.
-        completed: How many ended so.
-        expired: How many ended so.
-        due_ns: When something may end without anything to be read; None if nothing is pending.
+        submitted: Number of new operations.
+        repeated: Number of operations skipped because they were pending.
+        late: Number of new operations that were read after signals they could have needed were dropped.
+        completed: Number of operations that completed.
+        expired: Number of operations that expired.
+        due_ns: The next instant at which an operation may end without input; None if none is pending.
     """
 
     shard: OperationShard
@@ -130,7 +129,7 @@ class _Counts:
 
     @classmethod
     def of(cls, pending: pa.Table, matches: pa.Table) -> Self:
-        """Look up whose they are; those of operations that have ended are dropped."""
+        """Look up the operation of each match; those of ended operations are dropped."""
         whose, own = identities([matches, pending], "op_id", "submit_ns")
         places = np.argsort(own, kind="stable")
         place = np.minimum(np.searchsorted(own[places], whose), max(len(own) - 1, 0))

@@ -1,7 +1,7 @@
-"""Rows of a shard: what identifies them, and how they become the bytes that Spark keeps.
+"""Rows of a shard: their identity, and their encoding as the bytes that Spark keeps.
 
 A shard's state is a few values of many kilobytes, not many small ones: each call to Spark's state is a round trip to
-the JVM, about a millisecond, and a shard makes a handful of them a batch however many operations it holds.
+the JVM of about a millisecond, and a shard makes a handful of them per batch, independent of its operations.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ Longs = NDArray[np.int64]
 
 
 def encode(rows: pa.Table) -> bytes | None:
-    """Write rows as an Arrow stream; None for none, so that an empty shard takes no room. O(bytes)."""
+    """Encode rows as an Arrow stream; None without rows, so that an empty shard takes no space. O(bytes)."""
     if not rows.num_rows:
         return None
     sink = pa.BufferOutputStream()
@@ -27,7 +27,7 @@ def encode(rows: pa.Table) -> bytes | None:
 
 
 def decode(stored: bytes | None, schema: pa.Schema) -> pa.Table:
-    """Read back what `encode` wrote, without copying it."""
+    """Decode the result of `encode`, without a copy."""
     if not stored:
         return schema.empty_table()
     with pa.ipc.open_stream(stored) as reader:
@@ -35,7 +35,7 @@ def decode(stored: bytes | None, schema: pa.Schema) -> pa.Table:
 
 
 def longs(rows: pa.Table, column: str) -> Longs:
-    """A column of integers, none of them null, as numpy's."""
+    """A column of integers without nulls as a numpy array."""
     values: Longs = rows[column].to_numpy()
     return values
 
@@ -75,13 +75,7 @@ def _ranks(values: pa.ChunkedArray) -> Longs:
 
 
 def new_rows(known: pa.Table, rows: pa.Table, *columns: str) -> pa.Table:
-    """Those rows that are not known yet, the first of equal ones, in their order. O(n log n).
-
-    Args:
-        known: What is there.
-        rows: What comes.
-        columns: What makes rows equal.
-    """
+    """The rows that are not in ``known``, the first of equal ones, in order; ``columns`` decide. O(n log n)."""
     if not rows.num_rows:
         return rows
     old, fresh = identities([known, rows], *columns)

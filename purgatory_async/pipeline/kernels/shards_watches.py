@@ -1,12 +1,11 @@
-"""The first stage: who waits on which key, and which signals were seen.
+"""The first stage: the watches of keys, and the signals seen on them.
 
-A shard holds all watches of its keys and their signals. Either may be read first, so each new watch meets the signals
-that were seen and each new signal the watches that stand. Where they meet there is a match, which goes to the shard of
-the operation.
+A shard holds all watches and signals of its keys. Either may be read first, so each new watch is matched with the known
+signals, and each new signal with the known watches. A match goes to the shard of the operation.
 
-A shard does not learn that an operation has ended, for the stages run in one direction. Its watches leave with their
-deadline, so what is left over is bounded by the timeouts; and a key that alone satisfies an operation ends that watch,
-so one busy key and many who wait for any signal on it make as many matches as there are waiters, and not their product.
+The stages run in one direction, so a shard does not learn that an operation has ended. Its watches end at their
+deadline, which bounds the rest. A key that alone satisfies an operation also ends that watch, so many waiters for any
+signal on one busy key make as many matches as there are waiters, not the product with the signals.
 """
 
 from dataclasses import dataclass
@@ -39,7 +38,7 @@ MATCHES: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class WatchShard:
-    """What one shard of the keys knows.
+    """The state of one shard of the keys.
 
     Attributes:
         watches: Columns of `WATCHES`, each (key, operation) once. Only signals between ``submit_ns`` and
@@ -52,19 +51,19 @@ class WatchShard:
 
     @classmethod
     def empty(cls) -> Self:
-        """A shard that knows nothing."""
+        """A new shard."""
         return cls(WATCHES.empty_table(), SEEN.empty_table())
 
     def take_in(self, watches: pa.Table, signals: pa.Table, frontier: Frontier) -> tuple[Self, pa.Table]:
-        """Let new watches and new signals meet each other and those that are there. O(n log n + matches).
+        """Match new watches and signals with each other and with the known ones. O(n log n + matches).
 
         Args:
-            watches: Columns of `WATCHES`, each ``needed`` at least 1; one that is known already is passed over.
+            watches: Columns of `WATCHES`, each ``needed`` at least 1; known ones are skipped.
             signals: Columns of `SIGNALS`, no ``n`` negative.
             frontier: Of the batch.
 
         Returns:
-            The shard afterwards, without what nobody can need any more, and the matches (columns of `MATCHES`).
+            The new shard, without what no operation can need, and the matches (columns of `MATCHES`).
         """
         fresh = new_rows(self.watches, watches, "key", "op_id", "submit_ns")
         arriving = signals.append_column(
@@ -77,14 +76,14 @@ class WatchShard:
         return shard.evicted(frontier), pa.concat_tables([first, second])
 
     def evicted(self, frontier: Frontier) -> Self:
-        """The shard without the watches that are over and the signals that no operation to come can need."""
+        """The shard without expired watches, and without signals that no later operation can need."""
         return type(self)(
             self.watches.filter(pc.greater(self.watches["until_ns"], frontier.now_ns)),
             self.seen.filter(pc.greater(self.seen["kept_until_ns"], frontier.now_ns)),
         )
 
     def empty_from_ns(self) -> int | None:
-        """From which instant on nothing of this is needed; None if it is empty."""
+        """The instant from which the shard is empty; None if it is empty now."""
         ends = [self.watches["until_ns"], self.seen["kept_until_ns"]]
         return max((pc.max(column).as_py() for column in ends if len(column)), default=None)
 

@@ -122,8 +122,9 @@ def distinct_numbers(
 ) -> tuple[Integers, npt.NDArray[np.bool_]]:
     """For each row a set of distinct numbers below ``space``, each set as likely as any other of its size.
 
-    Floyd's way: number k of a set of c is one of the first space - c + k + 1; if it is there already, the last of
-    these is not (Bentley and Floyd, A sample of brilliance, 1987). O(rows * most**2) for sets of at most ``most``.
+    Floyd's algorithm: number k of a set of c is drawn from the first space - c + k + 1; if the set already has it, the
+    last of these, which it cannot have, replaces it (Bentley and Floyd, A sample of brilliance, 1987).
+    O(rows * most**2) for sets of at most ``most``.
 
     Args:
         counts: The size of each row's set, at most ``space``.

@@ -1,16 +1,15 @@
-"""What would have become of the same operations with another timeout, tick or wheel.
+"""Simulates the outcomes of the same operations with another timeout, tick or wheel.
 
-An operation ends by itself, when its condition comes true or somebody cancels it, or at its deadline, whichever is
-first. The deadline is submission plus timeout, rounded up to a tick as the timer does. So its lateness here is what
-the tick costs and nothing else; an event loop that is held up comes on top.
+An operation ends when its condition holds, when it is cancelled, or at its deadline, whichever is first. The deadline
+is submission plus timeout, rounded up to a tick as in the timer. So lateness here is only the cost of the tick; a
+blocked event loop would add to it.
 
-How often the wheel inserts an entry follows from two numbers of ticks. From the present it goes to the finest level
-that reaches its deadline, level *l* having buckets of ``wheel_size ** l`` ticks; from there it comes down a level
-each time that its bucket begins while it still waits. So it was inserted once, and once more for each of its coarse
-levels whose bucket began before it ended.
+The number of insertions follows from two tick numbers. An entry goes to the finest level that reaches its deadline;
+level *l* has buckets of ``wheel_size ** l`` ticks. It moves down a level each time its bucket begins while it still
+waits. So it is inserted once, and once more for each coarser level at which its bucket began before it ended.
 
-Four ticks until the deadline are two levels up in a wheel of two buckets; bucket 4-7 begins with tick 4, when this
-one has ended, and the other goes down twice to expire:
+In a wheel of two buckets, four ticks until the deadline are two levels up. Bucket 4-7 begins with tick 4: the first
+operation has ended by then, and the other moves down twice and expires:
 
 >>> waits = Waits.of(submit_ns=[0, 0], end_ns=[330, NEVER], completed=[True, False], last_ns=1000)
 >>> (totals,) = simulate(waits, [Setting(timeout_ns=350, tick_ns=100, wheel_size=2)])
@@ -31,7 +30,7 @@ Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
 NEVER: Final = 2**62
-"""An instant or a duration without end; an instant and it added up still fit in 64 bits."""
+"""An infinite instant or duration; the sum of it and an instant still fits in 64 bits."""
 
 _CHUNK: Final = 1 << 15  # operations; what is computed of them stays in the processor's cache
 
@@ -53,15 +52,15 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Operations, and what would end them if they had all the time in the world.
+    """Operations, and their ends without a timeout.
 
     Attributes:
         submit_ns: When each was submitted, on a clock that is a multiple of the tick when the timer's tick begins.
         timeout_ns: Its own timeout; `NEVER` for none.
         end_ns: When it completes, or is cancelled, fails or is closed; `NEVER` if nothing of that happens.
         completed: Whether that end is a completion.
-        ended: Whether it was recorded to have ended by itself.
-        last_ns: The last that is known of its node.
+        ended: Whether it was recorded to have ended before its deadline.
+        last_ns: The last known instant of its node.
     """
 
     submit_ns: Ints
@@ -104,18 +103,18 @@ class Waits:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What becomes of operations under a setting; totals of parts add up to those of the whole.
+    """Totals of operations under a setting; totals of parts add up to those of the whole.
 
     Attributes:
-        operations: How many there are.
+        operations: Their number.
         completed: How many complete.
         expired: How many reach their deadline.
         pending: How many do neither before the last record.
-        pending_ns: How long they were pending, all in all.
-        lateness_ns: How much later than submission plus timeout the expired ones end, all in all.
-        inserts: How often the wheel inserts one, cascades included.
-        decided_by_lateness: How many expire that were recorded to have ended otherwise, at or after their own deadline:
-            the timer was late, and something else was first.
+        pending_ns: The sum of their times pending.
+        lateness_ns: The sum of the delays of expired ones after submission plus timeout.
+        inserts: Insertions into the wheel, cascades included.
+        decided_by_lateness: How many expire here that were recorded to have ended otherwise, at or after their own
+            deadline, because the timer was late.
     """
 
     operations: int = 0
@@ -132,11 +131,11 @@ class Totals:
 
 
 def simulate(waits: Waits, settings: Sequence[Setting]) -> list[Totals]:
-    """Let operations run under each setting.
+    """Simulate operations under each setting.
 
     Args:
         waits: The operations.
-        settings: What to try. Those that differ only in the wheel share most of the work.
+        settings: The settings to try; those that differ only in the wheel share most of the work.
 
     Returns:
         The totals of each setting, in order.
@@ -187,7 +186,7 @@ class _Run:
         self.own_deadline_ns = -(-(waits.submit_ns + waits.timeout_ns) // tick_ns) * tick_ns
 
     def totals(self, wheel_size: int) -> Totals:
-        """What became of them, with a wheel."""
+        """The totals with a wheel."""
         waits = self.waits
         late = self.expired & waits.ended & (waits.end_ns >= self.own_deadline_ns)
         return Totals(
@@ -202,7 +201,7 @@ class _Run:
         )
 
     def _inserts(self, wheel_size: int) -> int:
-        """How often the wheel inserts them; one that is due when it comes is not put there."""
+        """Insertions into the wheel; an operation that is due at submission has none."""
         inserts = _count(self.ticks > 0)
         farthest = int(self.ticks.max(initial=0))
         width = wheel_size

@@ -1,1 +1,1 @@
-"""The distributed purgatory's two stages as Spark runs them: thin shells around the kernels of the same name."""
+"""The distributed purgatory's two stages in Spark: thin shells around the kernels of the same name."""

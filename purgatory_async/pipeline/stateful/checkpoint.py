@@ -1,4 +1,4 @@
-"""What a checkpoint was made with, and what its shards have counted."""
+"""A checkpoint's settings, and the counts of its shards."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from purgatory_async.pipeline.hold import held
 from purgatory_async.pipeline.refusal import Refused
@@ -30,14 +30,14 @@ _NAME: Final = "purgatory.json"
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What cannot change while a checkpoint lives: its state or its records of files would mean something else.
+    """The settings that cannot change while a checkpoint lives, as its state depends on them.
 
     Attributes:
-        operations: Where they are read from.
+        operations: Their directory.
         signals: Likewise.
-        out: Where the outcomes go.
+        out: Directory of the outcomes.
         time: ``event`` or ``processing``.
-        shards: How many.
+        shards: Of the state.
         delay: Seconds.
         keep: Seconds.
         format: Of the state.
@@ -54,25 +54,25 @@ class Identity:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read what `claimed_checkpoint` wrote.
+        """Read the file of `claimed_checkpoint`.
 
         Raises:
-            OSError: It is not there.
-            ValueError, TypeError: It is something else.
+            OSError: It is missing.
+            ValueError, TypeError: It has other contents.
         """
         return cls(**json.loads(path.read_bytes()))
 
 
 def check_checkpoint(checkpoint: Path, out: Path, identity: Identity) -> None:
-    """Make sure that a run continues what was begun, or begins anew in both places.
+    """Check that a run continues a checkpoint of its own, or that checkpoint and outcomes are both new.
 
     Args:
-        checkpoint: Its directory, there or not.
-        out: Where the outcomes are.
+        checkpoint: Its directory; may be missing.
+        out: Directory of the outcomes.
         identity: Of this run.
 
     Raises:
-        Refused: The checkpoint was made with other settings or by something else, or there are outcomes without it.
+        Refused: The checkpoint has other settings or another maker, or outcomes exist without it.
     """
     try:
         made_with = Identity.read(checkpoint / _NAME)
@@ -94,13 +94,13 @@ def check_checkpoint(checkpoint: Path, out: Path, identity: Identity) -> None:
 
 def _check_fresh(checkpoint: Path, out: Path) -> None:
     if not checkpoint.is_dir() and (checkpoint.exists() or checkpoint.is_symlink()):
-        raise Refused(f"--checkpoint {checkpoint} is no directory; name one that is new or empty")
+        raise Refused(f"--checkpoint {checkpoint} is not a directory; name one that is new or empty")
     if checkpoint.is_dir() and any(not path.name.startswith(".") for path in checkpoint.iterdir()):
         raise Refused(
             f"--checkpoint {checkpoint} was not made by this command; name one that is new or empty"
         )
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        # Spark would take the batches of a new checkpoint for those already written, and write none of them.
+        # Spark would mistake the batches of a new checkpoint for those already written, and skip them.
         raise Refused(
             f"--out {out} is not empty and --checkpoint {checkpoint} is new; continue with the checkpoint that belongs "
             "to it, or name another --out"
@@ -109,19 +109,16 @@ def _check_fresh(checkpoint: Path, out: Path) -> None:
 
 @contextmanager
 def claimed_checkpoint(checkpoint: Path, identity: Identity) -> Iterator[Path]:
-    """Hold the checkpoint while the block runs; the hold ends with the process, however it ends.
+    """Lock the checkpoint during the block, until the process ends at the latest, and record its settings and a start.
 
-    Write down what the checkpoint is made with, before anything else is in it, and that a run starts.
-
-    Spark makes no batch after a restart until there is something to read. Timers that became due meanwhile, or that the
-    last batch before a crash made due, would wait for it, and a run that reads what is there would end without them. So
-    each run begins with a file to read, in which there is nothing.
+    After a restart, Spark makes no batch without input. Timers that have become due would wait for one, and a run with
+    ``--available-now`` would end without them. So each run begins with an empty file to read.
 
     Yields:
-        A directory that is to be read with the operations, with a file for each start.
+        A directory to read with the operations; it has a file for each start.
 
     Raises:
-        Refused: Another run holds it, or it cannot be made.
+        Refused: Another run holds the lock, or the directory cannot be made.
     """
     with held(checkpoint, "run"):
         _put(checkpoint / _NAME, (json.dumps(asdict(identity), indent=2) + "\n").encode())
@@ -134,17 +131,16 @@ def claimed_checkpoint(checkpoint: Path, identity: Identity) -> Iterator[Path]:
 
 
 def _put(path: Path, content: bytes) -> None:
-    """Put a file there, whole or not at all."""
+    """Write a file atomically."""
     unfinished = path.with_name(f".{path.name}")
     unfinished.write_bytes(content)
     unfinished.rename(path)
 
 
 def read_tally(spark: SparkSession, checkpoint: Path) -> dict[str, int]:
-    """Add up what the shards have counted since the checkpoint began, as of its last whole batch.
+    """Sum the shards' counts since the checkpoint began, as of its last complete batch.
 
-    The counts are part of the state, so neither a batch that was repeated nor one that was lost is in them twice or not
-    at all.
+    The counts are part of the state, so they are exact even if batches were lost or repeated.
     """
     commits = checkpoint / "commits"
     if not commits.is_dir() or not any(path.name.isdigit() for path in commits.iterdir()):
@@ -163,9 +159,9 @@ def read_tally(spark: SparkSession, checkpoint: Path) -> dict[str, int]:
 
 @contextmanager
 def _plainly_named(directory: Path) -> Iterator[Path]:
-    """Lend a name without letters that URIs escape: Spark's reader of states escapes them once too often.
+    """Yield a name without letters that URIs escape: Spark's reader of states escapes them twice.
 
-    A directory with such letters gets another name on this machine only; on a cluster it should have none.
+    The new name exists on this machine only; on a cluster, directories need plain names.
     """
     path = directory.absolute()
     if quote(str(path)) == str(path):

@@ -1,4 +1,4 @@
-"""The second stage in Spark: a shard of operations, the only place where they end."""
+"""The second stage in Spark: a shard of operations, which alone ends them."""
 
 from typing import Final
 
@@ -16,12 +16,12 @@ from purgatory_async.pipeline.stateful.processor import ShardProcessor
 __all__ = ["OPERATION_INPUT", "OPERATION_OUTPUT", "OPERATION_STATE", "TALLY", "OperationProcessor"]
 
 OPERATION_INPUT: Final = ("shard", "op_id", "submit_ns", "instant_ns", "amount", "is_match")
-"""Operations and matches in one: of an operation its deadline and what it needs, of a match its instant and ``n``."""
+"""Operations and matches in one: of an operation its deadline and needed sum, of a match its instant and ``n``."""
 
 OPERATION_OUTPUT: Final = "op_id string, outcome string, submit_ns long, deadline_ns long, decided_ns long"
 
 TALLY: Final = ("submitted", "repeated", "late", "completed", "expired")
-"""What a shard counts over its whole life. It is part of the state, so it is exact after any restart."""
+"""A shard's counts over its whole life; as part of the state, they are exact after any restart."""
 
 OPERATION_STATE: Final = ", ".join(
     ["pending binary, unsettled binary, timer_ms long", *(f"{name} long" for name in TALLY)]
@@ -29,19 +29,19 @@ OPERATION_STATE: Final = ", ".join(
 
 
 class OperationProcessor(ShardProcessor):
-    """What is pending in a shard, and the first of complete and timeout: `OperationShard` kept by Spark."""
+    """A shard's pending operations and their first end: `OperationShard` kept by Spark."""
 
     state = OPERATION_STATE
 
     def take_in(self, rows: pa.Table, frontier: Frontier) -> pa.Table:
-        """Take in operations and matches; gives the outcomes."""
+        """Add operations and matches; returns the outcomes."""
         renamed = {"deadline_ns": "instant_ns", "needed": "amount"}
         operations = chosen(rows, pc.invert(rows["is_match"]), OPERATIONS, renamed)
         matches = chosen(rows, rows["is_match"], MATCHES, {"at_ns": "instant_ns", "n": "amount"})
         return self._advance(operations, matches, frontier)
 
     def go_on(self, frontier: Frontier) -> pa.Table:
-        """End what is due; gives the outcomes."""
+        """End due operations; returns the outcomes."""
         return self._advance(OPERATIONS.empty_table(), MATCHES.empty_table(), frontier)
 
     def _advance(self, operations: pa.Table, matches: pa.Table, frontier: Frontier) -> pa.Table:

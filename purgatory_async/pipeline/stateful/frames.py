@@ -1,4 +1,4 @@
-"""Between what Spark hands to a stage, pandas frames, and what a kernel works on, Arrow tables."""
+"""Converts between Spark's pandas frames and the kernels' Arrow tables."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TypeAlias
@@ -12,24 +12,24 @@ Frame: TypeAlias = pd.DataFrame
 
 
 def as_rows(frames: Iterable[Frame]) -> pa.Table:
-    """The rows of a shard in one table; Spark cuts what is large. O(bytes)."""
+    """Join a shard's rows into one table; Spark splits large ones. O(bytes)."""
     return pa.concat_tables(pa.Table.from_pandas(frame, preserve_index=False) for frame in frames)
 
 
 def chosen(rows: pa.Table, which: pa.ChunkedArray, schema: pa.Schema, named: Mapping[str, str]) -> pa.Table:
-    """Some of the rows, in the columns that a kernel wants.
+    """Select rows, in a kernel's columns.
 
     Args:
         rows: With at least those columns.
-        which: For each row whether it is wanted.
-        schema: What the kernel wants.
-        named: What a column of the schema is called in ``rows``, where that differs.
+        which: Whether to take each row.
+        schema: The kernel's columns.
+        named: The name in ``rows`` of a column of the schema, where it differs.
     """
     columns = rows.select([named.get(name, name) for name in schema.names]).filter(which)
     return columns.rename_columns(schema.names).cast(schema)
 
 
 def as_frames(table: pa.Table) -> Iterator[Frame]:
-    """What a stage hands back to Spark: one frame, or none if there are no rows."""
+    """A stage's rows for Spark: one frame, or none without rows."""
     if table.num_rows:
         yield table.to_pandas()

@@ -1,4 +1,4 @@
-"""The two inputs: directories of Parquet files that grow, looked at before Spark starts and read as streams."""
+"""The two inputs: growing directories of Parquet files, checked before Spark starts and read as streams."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.sources.paths import spark_path
@@ -24,7 +24,7 @@ __all__ = [
 INT_MAX: Final = 2**31 - 1
 LONG_MAX: Final = 2**63 - 1
 
-# Integers are read as long, whatever their width in the file: pyarrow writes long where nobody says otherwise.
+# Integers are read as long, whatever their width in the file: pyarrow writes long by default.
 OPERATION_COLUMNS: Final = {
     "op_id": "string",
     "keys": "array<string>",
@@ -57,15 +57,15 @@ _FITS: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
 
 
 def check_input(flag: str, directory: Path, columns: Mapping[str, str]) -> None:
-    """Look at the footer of every file that is there.
+    """Check the footer of every file in a directory.
 
     Args:
         flag: The option that names the directory.
-        directory: Which; names that start with ``.`` or ``_`` are passed over, as Spark passes over them.
-        columns: What each file must have, and of which types.
+        directory: Its path; names that start with ``.`` or ``_`` are skipped, as Spark does.
+        columns: The required columns and their types.
 
     Raises:
-        Refused: A file is no Parquet file, lacks a column, has one of another type, or has nulls in one.
+        Refused: A file is not Parquet, lacks a column, or has one of another type or with nulls.
     """
     for path in sorted(directory.iterdir()):
         if path.name.startswith((".", "_")):
@@ -97,7 +97,7 @@ def _words(columns: Mapping[str, str]) -> str:
 
 
 def _columns_with_nulls(footer: pq.FileMetaData) -> dict[str, int]:
-    """Flat columns that have nulls, as far as the writer noted it."""
+    """The flat columns with nulls, as far as the file has statistics."""
     found: dict[str, int] = {}
     for group in range(footer.num_row_groups):
         for number in range(footer.num_columns):
@@ -114,12 +114,12 @@ def read_operations(spark: SparkSession, directory: Path, files_per_batch: int |
     Args:
         spark: The session.
         directory: Of Parquet files with `OPERATION_COLUMNS`.
-        files_per_batch: How many at most are read in a batch; None for all.
+        files_per_batch: Most files of a batch; None for all.
     """
     rows = _stream(spark, directory, OPERATION_COLUMNS, files_per_batch)
     fit = (F.col("needed") >= -INT_MAX - 1) & (F.col("needed") <= INT_MAX)
     checked = _checked(rows, "submit_ns", OPERATION_COLUMNS, fit & ~F.exists("keys", F.isnull))
-    # An instant after the end of time is its end.
+    # A deadline beyond the largest instant becomes that instant.
     never = F.when(F.col("timeout_ns") > 0, F.lit(LONG_MAX)).otherwise(F.lit(-LONG_MAX - 1))
     deadline = F.coalesce(F.try_add(F.col("submit_ns"), F.col("timeout_ns")), never)
     return checked.withColumn("deadline_ns", deadline).select(
@@ -138,7 +138,7 @@ def _stream(
     spark: SparkSession, directory: Path, columns: Mapping[str, str], files_per_batch: int | None
 ) -> DataFrame:
     reader = spark.readStream.schema(_words(columns).replace("long", "bigint"))
-    # Otherwise a file much older than the newest is passed over, without a word.
+    # Otherwise Spark silently skips a file much older than the newest.
     reader = reader.option("maxFileAge", "36500d")
     if files_per_batch is not None:
         reader = reader.option("maxFilesPerTrigger", files_per_batch)
@@ -146,21 +146,21 @@ def _stream(
 
 
 def _checked(rows: DataFrame, guard: str, columns: Mapping[str, str], fit: Column) -> DataFrame:
-    """The rows; one that cannot be right stops the query, since to leave it out would be to lose it.
+    """The rows; an invalid one stops the query, since skipping it would lose it.
 
     Args:
         rows: As read.
-        guard: A column that every reader of the result needs; the check hangs on it.
-        columns: None of which may be null.
-        fit: What else must hold.
+        guard: A column that every reader of the result needs; it carries the check.
+        columns: Columns that must not be null.
+        fit: A further condition on each row.
     """
     for name in columns:
         fit = F.col(name).isNotNull() & fit
-    told = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
+    row = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
     complaint = F.concat(
         F.col("_metadata.file_path"),
         F.lit(" has a row that cannot be right: "),
-        told,
+        row,
         F.lit("; write the file anew under its name and start again"),
     )
     return rows.withColumn(guard, F.when(fit, F.col(guard)).otherwise(F.raise_error(complaint)))

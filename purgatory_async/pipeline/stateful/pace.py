@@ -1,4 +1,4 @@
-"""By which time a purgatory goes, and the one timer that each of its shards has."""
+"""A purgatory's notion of time, and the single timer of each shard."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -14,13 +14,13 @@ Time = Literal["event", "processing"]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """By which time a purgatory goes; it travels to Spark's workers with the stages.
+    """A purgatory's notion of time; the stages carry it to Spark's workers.
 
     Attributes:
-        time: By the watermark, or by the clock.
-        delay_ms: By event time how far behind the newest of its input a record may come, which Spark takes off the
-            watermark; by processing time how long after its deadline an operation waits for signals to be read.
-        keep_ms: By processing time how long a signal is kept for operations that are read after it.
+        time: Event time (the watermark) or processing time (the clock).
+        delay_ms: Event time: how far a record may be behind the newest of its input, which Spark subtracts from the
+            watermark. Processing time: how long an operation waits after its deadline for signals to be read.
+        keep_ms: Processing time: how long a signal is kept for operations that are read after it.
     """
 
     time: Time
@@ -29,11 +29,11 @@ class Pace:
 
     @property
     def time_mode(self) -> str:
-        """Spark's word for it."""
+        """Spark's name for it."""
         return "EventTime" if self.time == "event" else "ProcessingTime"
 
     def frontier(self, values: TimerValues) -> Frontier:
-        """How far time has come in this batch."""
+        """The frontier of time in this batch."""
         if self.time == "event":
             return by_watermark(values.getCurrentWatermarkInMs())
         clock_ms = values.getCurrentProcessingTimeInMs()
@@ -41,19 +41,16 @@ class Pace:
 
 
 def reset_timer(handle: StatefulProcessorHandle, standing_ms: int, wanted_ms: int) -> int:
-    """Have one timer of the shard's in place of another.
+    """Replace the shard's timer; returns the registered one.
 
     Args:
         handle: Of the processor, at the shard.
-        standing_ms: What is registered; 0 for nothing.
-        wanted_ms: What should be; 0 for nothing.
-
-    Returns:
-        What is registered now.
+        standing_ms: The registered timer; 0 for none.
+        wanted_ms: The new timer; 0 for none.
     """
     if standing_ms == wanted_ms:
         return wanted_ms
-    # One that is due goes too: what it would call for has just been done.
+    # Delete it even if it is due: its work has just been done.
     if standing_ms:
         handle.deleteTimer(standing_ms)
     if wanted_ms:

@@ -1,4 +1,4 @@
-"""What both stages are to Spark: a shard's state, its one timer, and a step for whatever a call brings."""
+"""Base of both stages: keeps a shard's state and its single timer in Spark."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -20,11 +20,7 @@ __all__ = ["ShardProcessor"]
 
 
 class ShardProcessor(StatefulProcessor):
-    """A shard kept by Spark.
-
-    Args:
-        pace: By which time it goes.
-    """
+    """A shard kept by Spark."""
 
     state: ClassVar[str]
     """Its columns, as Spark writes them."""
@@ -34,26 +30,26 @@ class ShardProcessor(StatefulProcessor):
 
     @abstractmethod
     def take_in(self, rows: pa.Table, frontier: Frontier) -> pa.Table:
-        """Take in what a batch brings for the shard; gives what is to be told."""
+        """Process a batch's rows of the shard; returns the output rows."""
 
     @abstractmethod
     def go_on(self, frontier: Frontier) -> pa.Table:
-        """Do what is due, where no rows come; gives what is to be told."""
+        """Process due work in a batch without rows; returns the output rows."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
-        """Called by Spark before anything else, in each task."""
+        """Called by Spark first, in each task."""
         self._handle = handle
         self._state = handle.getValueState("shard", self.state)
 
-    # Spark passes these arguments by name. It calls for the rows of a batch before it calls for its timers, so a signal
-    # that is read in time counts even if its batch comes after the deadline.
+    # Spark passes these arguments by name. It handles the rows of a batch before its timers, so a signal that is read
+    # in time counts even if its batch comes after the deadline.
     def handleInputRows(  # noqa: N802
         self,
         key: Any,  # noqa: ARG002
         rows: Iterator[Frame],
         timerValues: TimerValues,  # noqa: N803
     ) -> Iterator[Frame]:
-        """Called by Spark for each shard that a batch has rows for."""
+        """Called by Spark for each shard with rows in a batch."""
         yield from as_frames(self.take_in(as_rows(rows), self._pace.frontier(timerValues)))
 
     def handleExpiredTimer(  # noqa: N802
@@ -62,5 +58,5 @@ class ShardProcessor(StatefulProcessor):
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
     ) -> Iterator[Frame]:
-        """Called by Spark for each shard whose timer is due."""
+        """Called by Spark for each shard with a due timer."""
         yield from as_frames(self.go_on(self._pace.frontier(timerValues)))

@@ -1,7 +1,7 @@
 """The two stages in one query: operations and signals in, outcomes out."""
 
 from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from purgatory_async.pipeline.stateful.deciding import OPERATION_INPUT, OPERATION_OUTPUT, OperationProcessor
 from purgatory_async.pipeline.stateful.pace import Pace
@@ -17,13 +17,13 @@ WATCHING_STAGE = 1
 def outcomes(operations: DataFrame, signals: DataFrame, *, pace: Pace, shards: int) -> DataFrame:
     """End every operation once.
 
-    Rows are grouped by shard and not by operation or key, the proposal's "enqueue buckets, not tasks": what Spark keeps
-    and calls for is one value and one timer for each of a few shards.
+    Rows are grouped by shard and not by operation or key, the proposal's "enqueue buckets, not tasks": Spark keeps one
+    value and one timer for each of a few shards.
 
     Args:
         operations: A stream of ``op_id, keys, needed, submit_ns, deadline_ns``; keys distinct, nothing null.
         signals: A stream of ``key, at_ns, n``; nothing null, no ``n`` negative.
-        pace: By which time.
+        pace: The notion of time.
         shards: Of the keys, and as many of the operations.
 
     Returns:
@@ -54,10 +54,10 @@ def outcomes(operations: DataFrame, signals: DataFrame, *, pace: Pace, shards: i
 
 
 def _with_watermark(rows: DataFrame, instant: str, delay_ms: int) -> DataFrame:
-    """Let Spark know the event time, in its microseconds, rounded down: a watermark is then never ahead of a record.
+    """Declare the event time in Spark's microseconds, rounded down so that no watermark is ahead of its record.
 
-    What follows does not select the column. Otherwise Spark would drop every row behind the watermark; so the stages
-    see them all, and a late operation ends like any other.
+    The stages do not select the column, because Spark would then drop rows behind the watermark. So they see all rows,
+    and a late operation ends like any other.
     """
     moment = F.timestamp_micros(F.expr(f"{instant} div 1000"))
     return rows.withColumn("moment", moment).withWatermark("moment", f"{delay_ms} milliseconds")
@@ -68,7 +68,7 @@ def _shard(column: str, shards: int) -> Column:
 
 
 def _watches(operations: DataFrame, shards: int) -> DataFrame:
-    """A row for each key of each operation that needs a signal at all."""
+    """A row for each key of each operation that needs a signal."""
     return (
         operations.where(F.col("needed") > 0)
         .withColumn("key", F.explode("keys"))

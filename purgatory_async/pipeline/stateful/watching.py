@@ -15,20 +15,20 @@ from purgatory_async.pipeline.stateful.processor import ShardProcessor
 __all__ = ["WATCH_INPUT", "WATCH_OUTPUT", "WATCH_STATE", "WatchProcessor"]
 
 WATCH_INPUT: Final = ("shard", "key", "op_id", "instant_ns", "until_ns", "amount")
-"""Watches and signals in one: of a watch its operation's id, submission, deadline and what it needs; of a signal no
-id, its instant twice, and ``n``."""
+"""Watches and signals in one: of a watch its operation's id, submission, deadline and needed sum; of a signal no id,
+its instant twice, and ``n``."""
 
 WATCH_OUTPUT: Final = "op_id string, submit_ns long, at_ns long, n long"
 WATCH_STATE: Final = "watches binary, seen binary, timer_ms long"
 
 
 class WatchProcessor(ShardProcessor):
-    """Who waits on which key of a shard, and which signals were seen: `WatchShard` kept by Spark."""
+    """A shard's watches and seen signals: `WatchShard` kept by Spark."""
 
     state = WATCH_STATE
 
     def take_in(self, rows: pa.Table, frontier: Frontier) -> pa.Table:
-        """Let watches and signals meet what is there; gives the matches."""
+        """Match new watches and signals with the known ones; returns the matches."""
         is_signal = pc.is_null(rows["op_id"])
         watches = chosen(rows, pc.invert(is_signal), WATCHES, {"submit_ns": "instant_ns", "needed": "amount"})
         signals = chosen(rows, is_signal, SIGNALS, {"at_ns": "instant_ns", "n": "amount"})
@@ -38,7 +38,7 @@ class WatchProcessor(ShardProcessor):
         return matches
 
     def go_on(self, frontier: Frontier) -> pa.Table:
-        """Let go what nobody needs any more; gives nothing."""
+        """Drop what no operation can need; returns no rows."""
         shard, timer_ms = self._load()
         self._store(shard.evicted(frontier), timer_ms, frontier)
         return MATCHES.empty_table()
@@ -48,8 +48,8 @@ class WatchProcessor(ShardProcessor):
         return WatchShard(decode(watches, WATCHES), decode(seen, SEEN)), timer_ms
 
     def _store(self, shard: WatchShard, timer_ms: int, frontier: Frontier) -> None:
-        # Rows that come do the work of a timer, so it need go off only when there is nothing left to keep: a timer for
-        # each deadline would cost two calls more for each shard and batch.
+        # Incoming rows do the work of a timer, so it fires only when nothing is left to keep: a timer for each
+        # deadline would cost two more calls for each shard and batch.
         over_ns = shard.empty_from_ns()
         if over_ns is None:
             timer_ms = reset_timer(self._handle, timer_ms, 0)

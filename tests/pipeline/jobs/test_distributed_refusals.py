@@ -167,7 +167,7 @@ def test_a_directory_with_something_else_in_it_is_no_checkpoint(plan):
 
 def test_a_file_is_no_checkpoint(plan):
     plan.checkpoint.write_text("")
-    with pytest.raises(Refused, match="is no directory"):
+    with pytest.raises(Refused, match="is not a directory"):
         plan.check()
 
 

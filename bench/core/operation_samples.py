@@ -1,4 +1,4 @@
-"""Samples of the single steps of an operation that nobody awaits, in nanoseconds of processor time each.
+"""Samples of the single steps of an operation without a waiter, in nanoseconds of processor time each.
 
 Made beforehand and outside the clock: keys, timeouts, shuffled orders; and the operations, except where
 making them is what is timed.

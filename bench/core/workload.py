@@ -53,7 +53,7 @@ class Workload:
 
 
 class CallbackOperation(DelayedOperation[None]):
-    """An operation nobody awaits: its hooks are called, and do nothing, so that only the call is measured."""
+    """An operation without a waiter; its hooks do nothing, so that only their calls are measured."""
 
     __slots__ = ()
 

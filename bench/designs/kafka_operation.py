@@ -6,7 +6,7 @@ __all__ = ["KafkaOperation"]
 
 
 class KafkaOperation(KafkaTask):
-    """Leaves the timer when it completes; from its watch lists somebody else must take it."""
+    """Leaves the timer when it completes; a purge must remove it from its watch lists."""
 
     __slots__ = ("__weakref__", "completed", "timeout_ms")
 

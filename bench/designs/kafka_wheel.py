@@ -230,7 +230,7 @@ class KafkaWheel:
 
 
 class KafkaTimer:
-    """The wheel with its delay queue, and a clock that is told the time.
+    """The wheel with its delay queue, and a clock that is set by hand.
 
     Args:
         tick_ms: Width of a bucket of the lowest level.

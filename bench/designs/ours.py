@@ -34,7 +34,7 @@ class OurPurgatory(Design):
     Args:
         clock: What time it is, and who wakes the timer.
         wheel_size: Buckets of a level.
-        observed_by: Makes the purgatory's observer, given its timer; None for nobody.
+        observed_by: Makes the purgatory's observer, given its timer; None for none.
     """
 
     name = "purgatory_async"

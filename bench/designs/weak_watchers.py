@@ -1,6 +1,6 @@
 """The proposal's first draft: timing wheel, and watch lists of weak references.
 
-The idea: only the timer holds a pending operation. When it completes it leaves the timer, nobody holds it, and the
+The idea: only the timer holds a pending operation. When it completes it leaves the timer, no reference is left, and the
 collector clears the references to it in the watch lists. Cleared references are counted, and when enough have gathered
 the lists are swept. So a completed operation and what it carries are free at once, although its entries stay.
 

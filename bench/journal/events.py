@@ -10,7 +10,7 @@ __all__ = ["events_of_each_kind"]
 
 
 class Kept:
-    """An observer that keeps what it is told, with what the journal notes beside it."""
+    """An observer that keeps its events, with the journal's extra values."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[Event, int | Exception]] = []

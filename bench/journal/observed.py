@@ -1,4 +1,4 @@
-"""A purgatory with what observes it: nobody, somebody who does nothing, or a journal in a directory of its own."""
+"""A purgatory without an observer, with one that does nothing, or with a journal in its own directory."""
 
 import asyncio
 import tempfile
@@ -27,14 +27,14 @@ class Idle:
 
 @asynccontextmanager
 async def unobserved() -> AsyncIterator[tuple[Purgatory, None]]:
-    """Nobody is told."""
+    """No observer."""
     async with Purgatory() as purgatory:
         yield purgatory, None
 
 
 @asynccontextmanager
 async def idle() -> AsyncIterator[tuple[Purgatory, None]]:
-    """Somebody is told, and does nothing."""
+    """An observer that does nothing."""
     async with Purgatory(observer=Idle()) as purgatory:
         yield purgatory, None
 

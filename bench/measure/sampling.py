@@ -45,7 +45,7 @@ def take_turns(
     Args:
         loop: Name of the loop; a fresh one.
         collector: How the garbage collector is set. Whatever the setting, a collection goes before each
-            sample, so that nobody pays for what the one before it left.
+            sample, so that none pays for the garbage of the one before.
         samples: Name to sample; each returns its own figure.
         rounds: How many of each are kept.
         warm_up: Take a round before, and throw it away.

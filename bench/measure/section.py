@@ -25,7 +25,7 @@ class Row(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conditions:
-    """What every benchmark can be told: how often, and where.
+    """Settings of every benchmark: rounds, loops and seed.
 
     Args:
         rounds: Samples of each subject.

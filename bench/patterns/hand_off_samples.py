@@ -56,7 +56,7 @@ async def queue_under_timeout() -> AsyncIterator[tuple[Put, Take]]:
 
 
 def lying(way: Way, *, items: int, backlog: int) -> Sample:
-    """Put ``backlog`` items, then take them, again and again: nobody ever waits."""
+    """Put ``backlog`` items, then take them, repeatedly: no taker waits."""
 
     async def sample() -> float:
         async with way() as (put, take):

@@ -36,10 +36,10 @@ def write_model_journal(workload: Workload, directory: Path, *, signals: bool) -
         signals: Whether each completion comes with a signal on the operation's first key.
     """
     model = _Model(workload)
-    everybody = np.arange(workload.requests)
-    signalled = everybody[model.completed] if signals else everybody[:0]
-    operation = np.concatenate([everybody, everybody, signalled])
-    kind = np.repeat(np.arange(3), [len(everybody), len(everybody), len(signalled)])
+    every = np.arange(workload.requests)
+    signalled = every[model.completed] if signals else every[:0]
+    operation = np.concatenate([every, every, signalled])
+    kind = np.repeat(np.arange(3), [len(every), len(every), len(signalled)])
     at_ns = np.concatenate([model.submit_ns, model.end_ns, model.end_ns[signalled]])
     order = np.argsort(at_ns, kind="stable")
     for number, begin in enumerate(range(0, len(order), SEGMENT), 1):

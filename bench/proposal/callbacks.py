@@ -1,4 +1,4 @@
-"""Contestants whose requests are told by a callback: every design, and nothing at all."""
+"""Contestants whose requests end in a callback: every design, and the empty harness."""
 
 import inspect
 import time
@@ -45,7 +45,7 @@ def callback_contestant(point: Point, tally: Tally, **options: Any) -> Contestan
 
 
 def own_wheel_size(contestant: str) -> int:
-    """How many buckets a contestant's wheel has when nobody asks for another size; 0 if it takes none."""
+    """A contestant's default wheel size; 0 if it takes none."""
     kind = DESIGNS.get(contestant)
     size = None if kind is None else inspect.signature(kind).parameters.get("wheel_size")
     return 0 if size is None else int(size.default)

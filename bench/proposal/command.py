@@ -1,7 +1,7 @@
 """Run the proposal's benchmark: every design and every peer, from a calm rate to the flood.
 
 Requests arrive at random, each carries 100 bytes and is answered after a random latency, or expires after 200 ms. A
-request is told by a callback (the designs, which watch the same three keys as in the proposal), or is a task that waits
+request ends in a callback (the designs, which watch the same three keys as in the proposal), or is a task that waits
 for a key of its own (the peers). Every point is run in a process of its own, one at a time.
 """
 
@@ -64,7 +64,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _command(arguments: Sequence[str]) -> str:
-    """What to type to measure the same; where the readings went is nobody else's."""
+    """The command that repeats the measurement, without the paths of its output."""
     where = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     where.add_argument("--out")
     return shlex.join(["python", "-m", "bench.proposal", *where.parse_known_args(arguments)[1]])
@@ -89,8 +89,8 @@ def _rounds(plan: Plan) -> Iterator[tuple[dict[Point, list[Reading]], list[str]]
             for number, points in enumerate(plan.rounds(readings), 1):
                 task = progress.add_task("", total=len(points))
                 for point in points:
-                    told = f"round {number}: {point.offered} {point.case} {point.loop} {point.name}"
-                    progress.update(task, description=told)
+                    step = f"round {number}: {point.offered} {point.case} {point.loop} {point.name}"
+                    progress.update(task, description=step)
                     of_point = readings.setdefault(point, [])
                     try:
                         of_point.append(dataclasses.replace(read(point), round_number=number))

@@ -1,4 +1,4 @@
-"""What the harness needs of whoever takes part."""
+"""The harness's interface to a contestant."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -8,12 +8,12 @@ __all__ = ["Contestant", "Tally"]
 
 
 class Tally:
-    """Counts what becomes of requests; plain attributes, because it is in everybody's way.
+    """Counts what becomes of requests; plain attributes, because its cost is in every contestant's figures.
 
     Attributes:
         submitted: How many were taken.
         ended: How many of them completed or expired.
-        lateness_ns: Of each that expired: from its deadline to the moment it was told; negative if early.
+        lateness_ns: Of each that expired: from its deadline to the callback or wakeup; negative if early.
     """
 
     __slots__ = ("ended", "lateness_ns", "submitted")
@@ -25,7 +25,7 @@ class Tally:
 
 
 class Contestant(ABC):
-    """Takes requests and is told when they are answered.
+    """Takes requests, and gets a call when each is answered.
 
     Attributes:
         submit: Takes the request of that number; returns what ``answer`` needs.

@@ -1,7 +1,7 @@
 """The proposal's plots, with the library's line in them: what is measured against the rate that is offered.
 
 Each figure has the low case on the left and the high one on the right, and a row for each event loop, all to one scale.
-Contestants are told apart by colour (the palette of Okabe and Ito), by marker and by dash; the library's lines are blue
+Contestants differ in colour (the palette of Okabe and Ito), marker and dash; the library's lines are blue
 and thick. Lines join medians, bars span all readings. The flood stands apart, on the right.
 """
 
@@ -22,7 +22,7 @@ from bench.proposal.results import Range, Readings, range_of, takes_callbacks
 __all__ = ["KINDS", "MEASURES", "Drawn", "Measure", "draw"]
 
 KINDS: Final[dict[str, str]] = {"callback": "told by a callback", "awaited": "awaited by a task"}
-"""The two ways in which a request is told, which are not compared with each other."""
+"""The two ways in which a request ends, which are not compared with each other."""
 
 _INK, _MUTED, _GRID, _BLUE = "#1c2430", "#5d6776", "#e6e9ee", "#0060a8"
 # Colour, marker, dash.

@@ -1,4 +1,4 @@
-"""Where somebody else did better, in words: one sentence for each figure of each point."""
+"""The figures in which another contestant was better: one sentence for each figure of each point."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from bench.proposal.waits import AwaitedOperations, KeyedWaits
 __all__ = ["OURS", "Loss", "compared", "losses"]
 
 OURS = (OurPurgatory.name, KeyedWaits.name, AwaitedOperations.name)
-"""The library's own contestants; the first is told by callbacks, the others are awaited."""
+"""The library's own contestants; the first uses callbacks, the others are awaited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +22,8 @@ class _Judged:
         value: Of a reading.
         words: What who is better did, ``{}`` for by how much.
         more: Whether more is better.
-        share: By this share it must be better to be told.
-        least: And by so much, in its own unit: a millisecond of the collector's is nobody's loss.
+        share: The least relative difference to report.
+        least: The least absolute difference to report, in the figure's unit: a collector's millisecond is no loss.
         unit: Say the difference in this unit, not as a share, which means nothing near zero.
     """
 
@@ -57,7 +57,7 @@ JUDGED = (
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """A figure of a point in which somebody else was better.
+    """A figure of a point in which another contestant was better.
 
     Attributes:
         ours: The point of the library's.
@@ -81,7 +81,7 @@ class Loss:
 
 
 def losses(readings: Readings) -> Iterator[Loss]:
-    """Every figure in which a median of somebody else's is better, point by point; harness and ours are nobody else.
+    """Every figure in which another contestant's median is better, point by point; harness and ours do not count.
 
     Args:
         readings: Of all points.
@@ -99,7 +99,7 @@ def losses(readings: Readings) -> Iterator[Loss]:
 
 
 def compared(readings: Readings) -> Iterator[tuple[Point, Point]]:
-    """Each point of ours, the lowest rate first, with every one of the same load that is told in the same way."""
+    """Each point of ours, the lowest rate first, with every one of the same load and kind."""
     for ours in sorted(readings, key=lambda point: (point.rate, point.loop, point.case, point.collector)):
         if ours.contestant in OURS and not ours.wheel_size:
             for theirs in readings:
@@ -136,7 +136,7 @@ def _net(readings: Readings, ours: Point, theirs: Point) -> str:
 
 
 def _early(readings: Readings, theirs: Point) -> str:
-    """What being less late is worth, if some were told that their time was up before it was."""
+    """A note if some requests expired before their deadline, which makes less lateness worth less."""
     early = sum(reading.early for reading in readings[theirs])
     expired = sum(reading.timeout_rate * theirs.requests for reading in readings[theirs])
     return f" (and too early in {_share(early / expired)} of its expirations)" if early else ""

@@ -10,7 +10,7 @@ from bench.proposal.point import FLOOD, Point, Reading
 __all__ = ["OWN", "Plan"]
 
 OWN = 0
-"""The size of wheel that a design has when it is not told one."""
+"""A design's default wheel size."""
 
 SATURATED = 0.9
 """Who reaches less than this share of what is offered is not offered more, except the flood."""

@@ -63,7 +63,7 @@ class Reading:
         cpu_s_per_million: Processor seconds of the whole process from the first arrival to the last end.
         timeout_rate: Share of requests that expired.
         early: Requests that expired before their time was up.
-        lateness_ms_p50: From the deadline to the moment the request was told; None if none expired.
+        lateness_ms_p50: From the deadline to the request's callback or wakeup; None if none expired.
         lateness_ms_p99: The same.
         lateness_ms_p999: The same.
         lateness_ms_max: The same.

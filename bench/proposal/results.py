@@ -52,7 +52,7 @@ class Range(NamedTuple):
 
 
 def takes_callbacks(point: Point) -> bool:
-    """Whether requests of the point are told by a callback, not awaited by a task."""
+    """Whether requests of the point end in a callback, not in an awaiting task."""
     return point.contestant in DESIGNS
 
 

@@ -72,7 +72,7 @@ class KeyedWaits(Waits):
         self.answer = self._purgatory.complete_for_key
 
     async def wait(self, key: int) -> bool:
-        """As anybody would."""
+        """The usual way."""
         try:
             await self._purgatory.wait(key, timeout=self._timeout_s)
         except OperationExpired:
@@ -99,7 +99,7 @@ class AwaitedOperations(KeyedWaits):
     name = "operation"
 
     async def wait(self, key: int) -> bool:
-        """As anybody would who has a condition of his own."""
+        """The usual way with a custom condition."""
         operation = _Operation(self._timeout_s)
         self._purgatory.try_complete_else_watch(operation, (key,))
         return await operation is Outcome.COMPLETED

@@ -1,4 +1,4 @@
-"""The least that anybody must do who keeps operations: put each into a dict, and take it out again.
+"""The least work to keep operations: put each into a dict, and take it out again.
 
 What this costs more with a million operations than with a thousand, it costs because memory is far away. No purgatory
 can be flatter.

@@ -1,4 +1,4 @@
-"""A line of how a price grows: at one size, for everybody, and beside that at the smallest size."""
+"""A line of how a price grows: at one size, for every contestant, compared with the smallest size."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -80,11 +80,11 @@ def followed(
     rounds: int,
     explanation: str,
 ) -> Iterator[Growth]:
-    """Follow a price over sizes; everybody takes turns at every size, so that ratios are of neighbours.
+    """Measure a price over sizes; all contestants take turns at every size, so that ratios are of neighbours.
 
     Args:
         what: Is done; ``{}`` stands for the size.
-        sizes: From the smallest on, as they are told.
+        sizes: From the smallest on, as printed.
         sample_of: Makes the sample of a design at the size of that index.
         designs: Who takes part.
         loop: Name of the loop.
@@ -99,9 +99,9 @@ def followed(
     }
     taken = take_turns(loop, collector, samples, rounds, warm_up=False)
     for place, size in enumerate(sizes):
-        told = f"{size:,}" if isinstance(size, int) else str(size)
+        label = f"{size:,}" if isinstance(size, int) else str(size)
         yield Growth(
-            name=what.format(told),
+            name=what.format(label),
             loop=loop,
             collector=collector,
             ns={design.name: median(taken[f"{design.name} {place}"]) for design in designs},

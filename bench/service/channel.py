@@ -47,7 +47,7 @@ class Channel(asyncio.Protocol):
                 asked.set_result(answer)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Let everybody who still waits know."""
+        """Signal all remaining waiters."""
         for asked in self._asked:
             if not asked.done():
                 asked.set_exception(exc or ConnectionResetError("the server closed the connection"))
@@ -64,7 +64,7 @@ async def open_channel(port: int) -> Channel:
         The connection.
 
     Raises:
-        OSError: Nobody listens.
+        OSError: Nothing listens there.
     """
     _, channel = await asyncio.get_running_loop().create_connection(Channel, "127.0.0.1", port)
     return channel

@@ -100,15 +100,15 @@ async def let_go_one_by_one(
     sent_ns: list[int] = []
     async with AsyncExitStack() as stack:
         channels = [await _channel(server, stack) for _ in range(CHANNELS)]
-        told = []
+        signals = []
         begin = time.perf_counter()
         for number, key in enumerate(keys):
             early = begin + number / rate - time.perf_counter()
             if early > 0:
                 await asyncio.sleep(early)
             sent_ns.append(time.perf_counter_ns())
-            told.append(channels[number % CHANNELS].ask(dialect.tell(key)))
-        await asyncio.gather(*told)
+            signals.append(channels[number % CHANNELS].ask(dialect.tell(key)))
+        await asyncio.gather(*signals)
         await crowd.all_settled()
     return letting_of(crowd, sent_ns)
 

@@ -1,8 +1,8 @@
 """A client that asks a server every few milliseconds whether it lives, and remembers how long it waited.
 
-It is a process of its own, so that it sees the server's loop and not the one of whoever makes the load. But a machine
+It is a process of its own, so that it sees the server's loop and not the load generator's. But a machine
 that is shared takes the processor away, from the server as from the probe. The system counts for how long each was
-ready to run and did not; that is no stall of the loop, so it is told apart.
+ready to run and did not; that is no stall of the loop, so it is counted apart.
 
 ``python -m bench.service.probe PORT PID``: each line on its input gets a line of JSON, the waits since the last one.
 """

@@ -29,7 +29,7 @@ class SlowClient(asyncio.Protocol):
         rest: What it sends byte by byte.
 
     Attributes:
-        received: What it was told.
+        received: The bytes of the answer.
         lasted_s: From connecting until the server ended the connection, in seconds; None until then.
     """
 
@@ -56,7 +56,7 @@ class SlowClient(asyncio.Protocol):
             self.lasted_s = time.perf_counter() - self._connected
 
     def send_a_byte(self) -> None:
-        """Send the next byte, if there is one and anybody listens."""
+        """Send the next byte, if one is left and the connection is open."""
         byte = next(self._rest, None)
         if byte is not None and not self._transport.is_closing():
             self._transport.write(bytes((byte,)))

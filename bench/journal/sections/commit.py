@@ -71,7 +71,7 @@ async def acknowledged(clients: int, commits: int) -> tuple[list[float], float]:
 
 
 async def streamed(sync: Sync, operations: int) -> float:
-    """Records in a second where nobody waits for one, up to the sync of the last."""
+    """Records in a second without a waiter, up to the sync of the last."""
     async with journaled(sync)() as (purgatory, journal):
         assert journal is not None
         started = time.perf_counter()

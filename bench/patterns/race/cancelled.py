@@ -1,4 +1,4 @@
-"""Rounds in which somebody cancels the taking task, so many passes of the loop before or after the put."""
+"""Rounds that cancel the taking task some loop passes before or after the put."""
 
 import asyncio
 from collections import Counter
@@ -11,7 +11,7 @@ from bench.patterns.race.fate import Fate, fate_of, passes, until_done
 __all__ = ["MOMENTS", "Moment", "run_rounds"]
 
 KEY = 0
-LONG = 60.0  # seconds; the timeout that is there, and does not come
+LONG = 60.0  # seconds; a timeout that never expires
 STARTED = 2  # passes until a taker waits, also one that starts a task of its own
 
 

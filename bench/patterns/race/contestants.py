@@ -1,6 +1,6 @@
 """Ways to hand an item to one taker who does not wait for ever: the pattern, and what one writes without it.
 
-Each is written with care: a taker that is seen to be cancelled is given nothing, and what nobody takes is kept.
+Each is written with care: a taker seen to be cancelled gets nothing, and items without a taker are kept.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class Contestant(Protocol):
         """Wait for an item; `TimeoutError` after so many seconds."""
 
     def close(self) -> object:
-        """Nobody takes anything any more."""
+        """No taker is left."""
 
 
 class HandOffWithTimeout:
@@ -52,7 +52,7 @@ class HandOffWithTimeout:
 
 
 class HandOffUnderTimeout(HandOffWithTimeout):
-    """The pattern, in a block that somebody else limits."""
+    """The pattern, in a block with a timeout of its own."""
 
     async def take(self, key: int, timeout: float) -> object:
         """Take from the one queue."""

@@ -23,7 +23,7 @@ class Tally:
         rounds: How many there were; each item has one of the four fates that follow.
         delivered: The taker had the item.
         returned: The next taker had it.
-        lost: Nobody had it.
+        lost: No taker got it.
         doubled: Both had it.
         swallowed: The task was cancelled, and went on as if it had not been; the item may have any fate.
         ours: Nothing may be lost, doubled or swallowed.

@@ -1,4 +1,4 @@
-"""Waiting for a number to reach a value: in order of value, against asking everybody."""
+"""Waiting for a number to reach a value: in order of value, compared with checking every waiter."""
 
 from collections.abc import Iterator
 from functools import partial

@@ -13,7 +13,7 @@ from statistics import median
 import numpy as np
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from bench.measure.line import Verdict
 from bench.measure.section import Section
@@ -192,10 +192,10 @@ def _astray(plan: Plan, found: dict[str, int]) -> int:
 def _jvm_peak() -> int:
     """The most memory that a Java started here has had, bytes."""
     children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text(encoding="ascii").split()
-    told = [Path(f"/proc/{child}/status").read_text(encoding="utf-8") for child in children]
+    statuses = [Path(f"/proc/{child}/status").read_text(encoding="utf-8") for child in children]
     return max(
         int(re.search(r"VmHWM:\s+(\d+)", text)[1]) * 1024  # type: ignore[index] # every process has one
-        for text in told
+        for text in statuses
         if text.startswith("Name:\tjava")
     )
 

@@ -34,7 +34,7 @@ def missing(wrk: str | None, nginx: str | None) -> str | None:
         nginx: Likewise, with nchan.
 
     Returns:
-        A sentence; None if all is there.
+        A sentence; None if nothing is missing.
     """
     packages = [
         *([] if wrk else ["wrk"]),

@@ -37,7 +37,7 @@ class Scene:
         kib: Of memory, for each poll.
         letting: How they were let go.
         lost_ms: For how long the service, and the clients, had no processor meanwhile.
-        idle: What the probe waited before anybody came.
+        idle: The probe's waits before the first client.
         arriving: The same while they came.
         leaving: The same while they were let go.
         own_ms: The longest that the service itself was late for its own probe, since its start.

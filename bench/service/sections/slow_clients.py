@@ -33,7 +33,7 @@ class Crawl:
     Attributes:
         longest_s: How long the server suffered the slow client that lasted longest.
         unclosed: How many slow clients it did not close.
-        unanswered: How many that sent something were not answered 408, or were told more than that.
+        unanswered: How many that sent something did not get exactly one 408.
         good: How long the good ones waited for each answer.
         refused: How many of their requests were not answered as they should be.
     """
@@ -118,11 +118,11 @@ async def _be_good(channel: Channel, number: int, over: asyncio.Event) -> tuple[
 
 
 def told_right(client: SlowClient, kind: str) -> bool:
-    """Whether it was told 408 once, or nothing if it had said nothing."""
-    told = client.received
+    """Whether it got one 408, or nothing if it had sent nothing."""
+    answer = client.received
     if kind == "silent":
-        return told == b""
-    return told.startswith(b"HTTP/1.1 408 ") and told.count(b"HTTP/1.1 ") == 1
+        return answer == b""
+    return answer.startswith(b"HTTP/1.1 408 ") and answer.count(b"HTTP/1.1 ") == 1
 
 
 SECTION = Section(

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from purgatory_async.journal import _sealer, checksum
+from purgatory_async.journal import _segment_file, checksum
 from purgatory_async.journal.checksum import add_checksum, check_checksum
 from purgatory_async.journal.reader import read_segment
 from purgatory_async.journal.rotation import seal
@@ -21,7 +21,7 @@ def sealed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         # Segments are sealed here, not by a process.
         patched.setattr(
-            _sealer, "importlib", SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
+            _segment_file, "importlib", SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
         )
         segment, records = fill(directory)
     seal(segment)

@@ -1,8 +1,8 @@
 """One face for every purgatory that is compared, and what each does differently by design.
 
 An operation is a subclass of the design's own `Design.operation`, as it was for the users of each: made with a
-timeout, asked by `try_complete`, told by `on_complete` and `on_expiration`. Times are integer milliseconds, as all of
-the older designs count. The clock is the library's protocol, so that one suite in virtual time holds for all
+timeout, checked by `try_complete`, ended by `on_complete` and `on_expiration`. Times are integer milliseconds, as all
+of the older designs count. The clock is the library's protocol, so that one suite in virtual time holds for all
 (``tests/bench/designs``).
 """
 

@@ -4,7 +4,7 @@ The idea: only the timer holds a pending operation. When it completes it leaves 
 collector clears the references to it in the watch lists. Cleared references are counted, and when enough have gathered
 the lists are swept. So a completed operation and what it carries are free at once, although its entries stay.
 
-In CPython a reference count falls to zero in the very call that completes the operation, so the draft's hope comes true
+In CPython a reference count falls to zero in the call that completes the operation, so the draft's hope comes true
 as well as it can; what it costs is a reference object with a callback for each key.
 """
 

@@ -1,7 +1,7 @@
 """What the proposal's load looks like from inside: ``python -m bench.proposal.journal DIR``.
 
 The library is run once for each case with a journal. Nothing is compared, and no price is measured: a journal has its
-own. What is told is what no counter of the benchmark knows, from the records alone: how requests ended, how late those
+own. It reports what no counter of the benchmark knows, from the records alone: how requests ended, how late those
 were that expired, how often each was put into a bucket of the wheel. Where Spark is installed, ``purgatory pipeline
 report`` makes its page of each journal, with curves over time and histograms.
 """

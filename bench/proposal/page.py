@@ -112,7 +112,7 @@ def _header(measured: Measured, found: Sequence[Loss]) -> str:
 
 
 def _headline(readings: Readings, found: Sequence[Loss]) -> str:
-    """How often nobody used less processor time, by how requests are told."""
+    """How often no contestant used less processor time, by kind of request."""
     ours = {mine for mine, _ in compared(readings)}
     lost = {loss.ours for loss in found if "processor time" in loss.words}
     parts = []

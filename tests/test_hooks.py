@@ -239,7 +239,7 @@ def test_a_chain_of_100_000_through_signals_of_keys_is_fine(purgatory):
 @pytest.mark.asyncio
 @pytest.mark.parametrize("error", ERRORS)
 async def test_an_exception_in_a_hook_goes_to_the_loop_handler(error, purgatory):
-    told = errors_of_loop()
+    reported = errors_of_loop()
     exception = error("mine")
     log: list[str] = []
     bad = Recorded(log, "bad", then=raising(exception))
@@ -255,14 +255,14 @@ async def test_an_exception_in_a_hook_goes_to_the_loop_handler(error, purgatory)
 
 @pytest.mark.asyncio
 async def test_an_exception_in_an_unwatched_hook_goes_to_the_handler():
-    told = errors_of_loop()
+    reported = errors_of_loop()
     operation = Recorded([], then=raising(ValueError("mine")))
     assert operation.force_complete()
     assert [str(context["exception"]) for context in reported] == ["mine"]
 
 
 def test_without_a_loop_an_exception_goes_to_the_excepthook(purgatory, monkeypatch):
-    told = errors_without_loop(monkeypatch)
+    reported = errors_without_loop(monkeypatch)
     free = Recorded([], "free", then=raising(ValueError("free")))
     watched(purgatory, Recorded([], "watched", then=raising(ValueError("watched"))))
     assert purgatory.complete_for_key("k") == 1
@@ -285,7 +285,7 @@ class Troubled(Recorded):
 
 @pytest.mark.asyncio
 async def test_on_expiration_runs_after_on_complete_raises(purgatory, manual_clock):
-    told = errors_of_loop()
+    reported = errors_of_loop()
     log: list[str] = []
     operation = Troubled(log, timeout=1)
     watched(purgatory, operation, Recorded(log, "next", timeout=1))

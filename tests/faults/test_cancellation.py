@@ -49,7 +49,7 @@ COROUTINES = [
 
 @pytest.mark.parametrize(("make", "end"), COROUTINES)
 async def test_cancellation_at_any_point_is_clean_and_not_swallowed(make, end, manual_clock):
-    told = errors_of_loop()
+    reported = errors_of_loop()
     timer = Timer(clock=manual_clock)
 
     async def scenario() -> None:

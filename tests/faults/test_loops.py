@@ -147,7 +147,7 @@ def test_ending_the_program_cancels_its_waiters_cleanly():
 
 @pytest.mark.asyncio
 async def test_close_is_idempotent_from_anywhere():
-    told = errors_of_loop()
+    reported = errors_of_loop()
     async with Purgatory() as purgatory:
 
         class Closing(DelayedOperation[None]):

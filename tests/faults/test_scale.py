@@ -253,7 +253,7 @@ def test_a_condition_and_what_it_captures_go_with_the_operation(purgatory, manua
 
 @pytest.mark.asyncio
 async def test_an_operation_without_its_waiter_lives_to_its_deadline(purgatory, manual_clock):
-    told = errors_of_loop()
+    reported = errors_of_loop()
     expired = []
 
     class Abandoned(DelayedOperation[None]):

@@ -73,7 +73,7 @@ async def run_batch(jobs, purgatory, shuffle, keys):
 
 @pytest.mark.parametrize("number", [2_000, pytest.param(100_000, marks=pytest.mark.slow)])
 async def test_cancelling_a_taker_neither_loses_nor_doubles_its_item(purgatory, number, record_property):
-    told = errors_of_loop()
+    reports = errors_of_loop()
     jobs = HandOff(purgatory)
     shuffle = Random(number).shuffle
     ends = Counter()

@@ -131,8 +131,8 @@ def test_a_link_is_dead_once_and_for_all() -> None:
 
 
 def test_it_has_ended_when_on_dead_runs() -> None:
-    told: list[tuple[bool, int]] = []
-    clock, link = manual_link(on_dead=lambda: told.append((link.heart.alive, link.timer.pending)))
+    deaths: list[tuple[bool, int]] = []
+    clock, link = manual_link(on_dead=lambda: deaths.append((link.heart.alive, link.timer.pending)))
     assert link.heart.alive
     clock.advance(1000)
     assert deaths == [(False, 0)]

@@ -201,8 +201,8 @@ def test_without_a_loop_plain_work_runs_on_a_manual_clock(monkeypatch: pytest.Mo
 
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 def test_without_a_loop_async_work_is_refused_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, told = ManualClock(), []
-    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: told.append(str(unraisable.exc_value)))
+    clock, raised = ManualClock(), []
+    monkeypatch.setattr(sys, "unraisablehook", lambda unraisable: raised.append(str(unraisable.exc_value)))
     diary = Diary(timer := Timer(clock=clock))
     beat = Periodic(timer, 1, diary.awaited)
     clock.advance(3)

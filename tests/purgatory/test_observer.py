@@ -280,7 +280,7 @@ class Raising:
 )
 @pytest.mark.asyncio
 async def test_a_raising_observer_goes_to_the_loop_handler_harmlessly(error):
-    told = errors_of_loop()
+    reported = errors_of_loop()
     log: list[str] = []
     async with Purgatory(observer=Raising(error)) as purgatory:
         operations = [Recorded(log, name) for name in "ab"]
@@ -297,7 +297,7 @@ async def test_a_raising_observer_goes_to_the_loop_handler_harmlessly(error):
 
 
 def test_without_a_loop_a_raising_observer_goes_to_excepthook(manual_clock, monkeypatch):
-    told = errors_without_loop(monkeypatch)
+    reported = errors_without_loop(monkeypatch)
     purgatory = Purgatory(timer=Timer(clock=manual_clock), observer=Raising(ValueError("mine")))
     operation = DelayedOperation()
     purgatory.try_complete_else_watch(operation, ["k"])

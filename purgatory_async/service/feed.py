@@ -1,8 +1,8 @@
-"""The feed: what happens to operations, numbered, and the latest of it kept for whoever reads.
+"""The feed: numbered events of operations, of which the latest are kept for readers.
 
-Most of what happens is never read. So an event is kept as a small tuple, which holds no operation, and becomes text
-when the first reader comes by it; the others get the same text. Unowned is told of an event: readers wait for the
-next number as one waits for a watermark, which costs nothing while there are none.
+Most events are never read. So the feed keeps an event as a small tuple, which holds no operation, and turns it into
+text for its first reader; the others get the same text. The feed calls no reader: readers wait for the next number on
+a watermark, which costs nothing while none waits.
 """
 
 import datetime as dt
@@ -120,7 +120,7 @@ class Feed:
         return self._read[2]
 
     def close(self) -> None:
-        """Let everybody go who waits for the next event; events are kept and can be read as before. Idempotent."""
+        """End the waits for the next event; events are still kept and can be read. Idempotent."""
         self.closed = True
         self._newest.close()
 

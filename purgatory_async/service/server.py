@@ -123,7 +123,7 @@ class Server:
         """Serve until `stop`, SIGTERM or SIGINT, then close the service.
 
         Args:
-            announce: Told the address, once connections are accepted.
+            announce: Called with the address, once connections are accepted.
         """
         _raise_file_limit()
         service = self.app.service
@@ -192,7 +192,7 @@ def _raise_file_limit() -> None:
 def _calm_collector() -> None:
     """Let the garbage collector look at what is new often, and hardly ever at everything.
 
-    To look at everything takes 0.3 s where 15 000 polls are held, and nobody is served meanwhile (``python -m
+    To look at everything takes 0.3 s where 15 000 polls are held, and no request is served meanwhile (``python -m
     bench.service --only held``, without this). A request leaves no cycles behind, so there is nothing to be found:
     what is left is for the faults of others.
     """
@@ -207,13 +207,13 @@ def run_on_uvloop(main: Callable[[], Awaitable[None]]) -> None:
 
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> None:
-    """Run the service in this process until it is told to stop by SIGTERM or SIGINT.
+    """Run the service in this process until SIGTERM or SIGINT.
 
     SIGHUP reads the tokens file again, if there is one; a bad one changes nothing and is logged.
 
     Args:
         settings: All of them.
-        announce: Told the address, once connections are accepted.
+        announce: Called with the address, once connections are accepted.
 
     Raises:
         StartRefused: The address cannot be had.

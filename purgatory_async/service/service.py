@@ -169,7 +169,7 @@ class Service:
         return ()
 
     def wait_once(self, keys: tuple[str, ...], need: WireNeed, wait: float) -> SignalledOperation:
-        """Register a one-shot wait: an operation without an id, which nobody can ask for again.
+        """Register a one-shot wait: an operation without an id, which no later request can ask for.
 
         Args:
             keys: Distinct.
@@ -177,7 +177,7 @@ class Service:
             wait: Seconds until it expires.
 
         Returns:
-            The operation; whoever holds the request cancels it when the client leaves.
+            The operation; the holder of the request cancels it when the client leaves.
 
         Raises:
             Problem: ``overloaded`` or ``draining``.

@@ -1,10 +1,10 @@
-"""Streams of events: replies that have no end of their own, each read by its client at the client's pace.
+"""Streams of events: replies without an end, each read at its client's pace.
 
-What a stream has not sent is not kept for it: it asks the feed for more when the client has taken what it was given,
-and whoever is too slow for the feed finds a gap. So a stream costs one chunk, however slow or fast anybody is.
+A stream keeps one chunk. It asks the feed for more once the client has taken that; a client that is too slow for the
+feed gets a gap.
 
-A stream ends when its client leaves, when the service drains (after what there is to say by then), and when its
-client takes nothing for a minute.
+A stream ends when its client leaves, when the service drains (after the events until then), and when its client takes
+nothing for a minute.
 """
 
 from typing import Final
@@ -27,7 +27,7 @@ PAUSE: Final = 0.02  # seconds in which events gather, so that a storm of them i
 PATIENCE: Final = 60.0  # seconds for a client to take something
 LAST_PATIENCE: Final = 1.0  # the same, while draining
 _COMMENT: Final = b":\n\n"
-# nginx must not gather what is to be read now, and behind a stream nobody asks for anything more.
+# nginx must not buffer what is to be read now, and no request follows a stream.
 _HEADERS: Final = (
     ("Content-Type", EVENT_STREAM),
     ("X-Accel-Buffering", "no"),
@@ -90,7 +90,7 @@ class Streams:
 
 
 class EventStream:
-    """One stream: a reply that goes on until somebody ends it.
+    """One stream: a reply that goes on until the client, a drain or a stall ends it.
 
     Args:
         streams: Where it belongs.

@@ -81,12 +81,27 @@ class MonotonicClock:
             RuntimeError: No event loop is running.
         """
         loop = asyncio.get_running_loop()
-        remaining_ns = min(max(when_ns - time.monotonic_ns(), 0), _LONGEST_SLEEP_NS)
+        now_ns = time.monotonic_ns()
         if isinstance(loop, asyncio.BaseEventLoop):
-            delay = remaining_ns / 1e9 + _RESOLUTION
-        else:
-            delay = -(-remaining_ns // _NS_PER_MS) / 1000
-        return loop.call_later(delay, callback, context=contextvars.Context())
+            delay = _sleep_ns(when_ns, now_ns) / 1e9 + _RESOLUTION
+            return loop.call_later(delay, callback, context=contextvars.Context())
+        handle = _call_in_ms(loop, when_ns, now_ns, callback)
+        armed_ns = time.monotonic_ns()
+        if armed_ns // _NS_PER_MS == now_ns // _NS_PER_MS:
+            return handle
+        handle.cancel()  # a millisecond began in between; the loop counts from it, so it would wake one late
+        return _call_in_ms(loop, when_ns, armed_ns, callback)
+
+
+def _call_in_ms(
+    loop: asyncio.AbstractEventLoop, when_ns: int, now_ns: int, callback: Callable[[], object]
+) -> Cancellable:
+    delay = -(-_sleep_ns(when_ns, now_ns) // _NS_PER_MS) / 1000
+    return loop.call_later(delay, callback, context=contextvars.Context())
+
+
+def _sleep_ns(when_ns: int, now_ns: int) -> int:
+    return min(max(when_ns - now_ns, 0), _LONGEST_SLEEP_NS)
 
 
 class TickScale:

@@ -216,6 +216,34 @@ def test_the_monotonic_clock_needs_a_loop_to_wake_anybody() -> None:
         MonotonicClock().call_at_ns(0, int)
 
 
+class MillisecondLoop:
+    """Counts in milliseconds of its own clock, as uvloop; arming takes it some time."""
+
+    def __init__(self, now_ns: int, arming_ns: int) -> None:
+        self.now_ns = now_ns
+        self.arming_ns = arming_ns
+        self.due_ms: list[int] = []
+
+    def call_later(self, delay: float, callback: object, *, context: object) -> "MillisecondLoop":
+        self.now_ns += self.arming_ns
+        self.arming_ns = 0
+        self.due_ms.append(self.now_ns // 10**6 + round(delay * 1000))
+        return self
+
+    def cancel(self) -> None:
+        self.due_ms.pop()
+
+
+@pytest.mark.parametrize("arming_ns", [0, 90_000, 200_000, 7_200_000])
+def test_a_wakeup_in_milliseconds_is_not_one_late(monkeypatch: pytest.MonkeyPatch, arming_ns: int) -> None:
+    # The process may lose the processor between the look at the clock and the loop's own.
+    loop = MillisecondLoop(now_ns=10_900_000, arming_ns=arming_ns)
+    monkeypatch.setattr("asyncio.get_running_loop", lambda: loop)
+    monkeypatch.setattr("time.monotonic_ns", lambda: loop.now_ns)
+    MonotonicClock().call_at_ns(20_000_000, int)
+    assert loop.due_ms == [20]
+
+
 @pytest.mark.asyncio
 async def test_a_timer_without_a_clock_counts_on_the_systems() -> None:
     timer, clock = Timer(), MonotonicClock()

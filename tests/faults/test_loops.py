@@ -101,7 +101,7 @@ def test_a_loop_closed_with_pending_operations_leaves_no_error(loop):
     purgatory = Purgatory()
 
     async def begin():
-        watch(purgatory, timeout=0.001)
+        watch(purgatory, timeout=60)
         task = asyncio.create_task(purgatory.wait("k", timeout=60))
         await asyncio.sleep(0)
         return purgatory.portal(), task

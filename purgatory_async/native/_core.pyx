@@ -1,0 +1,14 @@
+# cython: language_level=3, binding=True, boundscheck=False, wraparound=False, initializedcheck=False
+"""The compiled twins of the classes marked `also_compiled`; each file below mirrors the reference of its name."""
+
+cimport cython
+from cpython.mem cimport PyMem_Malloc
+from cpython.object cimport PyObject, PyTypeObject
+from libc.stdint cimport int64_t
+from libc.string cimport memcpy
+
+include "describe.pxi"
+include "timing.pxi"
+include "timer.pxi"
+include "core.pxi"
+include "wait.pxi"

@@ -1,0 +1,1 @@
+# Mirrors loop/: reaper, timer, timer_handle, ownership.

@@ -37,7 +37,7 @@ class HookQueue:
     """Ended operations whose hooks have yet to run.
 
     While ``held``, an outer call will run the queue: a walk over a key's operations, or the queue itself. After an
-    append to a queue that is not held, the caller must call `run`.
+    append the caller must call `run_unless_held`.
     """
 
     __slots__ = ("held", "queue")
@@ -45,6 +45,21 @@ class HookQueue:
     def __init__(self) -> None:
         self.queue: deque[Hooked] = deque()
         self.held = False
+
+    def hold(self) -> bool:
+        """Hold back the hooks until `release`, which takes the returned value."""
+        held, self.held = self.held, True
+        return held
+
+    def release(self, held: bool) -> None:
+        """End a `hold`; the outermost one runs the queue."""
+        self.held = held
+        self.run_unless_held()
+
+    def run_unless_held(self) -> None:
+        """Run the queue, unless an outer call will."""
+        if self.queue and not self.held:
+            self.run()
 
     def run(self) -> None:
         """Run all queued hooks, also those that hooks queue; an exception does not stop the rest.
@@ -70,11 +85,7 @@ class HookQueue:
         finally:
             self.held = False
             if queue:  # after an interrupt
-                call_soon(self._run_rest)
-
-    def _run_rest(self) -> None:
-        if self.queue and not self.held:
-            self.run()
+                call_soon(self.run_unless_held)
 
     def _raised(self, hook: str, ended: Hooked, exception: BaseException) -> None:
         """Report a hook's exception; an interrupt propagates, with the operation's other hook queued again."""

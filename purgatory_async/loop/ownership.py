@@ -49,12 +49,16 @@ def runner_of(loop: asyncio.AbstractEventLoop | None) -> Runner:
 
 
 class LoopOwner:
-    """Belongs to the first loop that uses it. Hot paths compare ``get_ident()`` with ``_runner._thread_id``."""
+    """Belongs to the first loop that uses it."""
 
     __slots__ = ()
 
     _loop: asyncio.AbstractEventLoop | None
     _runner: Runner
+
+    def _is_here(self) -> bool:
+        """Whether the calling thread runs the owning loop."""
+        return get_ident() == self._runner._thread_id
 
     def _require_loop(self, running: asyncio.AbstractEventLoop | None, *, exact: bool) -> None:
         """Refuse the lack of a loop, unless the clock needs none."""

@@ -357,8 +357,6 @@ class Timer(Reaper):
         handle._when = self._begin(handle, self._admit("timeout", delay, unlimited=True))
         return handle
 
-    def _canceller(self) -> Callable[[TimerNode], bool] | None:
-        """Return the function that removes a waiting entry; None if unlinking it is enough."""
-        if not self._plain:
-            return self._withdraw
-        return None if type(self._queue) is TimingWheel else self._queue.cancel
+    def _unschedule(self, operation: TimerNode) -> bool:
+        """Forget an operation's deadline."""
+        return self._withdraw(operation)

@@ -91,7 +91,7 @@ FORBIDDEN = (
 # whether its caller is on the owner's thread.
 EXCEPTIONS = {
     "threading.local": ("core.hooks",),
-    "threading.get_ident": ("loop.ownership", "loop.timer"),
+    "threading.get_ident": ("loop.ownership", "loop.purgatory", "loop.timer"),
 }
 # What stands on the public names only, as a user's code does, and the modules that have them.
 ON_PUBLIC_NAMES = ("patterns", "patterns.*", "web", "web.*")

@@ -12,12 +12,10 @@ from collections import deque
 from threading import local
 from typing import Final, Protocol
 
-from purgatory_async.core.outcome import Outcome
+from purgatory_async.core.outcome import EXPIRED
 from purgatory_async.core.reports import call_soon, report
 
 __all__ = ["HookQueue", "KeyRaised", "hooks_of_thread"]
-
-_EXPIRED: Final = Outcome.EXPIRED
 
 
 class Hooked(Protocol):
@@ -54,7 +52,8 @@ class HookQueue:
     def release(self, held: bool) -> None:
         """End a `hold`; the outermost one runs the queue."""
         self.held = held
-        self.run_unless_held()
+        if self.queue and not held:
+            self.run()
 
     def run_unless_held(self) -> None:
         """Run the queue, unless an outer call will."""
@@ -77,7 +76,7 @@ class HookQueue:
                     ended.on_complete()
                 except BaseException as exception:  # noqa: BLE001 - it has no other caller
                     self._raised("on_complete", ended, exception)
-                if ended._state is _EXPIRED:
+                if ended._state is EXPIRED:
                     try:
                         ended.on_expiration()
                     except BaseException as exception:  # noqa: BLE001 - as above
@@ -90,7 +89,7 @@ class HookQueue:
     def _raised(self, hook: str, ended: Hooked, exception: BaseException) -> None:
         """Report a hook's exception; an interrupt propagates, with the operation's other hook queued again."""
         if isinstance(exception, (KeyboardInterrupt, SystemExit)):
-            if hook == "on_complete" and ended._state is _EXPIRED:
+            if hook == "on_complete" and ended._state is EXPIRED:
                 self.queue.appendleft(_OnlyExpiration(ended))
             raise exception
         report(f"{hook} of {ended!r} raised", exception, ended)

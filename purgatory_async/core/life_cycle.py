@@ -10,7 +10,8 @@ from weakref import WeakSet
 
 from purgatory_async.core.hooks import HookQueue, KeyRaised, hooks_of_thread
 from purgatory_async.core.notifier import EventNotifier  # noqa: TC001 - one kind of import, seen by the architecture test
-from purgatory_async.core.operation import NEW, RUNS_HOOKS, Admission, DelayedOperation, Outcome, Waiter
+from purgatory_async.core.operation import NEW, Admission, DelayedOperation, Waiter
+from purgatory_async.core.outcome import COMPLETED, RUNS_HOOKS, Outcome
 from purgatory_async.core.reports import report
 from purgatory_async.core.watch_lists import Watcher  # noqa: TC001 - as above
 from purgatory_async.core.watch_table import WatchTable
@@ -107,9 +108,8 @@ class LifeCycle(WatchTable):
 
     # Watching.
 
-    def _refuse_if_closed(self, keys: tuple[Hashable, ...]) -> None:
-        if self._refusal is not None:
-            raise PurgatoryClosed(f"purgatory {self.name!r} is {self._refusal}: cannot watch", keys=keys)
+    def _refuse(self, keys: tuple[Hashable, ...]) -> PurgatoryClosed:
+        return PurgatoryClosed(f"purgatory {self.name!r} is {self._refusal}: cannot watch", keys=keys)
 
     def _check_first(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
         """Check a new operation; it is new again afterwards, or has ended."""
@@ -128,7 +128,8 @@ class LifeCycle(WatchTable):
 
     def _watch(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
         """Register a new operation under every key and start its deadline, or change nothing."""
-        self._refuse_if_closed(keys)  # closed in its first check
+        if self._refusal is not None:  # closed in its first check
+            raise self._refuse(keys)
         if self.max_pending is not None and self.pending >= self.max_pending:
             raise PurgatoryFull(
                 f"purgatory {self.name!r} is full ({self.pending} pending, max_pending is {self.max_pending}): cannot "
@@ -183,7 +184,7 @@ class LifeCycle(WatchTable):
         except BaseException as exception:  # noqa: BLE001 - it ends the operation, not the walk
             if not operation.fail(exception):  # it had ended before it raised
                 report(f"try_complete of {operation!r} raised", exception, operation)
-        return operation._state is Outcome.COMPLETED
+        return operation._state is COMPLETED
 
     # Ending.
 
@@ -197,13 +198,14 @@ class LifeCycle(WatchTable):
         waiters, operation._waiters = operation._waiters, None
         if waiters is not None:
             self._wake(waiters)
+        hooks = self._hooks
         if outcome in RUNS_HOOKS and operation._has_hooks:
-            self._hooks.queue.append(operation)
+            hooks.queue.append(operation)
         if self._notifier is not None:
             self._notifier.ended(operation, outcome)
         if self._emptied is not None and not self.pending:
             self._emptied()
-        self._hooks.run_unless_held()
+        hooks.run_unless_held()
         return True
 
     def _key_raised(self, watcher: Watcher, exception: BaseException) -> None:

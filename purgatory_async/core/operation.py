@@ -20,26 +20,22 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from purgatory_async.clock import check_timeout
 from purgatory_async.core.hooks import HookQueue, hooks_of_thread
-from purgatory_async.core.outcome import Outcome, Phase
+from purgatory_async.core.outcome import CANCELLED, COMPLETED, EXPIRED, FAILED, RUNS_HOOKS, Outcome, Phase
 from purgatory_async.core.watch_lists import Watcher, keys_of
 from purgatory_async.errors import PurgatoryError, check_exception
 
 __all__ = [
     "NEW",
-    "RUNS_HOOKS",
     "Admission",
     "DelayedOperation",
     "Outcome",
     "Place",
     "Waiter",
+    "cannot_watch",
     "phase_of",
-    "require_new",
 ]
 
 T = TypeVar("T")
-
-RUNS_HOOKS: Final = (Outcome.COMPLETED, Outcome.EXPIRED)
-"""How an operation ends whose hooks run."""
 
 
 class Waiter(Protocol):
@@ -159,7 +155,7 @@ class DelayedOperation(Watcher, Generic[T]):
         Returns:
             True for exactly one caller; False, and nothing changes, if it had ended already.
         """
-        return self._state._end(self, Outcome.COMPLETED, result)
+        return self._state._end(self, COMPLETED, result)
 
     def fail(self, exception: BaseException) -> bool:
         """End it as failed; its waiters raise the exception. Hooks do not run.
@@ -174,11 +170,11 @@ class DelayedOperation(Watcher, Generic[T]):
         if type(self._state) is Outcome:
             return False
         self._failure = (exception, exception.__traceback__)
-        return self._state._end(self, Outcome.FAILED)
+        return self._state._end(self, FAILED)
 
     def cancel(self) -> bool:
         """End it as cancelled; hooks do not run. Returns whether this call ended it."""
-        return self._state._end(self, Outcome.CANCELLED)
+        return self._state._end(self, CANCELLED)
 
     # To read.
 
@@ -191,7 +187,7 @@ class DelayedOperation(Watcher, Generic[T]):
     @property
     def exception(self) -> BaseException | None:
         """The exception that it failed with; None unless the outcome is FAILED."""
-        return self._failure[0] if self._state is Outcome.FAILED else None
+        return self._failure[0] if self._state is FAILED else None
 
     @property
     def keys(self) -> tuple[Any, ...]:
@@ -230,7 +226,7 @@ class DelayedOperation(Watcher, Generic[T]):
             except BaseException:
                 self._drop_waiter(waiter)
                 raise
-        if self._state is Outcome.FAILED:
+        if self._state is FAILED:
             self._raise_failure()
         return self._state  # type: ignore[return-value]  # an Outcome: woken only after it has ended
 
@@ -238,7 +234,7 @@ class DelayedOperation(Watcher, Generic[T]):
 
     def _expire(self) -> bool:
         """End it as expired; called by the timer. Returns False if it had ended."""
-        return self._state._end(self, Outcome.EXPIRED)
+        return self._state._end(self, EXPIRED)
 
     def _lost_timer(self) -> None:
         """End it as closed; called when its timer closes, since it can no longer expire."""
@@ -342,16 +338,10 @@ def phase_of(operation: DelayedOperation[Any]) -> Phase | Outcome:
     return Phase.CHECKING if isinstance(state, Admission) else Phase.PENDING
 
 
-def require_new(operation: DelayedOperation[Any]) -> None:
-    """Refuse to watch anything but a new operation.
-
-    Raises:
-        TypeError: It is no operation, or was not initialised.
-        PurgatoryError: It was watched before. The error names the state, because a subclass's repr may not.
-    """
+def cannot_watch(operation: DelayedOperation[Any]) -> Exception:
+    """The error for watching anything but a new operation; it names the state, because a subclass's repr may not."""
     if not isinstance(operation, DelayedOperation):
-        raise TypeError(f"operation must be a DelayedOperation, got {operation!r}")
+        return TypeError(f"operation must be a DelayedOperation, got {operation!r}")
     if not hasattr(operation, "_state"):
-        raise TypeError(f"{type(operation).__name__}.__init__ must call super().__init__(timeout)")
-    if operation._state is not NEW:
-        raise PurgatoryError(f"{operation!r} is {phase_of(operation)}: cannot watch it again; make a new one")
+        return TypeError(f"{type(operation).__name__}.__init__ must call super().__init__(timeout)")
+    return PurgatoryError(f"{operation!r} is {phase_of(operation)}: cannot watch it again; make a new one")

@@ -9,7 +9,8 @@ from operator import methodcaller
 from typing import Any
 
 from purgatory_async.core.life_cycle import LifeCycle
-from purgatory_async.core.operation import NEW, DelayedOperation, Outcome, require_new
+from purgatory_async.core.operation import NEW, DelayedOperation, cannot_watch
+from purgatory_async.core.outcome import COMPLETED
 from purgatory_async.core.watch_table import distinct_keys
 from purgatory_async.errors import check_exception, check_limit
 
@@ -44,8 +45,10 @@ class Verbs(LifeCycle):
             BaseException: What `try_complete` raised. After any error nothing is registered.
         """
         keys = distinct_keys(keys)
-        require_new(operation)
-        self._refuse_if_closed(keys)
+        if getattr(operation, "_state", None) is not NEW:
+            raise cannot_watch(operation)
+        if self._refusal is not None:
+            raise self._refuse(keys)
         fresh = self._arrive(watching=True)
         held = self._hooks.hold()  # until it is watched: a hook could signal a key that it does not watch yet
         try:
@@ -58,7 +61,7 @@ class Verbs(LifeCycle):
             raise
         finally:
             self._hooks.release(held)
-        return operation.outcome is Outcome.COMPLETED
+        return operation._state is COMPLETED
 
     def check_and_complete(self, key: Hashable, *, limit: int | None = None) -> int:
         """Check every operation that watches ``key``, oldest first. O(operations checked), amortised.

@@ -128,14 +128,17 @@ class WatchTable:
 
     def _add(self, watcher: Watcher, keys: tuple[Hashable, ...]) -> None:
         """Watch distinct keys, or none if a key's hash or comparison raises. O(keys)."""
-        shared = self._shared_list(keys)
-        if shared is None:
-            self._enter(watcher, keys)
-        else:
+        found = self._watchers.get(keys[0])
+        shared = None if found is None else self._shared_list(found, keys)
+        if shared is not None:
             refuse_equal(watcher)
             shared[watcher] = None
             self._more_pending += 1
             self._more_pairs += shared.width
+        elif found is None and len(keys) == 1:
+            self._watchers[keys[0]] = watcher
+        else:
+            self._enter(watcher, keys)
         if shared is not None and shared.of is keys:
             watcher._keys = shared
         else:
@@ -144,9 +147,13 @@ class WatchTable:
         watcher._newer = self._arrivals
         newest._newer = self._arrivals._older = watcher
 
-    def _shared_list(self, keys: tuple[Hashable, ...]) -> SharedList | None:
-        """The list of exactly these keys, made now if they have had a sole watcher; None if they cannot share one."""
-        found = self._watchers.get(keys[0])
+    def _shared_list(
+        self, found: Watcher | dict[Watcher, None], keys: tuple[Hashable, ...]
+    ) -> SharedList | None:
+        """The list of exactly these keys, made now if they have had a sole watcher; None if they cannot share one.
+
+        ``found`` is the first key's entry.
+        """
         if type(found) is SharedList:
             return found if found and (found.of is keys or found.of == keys) else None
         if not isinstance(found, Watcher) or is_vacant(found) or keys != keys_of(found):
@@ -220,6 +227,10 @@ class WatchTable:
     def _leave(self, watcher: Watcher) -> None:
         """Leave the list of each key; if a lookup raises, the caller goes on with `_search_out`."""
         watchers = self._watchers
+        only = watcher._keys
+        if type(only) is not tuple and type(only) is not SharedList and watchers[only] is watcher:
+            del watchers[only]
+            return
         keys = keys_of(watcher)
         known = len(watchers)
         for key in keys:

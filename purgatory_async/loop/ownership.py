@@ -56,10 +56,6 @@ class LoopOwner:
     _loop: asyncio.AbstractEventLoop | None
     _runner: Runner
 
-    def _is_here(self) -> bool:
-        """Whether the calling thread runs the owning loop."""
-        return get_ident() == self._runner._thread_id
-
     def _require_loop(self, running: asyncio.AbstractEventLoop | None, *, exact: bool) -> None:
         """Refuse the lack of a loop, unless the clock needs none."""
         if running is None and not exact:

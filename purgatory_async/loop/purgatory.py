@@ -10,6 +10,7 @@ import warnings
 import weakref
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
+from threading import get_ident
 from typing import Any, Final, Self, cast
 
 from purgatory_async.clock import check_timeout
@@ -215,7 +216,7 @@ class Purgatory(Waiting, LoopOwner):
     # Ownership.
 
     def _arrive(self, *, watching: bool) -> bool:
-        if self._is_here():
+        if get_ident() == self._runner._thread_id:
             return False
         if self._runner is CHECKING:
             raise PurgatoryError(

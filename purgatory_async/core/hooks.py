@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from purgatory_async.core.outcome import EXPIRED
 from purgatory_async.core.reports import call_soon, report
+from purgatory_async.native import also_compiled
 
 __all__ = ["HookQueue", "KeyRaised", "hooks_of_thread"]
 
@@ -31,6 +32,7 @@ class Hooked(Protocol):
         """Runs second, if it expired."""
 
 
+@also_compiled
 class HookQueue:
     """Ended operations whose hooks have yet to run.
 

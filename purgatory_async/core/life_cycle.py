@@ -12,37 +12,14 @@ from purgatory_async.core.hooks import HookQueue, KeyRaised, hooks_of_thread
 from purgatory_async.core.notifier import EventNotifier  # noqa: TC001 - one kind of import, seen by the architecture test
 from purgatory_async.core.operation import NEW, Admission, DelayedOperation, Waiter
 from purgatory_async.core.outcome import COMPLETED, RUNS_HOOKS, Outcome
+from purgatory_async.core.owner import CHECKING, Runner
 from purgatory_async.core.reports import report
-from purgatory_async.core.watch_lists import Watcher  # noqa: TC001 - as above
+from purgatory_async.core.watch_lists import Watcher
 from purgatory_async.core.watch_table import WatchTable
 from purgatory_async.errors import PurgatoryClosed, PurgatoryFull
+from purgatory_async.native import also_compiled
 
-__all__ = ["CHECKING", "LifeCycle", "Runner", "Unowned", "warn_unended"]
-
-
-class Runner(Protocol):
-    """Identifies the thread that runs a loop: asyncio's loop itself, or a stand-in."""
-
-    @property
-    def _thread_id(self) -> int | None:
-        """Ident of the thread that runs the loop now, or None."""
-
-
-class Unowned:
-    """Placeholder owner: forces every verb through `LifeCycle._arrive`; ``why`` is its repr, for messages."""
-
-    __slots__ = ("_why",)
-
-    _thread_id: int | None = None
-
-    def __init__(self, why: str) -> None:
-        self._why = why
-
-    def __repr__(self) -> str:
-        return f"<{self._why}>"
-
-
-CHECKING: Final = Unowned("in the middle of a try_complete")
+__all__ = ["LifeCycle", "warn_unended"]
 
 
 class Deadlines(Protocol):
@@ -55,17 +32,25 @@ class Deadlines(Protocol):
         """Forget a deadline."""
 
 
+class Dispatcher(Protocol):
+    """Wakes the waiters of one loop."""
+
+    def wake(self, waiters: Any) -> None:
+        """Wake an operation's `_waiters`."""
+
+
+@also_compiled
 class LifeCycle(WatchTable):
     """Watch table plus the life of its operations; base of `Verbs`."""
 
     __slots__ = (
         "_admission",
+        "_dispatcher",
         "_emptied",
         "_hooks",
         "_notifier",
         "_refusal",
         "_runner",
-        "_wake",
         "checking",
         "max_pending",
         "name",
@@ -77,7 +62,7 @@ class LifeCycle(WatchTable):
     _runner: Runner  # the purgatory's loop
     _hooks: HookQueue
     _admission: Admission
-    _wake: Callable[[Any], None]  # takes an operation's `_waiters`
+    _dispatcher: Dispatcher
 
     checking: Hashable | None
     """In a check, the key given to `check_and_complete`. None otherwise, also in the first check and in hooks."""
@@ -197,7 +182,7 @@ class LifeCycle(WatchTable):
         self._remove(operation)
         waiters, operation._waiters = operation._waiters, None
         if waiters is not None:
-            self._wake(waiters)
+            self._dispatcher.wake(waiters)
         hooks = self._hooks
         if outcome in RUNS_HOOKS and operation._has_hooks:
             hooks.queue.append(operation)

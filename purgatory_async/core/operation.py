@@ -23,6 +23,7 @@ from purgatory_async.core.hooks import HookQueue, hooks_of_thread
 from purgatory_async.core.outcome import CANCELLED, COMPLETED, EXPIRED, FAILED, RUNS_HOOKS, Outcome, Phase
 from purgatory_async.core.watch_lists import Watcher, keys_of
 from purgatory_async.errors import PurgatoryError, check_exception
+from purgatory_async.native import also_compiled
 
 __all__ = [
     "NEW",
@@ -61,6 +62,7 @@ class Place(Protocol):
         """Return a future of the owning loop, for a task that awaits the operation."""
 
 
+@also_compiled
 class DelayedOperation(Watcher, Generic[T]):
     """Wait for a condition or a deadline; ends exactly once.
 
@@ -275,6 +277,7 @@ class DelayedOperation(Watcher, Generic[T]):
             del exception, traceback, self  # the frame is in the traceback: no cycle through it
 
 
+@also_compiled
 class New:
     """Place of operations that were never watched."""
 
@@ -295,6 +298,7 @@ class New:
 NEW: Final = New()
 
 
+@also_compiled
 class Admission:
     """Place of an operation during its first check: in no list, but taken.
 
@@ -333,7 +337,7 @@ def phase_of(operation: DelayedOperation[Any]) -> Phase | Outcome:
     state = operation._state
     if isinstance(state, Outcome):
         return state
-    if state is NEW:
+    if isinstance(state, New):
         return Phase.NEW
     return Phase.CHECKING if isinstance(state, Admission) else Phase.PENDING
 
@@ -342,6 +346,6 @@ def cannot_watch(operation: DelayedOperation[Any]) -> Exception:
     """The error for watching anything but a new operation; it names the state, because a subclass's repr may not."""
     if not isinstance(operation, DelayedOperation):
         return TypeError(f"operation must be a DelayedOperation, got {operation!r}")
-    if not hasattr(operation, "_state"):
+    if getattr(operation, "_state", None) is None:
         return TypeError(f"{type(operation).__name__}.__init__ must call super().__init__(timeout)")
     return PurgatoryError(f"{operation!r} is {phase_of(operation)}: cannot watch it again; make a new one")

@@ -13,10 +13,12 @@ from purgatory_async.core.operation import NEW, DelayedOperation, cannot_watch
 from purgatory_async.core.outcome import COMPLETED
 from purgatory_async.core.watch_table import distinct_keys
 from purgatory_async.errors import check_exception, check_limit
+from purgatory_async.native import also_compiled
 
 __all__ = ["Verbs"]
 
 
+@also_compiled
 class Verbs(LifeCycle):
     """Base of `Purgatory`, which adds loop and timer."""
 

@@ -4,11 +4,13 @@ from collections.abc import Hashable, Iterator
 from itertools import islice
 from typing import Any, Final
 
+from purgatory_async.native import also_compiled
 from purgatory_async.timing._entry import TimerNode
 
 __all__ = ["NO_KEYS", "SharedList", "Watcher", "in_turn", "is_vacant", "keys_of", "refuse_equal"]
 
 
+@also_compiled
 class Watcher(TimerNode):
     """Item of a `WatchTable`: its keys and its neighbours in order of arrival."""
 
@@ -21,6 +23,7 @@ class Watcher(TimerNode):
     _newer: "Watcher"
 
 
+@also_compiled
 class SharedList(dict[Watcher, None]):
     """One list for several keys, while all its watchers watch exactly these keys.
 

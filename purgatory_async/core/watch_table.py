@@ -31,6 +31,7 @@ from purgatory_async.core.watch_lists import (
     keys_of,
     refuse_equal,
 )
+from purgatory_async.native import also_compiled
 
 __all__ = ["WatchTable", "distinct_keys"]
 
@@ -38,6 +39,7 @@ _LONG: Final = 16_384
 """Bytes of a dict that is too long to search for its first watcher: 341 places, nearly all of which may be empty."""
 
 
+@also_compiled
 class WatchTable:
     """Watch key to watchers, in both directions, with exact counts.
 

@@ -9,7 +9,7 @@ import asyncio
 from threading import get_ident
 from typing import Final, cast
 
-from purgatory_async.core.life_cycle import Runner, Unowned
+from purgatory_async.core.owner import Runner, Unowned
 from purgatory_async.errors import PurgatoryError
 
 __all__ = ["NOT_YET", "LoopOwner", "runner_of"]

@@ -15,9 +15,9 @@ from typing import Any, Final, Self, cast
 
 from purgatory_async.clock import check_timeout
 from purgatory_async.core.hooks import hooks_of_thread
-from purgatory_async.core.life_cycle import CHECKING, Unowned
 from purgatory_async.core.notifier import EventNotifier
 from purgatory_async.core.operation import Admission, DelayedOperation, Outcome
+from purgatory_async.core.owner import CHECKING, Unowned
 from purgatory_async.errors import PurgatoryError, check_limit
 from purgatory_async.events import Observer
 from purgatory_async.loop.ownership import NOT_YET, LoopOwner, runner_of
@@ -158,7 +158,7 @@ class Purgatory(Waiting, LoopOwner):
         handle = None
         try:
             if timeout is not None:
-                handle = self.timer._call_unlimited(timeout, self._wake, drained)
+                handle = self.timer._call_unlimited(timeout, self._dispatcher.wake, drained)
             await drained
         finally:
             if handle is not None:
@@ -257,14 +257,14 @@ class Purgatory(Waiting, LoopOwner):
             self._runner = runner_of(None)
         else:
             self._own(running)
-            self._wake = dispatcher_of(running).wake
+            self._dispatcher = dispatcher_of(running)
             self._new_future = running.create_future
         self._hooks = hooks_of_thread()
         self._admission = Admission(self._hooks)
 
     def _wake_drains(self) -> None:
         for drained in self._drains:
-            self._wake(drained)
+            self._dispatcher.wake(drained)
 
 
 _living: Final[weakref.WeakSet[Purgatory]] = weakref.WeakSet()

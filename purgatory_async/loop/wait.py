@@ -5,14 +5,15 @@ from typing import Any, TypeVar, cast, overload
 
 from purgatory_async.core.operation import DelayedOperation, Outcome, Waiter
 from purgatory_async.core.verbs import Verbs
-from purgatory_async.core.watch_table import distinct_keys
 from purgatory_async.errors import OperationCancelled, OperationExpired, PurgatoryClosed, check_callback
+from purgatory_async.native import also_compiled
 
 __all__ = ["ConditionWait", "KeyedWait", "Waiting"]
 
 T = TypeVar("T")
 
 
+@also_compiled
 class KeyedWait(DelayedOperation[T]):
     """A wait that ends with the result given to `complete_for_key`.
 
@@ -63,6 +64,7 @@ class KeyedWait(DelayedOperation[T]):
         raise AssertionError(f"{self!r} has not ended")
 
 
+@also_compiled
 class ConditionWait(KeyedWait[T]):
     """A wait that ends with the first truthy value of a callable.
 
@@ -85,6 +87,7 @@ class ConditionWait(KeyedWait[T]):
         return bool(value) and self.force_complete(value)
 
 
+@also_compiled
 class Waiting(Verbs):
     """Verbs plus `wait` for coroutines; base of `Purgatory`."""
 

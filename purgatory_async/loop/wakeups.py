@@ -11,6 +11,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from purgatory_async.native import also_compiled
+
 __all__ = ["SLICE", "Dispatcher", "dispatcher_of"]
 
 SLICE: Final = 256
@@ -19,6 +21,7 @@ SLICE: Final = 256
 _Future = asyncio.Future[None]
 
 
+@also_compiled
 class Dispatcher:
     """Queues the library's calls and wakeups on one event loop, to which it keeps a weak reference."""
 

@@ -10,11 +10,14 @@ An entry is in at most one bucket; ``_next is None`` means in none. Only this pa
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
+from purgatory_async.native import also_compiled
+
 __all__ = ["Bucket", "TimerEntry", "TimerNode"]
 
 _P = TypeVar("_P")
 
 
+@also_compiled
 class Link:
     """Two pointers; base of buckets and entries."""
 
@@ -24,6 +27,7 @@ class Link:
     _prev: "Link"
 
 
+@also_compiled
 class TimerNode(Link):
     """Base of every item of a `TimerQueue`: a deadline and a place in a bucket."""
 
@@ -61,6 +65,7 @@ class TimerEntry(TimerNode, Generic[_P]):
         return f"<TimerEntry deadline_tick={self.deadline_tick} {state} payload={self.payload!r}>"
 
 
+@also_compiled
 class Bucket(Link):
     """The entries of one tick or range of ticks, in order of arrival."""
 

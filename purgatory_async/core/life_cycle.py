@@ -96,6 +96,13 @@ class LifeCycle(WatchTable):
     def _refuse(self, keys: tuple[Hashable, ...]) -> PurgatoryClosed:
         return PurgatoryClosed(f"purgatory {self.name!r} is {self._refusal}: cannot watch", keys=keys)
 
+    def _full(self) -> PurgatoryFull:
+        return PurgatoryFull(
+            f"purgatory {self.name!r} is full ({self.pending} pending, max_pending is {self.max_pending}): cannot "
+            "watch; retry when some have ended",
+            limit=self.max_pending,
+        )
+
     def _check_first(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
         """Check a new operation; it is new again afterwards, or has ended."""
         runner, self._runner = self._runner, CHECKING
@@ -116,11 +123,7 @@ class LifeCycle(WatchTable):
         if self._refusal is not None:  # closed in its first check
             raise self._refuse(keys)
         if self.max_pending is not None and self.pending >= self.max_pending:
-            raise PurgatoryFull(
-                f"purgatory {self.name!r} is full ({self.pending} pending, max_pending is {self.max_pending}): cannot "
-                "watch; retry when some have ended",
-                limit=self.max_pending,
-            )
+            raise self._full()
         self._add(operation, keys)
         operation._state = self
         since_ns = None

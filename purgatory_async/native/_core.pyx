@@ -1,9 +1,16 @@
 # cython: language_level=3, binding=True, boundscheck=False, wraparound=False, initializedcheck=False
 """The compiled twins of the classes marked `also_compiled`; each file below mirrors the reference of its name."""
 
+from asyncio import InvalidStateError
+from collections import deque
+from types import GenericAlias
+from weakref import ref as weakref_of
+
 cimport cython
 from cpython.mem cimport PyMem_Malloc
-from cpython.object cimport PyObject, PyTypeObject
+from cpython.object cimport PyObject
+from cpython.pythread cimport PyThread_get_thread_ident
+from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 

@@ -1,1 +1,247 @@
-# Mirrors loop/wait.
+# Mirrors loop/: wait, wakeups. A wait is operation and coroutine in one, and yields an exact asyncio future: a task
+# takes its fast path only for that.
+
+cdef enum Step:
+    FRESH, STARTED, FINISHED
+
+cdef int SEND_RETURN = 0, SEND_NEXT = 1
+
+
+cdef class KeyedWait(DelayedOperation):
+    cdef Waiting _purgatory
+    cdef tuple _wanted  # the keys, for messages: an ended operation has none
+    cdef Step _step
+
+    def force_complete(self, result=None):
+        return self._complete(result)
+
+    cdef bint _complete(self, result) except -1:
+        return not self._given_up() and _end(self, _COMPLETED, result)
+
+    def fail(self, exception):
+        return not self._given_up() and DelayedOperation.fail(self, exception)
+
+    def _expire(self):
+        return not self._given_up() and _end(self, _EXPIRED, None)
+
+    cpdef bint _given_up(self) except -1:
+        return self._waiters is not None and self._waiters.cancelled() and self.cancel()
+
+    # The coroutine.
+
+    def __await__(self):
+        return self
+
+    def __next__(self):
+        cdef PyObject *result = NULL
+        if self._send(&result) == SEND_NEXT:
+            return _owned(result)
+        raise StopIteration(_owned(result))
+
+    def send(self, value):
+        return self.__next__()
+
+    def throw(self, kind, value=None, traceback=None):
+        cdef Step step = self._step
+        self._step = FINISHED
+        if step == STARTED:
+            self.cancel()
+        raise _thrown(kind, value, traceback)
+
+    def close(self):
+        if self._step == STARTED:
+            self.cancel()
+        self._step = FINISHED
+
+    cdef int _send(self, PyObject **result) except -1:
+        """Take the next step: SEND_NEXT with a future to wait for, or SEND_RETURN with the answer."""
+        if self._step == FRESH:
+            self._step = FINISHED  # if it raises
+            self._purgatory._begin(self)
+            if type(self._state) is not _Outcome:
+                self._step = STARTED
+                self._waiters = future = self._purgatory.new_waiter(self)
+                future._asyncio_future_blocking = True
+                result[0] = <PyObject *> future
+                Py_INCREF(future)
+                return SEND_NEXT
+        elif self._step == FINISHED:
+            raise RuntimeError("cannot reuse already awaited coroutine")
+        self._step = FINISHED
+        if type(self._state) is not _Outcome:
+            self.cancel()
+            raise RuntimeError("await wasn't used with future")
+        answer = self.result if self._state is _COMPLETED else self.answer(self._wanted)
+        result[0] = <PyObject *> answer
+        Py_INCREF(answer)
+        return SEND_RETURN
+
+
+cdef class ConditionWait(KeyedWait):
+    cdef public object _until
+
+    def __init__(self, until, timeout):
+        _set_timeout(self, timeout)
+        self._until = until
+
+    def try_complete(self):
+        if self._given_up():
+            return False  # waiter cancelled: do not consume
+        value = self._until()
+        return bool(value) and self._complete(value)
+
+
+cdef class OperationAwait:
+    """A task's await of an operation."""
+
+    cdef DelayedOperation _operation
+    cdef object _waiter
+    cdef Step _step
+
+    def __cinit__(self, DelayedOperation operation):
+        self._operation = operation
+
+    def __await__(self):
+        return self
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef PyObject *result = NULL
+        if self._send(&result) == SEND_NEXT:
+            return _owned(result)
+        raise StopIteration(_owned(result))
+
+    def send(self, value):
+        return self.__next__()
+
+    def throw(self, kind, value=None, traceback=None):
+        self.close()
+        raise _thrown(kind, value, traceback)
+
+    def close(self):
+        if self._step == STARTED:
+            self._operation._drop_waiter(self._waiter)
+        self._step = FINISHED
+
+    cdef int _send(self, PyObject **result) except -1:
+        cdef DelayedOperation operation = self._operation
+        cdef Step step = self._step
+        self._step = FINISHED
+        state = operation._state
+        if type(state) is not _Outcome:
+            if step != FRESH:
+                if step == STARTED:
+                    operation._drop_waiter(self._waiter)
+                raise RuntimeError("await wasn't used with future")
+            if state is None:
+                raise AttributeError("_state")
+            self._waiter = waiter = state.new_waiter(operation)
+            if operation._waiters is None:
+                operation._waiters = waiter
+            else:
+                operation._add_waiter(waiter)
+            waiter._asyncio_future_blocking = True
+            self._step = STARTED
+            result[0] = <PyObject *> waiter
+            Py_INCREF(waiter)
+            return SEND_NEXT
+        if step == FINISHED:
+            raise StopIteration
+        if state is _FAILED:
+            operation._raise_failure()
+        result[0] = <PyObject *> state
+        Py_INCREF(state)
+        return SEND_RETURN
+
+
+cdef PySendResult _send_wait(PyObject *self, PyObject *value, PyObject **result) except -1:
+    return (<KeyedWait> self)._send(result)
+
+
+cdef PySendResult _send_operation(PyObject *self, PyObject *value, PyObject **result) except -1:
+    return (<OperationAwait> self)._send(result)
+
+
+cdef object _owned(PyObject *result):
+    """The object of a reference that the caller owns."""
+    owned = <object> result
+    Py_DECREF(owned)
+    return owned
+
+
+cdef object _thrown(kind, value, traceback):
+    if value is None:
+        value = kind if isinstance(kind, BaseException) else kind()
+    return value if traceback is None else value.with_traceback(traceback)
+
+
+cdef class Waiting(Verbs):
+    cdef public object _new_future
+
+    def wait(self, *keys, until=None, timeout=None):
+        cdef KeyedWait operation
+        if until is None:
+            operation = KeyedWait.__new__(KeyedWait)
+        else:
+            operation = ConditionWait.__new__(ConditionWait)
+            (<ConditionWait> operation)._until = until
+        operation._purgatory = self
+        operation._wanted = keys
+        operation._timeout = timeout
+        return operation
+
+    def new_waiter(self, operation):
+        self._here(True)
+        return self._new_future()
+
+    cdef int _begin(self, KeyedWait operation) except -1:
+        cdef tuple keys = operation._wanted
+        for key in keys:
+            try:
+                hash(key)
+            except TypeError:
+                _reference("loop.wait", "_check_hashable")(keys)
+        if type(operation) is ConditionWait:
+            check_callback("until", (<ConditionWait> operation)._until)
+        _set_timeout(operation, operation._timeout)
+        operation._wanted = keys = self._distinct(keys)
+        self._admit(operation, keys)
+        return 0
+
+
+# --- wakeups -------------------------------------------------------------------------------------
+
+
+cdef class Dispatcher:
+    cdef object __weakref__
+    cdef public object _loop, _sleepers
+    cdef public Py_ssize_t _left, _queued
+
+    def __init__(self, loop):
+        self._loop = weakref_of(loop)
+        self._sleepers = deque()
+        self._left = _reference("loop.wakeups", "SLICE")
+
+    cpdef wake(self, waiters):
+        if type(waiters) is dict:
+            for waiter in waiters:
+                self.wake(waiter)
+        elif self._left:
+            self._left -= 1
+            try:
+                waiters.set_result(None)
+            except InvalidStateError:
+                pass  # cancelled
+            except RuntimeError:
+                _reference("loop.wakeups", "_check_closed")(waiters)
+            if not self._left:
+                self.soon(self._wake_slice)
+        else:
+            self._sleepers.append(waiters)
+
+
+set_send(KeyedWait, <sendfunc> _send_wait)
+set_send(ConditionWait, <sendfunc> _send_wait)
+set_send(OperationAwait, <sendfunc> _send_operation)

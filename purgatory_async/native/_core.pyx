@@ -3,6 +3,7 @@
 
 from asyncio import InvalidStateError
 from collections import deque
+from inspect import Signature, iscoroutinefunction, signature
 from types import GenericAlias
 from weakref import ref as weakref_of
 

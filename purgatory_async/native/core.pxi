@@ -141,7 +141,8 @@ cdef class WatchTable:
         return shared
 
     cpdef _enter(self, Watcher watcher, tuple keys):
-        cdef dict watchers = self._watchers, own
+        cdef dict watchers = self._watchers
+        cdef object own  # a dict, or an ordered one
         cdef Py_ssize_t known = len(watchers), new
         cdef list entered = []
         try:
@@ -469,12 +470,12 @@ cdef class Verbs(LifeCycle):
         if not isinstance(operation, DelayedOperation) or (<DelayedOperation> operation)._state is not _new:
             raise _reference("core.operation", "cannot_watch")(operation)
         op = operation
-        if self._refusal is not None:
-            raise self._refuse(distinct)
         return self._admit(op, distinct)
 
     cdef bint _admit(self, DelayedOperation operation, tuple keys) except -1:
         """Check a new operation, then watch."""
+        if self._refusal is not None:
+            raise self._refuse(keys)
         cdef bint fresh = self._here(True)
         cdef HookQueue hooks = self._hooks
         cdef bint held = hooks.held

@@ -11,6 +11,7 @@ cdef extern from *:
         PyType_Modified((PyTypeObject *)type);
         return failed;
     }
+    static void mark_coroutine(PyObject *code) { ((PyCodeObject *)code)->co_flags |= CO_COROUTINE; }
     static int is_getset(PyObject *member) { return Py_IS_TYPE(member, &PyGetSetDescr_Type); }
     static int is_slot(PyObject *member) { return Py_IS_TYPE(member, &PyMemberDescr_Type); }
     static void set_getset_doc(PyObject *member, const char *doc) {
@@ -25,6 +26,7 @@ cdef extern from *:
     ctypedef PySendResult (*sendfunc)(PyObject *, PyObject *, PyObject **) noexcept
     void set_type_text(object type, const char *name, const char *doc)
     int add_member(object type, object name, object member) except -1
+    void mark_coroutine(object code)
     bint is_getset(object member)
     bint is_slot(object member)
     void set_getset_doc(object member, const char *doc)
@@ -50,7 +52,10 @@ cdef const char *_for_ever(str text) except NULL:
 def take_over(twin: type, reference: type) -> None:
     """Give a twin its reference's name, its docstrings, and the methods that are not compiled."""
     name = f"{reference.__module__}.{reference.__qualname__}"
-    set_type_text(twin, _for_ever(name), _for_ever(reference.__doc__ or ""))
+    # CPython reads a type's signature from its docstring, without annotations.
+    parameters = [one.replace(annotation=one.empty) for one in signature(reference).parameters.values()]
+    text = f"{reference.__name__}{Signature(parameters)}\n--\n\n{reference.__doc__ or ''}"
+    set_type_text(twin, _for_ever(name), _for_ever(text))
     own = vars(twin)
     _reprs[twin] = vars(reference).get("__repr__")
     for name, member in vars(reference).items():
@@ -62,6 +67,8 @@ def take_over(twin: type, reference: type) -> None:
                 set_getset_doc(own[name], _for_ever(text))
             elif hasattr(own[name], "__code__"):
                 own[name].__doc__ = text
+                if iscoroutinefunction(member):
+                    mark_coroutine(own[name].__code__)
         _rebind_super(getattr(member, "fget", None) or getattr(member, "__func__", member), twin)
 
 

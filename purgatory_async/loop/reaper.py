@@ -228,10 +228,10 @@ class Reaper:
 
     def _pass(self) -> bool:
         """Fire due entries, for a bounded time unless exact, and arm for the rest; returns whether any fired."""
+        began_ns = self._now_ns()
         if not self._exact:
             self._armed_tick = _IN_PASS
         queue = self._queue
-        began_ns = self._now_ns()
         now_tick = self._scale.elapsed_ticks(began_ns)
         firing = self._firing
         firing.extend(self._take(now_tick, None if self._exact else SLICE))

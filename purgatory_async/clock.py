@@ -159,7 +159,8 @@ def check_timeout(timeout: float | None) -> None:
         TypeError: It is neither ``None`` nor an ``int`` or ``float`` (a ``bool`` is not).
         ValueError: It is NaN, ``-inf``, or above 100 years.
     """
-    if timeout is not None:
+    ordinary = type(timeout) is float or type(timeout) is int
+    if timeout is not None and not (ordinary and 0 <= timeout <= MAX_TIMEOUT):
         _check_number("timeout", timeout, "None or a number of seconds")
 
 

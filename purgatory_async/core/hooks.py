@@ -12,12 +12,10 @@ from collections import deque
 from threading import local
 from typing import Final, Protocol
 
-from purgatory_async.core.outcome import Outcome
+from purgatory_async.core.outcome import EXPIRED
 from purgatory_async.core.reports import call_soon, report
 
 __all__ = ["HookQueue", "KeyRaised", "hooks_of_thread"]
-
-_EXPIRED: Final = Outcome.EXPIRED
 
 
 class Hooked(Protocol):
@@ -37,7 +35,7 @@ class HookQueue:
     """Ended operations whose hooks have yet to run.
 
     While ``held``, an outer call will run the queue: a walk over a key's operations, or the queue itself. After an
-    append to a queue that is not held, the caller must call `run`.
+    append the caller must call `run_unless_held`.
     """
 
     __slots__ = ("held", "queue")
@@ -45,6 +43,22 @@ class HookQueue:
     def __init__(self) -> None:
         self.queue: deque[Hooked] = deque()
         self.held = False
+
+    def hold(self) -> bool:
+        """Hold back the hooks until `release`, which takes the returned value."""
+        held, self.held = self.held, True
+        return held
+
+    def release(self, held: bool) -> None:
+        """End a `hold`; the outermost one runs the queue."""
+        self.held = held
+        if self.queue and not held:
+            self.run()
+
+    def run_unless_held(self) -> None:
+        """Run the queue, unless an outer call will."""
+        if self.queue and not self.held:
+            self.run()
 
     def run(self) -> None:
         """Run all queued hooks, also those that hooks queue; an exception does not stop the rest.
@@ -62,7 +76,7 @@ class HookQueue:
                     ended.on_complete()
                 except BaseException as exception:  # noqa: BLE001 - it has no other caller
                     self._raised("on_complete", ended, exception)
-                if ended._state is _EXPIRED:
+                if ended._state is EXPIRED:
                     try:
                         ended.on_expiration()
                     except BaseException as exception:  # noqa: BLE001 - as above
@@ -70,16 +84,12 @@ class HookQueue:
         finally:
             self.held = False
             if queue:  # after an interrupt
-                call_soon(self._run_rest)
-
-    def _run_rest(self) -> None:
-        if self.queue and not self.held:
-            self.run()
+                call_soon(self.run_unless_held)
 
     def _raised(self, hook: str, ended: Hooked, exception: BaseException) -> None:
         """Report a hook's exception; an interrupt propagates, with the operation's other hook queued again."""
         if isinstance(exception, (KeyboardInterrupt, SystemExit)):
-            if hook == "on_complete" and ended._state is _EXPIRED:
+            if hook == "on_complete" and ended._state is EXPIRED:
                 self.queue.appendleft(_OnlyExpiration(ended))
             raise exception
         report(f"{hook} of {ended!r} raised", exception, ended)

@@ -10,16 +10,14 @@ from weakref import WeakSet
 
 from purgatory_async.core.hooks import HookQueue, KeyRaised, hooks_of_thread
 from purgatory_async.core.notifier import EventNotifier  # noqa: TC001 - one kind of import, seen by the architecture test
-from purgatory_async.core.operation import NEW, Admission, DelayedOperation, Outcome, Waiter
+from purgatory_async.core.operation import NEW, Admission, DelayedOperation, Waiter
+from purgatory_async.core.outcome import COMPLETED, RUNS_HOOKS, Outcome
 from purgatory_async.core.reports import report
-from purgatory_async.core.watch_lists import NO_KEYS, SharedList, Watcher, identity
+from purgatory_async.core.watch_lists import Watcher  # noqa: TC001 - as above
 from purgatory_async.core.watch_table import WatchTable
 from purgatory_async.errors import PurgatoryClosed, PurgatoryFull
 
 __all__ = ["CHECKING", "LifeCycle", "Runner", "Unowned", "warn_unended"]
-
-_COMPLETED: Final = Outcome.COMPLETED
-_EXPIRED: Final = Outcome.EXPIRED
 
 
 class Runner(Protocol):
@@ -47,6 +45,16 @@ class Unowned:
 CHECKING: Final = Unowned("in the middle of a try_complete")
 
 
+class Deadlines(Protocol):
+    """What a purgatory needs of its timer."""
+
+    def _start_timeout(self, operation: DelayedOperation[Any], timeout: float) -> int | None:
+        """Start a deadline; returns the nanoseconds from which it counts, None if it is infinite."""
+
+    def _unschedule(self, operation: DelayedOperation[Any]) -> bool:
+        """Forget a deadline."""
+
+
 class LifeCycle(WatchTable):
     """Watch table plus the life of its operations; base of `Verbs`."""
 
@@ -54,26 +62,22 @@ class LifeCycle(WatchTable):
         "_admission",
         "_emptied",
         "_hooks",
-        "_ident",
         "_notifier",
         "_refusal",
         "_runner",
-        "_start_timeout",
-        "_unschedule",
         "_wake",
         "checking",
         "max_pending",
         "name",
+        "timer",
     )
 
     # Set by the shell: the first two in its constructor, the others before the first operation is watched.
-    _ident: Callable[[], int]  # the caller's thread
+    timer: Deadlines
     _runner: Runner  # the purgatory's loop
     _hooks: HookQueue
     _admission: Admission
     _wake: Callable[[Any], None]  # takes an operation's `_waiters`
-    _start_timeout: Callable[[DelayedOperation[Any], float], int | None]  # returns when it began, in ns
-    _unschedule: Callable[[DelayedOperation[Any]], bool] | None  # None where unlinking is enough
 
     checking: Hashable | None
     """In a check, the key given to `check_and_complete`. None otherwise, also in the first check and in hooks."""
@@ -102,143 +106,25 @@ class LifeCycle(WatchTable):
         """A future of the owning loop, for a task that awaits the operation."""
         raise NotImplementedError(f"the shell of {self.name!r} knows the loop")
 
-    # Ending.
-
-    def _end(  # noqa: C901 - inlined: calls would double its cost
-        self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None
-    ) -> bool:
-        """End a pending operation: out of the timer and every list, then wakeups and hooks."""
-        operation._state = outcome
-        if result is not None:
-            operation.result = result
-        unschedule = self._unschedule
-        if unschedule is not None:
-            unschedule(operation)
-        elif (following := operation._next) is not None:  # `TimingWheel.cancel`, inlined
-            previous = operation._prev
-            following._prev = previous
-            previous._next = following
-            operation._next = operation._prev = None  # type: ignore[assignment]  # in no bucket
-        keys = operation._keys
-        # `_leave`, inlined for a shared list, and for the sole watcher of its only key.
-        try:
-            if type(keys) is SharedList:
-                del keys[operation]
-                self._more_pending -= 1
-                self._more_pairs -= keys.width
-                if not keys:
-                    self._give_up(keys)
-            elif type(keys) is not tuple and self._watchers[keys] is operation:
-                del self._watchers[keys]
-            else:
-                self._leave(operation)
-        except BaseException as exception:  # noqa: BLE001 - as in _remove
-            self._search_out(operation, exception)
-        operation._keys = NO_KEYS
-        older = operation._older
-        newer = operation._newer
-        older._newer = newer
-        newer._older = older
-        operation._older = operation._newer = None  # type: ignore[assignment]  # as in _remove
-        waiters = operation._waiters
-        if waiters is not None:
-            operation._waiters = None
-            wake = self._wake
-            wake(waiters)
-        hooks = self._hooks
-        if (outcome is _COMPLETED or outcome is _EXPIRED) and operation._has_hooks:
-            hooks.queue.append(operation)
-        if self._notifier is not None or self._emptied is not None:
-            self._announce_end(operation, outcome)
-        if hooks.queue and not hooks.held:
-            hooks.run()
-        return True
-
-    def _announce_end(self, operation: DelayedOperation[Any], outcome: Outcome) -> None:
-        if self._notifier is not None:
-            self._notifier.ended(operation, outcome)
-        if self._emptied is not None and not self.pending:
-            self._emptied()
-
-    def _key_raised(self, watcher: Watcher, exception: BaseException) -> None:
-        self._hooks.queue.append(KeyRaised(exception, watcher))
-
-    # Walks. Hooks are held during one.
-
-    def _walk(  # noqa: C901 - as above
-        self, key: Hashable, operations: Iterable[DelayedOperation[Any]], limit: int | None = None
-    ) -> int:
-        """Check a key's operations; returns how many completed in their check."""
-        completed = 0
-        notifier = self._notifier
-        hooks = self._hooks
-        held = hooks.held
-        hooks.held = True
-        runner = self._runner
-        self._runner = CHECKING
-        self.checking = key
-        try:
-            for operation in operations:
-                if operation._state is not self:
-                    continue  # ended by the check of one before it
-                if notifier is not None:
-                    notifier.checked(operation)
-                try:
-                    if operation.try_complete() and operation._state is self:
-                        warn_unended(operation, stacklevel=4)
-                except (KeyboardInterrupt, SystemExit):
-                    raise
-                except BaseException as exception:  # noqa: BLE001 - it ends the operation, not the walk
-                    _raised_in_check(operation, exception)
-                state: object = operation._state
-                if state is not self and state is _COMPLETED:
-                    completed += 1
-                    if completed == limit:
-                        break
-            if notifier is not None:
-                # Before the hooks: what they watch comes after the signal.
-                notifier.signalled(key, completed)
-        finally:
-            self._runner = runner
-            self.checking = None
-            hooks.held = held
-            if hooks.queue and not held:
-                hooks.run()
-        return completed
-
-    def _end_everything(self) -> list[DelayedOperation[Any]]:
-        """End all pending operations as closed; returns them, oldest first."""
-        return self._ended_by(lambda operation: self._end(operation, Outcome.CLOSED), self._arrived())
-
-    def _ended_by(
-        self, ends: Callable[[DelayedOperation[Any]], bool], watchers: Iterable[Watcher], *signalled: Hashable
-    ) -> list[DelayedOperation[Any]]:
-        """Apply an ending to a snapshot of watchers, notify of a signalled key, run the hooks; returns the ended."""
-        hooks = self._hooks
-        held = hooks.held
-        hooks.held = True
-        try:
-            snapshot = cast("list[DelayedOperation[Any]]", list(watchers))
-            ended = [operation for operation in snapshot if ends(operation)]
-            if self._notifier is not None:
-                for key in signalled:
-                    self._notifier.signalled(key, len(ended))
-            return ended
-        finally:
-            hooks.held = held
-            if hooks.queue and not held:
-                hooks.run()
-
     # Watching.
 
     def _refuse(self, keys: tuple[Hashable, ...]) -> PurgatoryClosed:
         return PurgatoryClosed(f"purgatory {self.name!r} is {self._refusal}: cannot watch", keys=keys)
 
-    def _ended_in_check(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
-        """Notify of an operation that ended before it was watched."""
-        if self._notifier is not None:
-            self._notifier.submitted(operation, keys)
-            self._notifier.ended(operation, cast("Outcome", operation._state))
+    def _check_first(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
+        """Check a new operation; it is new again afterwards, or has ended."""
+        runner, self._runner = self._runner, CHECKING
+        operation._state = admission = self._admission
+        try:
+            if operation.try_complete() and operation._state is admission:
+                warn_unended(operation, stacklevel=4)
+        finally:
+            self._runner = runner
+            if operation._state is admission:
+                operation._state = NEW
+            elif self._notifier is not None:
+                self._notifier.submitted(operation, keys)
+                self._notifier.ended(operation, cast("Outcome", operation._state))
 
     def _watch(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> None:
         """Register a new operation under every key and start its deadline, or change nothing."""
@@ -250,35 +136,99 @@ class LifeCycle(WatchTable):
                 "watch; retry when some have ended",
                 limit=self.max_pending,
             )
-        shared = self._last_shared
-        if shared.of is keys and type(operation).__eq__ is identity:
-            # Another operation on the same keys: `_add`, inlined (python -m bench.proposal --callback).
-            shared[operation] = None
-            self._more_pending += 1
-            self._more_pairs += shared.width
-            operation._keys = shared
-        elif len(keys) == 1 and self._watchers.setdefault(key := keys[0], operation) is operation:
-            # The first watcher of its only key: as above (python -m bench.core --only task).
-            operation._keys = keys if type(key) is tuple else key
-        else:
-            self._add(operation, keys)
-        arrivals = self._arrivals
-        operation._older = newest = arrivals._older
-        operation._newer = arrivals
-        newest._newer = arrivals._older = operation
+        self._add(operation, keys)
         operation._state = self
-        timeout = operation.timeout
         since_ns = None
-        if timeout is not None:
-            start_timeout = self._start_timeout
+        if operation.timeout is not None:
             try:
-                since_ns = start_timeout(operation, timeout)
+                since_ns = self.timer._start_timeout(operation, operation.timeout)
             except BaseException:
                 self._remove(operation)
                 operation._state = NEW
                 raise
         if self._notifier is not None:
             self._notifier.submitted(operation, keys, since_ns)
+
+    # Walks. Hooks are held during one.
+
+    def _walk(self, key: Hashable, operations: Iterable[Watcher], limit: int | None = None) -> int:
+        """Check a key's operations; returns how many completed in their check."""
+        completed = 0
+        held = self._hooks.hold()
+        runner, self._runner = self._runner, CHECKING
+        self.checking = key
+        try:
+            for operation in cast("Iterable[DelayedOperation[Any]]", operations):
+                if operation._state is self and self._check_again(operation):
+                    completed += 1
+                    if completed == limit:
+                        break
+            if self._notifier is not None:
+                # Before the hooks: what they watch comes after the signal.
+                self._notifier.signalled(key, completed)
+        finally:
+            self._runner = runner
+            self.checking = None
+            self._hooks.release(held)
+        return completed
+
+    def _check_again(self, operation: DelayedOperation[Any]) -> bool:
+        """Check a pending operation; returns whether it has completed. If it raises, it ends as failed."""
+        if self._notifier is not None:
+            self._notifier.checked(operation)
+        try:
+            if operation.try_complete() and operation._state is self:
+                warn_unended(operation, stacklevel=5)
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as exception:  # noqa: BLE001 - it ends the operation, not the walk
+            if not operation.fail(exception):  # it had ended before it raised
+                report(f"try_complete of {operation!r} raised", exception, operation)
+        return operation._state is COMPLETED
+
+    # Ending.
+
+    def _end(self, operation: DelayedOperation[Any], outcome: Outcome, result: Any = None) -> bool:
+        """End a pending operation: out of the timer and every list, then wakeups and hooks."""
+        operation._state = outcome
+        if result is not None:
+            operation.result = result
+        self.timer._unschedule(operation)
+        self._remove(operation)
+        waiters, operation._waiters = operation._waiters, None
+        if waiters is not None:
+            self._wake(waiters)
+        hooks = self._hooks
+        if outcome in RUNS_HOOKS and operation._has_hooks:
+            hooks.queue.append(operation)
+        if self._notifier is not None:
+            self._notifier.ended(operation, outcome)
+        if self._emptied is not None and not self.pending:
+            self._emptied()
+        hooks.run_unless_held()
+        return True
+
+    def _key_raised(self, watcher: Watcher, exception: BaseException) -> None:
+        self._hooks.queue.append(KeyRaised(exception, watcher))
+
+    def _end_everything(self) -> list[DelayedOperation[Any]]:
+        """End all pending operations as closed; returns them, oldest first."""
+        return self._ended_by(lambda operation: self._end(operation, Outcome.CLOSED), self._arrived())
+
+    def _ended_by(
+        self, ends: Callable[[DelayedOperation[Any]], bool], watchers: Iterable[Watcher], *signalled: Hashable
+    ) -> list[DelayedOperation[Any]]:
+        """Apply an ending to a snapshot of watchers, notify of a signalled key, run the hooks; returns the ended."""
+        held = self._hooks.hold()
+        try:
+            snapshot = cast("list[DelayedOperation[Any]]", list(watchers))
+            ended = [operation for operation in snapshot if ends(operation)]
+            if self._notifier is not None:
+                for key in signalled:
+                    self._notifier.signalled(key, len(ended))
+            return ended
+        finally:
+            self._hooks.release(held)
 
     def check_invariants(self) -> None:
         """Assert that lists, counts and states agree. O(watched), for tests."""
@@ -303,8 +253,3 @@ def warn_unended(operation: DelayedOperation[Any], stacklevel: int) -> None:
             stacklevel=stacklevel,
         )
         _warned.add(kind)  # after the warning: as an error it is raised every time
-
-
-def _raised_in_check(operation: DelayedOperation[Any], exception: BaseException) -> None:
-    if not operation.fail(exception):  # it had ended before it raised
-        report(f"try_complete of {operation!r} raised", exception, operation)

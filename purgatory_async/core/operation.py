@@ -18,9 +18,9 @@ from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from purgatory_async.clock import MAX_TIMEOUT, check_timeout
+from purgatory_async.clock import check_timeout
 from purgatory_async.core.hooks import HookQueue, hooks_of_thread
-from purgatory_async.core.outcome import Outcome, Phase
+from purgatory_async.core.outcome import CANCELLED, COMPLETED, EXPIRED, FAILED, RUNS_HOOKS, Outcome, Phase
 from purgatory_async.core.watch_lists import Watcher, keys_of
 from purgatory_async.errors import PurgatoryError, check_exception
 
@@ -31,18 +31,11 @@ __all__ = [
     "Outcome",
     "Place",
     "Waiter",
-    "not_an_operation",
+    "cannot_watch",
     "phase_of",
-    "watched_before",
 ]
 
 T = TypeVar("T")
-
-# Python 3.11 needs 50 ns to look up an enum's member; a global is free.
-_COMPLETED: Final = Outcome.COMPLETED
-_EXPIRED: Final = Outcome.EXPIRED
-_CANCELLED: Final = Outcome.CANCELLED
-_FAILED: Final = Outcome.FAILED
 
 
 class Waiter(Protocol):
@@ -111,10 +104,7 @@ class DelayedOperation(Watcher, Generic[T]):
     _has_hooks = True
 
     def __init__(self, timeout: float | None = None) -> None:
-        if timeout is not None and not (
-            (type(timeout) is float or type(timeout) is int) and 0.0 <= timeout <= MAX_TIMEOUT
-        ):
-            check_timeout(timeout)
+        check_timeout(timeout)
         self.timeout = timeout
         self.result = None
         self._state = NEW
@@ -165,7 +155,7 @@ class DelayedOperation(Watcher, Generic[T]):
         Returns:
             True for exactly one caller; False, and nothing changes, if it had ended already.
         """
-        return self._state._end(self, _COMPLETED, result)
+        return self._state._end(self, COMPLETED, result)
 
     def fail(self, exception: BaseException) -> bool:
         """End it as failed; its waiters raise the exception. Hooks do not run.
@@ -180,11 +170,11 @@ class DelayedOperation(Watcher, Generic[T]):
         if type(self._state) is Outcome:
             return False
         self._failure = (exception, exception.__traceback__)
-        return self._state._end(self, _FAILED)
+        return self._state._end(self, FAILED)
 
     def cancel(self) -> bool:
         """End it as cancelled; hooks do not run. Returns whether this call ended it."""
-        return self._state._end(self, _CANCELLED)
+        return self._state._end(self, CANCELLED)
 
     # To read.
 
@@ -197,7 +187,7 @@ class DelayedOperation(Watcher, Generic[T]):
     @property
     def exception(self) -> BaseException | None:
         """The exception that it failed with; None unless the outcome is FAILED."""
-        return self._failure[0] if self._state is _FAILED else None
+        return self._failure[0] if self._state is FAILED else None
 
     @property
     def keys(self) -> tuple[Any, ...]:
@@ -236,7 +226,7 @@ class DelayedOperation(Watcher, Generic[T]):
             except BaseException:
                 self._drop_waiter(waiter)
                 raise
-        if self._state is _FAILED:
+        if self._state is FAILED:
             self._raise_failure()
         return self._state  # type: ignore[return-value]  # an Outcome: woken only after it has ended
 
@@ -244,7 +234,7 @@ class DelayedOperation(Watcher, Generic[T]):
 
     def _expire(self) -> bool:
         """End it as expired; called by the timer. Returns False if it had ended."""
-        return self._state._end(self, _EXPIRED)
+        return self._state._end(self, EXPIRED)
 
     def _lost_timer(self) -> None:
         """End it as closed; called when its timer closes, since it can no longer expire."""
@@ -294,8 +284,7 @@ class New:
         """End the operation; its hooks run now, unless others are running."""
         hooks = hooks_of_thread()
         end_unwatched(hooks, operation, outcome, result)
-        if not hooks.held:
-            hooks.run()
+        hooks.run_unless_held()
         return True
 
     def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:
@@ -335,7 +324,7 @@ def end_unwatched(
     operation._state = outcome
     if result is not None:
         operation.result = result
-    if (outcome is _COMPLETED or outcome is _EXPIRED) and operation._has_hooks:
+    if outcome in RUNS_HOOKS and operation._has_hooks:
         hooks.queue.append(operation)
 
 
@@ -349,13 +338,10 @@ def phase_of(operation: DelayedOperation[Any]) -> Phase | Outcome:
     return Phase.CHECKING if isinstance(state, Admission) else Phase.PENDING
 
 
-def not_an_operation(operation: object) -> TypeError:
-    """The error for watching something else or an uninitialised operation."""
-    if isinstance(operation, DelayedOperation):
+def cannot_watch(operation: DelayedOperation[Any]) -> Exception:
+    """The error for watching anything but a new operation; it names the state, because a subclass's repr may not."""
+    if not isinstance(operation, DelayedOperation):
+        return TypeError(f"operation must be a DelayedOperation, got {operation!r}")
+    if not hasattr(operation, "_state"):
         return TypeError(f"{type(operation).__name__}.__init__ must call super().__init__(timeout)")
-    return TypeError(f"operation must be a DelayedOperation, got {operation!r}")
-
-
-def watched_before(operation: DelayedOperation[Any]) -> PurgatoryError:
-    """The error for watching an operation again; it names the state, because a subclass's repr may not."""
     return PurgatoryError(f"{operation!r} is {phase_of(operation)}: cannot watch it again; make a new one")

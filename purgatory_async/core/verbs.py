@@ -6,16 +6,15 @@ to wake a waiter, how to start and cancel a deadline.
 
 from collections.abc import Callable, Hashable, Iterable
 from operator import methodcaller
-from typing import Any, Final
+from typing import Any
 
-from purgatory_async.core.life_cycle import CHECKING, LifeCycle, warn_unended
-from purgatory_async.core.operation import NEW, DelayedOperation, Outcome, not_an_operation, watched_before
+from purgatory_async.core.life_cycle import LifeCycle
+from purgatory_async.core.operation import NEW, DelayedOperation, cannot_watch
+from purgatory_async.core.outcome import COMPLETED
 from purgatory_async.core.watch_table import distinct_keys
 from purgatory_async.errors import check_exception, check_limit
 
 __all__ = ["Verbs"]
-
-_COMPLETED: Final = Outcome.COMPLETED
 
 
 class Verbs(LifeCycle):
@@ -23,9 +22,7 @@ class Verbs(LifeCycle):
 
     __slots__ = ()
 
-    def try_complete_else_watch(  # noqa: C901, PLR0912 - inlined: calls would double its cost
-        self, operation: DelayedOperation[Any], keys: Iterable[Hashable]
-    ) -> bool:
+    def try_complete_else_watch(self, operation: DelayedOperation[Any], keys: Iterable[Hashable]) -> bool:
         """Complete an operation now if its condition holds; else watch its keys until it ends. O(keys).
 
         One check suffices for any number of keys: nothing runs between the check and the watching on one loop.
@@ -47,34 +44,15 @@ class Verbs(LifeCycle):
             PurgatoryFull: ``max_pending`` operations are pending.
             BaseException: What `try_complete` raised. After any error nothing is registered.
         """
-        if keys is not self._last_shared.of:  # else they were checked before
-            keys = distinct_keys(keys)
-        try:
-            state = operation._state
-        except AttributeError:
-            raise not_an_operation(operation) from None
-        if state is not NEW:
-            raise watched_before(operation)
+        keys = distinct_keys(keys)
+        if getattr(operation, "_state", None) is not NEW:
+            raise cannot_watch(operation)
         if self._refusal is not None:
             raise self._refuse(keys)
-        ident = self._ident  # a local: calling a slot directly costs 50 ns more
-        fresh = ident() != self._runner._thread_id and self._arrive(watching=True)
-        runner = self._runner
-        hooks = self._hooks
-        held = hooks.held
-        hooks.held = True  # until it is watched: a hook could signal a key that it does not watch yet
-        operation._state = admission = self._admission
-        self._runner = CHECKING
+        fresh = self._arrive(watching=True)
+        held = self._hooks.hold()  # until it is watched: a hook could signal a key that it does not watch yet
         try:
-            try:
-                if operation.try_complete() and operation._state is admission:
-                    warn_unended(operation, stacklevel=3)
-            finally:
-                self._runner = runner
-                if operation._state is not admission:
-                    self._ended_in_check(operation, keys)
-                else:
-                    operation._state = NEW
+            self._check_first(operation, keys)
             if operation._state is NEW:
                 self._watch(operation, keys)
         except BaseException:
@@ -82,11 +60,8 @@ class Verbs(LifeCycle):
                 self._leave_loop()  # a call that raises changes nothing, not even the owner
             raise
         finally:
-            hooks.held = held
-            if hooks.queue and not held:
-                hooks.run()
-        end: object = operation._state
-        return end is _COMPLETED
+            self._hooks.release(held)
+        return operation._state is COMPLETED
 
     def check_and_complete(self, key: Hashable, *, limit: int | None = None) -> int:
         """Check every operation that watches ``key``, oldest first. O(operations checked), amortised.
@@ -106,24 +81,9 @@ class Verbs(LifeCycle):
                 thread while the loop runs.
             TypeError, ValueError: ``limit`` is not None or an integer of at least 1.
         """
-        if limit is not None:
-            check_limit("limit", limit)
-        ident = self._ident
-        if ident() != self._runner._thread_id:
-            self._arrive(watching=False)
-        found = self._watchers.get(key)
-        if found is None:
-            if self._notifier is not None:
-                self._notifier.signalled(key, 0)
-            return 0
-        checked = (
-            (found,)
-            if not isinstance(found, dict)
-            else list(found)
-            if limit is None
-            else self._in_turn(key, found)
-        )
-        return self._walk(key, checked, limit)  # type: ignore[arg-type]  # a watcher is an operation
+        check_limit("limit", limit)
+        self._arrive(watching=False)
+        return self._walk(key, self._watchers_of(key) if limit is None else self._in_turn(key), limit)
 
     def complete_for_key(self, key: Hashable, result: object = None) -> int:
         """Complete every operation that watches ``key``, without a check. O(operations on the key).
@@ -138,15 +98,7 @@ class Verbs(LifeCycle):
         Raises:
             PurgatoryError: As `check_and_complete`.
         """
-        ident = self._ident
-        if ident() != self._runner._thread_id:
-            self._arrive(watching=False)
-        found = self._watchers.get(key)
-        if self._notifier is not None or isinstance(found, dict):
-            return len(self._end_all(key, methodcaller("force_complete", result)))
-        if found is None:
-            return 0
-        return int(found.force_complete(result))  # type: ignore[attr-defined]  # a watcher is an operation
+        return len(self._end_all(key, methodcaller("force_complete", result)))
 
     def fail_for_key(self, key: Hashable, exception: BaseException) -> int:
         """End every operation that watches ``key`` as failed; their waiters raise the exception.
@@ -176,7 +128,5 @@ class Verbs(LifeCycle):
         self, key: Hashable, ends: Callable[[DelayedOperation[Any]], bool]
     ) -> list[DelayedOperation[Any]]:
         """Apply an ending to every operation on a key; returns the ended ones."""
-        ident = self._ident
-        if ident() != self._runner._thread_id:
-            self._arrive(watching=False)
+        self._arrive(watching=False)
         return self._ended_by(ends, self._watchers_of(key), key)

@@ -2,15 +2,11 @@
 
 from collections.abc import Hashable, Iterator
 from itertools import islice
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from purgatory_async.timing._entry import TimerNode
 
-__all__ = ["NO_KEYS", "SharedList", "Watcher", "identity", "in_turn", "is_vacant", "keys_of", "refuse_equal"]
-
-
-identity: Final = object.__eq__
-"""The required ``__eq__`` of a watcher."""
+__all__ = ["NO_KEYS", "SharedList", "Watcher", "in_turn", "is_vacant", "keys_of", "refuse_equal"]
 
 
 class Watcher(TimerNode):
@@ -82,9 +78,10 @@ def in_turn(watchers: dict[Watcher, None]) -> Iterator[Watcher]:
         size *= 2
 
 
-def refuse_equal(watcher: object) -> NoReturn:
+def refuse_equal(watcher: object) -> None:
     """Refuse a watcher that may equal another: a list would lose one of the two."""
-    raise TypeError(
-        f"{type(watcher).__name__} must not define __eq__: operations are compared by identity; for a "
-        "dataclass use @dataclass(eq=False)"
-    )
+    if type(watcher).__eq__ is not object.__eq__:
+        raise TypeError(
+            f"{type(watcher).__name__} must not define __eq__: operations are compared by identity; for a "
+            "dataclass use @dataclass(eq=False)"
+        )

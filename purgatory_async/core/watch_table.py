@@ -26,7 +26,6 @@ from purgatory_async.core.watch_lists import (
     NO_KEYS,
     SharedList,
     Watcher,
-    identity,
     in_turn,
     is_vacant,
     keys_of,
@@ -42,10 +41,10 @@ _LONG: Final = 16_384
 class WatchTable:
     """Watch key to watchers, in both directions, with exact counts.
 
-    Base of the purgatory's core, which inlines the sole-watcher path where it is hot.
+    Base of the purgatory's core.
     """
 
-    __slots__ = ("_arrivals", "_last_shared", "_more_pairs", "_more_pending", "_vacant", "_watchers")
+    __slots__ = ("_arrivals", "_more_pairs", "_more_pending", "_vacant", "_watchers")
 
     def __init__(self) -> None:
         # A value is the sole watcher itself, a shared list, or the key's own list.
@@ -53,7 +52,6 @@ class WatchTable:
         self._more_pending = 0  # operations beyond the number of keys; may be negative
         self._more_pairs = 0  # (operation, key) pairs beyond the number of keys
         self._vacant = 0  # keys without a watcher that could not be deleted
-        self._last_shared = SharedList(NO_KEYS)  # entered last: its keys need no second check
         self._arrivals = Watcher()  # sentinel: its newer is the oldest watcher, its older the newest
         self._arrivals._older = self._arrivals._newer = self._arrivals
 
@@ -103,12 +101,15 @@ class WatchTable:
             return []
         return list(found) if isinstance(found, dict) else [found]
 
-    def _in_turn(self, key: Hashable, found: dict[Watcher, None]) -> Iterator[Watcher]:
+    def _in_turn(self, key: Hashable) -> Iterable[Watcher]:
         """A key's watchers as `in_turn`, for callers that repeatedly take the first few. Amortised O(taken).
 
         A dict searches for its first entry past all deleted ones, an `OrderedDict` does not. A long list becomes an
         `OrderedDict` at its first check with a limit, which costs that check O(watchers).
         """
+        found = self._watchers.get(key)
+        if not isinstance(found, dict):
+            return self._watchers_of(key)
         if type(found) is not OrderedDict and found.__sizeof__() > _LONG:
             if type(found) is SharedList:
                 self._unshare(found, OrderedDict.fromkeys)
@@ -126,45 +127,45 @@ class WatchTable:
             watcher = newer
 
     def _add(self, watcher: Watcher, keys: tuple[Hashable, ...]) -> None:
-        """Watch distinct keys, or none if a key's hash or comparison raises. O(keys).
-
-        The caller links the watcher into the order of arrival.
-        """
+        """Watch distinct keys, or none if a key's hash or comparison raises. O(keys)."""
         found = self._watchers.get(keys[0])
-        if type(found) is not SharedList and found is not None:
-            found = self._shared_with(found, keys)
-        if type(found) is not SharedList or not found or (found.of is not keys and found.of != keys):
-            self._enter(watcher, keys)
-        else:
-            if type(watcher).__eq__ is not identity:
-                refuse_equal(watcher)
-            found[watcher] = None
+        shared = None if found is None else self._shared_list(found, keys)
+        if shared is not None:
+            refuse_equal(watcher)
+            shared[watcher] = None
             self._more_pending += 1
-            self._more_pairs += found.width
-            self._last_shared = found
-            if found.of is keys:
-                watcher._keys = found
-                return
-        watcher._keys = keys[0] if len(keys) == 1 and type(keys[0]) is not tuple else keys
+            self._more_pairs += shared.width
+        elif found is None and len(keys) == 1:
+            self._watchers[keys[0]] = watcher
+        else:
+            self._enter(watcher, keys)
+        if shared is not None and shared.of is keys:
+            watcher._keys = shared
+        else:
+            watcher._keys = keys[0] if len(keys) == 1 and type(keys[0]) is not tuple else keys
+        newest = watcher._older = self._arrivals._older
+        watcher._newer = self._arrivals
+        newest._newer = self._arrivals._older = watcher
 
-    def _shared_with(
+    def _shared_list(
         self, found: Watcher | dict[Watcher, None], keys: tuple[Hashable, ...]
     ) -> SharedList | None:
-        """Make a shared list of the sole watcher of exactly these keys; None if it is not that."""
-        watchers = self._watchers
-        if not isinstance(found, Watcher) or is_vacant(found):
+        """The list of exactly these keys, made now if they have had a sole watcher; None if they cannot share one.
+
+        ``found`` is the first key's entry.
+        """
+        if type(found) is SharedList:
+            return found if found and (found.of is keys or found.of == keys) else None
+        if not isinstance(found, Watcher) or is_vacant(found) or keys != keys_of(found):
             return None
-        if keys != keys_of(found):
+        if any(self._watchers.get(key) is not found for key in keys):
             return None
-        if any(watchers.get(key) is not found for key in keys):
-            return None
-        if type(found).__eq__ is not identity:
-            refuse_equal(found)
+        refuse_equal(found)
         shared = SharedList((), found)
         switched = 0
         try:
             for key in keys:
-                watchers[key] = shared
+                self._watchers[key] = shared
                 switched += 1
         finally:
             shared.now_of(keys[:switched])
@@ -181,8 +182,7 @@ class WatchTable:
                 if found is None:
                     watchers[key] = watcher
                     continue
-                if type(watcher).__eq__ is not identity:
-                    refuse_equal(watcher)
+                refuse_equal(watcher)
                 if isinstance(found, dict) and type(found) is not SharedList and found:
                     own = found
                 else:
@@ -208,8 +208,7 @@ class WatchTable:
         elif isinstance(found, SharedList):
             self._unshare(found, dict)
         else:
-            if type(found).__eq__ is not identity:
-                refuse_equal(found)
+            refuse_equal(found)
             self._watchers[key] = {found: None}  # type: ignore[dict-item]  # not a dict: sole
         return self._watchers[key]  # type: ignore[return-value]  # just made
 
@@ -228,6 +227,10 @@ class WatchTable:
     def _leave(self, watcher: Watcher) -> None:
         """Leave the list of each key; if a lookup raises, the caller goes on with `_search_out`."""
         watchers = self._watchers
+        only = watcher._keys
+        if type(only) is not tuple and type(only) is not SharedList and watchers[only] is watcher:
+            del watchers[only]
+            return
         keys = keys_of(watcher)
         known = len(watchers)
         for key in keys:

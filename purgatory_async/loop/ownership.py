@@ -51,7 +51,7 @@ def runner_of(loop: asyncio.AbstractEventLoop | None) -> Runner:
 
 
 class LoopOwner:
-    """Belongs to the first loop that uses it. Hot paths compare ``get_ident()`` with ``_runner._thread_id``."""
+    """Belongs to the first loop that uses it."""
 
     __slots__ = ()
 

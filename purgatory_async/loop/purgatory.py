@@ -8,37 +8,30 @@ import asyncio
 import os
 import warnings
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
 from threading import get_ident
-from typing import Any, Final, Self, TypeVar, cast, overload
+from typing import Any, Final, Self, cast
 
-from purgatory_async.clock import MAX_TIMEOUT, check_timeout
+from purgatory_async.clock import check_timeout
 from purgatory_async.core.hooks import hooks_of_thread
 from purgatory_async.core.life_cycle import CHECKING, Unowned
 from purgatory_async.core.notifier import EventNotifier
-from purgatory_async.core.operation import Admission, DelayedOperation, Outcome, Waiter
-from purgatory_async.core.verbs import Verbs
-from purgatory_async.core.watch_table import distinct_keys
-from purgatory_async.errors import PurgatoryError, check_callback, check_limit
+from purgatory_async.core.operation import Admission, DelayedOperation, Outcome
+from purgatory_async.errors import PurgatoryError, check_limit
 from purgatory_async.events import Observer
 from purgatory_async.loop.ownership import NOT_YET, LoopOwner, runner_of
 from purgatory_async.loop.portal import PurgatoryPortal
 from purgatory_async.loop.timer import Timer
-from purgatory_async.loop.wait import ConditionWait, KeyedWait
+from purgatory_async.loop.wait import Waiting
 from purgatory_async.loop.wakeups import dispatcher_of
 
 __all__ = ["Purgatory"]
 
-T = TypeVar("T")
-
-_COMPLETED: Final = Outcome.COMPLETED
-_new_wait: Final = KeyedWait.__new__
-
 _BEFORE_FORK: Final = Unowned("created before fork()")
 
 
-class Purgatory(Verbs, LoopOwner):
+class Purgatory(Waiting, LoopOwner):
     """Park an operation until its condition holds or its timeout expires. It ends exactly once.
 
     The purgatory belongs to the event loop that runs at the first watch. Everything but the portal is for that
@@ -66,10 +59,8 @@ class Purgatory(Verbs, LoopOwner):
         "__weakref__",
         "_drains",
         "_loop",
-        "_new_future",
         "_owns_timer",
         "closed",
-        "timer",
     )
 
     closed: bool
@@ -94,7 +85,6 @@ class Purgatory(Verbs, LoopOwner):
         if observer is not None:
             self._notifier = EventNotifier(observer, self.timer.time_ns)
         self.closed = False
-        self._ident = get_ident
         self._disown()
         self._drains: list[asyncio.Future[None]] = []
         _living.add(self)
@@ -104,84 +94,6 @@ class Purgatory(Verbs, LoopOwner):
         return f"<Purgatory {self.name!r} {state} pending={self.pending} watched={self.watched} keys={self.keys}>"
 
     # Waiting.
-
-    @overload
-    async def wait(self, *keys: Hashable, until: None = None, timeout: float | None = None) -> Any:  # noqa: D418 - every name is documented
-        """Wait for a result."""
-
-    @overload
-    async def wait(self, *keys: Hashable, until: Callable[[], T], timeout: float | None = None) -> T:  # noqa: D418 - as above
-        """Wait for a condition."""
-
-    async def wait(
-        self, *keys: Hashable, until: Callable[[], Any] | None = None, timeout: float | None = None
-    ) -> Any:
-        """Wait for one of the keys; cancelling the task removes the wait at once. O(keys).
-
-        Args:
-            *keys: One or more hashables.
-            until: Ends the wait with its first truthy return value; called now, and at each check of one of the
-                keys. Without it the wait ends with the result given to `complete_for_key`.
-            timeout: Seconds, as for any operation.
-
-        Returns:
-            The value of ``until``, or the result given to `complete_for_key`.
-
-        Raises:
-            OperationExpired, OperationCancelled, PurgatoryClosed: It expired, `cancel_for_key` or `close` ended it.
-            BaseException: What ``until`` raised, or the exception given to `fail_for_key`.
-            ValueError, TypeError, PurgatoryError: As `try_complete_else_watch`.
-        """
-        if until is not None:
-            return await self._wait_until(keys, until, timeout)
-        if len(keys) != 1:
-            keys = distinct_keys(keys)
-        if timeout is not None and not (
-            (type(timeout) is float or type(timeout) is int) and 0.0 <= timeout <= MAX_TIMEOUT
-        ):
-            check_timeout(timeout)
-        # `KeyedWait(timeout)`, inlined: see Timer.call_later.
-        operation: KeyedWait[Any] = _new_wait(KeyedWait)
-        operation.timeout = timeout
-        operation.result = None
-        operation._next = None  # type: ignore[assignment]  # in no bucket
-        try:
-            hash(keys[0])
-        except TypeError as error:
-            raise TypeError(
-                f"{error}: a watch key is hashable, {keys[0]!r} is not; give keys one by one"
-            ) from None
-        if self._refusal is not None:
-            raise self._refuse(keys)
-        if get_ident() != self._runner._thread_id:
-            self._arrive(watching=True)
-        new_future = self._new_future
-        future = operation._waiters = new_future()
-        self._watch(operation, keys)
-        try:
-            await future
-        except BaseException:
-            operation.cancel()
-            raise
-        if operation._state is _COMPLETED:
-            return operation.result
-        return operation.answer(keys)
-
-    async def _wait_until(
-        self, keys: tuple[Hashable, ...], until: Callable[[], Any], timeout: float | None
-    ) -> Any:
-        check_callback("until", until)
-        keys = distinct_keys(keys)
-        operation = ConditionWait(until, timeout)
-        self.try_complete_else_watch(operation, keys)
-        if operation.outcome is None:
-            future = operation._waiters = self._new_future()
-            try:
-                await future
-            except BaseException:
-                operation.cancel()
-                raise
-        return operation.answer(keys)
 
     async def run(self, operation: DelayedOperation[Any], keys: Iterable[Hashable]) -> Outcome:
         """Check, watch and await an operation; cancelling the task cancels the operation. O(keys).
@@ -202,13 +114,6 @@ class Purgatory(Verbs, LoopOwner):
         except BaseException:
             operation.cancel()
             raise
-
-    def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:  # noqa: ARG002 - other places name it
-        """Return a future of the owning loop, for a task that awaits the operation."""
-        if get_ident() != self._runner._thread_id:
-            self._arrive(watching=True)
-        new_future = self._new_future
-        return new_future()
 
     # Reading.
 
@@ -311,6 +216,8 @@ class Purgatory(Verbs, LoopOwner):
     # Ownership.
 
     def _arrive(self, *, watching: bool) -> bool:
+        if get_ident() == self._runner._thread_id:
+            return False
         if self._runner is CHECKING:
             raise PurgatoryError(
                 f"{self!r} is in the middle of a try_complete, which may only read it; watch and signal from "
@@ -354,8 +261,6 @@ class Purgatory(Verbs, LoopOwner):
             self._new_future = running.create_future
         self._hooks = hooks_of_thread()
         self._admission = Admission(self._hooks)
-        self._start_timeout = self.timer._start_timeout
-        self._unschedule = self.timer._canceller()
 
     def _wake_drains(self) -> None:
         for drained in self._drains:

@@ -10,7 +10,7 @@ from purgatory_async.errors import PurgatoryClosed, PurgatoryFull
 from purgatory_async.loop.reaper import Reaper
 from purgatory_async.loop.timer_handle import TimerHandle
 from purgatory_async.native import also_compiled
-from purgatory_async.timing import TimerQueue, TimingWheel
+from purgatory_async.timing import TimerQueue
 from purgatory_async.timing._entry import TimerNode
 
 __all__ = ["Scheduler"]
@@ -149,8 +149,6 @@ class Scheduler(Reaper):
         self._start_handle(handle, self._admit("timeout", delay, unlimited=True))
         return handle
 
-    def _canceller(self) -> Callable[[TimerNode], bool] | None:
-        """Return the function that removes a waiting entry; None if unlinking it is enough."""
-        if self._pending_ids is not None or self._exact:
-            return self._withdraw
-        return None if type(self._queue) is TimingWheel else self._queue.cancel
+    def _unschedule(self, operation: TimerNode) -> bool:
+        """Forget an operation's deadline; returns whether the queue held it."""
+        return self._withdraw(operation)

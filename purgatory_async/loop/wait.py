@@ -1,16 +1,16 @@
-"""The operations behind `Purgatory.wait`: one waiter each, no hooks."""
+"""Waiting for a key: `Purgatory.wait`, and the operations behind it, which have one waiter each and no hooks."""
 
-from collections.abc import Callable
-from typing import Final, TypeVar, cast
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar, cast, overload
 
-from purgatory_async.core.operation import DelayedOperation, Outcome
-from purgatory_async.errors import OperationCancelled, OperationExpired, PurgatoryClosed
+from purgatory_async.core.operation import DelayedOperation, Outcome, Waiter
+from purgatory_async.core.verbs import Verbs
+from purgatory_async.core.watch_table import distinct_keys
+from purgatory_async.errors import OperationCancelled, OperationExpired, PurgatoryClosed, check_callback
 
-__all__ = ["ConditionWait", "KeyedWait"]
+__all__ = ["ConditionWait", "KeyedWait", "Waiting"]
 
 T = TypeVar("T")
-
-_COMPLETED: Final = Outcome.COMPLETED
 
 
 class KeyedWait(DelayedOperation[T]):
@@ -26,11 +26,7 @@ class KeyedWait(DelayedOperation[T]):
 
     def force_complete(self, result: T | None = None) -> bool:
         """End it as completed, unless its task was cancelled a moment ago."""
-        waiter = self._waiters
-        if waiter is not None and waiter.cancelled():  # type: ignore[union-attr]  # one waiter, never a dict
-            self.cancel()
-            return False
-        return self._state._end(self, _COMPLETED, result)
+        return not self._given_up() and super().force_complete(result)
 
     def fail(self, exception: BaseException) -> bool:
         """End it as failed, unless its task was cancelled a moment ago."""
@@ -50,7 +46,7 @@ class KeyedWait(DelayedOperation[T]):
             BaseException: The exception that it failed with.
         """
         outcome = self._state
-        if outcome is _COMPLETED:
+        if outcome is Outcome.COMPLETED:
             return cast("T", self.result)
         names = ", ".join(map(repr, keys))
         if outcome is Outcome.EXPIRED:
@@ -87,3 +83,69 @@ class ConditionWait(KeyedWait[T]):
             return False  # waiter cancelled: do not consume
         value = self._until()
         return bool(value) and self.force_complete(value)
+
+
+class Waiting(Verbs):
+    """Verbs plus `wait` for coroutines; base of `Purgatory`."""
+
+    __slots__ = ("_new_future",)
+
+    _new_future: Callable[[], Any]  # set by the shell, as in `LifeCycle`
+
+    @overload
+    async def wait(self, *keys: Hashable, until: None = None, timeout: float | None = None) -> Any:  # noqa: D418 - every name is documented
+        """Wait for a result."""
+
+    @overload
+    async def wait(self, *keys: Hashable, until: Callable[[], T], timeout: float | None = None) -> T:  # noqa: D418 - as above
+        """Wait for a condition."""
+
+    async def wait(
+        self, *keys: Hashable, until: Callable[[], Any] | None = None, timeout: float | None = None
+    ) -> Any:
+        """Wait for one of the keys; cancelling the task removes the wait at once. O(keys).
+
+        Args:
+            *keys: One or more hashables.
+            until: Ends the wait with its first truthy return value; called now, and at each check of one of the
+                keys. Without it the wait ends with the result given to `complete_for_key`.
+            timeout: Seconds, as for any operation.
+
+        Returns:
+            The value of ``until``, or the result given to `complete_for_key`.
+
+        Raises:
+            OperationExpired, OperationCancelled, PurgatoryClosed: It expired, `cancel_for_key` or `close` ended it.
+            BaseException: What ``until`` raised, or the exception given to `fail_for_key`.
+            ValueError, TypeError, PurgatoryError: As `try_complete_else_watch`.
+        """
+        _check_hashable(keys)
+        if until is None:
+            operation: KeyedWait[Any] = KeyedWait(timeout)
+        else:
+            check_callback("until", until)
+            operation = ConditionWait(until, timeout)
+        self.try_complete_else_watch(operation, keys)
+        if operation.outcome is None:
+            future = operation._waiters = self.new_waiter(operation)
+            try:
+                await future
+            except BaseException:
+                operation.cancel()
+                raise
+        return operation.answer(keys)
+
+    def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:  # noqa: ARG002 - other places name it
+        """Return a future of the owning loop, for a task that awaits the operation."""
+        self._arrive(watching=True)
+        return self._new_future()  # type: ignore[no-any-return]  # a future
+
+
+def _check_hashable(keys: tuple[Hashable, ...]) -> None:
+    for key in keys:
+        try:
+            hash(key)
+        except TypeError as error:
+            raise TypeError(
+                f"{error}: a watch key is hashable, {key!r} is not; give keys one by one"
+            ) from None

@@ -96,19 +96,6 @@ async def test_an_integer_makes_the_same_calls_as_a_float(
     assert called[0] == called[1]
 
 
-@pytest.mark.parametrize("use", [watch_twice, wait, call_later_twice], ids=lambda use: use.__name__)
-@pytest.mark.parametrize("number", [5, 5.0], ids=repr)
-@pytest.mark.asyncio
-async def test_an_ordinary_number_is_checked_in_place(
-    use: Callable[[Setting, float], None], number: float
-) -> None:
-    setting = Setting()
-    called = calls_of(lambda: use(setting, number))
-    assert not {"check_timeout", "check_delay"} & set(called)
-    await settle()
-    setting.close()
-
-
 @pytest.mark.parametrize("number", [-7, 0, 1, 5, -(10**400)], ids=lambda number: str(number)[:5])
 def test_the_time_of_a_handle_is_in_seconds(number: int) -> None:
     timer = Timer(clock=ManualClock(start=2.0))

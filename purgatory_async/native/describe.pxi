@@ -1,20 +1,37 @@
-# A twin shows the reference's module and docstrings. Types and properties of an extension take these from C strings.
+# A twin has only fields and hot methods. The rest, with the docstrings, it takes over from its reference.
 
 cdef extern from *:
     """
     static void set_type_text(PyObject *type, const char *name, const char *doc) {
         ((PyTypeObject *)type)->tp_name = name;
         ((PyTypeObject *)type)->tp_doc = doc;
-        PyType_Modified((PyTypeObject *)type);
     }
-    static void set_property_doc(PyObject *property, const char *doc) {
-        ((PyGetSetDescrObject *)property)->d_getset->doc = doc;
+    static int add_member(PyObject *type, PyObject *name, PyObject *member) {
+        int failed = PyDict_SetItem(((PyTypeObject *)type)->tp_dict, name, member);
+        PyType_Modified((PyTypeObject *)type);
+        return failed;
     }
     static int is_getset(PyObject *member) { return Py_IS_TYPE(member, &PyGetSetDescr_Type); }
+    static int is_slot(PyObject *member) { return Py_IS_TYPE(member, &PyMemberDescr_Type); }
+    static void set_getset_doc(PyObject *member, const char *doc) {
+        ((PyGetSetDescrObject *)member)->d_getset->doc = doc;
+    }
+    static void set_send(PyObject *type, sendfunc send) {
+        ((PyTypeObject *)type)->tp_as_async->am_send = send;
+        ((PyTypeObject *)type)->tp_flags |= Py_TPFLAGS_HAVE_AM_SEND;
+        PyType_Modified((PyTypeObject *)type);
+    }
     """
+    ctypedef int PySendResult
+    ctypedef PySendResult (*sendfunc)(PyObject *, PyObject *, PyObject **) noexcept
     void set_type_text(object type, const char *name, const char *doc)
-    void set_property_doc(object property, const char *doc)
+    int add_member(object type, object name, object member) except -1
     bint is_getset(object member)
+    bint is_slot(object member)
+    void set_getset_doc(object member, const char *doc)
+    void set_send(object type, sendfunc send)
+
+cdef set _OWN = {"__dict__", "__doc__", "__module__", "__slots__", "__static_attributes__", "__firstlineno__"}
 
 
 cdef const char *_for_ever(str text) except NULL:
@@ -29,18 +46,24 @@ cdef const char *_for_ever(str text) except NULL:
 
 
 def take_over(twin: type, reference: type) -> None:
-    """Give a twin the module and the docstrings of its reference."""
-    set_type_text(
-        twin,
-        _for_ever(f"{reference.__module__}.{reference.__qualname__}"),
-        _for_ever(reference.__doc__ or ""),
-    )
+    """Give a twin its reference's name, its docstrings, and the methods that are not compiled."""
+    name = f"{reference.__module__}.{reference.__qualname__}"
+    set_type_text(twin, _for_ever(name), _for_ever(reference.__doc__ or ""))
     own = vars(twin)
     for name, member in vars(reference).items():
-        text = getattr(member, "__doc__", None)
-        if name not in own or not isinstance(text, str):
-            continue
-        if is_getset(own[name]):
-            set_property_doc(own[name], _for_ever(text))
-        elif hasattr(own[name], "__code__"):
-            own[name].__doc__ = text
+        if name not in own:
+            if name not in _OWN and not is_slot(member) and not is_getset(member):
+                add_member(twin, name, member)
+        elif isinstance(text := getattr(member, "__doc__", None), str):
+            if is_getset(own[name]):
+                set_getset_doc(own[name], _for_ever(text))
+            elif hasattr(own[name], "__code__"):
+                own[name].__doc__ = text
+        _rebind_super(getattr(member, "fget", None) or getattr(member, "__func__", member), twin)
+
+
+cdef _rebind_super(function, twin):
+    """Let ``super()`` in a taken-over method start from the twin."""
+    names = getattr(getattr(function, "__code__", None), "co_freevars", ())
+    if "__class__" in names:
+        function.__closure__[names.index("__class__")].cell_contents = twin

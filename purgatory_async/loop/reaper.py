@@ -149,14 +149,14 @@ class Reaper:
     def _start_now(self, entry: TimerNode, deadline_ns: int) -> None:
         """Fire an entry in the loop's next turn, without the queue; the earliest deadline first."""
         # Rounded down: entries that the queue hands out by then are due earlier.
-        entry._tick = self._scale.elapsed_ticks(deadline_ns)
+        entry.deadline_tick = self._scale.elapsed_ticks(deadline_ns)
         place = entry._prev = Link()
         heappush(self._soon, (deadline_ns, next(self._numbers), place, cast("Timed", entry)))
         self._pass_soon()
 
     def _start_never(self, entry: TimerNode) -> None:
         """Let an entry wait for ever."""
-        entry._tick = NEVER
+        entry.deadline_tick = NEVER
         entry._prev = _FOREVER
         self._never.add(entry)
 
@@ -275,15 +275,19 @@ class Reaper:
     def _take(self, now_tick: int, limit: int | None) -> list[Timed]:
         """Take out due entries, in order of deadline."""
         due = cast("list[Timed]", self._queue.advance(now_tick, limit))
-        soon = self._soon
-        if soon:
-            for _ in range(min(len(soon), limit or len(soon))):
-                _, _, place, entry = heappop(soon)
-                if is_in(entry, place):
-                    entry._prev = None  # type: ignore[assignment]  # handed out
-                    due.append(entry)
-            due.sort(key=BY_DEADLINE)
+        if self._soon:
+            self._take_soon(due, limit)
         return due
+
+    def _take_soon(self, due: list[Timed], limit: int | None) -> None:
+        """Add past deadlines to those that are due, in order."""
+        soon = self._soon
+        for _ in range(min(len(soon), limit or len(soon))):
+            _, _, place, entry = heappop(soon)
+            if is_in(entry, place):
+                entry._prev = None  # type: ignore[assignment]  # handed out
+                due.append(entry)
+        due.sort(key=BY_DEADLINE)
 
     def _finish_pass(self, now_tick: int, next_tick: int | None) -> None:
         """Arm for the remaining entries, or run another pass soon if some are due."""

@@ -155,29 +155,6 @@ cdef class Bucket(Link):
             raise AttributeError("the bucket was dropped")
         link_last(self, entry)
 
-    def prepend(self, TimerNode entry not None):
-        if self.next_link is None:
-            raise AttributeError("the bucket was dropped")
-        link_first(self, entry)
-
-    def take(self, list due not None, budget):
-        return take_from(self, due, budget)
-
-    def drop(self):
-        self.next_link = self.prev_link = None
-
-    def check_invariants(self):
-        cdef Link link = self, following
-        count = 0
-        while True:
-            following = link.next_link
-            assert following is not None, f"link after entry {count} is cut"
-            assert following.prev_link is link, f"entry {count} is linked forwards but not backwards"
-            if following is self:
-                return count
-            link = following
-            count += 1
-
 
 cdef inline void link_first(Bucket bucket, TimerNode entry) noexcept:
     cdef Link first = bucket.next_link
@@ -213,27 +190,27 @@ cdef Py_ssize_t length_of(Bucket bucket) noexcept:
 cdef class TimingWheel:
     cdef object __weakref__
     cdef public int64_t now_tick
-    cdef readonly object wheel_size
+    cdef readonly object _wheel_size
     cdef int64_t size  # the same, or `BEYOND`
     # Of each level, the finest first: ticks per bucket, and the buckets by their first tick. A level reaches as far as
     # a bucket of the next one is wide.
     cdef int64_t[64] widths
     cdef list slots
-    cdef list starts  # heap; one push per new bucket of any level
+    cdef readonly list _starts  # heap; one push per new bucket of any level
 
     def __init__(self, wheel_size=256, start_tick=0):
         from purgatory_async.timing._queue import check_wheel_size
         check_wheel_size(wheel_size)
         self.now_tick = as_tick("start_tick", start_tick)
-        self.wheel_size = wheel_size
+        self._wheel_size = wheel_size
         self.size = wheel_size if wheel_size < BEYOND else BEYOND
         self.slots = []
-        self.starts = []
+        self._starts = []
         self.widths[0] = 1
         self.add_level()
 
     def __repr__(self):
-        return f"<TimingWheel wheel_size={self.wheel_size} now_tick={self.now_tick} entries={len(self)}>"
+        return f"<TimingWheel wheel_size={self._wheel_size} now_tick={self.now_tick} entries={len(self)}>"
 
     def __len__(self):
         cdef Py_ssize_t count = 0
@@ -245,35 +222,6 @@ cdef class TimingWheel:
     @property
     def _levels(self):
         return [(self.widths[level], self.widths[level + 1], slots) for level, slots in enumerate(self.slots)]
-
-    @property
-    def _starts(self):
-        return self.starts
-
-    def levels(self):
-        from purgatory_async.timing._wheel import WheelLevel
-        by_width = {}
-        for width, start, count in self.buckets():
-            by_width.setdefault(width, []).append((start, count))
-        return tuple([WheelLevel(width, tuple(sorted(found))) for width, found in by_width.items()])
-
-    def buckets(self):
-        found = [(width, start, bucket) for width, _, slots in self._levels for start, bucket in slots.items()]
-        for width, start, bucket in found:
-            count = length_of(bucket)
-            if count:
-                yield width, start, count
-
-    @property
-    def bucket_count(self):
-        return sum([len(slots) for slots in self.slots])
-
-    def insertions(self, deadline_tick, entered_tick, left_tick):
-        width = moves = 1
-        while deadline_tick - entered_tick >= width * self.wheel_size:
-            width *= self.wheel_size
-            moves += deadline_tick - deadline_tick % width <= left_tick
-        return moves
 
     def schedule(self, TimerNode entry not None):
         return self.add(entry)
@@ -292,19 +240,6 @@ cdef class TimingWheel:
         from purgatory_async.timing._queue import check_limit
         budget = check_limit(limit)
         return self.take_due(as_tick("now_tick", now_tick), budget if budget < BEYOND else -1)
-
-    def check_invariants(self):
-        from purgatory_async.timing._entry import entries_of
-        known = set(self.starts)
-        for width, reach, slots in self._levels:
-            for start, bucket in slots.items():
-                bucket.check_invariants()
-                assert start % width == 0, f"bucket {start} is off its level's grid of {width}"
-                assert start in known, f"bucket {start} of {width} ticks is not in the heap"
-                for entry in entries_of(bucket):
-                    tick = entry.deadline_tick
-                    assert start <= tick < start + width, f"tick {tick} is in bucket {start} of {width} ticks"
-                    assert tick - self.now_tick < reach, f"tick {tick} is beyond the reach of its level, {reach}"
 
     # For C.
 
@@ -341,15 +276,15 @@ cdef class TimingWheel:
         cdef Bucket bucket = Bucket.__new__(Bucket)
         bucket.next_link = bucket.prev_link = bucket
         slots[start] = bucket
-        heappush(self.starts, start)
+        heappush(self._starts, start)
         return bucket
 
     cdef int64_t next_start(self) except? -1:
         """The next tick for `take_due`, or `NO_TICK`."""
-        while self.starts:
-            if self.holds(self.starts[0]):
-                return self.starts[0]
-            heappop(self.starts)
+        while self._starts:
+            if self.holds(self._starts[0]):
+                return self._starts[0]
+            heappop(self._starts)
         return NO_TICK
 
     cdef list take_due(self, int64_t now_tick, int64_t budget):
@@ -364,8 +299,8 @@ cdef class TimingWheel:
             self.now_tick = now_tick
         else:
             now_tick = self.now_tick
-        while self.starts and budget:
-            key = self.starts[0]
+        while self._starts and budget:
+            key = self._starts[0]
             start = key
             if start > now_tick:
                 break
@@ -378,7 +313,7 @@ cdef class TimingWheel:
             if bucket is not NULL:
                 budget = take_from(<Bucket> bucket, due, budget)
             if not self.holds(key):
-                heappop(self.starts)
+                heappop(self._starts)
         return due
 
     cpdef int64_t _cascade(self, Py_ssize_t level, int64_t start, int64_t budget) except? -2:
@@ -412,5 +347,5 @@ cdef class TimingWheel:
             dropped += 1
         # Each bucket has its own start in the heap; the caller removes the last one.
         for _ in range(dropped if held else dropped - 1):
-            heappop(self.starts)
+            heappop(self._starts)
         return held > 0

@@ -18,7 +18,6 @@ cdef extern from *:
     }
     static void set_send(PyObject *type, sendfunc send) {
         ((PyTypeObject *)type)->tp_as_async->am_send = send;
-        ((PyTypeObject *)type)->tp_flags |= Py_TPFLAGS_HAVE_AM_SEND;
         PyType_Modified((PyTypeObject *)type);
     }
     """
@@ -32,6 +31,9 @@ cdef extern from *:
     void set_send(object type, sendfunc send)
 
 cdef set _OWN = {"__dict__", "__doc__", "__module__", "__slots__", "__static_attributes__", "__firstlineno__"}
+
+
+cdef dict _reprs = {}  # twin: ``__repr__`` of its reference; a slot, which cannot be taken over
 
 
 cdef const char *_for_ever(str text) except NULL:
@@ -50,6 +52,7 @@ def take_over(twin: type, reference: type) -> None:
     name = f"{reference.__module__}.{reference.__qualname__}"
     set_type_text(twin, _for_ever(name), _for_ever(reference.__doc__ or ""))
     own = vars(twin)
+    _reprs[twin] = vars(reference).get("__repr__")
     for name, member in vars(reference).items():
         if name not in own:
             if name not in _OWN and not is_slot(member) and not is_getset(member):

@@ -130,6 +130,21 @@ class TickScale:
         return self.origin_ns + tick * self.tick_ns
 
 
+def delay_to_ns(name: str, delay: float) -> int | None:
+    """Validate a delay and convert it to nanoseconds: at least one if it is positive, None if it is infinite.
+
+    Raises:
+        TypeError, ValueError: As `check_delay`.
+    """
+    if (type(delay) is float or type(delay) is int) and 0 < delay <= MAX_TIMEOUT:
+        return round(delay * 1e9) or 1
+    check_delay(name, delay)
+    if delay == inf:
+        return None
+    delay_ns = seconds_to_ns(max(delay, -MAX_TIMEOUT))
+    return max(1, delay_ns) if delay > 0 else delay_ns
+
+
 def seconds_to_ns(seconds: float) -> int:
     """Convert finite seconds to the nearest whole nanosecond."""
     return round(seconds * 1e9)

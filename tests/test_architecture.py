@@ -19,7 +19,7 @@ from tests.source_tree import PACKAGE, ROOT, Sources, read_package, with_fault
 # From the ground up. A module imports from layers before its own, or from its own without a cycle.
 # Names are relative to the package: "" is the package itself, ``x.*`` is everything inside ``x``.
 LAYERS = {
-    "foundation": ("clock", "errors"),
+    "foundation": ("clock", "errors", "native", "native.*"),
     "timing": ("timing", "timing.*"),
     "core": ("core", "core.*", "events"),
     "loop": ("loop", "loop.*"),
@@ -91,7 +91,7 @@ FORBIDDEN = (
 # whether its caller is on the owner's thread.
 EXCEPTIONS = {
     "threading.local": ("core.hooks",),
-    "threading.get_ident": ("loop.ownership", "loop.purgatory", "loop.timer"),
+    "threading.get_ident": ("loop.ownership", "loop.purgatory", "loop.scheduler"),
 }
 # What stands on the public names only, as a user's code does, and the modules that have them.
 ON_PUBLIC_NAMES = ("patterns", "patterns.*", "web", "web.*")

@@ -11,13 +11,15 @@ from typing import Final, cast
 
 from purgatory_async.core.owner import Runner, Unowned
 from purgatory_async.errors import PurgatoryError
+from purgatory_async.native import also_compiled
 
-__all__ = ["NOT_YET", "LoopOwner", "runner_of"]
+__all__ = ["NOT_YET", "Elsewhere", "LoopOwner", "runner_of"]
 
 NOT_YET: Final = Unowned("not used yet")
 
 
-class _Elsewhere:
+@also_compiled
+class Elsewhere:
     """Stand-in for a loop without ``_thread_id``, such as uvloop's."""
 
     __slots__ = ("_ident", "_is_running")
@@ -45,7 +47,7 @@ def runner_of(loop: asyncio.AbstractEventLoop | None) -> Runner:
     """Return the loop itself if it has ``_thread_id``, else a stand-in; ``loop=None`` means no loop."""
     if loop is None:
         return _NoLoop()
-    return cast("Runner", loop) if hasattr(loop, "_thread_id") else _Elsewhere(loop)
+    return cast("Runner", loop) if hasattr(loop, "_thread_id") else Elsewhere(loop)
 
 
 class LoopOwner:

@@ -8,36 +8,35 @@ On a clock that needs no loop (``needs_loop = False``, as `ManualClock`) the rea
 every change, a pass takes all due entries, and a callback may move the clock.
 """
 
-import asyncio
-from asyncio import _get_running_loop
+from asyncio import AbstractEventLoop, _get_running_loop
 from collections import deque
 from heapq import heappop, heappush
 from itertools import count
 from operator import attrgetter
-from sys import maxsize
 from typing import Final, Protocol, cast
 
-from purgatory_async.clock import Cancellable, Clock, MonotonicClock, TickScale
-from purgatory_async.loop.ownership import LoopOwner
+from purgatory_async.clock import Cancellable, Clock, TickScale, describe
+from purgatory_async.core.life_cycle import Runner  # noqa: TC001 - one kind of import, seen by the architecture test
+from purgatory_async.loop.ownership import NOT_YET
 from purgatory_async.loop.wakeups import SLICE, dispatcher_of
+from purgatory_async.native import also_compiled
 from purgatory_async.timing import TimerQueue
-from purgatory_async.timing._entry import Link, TimerNode
+from purgatory_async.timing._entry import LAST_TICK, Link, TimerNode
 
-__all__ = ["LONG_AGO", "NEVER", "Reaper", "Timed"]
+__all__ = ["BY_DEADLINE", "NEVER", "Reaper", "Timed", "is_in"]
 
-NEVER: Final = maxsize
-"""Later than any tick: 100 years are 3e15 microseconds."""
-
-LONG_AGO: Final = -maxsize
-"""Earlier than any time in nanoseconds."""
+NEVER: Final = LAST_TICK
+"""Later than any deadline: 100 years are 3e15 microseconds."""
 
 PASS_NS: Final = 1_000_000
 """How long a pass takes further slices, in nanoseconds: with one per turn a flooded loop would fall behind. A clock
 that stands still, or is that coarse, allows one slice."""
 
-_IN_PASS: Final = -1  # before any tick: entries added during a pass need no arming, it arms at its end
-_BY_DEADLINE: Final = attrgetter("deadline_tick")
-# `_prev` sentinels for entries outside buckets: this for an infinite delay, or the number in `_soon`; None means
+EARLIEST_NS: Final = -(2**60)  # 36 years
+LATEST_NS: Final = 2**62  # 146 years
+_IN_PASS: Final = 1 - LAST_TICK  # before any tick: what is added during a pass is armed at its end
+BY_DEADLINE: Final = attrgetter("deadline_tick")
+# `_prev` sentinels for entries outside buckets: this for an infinite delay, or the place in `_soon`; None means
 # nowhere, or handed out in this pass.
 _FOREVER: Final = Link()
 
@@ -60,13 +59,14 @@ class Timed(Protocol):
         """React to the closing of its timer."""
 
 
-class Reaper(LoopOwner):
-    """Schedules entries and fires them; `Timer` is its public face.
+@also_compiled
+class Reaper:
+    """Holds entries in a queue and fires them; base of `Scheduler`.
 
     Args:
         tick_ns: Nanoseconds per tick.
         queue: Orders the entries.
-        clock: None for the running loop's own virtual time, or the monotonic clock.
+        clock: None if the first loop decides.
         counted: Whether to count pending entries, for a limit.
     """
 
@@ -82,15 +82,11 @@ class Reaper(LoopOwner):
         "_never",
         "_numbers",
         "_pending_ids",
-        "_plain",
         "_queue",
         "_runner",
-        "_same_until_ns",
         "_scale",
-        "_schedule",
         "_soon",
         "_tick_ns",
-        "_time_ns",
         "_wakeup",
         "_wakeup_tick",
         "closed",
@@ -98,69 +94,47 @@ class Reaper(LoopOwner):
 
     closed: bool
     """Whether it has been closed."""
+    _scale: TickScale
 
     def __init__(self, tick_ns: int, queue: TimerQueue, clock: Clock | None, *, counted: bool) -> None:
         self._tick_ns = tick_ns
         self._queue = queue
-        self._schedule = queue.schedule
         self._pending_ids: set[int] | None = set() if counted else None  # `id` of each pending entry
         self._exact = False
-        self._plain = not counted  # a cancelled entry need only leave the queue
-        self._disown()
+        self._loop: AbstractEventLoop | None = None
+        self._runner: Runner = NOT_YET
         self._clock: Clock | None = None
         self._wakeup: Cancellable | None = None
         self._wakeup_tick = NEVER
         self._armed_tick = NEVER  # an earlier entry must arm a wakeup
-        # Past deadlines, outside the queue: a heap of (nanoseconds, number in order, entry).
-        self._soon: list[tuple[int, int, Timed]] = []
+        # Past deadlines, outside the queue: a heap of (nanoseconds, number in order, place, entry).
+        self._soon: list[tuple[int, int, Link, Timed]] = []
         self._numbers = count()
         self._firing: deque[Timed] = deque()  # handed out in this pass
         self._never: set[TimerNode] = set()  # infinite delays
-        # Until this time, the timer's last delay ends in the last tick. No pass has run since that tick was stored, so
-        # it is not before the armed one, and its bucket has not begun to cascade.
-        self._same_until_ns = LONG_AGO
         self._hurried = False  # a pass will run soon, before any wakeup
         self._hurry: Cancellable | None = None  # the same on a clock that needs no loop
         self.closed = False
         if clock is not None:
             self._use(clock)
 
-    def check_invariants(self) -> None:
-        """Assert a sound queue, an armed wakeup and a correct count. O(n), for tests."""
-        self._queue.check_invariants()
-        if len(self._queue) and not self._hurried:
-            assert self._wakeup is not None, f"{self!r} has entries, but no wakeup"
-        if self._pending_ids is not None:
-            counted, waiting = len(self._pending_ids), self._counted_out()
-            assert counted == waiting, f"{waiting} entries wait, {counted} are counted"
-
     # Scheduling.
 
-    def _adopt(self, running: asyncio.AbstractEventLoop | None) -> None:
-        """Bind to the running loop, or refuse another than the bound one."""
-        if running is None:
-            self._require_loop(None, exact=self._exact)
-        else:
-            self._own(running)
-            if self._clock is None:
-                self._use(_default_clock(running))
+    def _now_ns(self) -> int:
+        """The present on the clock in use, which has bounds: a deadline then has 64 bits, from any earlier time."""
+        now_ns = self._clock.time_ns()  # type: ignore[union-attr]  # in use
+        if not EARLIEST_NS <= now_ns <= LATEST_NS:
+            raise ValueError(f"a clock's time must be from -2**60 to 2**62 ns, got {describe(now_ns)}")
+        return now_ns
 
-    def _abandon(self) -> None:
-        """Undo the binding to a loop; no entry waits."""
-        self._disown()
-        self._clock = None
-
-    def _start(self, entry: TimerNode, delay_ns: int) -> int:
-        """Schedule an entry after a positive delay; returns the deadline in nanoseconds."""
-        time_ns = self._time_ns
-        now_ns = time_ns()
+    def _start(self, entry: TimerNode, now_ns: int, delay_ns: int) -> None:
+        """Schedule an entry after a positive delay."""
         deadline_ns = now_ns + delay_ns
-        entry.deadline_tick = tick = self._scale.deadline_tick(deadline_ns)
+        entry._tick = tick = self._scale.deadline_tick(deadline_ns)
         if tick < self._armed_tick:
             self._start_earliest(entry, now_ns, deadline_ns)
-        elif not self._schedule(entry):
+        elif not self._queue.schedule(entry):
             self._start_now(entry, deadline_ns)  # the clock has gone back
-        return deadline_ns
 
     def _start_earliest(self, entry: TimerNode, now_ns: int, deadline_ns: int) -> None:
         """Schedule an entry that is due before the armed wakeup, and arm an earlier one."""
@@ -168,7 +142,7 @@ class Reaper(LoopOwner):
         # before the armed wakeup.
         late = self._queue.advance(self._scale.elapsed_ticks(now_ns), SLICE)
         assert not late, f"{late[0]!r} was due before the wakeup at tick {self._armed_tick}"
-        if not self._schedule(entry):
+        if not self._queue.schedule(entry):
             self._start_now(entry, deadline_ns)
         self._arm()
 
@@ -176,9 +150,8 @@ class Reaper(LoopOwner):
         """Fire an entry in the loop's next turn, without the queue; the earliest deadline first."""
         # Rounded down: entries that the queue hands out by then are due earlier.
         entry.deadline_tick = self._scale.elapsed_ticks(deadline_ns)
-        number = next(self._numbers)
-        entry._prev = cast("Link", number)
-        heappush(self._soon, (deadline_ns, number, cast("Timed", entry)))
+        place = entry._prev = Link()
+        heappush(self._soon, (deadline_ns, next(self._numbers), place, cast("Timed", entry)))
         self._pass_soon()
 
     def _start_never(self, entry: TimerNode) -> None:
@@ -196,24 +169,12 @@ class Reaper(LoopOwner):
             self._arm()
         return queued
 
-    def _due(self) -> list[Timed]:
-        """Entries outside the queue that must still fire, in order of deadline."""
-        due = [entry for entry in self._firing if _is_in(entry, None)]
-        due += [entry for _, number, entry in sorted(self._soon) if _is_in(entry, number)]
-        return sorted({id(entry): entry for entry in due}.values(), key=_BY_DEADLINE)
-
-    def _counted_out(self) -> int:
-        return len(self._queue) + len(self._never) + len(self._due())
-
     # Waking.
 
     def _use(self, clock: Clock) -> None:
         self._clock = clock
-        self._time_ns = clock.time_ns
         self._exact = not getattr(clock, "needs_loop", True)
-        self._plain = self._pending_ids is None and not self._exact
-        self._scale = TickScale(self._tick_ns, clock.time_ns(), self._queue.now_tick)
-        self._same_until_ns = LONG_AGO
+        self._scale = TickScale(self._tick_ns, self._now_ns(), self._queue.now_tick)
 
     def _arm(self) -> None:
         """Arm the only wakeup for the queue's next tick, or none."""
@@ -246,7 +207,7 @@ class Reaper(LoopOwner):
         if running is not None:
             dispatcher_of(running).soon(self._on_hurry)
         if self._exact and self._clock is not None:
-            self._hurry = self._clock.call_at_ns(self._time_ns(), self._on_hurry)
+            self._hurry = self._clock.call_at_ns(self._now_ns(), self._on_hurry)
 
     def _calm(self) -> None:
         self._hurried = False
@@ -267,11 +228,10 @@ class Reaper(LoopOwner):
 
     def _pass(self) -> bool:
         """Fire due entries, for a bounded time unless exact, and arm for the rest; returns whether any fired."""
-        self._same_until_ns = LONG_AGO
+        began_ns = self._now_ns()
         if not self._exact:
             self._armed_tick = _IN_PASS
-        time_ns, queue = self._time_ns, self._queue
-        began_ns = time_ns()
+        queue = self._queue
         now_tick = self._scale.elapsed_ticks(began_ns)
         firing = self._firing
         firing.extend(self._take(now_tick, None if self._exact else SLICE))
@@ -285,7 +245,7 @@ class Reaper(LoopOwner):
                 not self._exact
                 and next_tick is not None
                 and next_tick <= now_tick
-                and 0 < time_ns() - began_ns < PASS_NS
+                and 0 < self._now_ns() - began_ns < PASS_NS
             ):
                 firing.extend(self._take(now_tick, SLICE))
                 fired = self._fire() or fired
@@ -315,15 +275,19 @@ class Reaper(LoopOwner):
     def _take(self, now_tick: int, limit: int | None) -> list[Timed]:
         """Take out due entries, in order of deadline."""
         due = cast("list[Timed]", self._queue.advance(now_tick, limit))
-        soon = self._soon
-        if soon:
-            for _ in range(min(len(soon), limit or len(soon))):
-                _, number, entry = heappop(soon)
-                if _is_in(entry, number):
-                    entry._prev = None  # type: ignore[assignment]  # handed out
-                    due.append(entry)
-            due.sort(key=_BY_DEADLINE)
+        if self._soon:
+            self._take_soon(due, limit)
         return due
+
+    def _take_soon(self, due: list[Timed], limit: int | None) -> None:
+        """Add past deadlines to those that are due, in order."""
+        soon = self._soon
+        for _ in range(min(len(soon), limit or len(soon))):
+            _, _, place, entry = heappop(soon)
+            if is_in(entry, place):
+                entry._prev = None  # type: ignore[assignment]  # handed out
+                due.append(entry)
+        due.sort(key=BY_DEADLINE)
 
     def _finish_pass(self, now_tick: int, next_tick: int | None) -> None:
         """Arm for the remaining entries, or run another pass soon if some are due."""
@@ -339,12 +303,7 @@ class Reaper(LoopOwner):
             self._calm()
 
 
-def _is_in(entry: Timed, place: int | None) -> bool:
+def is_in(entry: Timed, place: Link | None) -> bool:
     """Whether an entry waits at this place; a rescheduled one has another."""
     link: Link | None = entry._next
-    return link is None and cast("int | None", entry._prev) is place and entry._waiting
-
-
-def _default_clock(running: object) -> Clock:
-    """Return a virtual loop itself, else the monotonic clock."""
-    return running if isinstance(running, Clock) else MonotonicClock()
+    return link is None and entry._prev is place and entry._waiting

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from purgatory_async.core.reports import report
 from purgatory_async.errors import check_callback
-from purgatory_async.timing import TimerQueue
+from purgatory_async.native import also_compiled
 from purgatory_async.timing._entry import TimerNode
 
 __all__ = ["Sleeper", "TimerHandle"]
@@ -16,14 +16,13 @@ __all__ = ["Sleeper", "TimerHandle"]
 class Home(Protocol):
     """The part of a timer that its handles use."""
 
-    _plain: bool
-    _queue: TimerQueue
     _never: set[TimerNode]
 
     def _withdraw(self, entry: TimerNode) -> bool: ...
     def _restart(self, handle: "TimerHandle", delay: float) -> None: ...
 
 
+@also_compiled
 class TimerHandle(TimerNode):
     """One pending callback; `Timer.call_later` and `Timer.call_at` make it."""
 
@@ -33,7 +32,7 @@ class TimerHandle(TimerNode):
     _callback: Callable[..., object] | None
     _args: tuple[Any, ...] | None
     _context: Context | None  # None stands for an empty one
-    _when: float  # an int is nanoseconds, a float seconds
+    _when: float  # in seconds
 
     def __init__(self, home: Home, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
         check_callback("callback", callback)
@@ -51,7 +50,7 @@ class TimerHandle(TimerNode):
     @property
     def when(self) -> float:
         """The requested time in seconds on the timer's clock, not rounded to a tick."""
-        return self._when / 1e9 if type(self._when) is int else self._when
+        return self._when
 
     @property
     def fired(self) -> bool:
@@ -70,7 +69,7 @@ class TimerHandle(TimerNode):
             return False
         self._home = False
         self._callback = self._args = self._context = None
-        if not (home._queue.cancel(self) if home._plain else home._withdraw(self)):
+        if not home._withdraw(self):
             home._never.discard(self)
         return True
 

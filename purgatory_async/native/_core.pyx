@@ -10,7 +10,6 @@ from weakref import ref as weakref_of
 cimport cython
 from cpython.mem cimport PyMem_Malloc
 from cpython.object cimport PyObject
-from cpython.pythread cimport PyThread_get_thread_ident
 from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy

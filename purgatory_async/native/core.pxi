@@ -288,6 +288,9 @@ cdef class DelayedOperation(Watcher):
         return self._state if type(self._state) is _Outcome else None
 
     def _expire(self):
+        return self.fire()
+
+    cdef bint fire(self) except -1:
         return _end(self, _EXPIRED, None)
 
     @property
@@ -341,7 +344,8 @@ cdef class Admission:
 
 
 cdef class LifeCycle(WatchTable):
-    cdef public object name, max_pending, checking, timer
+    cdef public object name, max_pending, checking
+    cdef public Scheduler timer
     cdef public object _dispatcher, _emptied, _notifier, _refusal, _runner
     cdef public HookQueue _hooks
     cdef public Admission _admission
@@ -354,10 +358,7 @@ cdef class LifeCycle(WatchTable):
 
     cdef bint _here(self, bint watching) except -1:
         """Refuse a call from elsewhere; returns whether it bound the loop."""
-        thread = self._runner._thread_id
-        if thread is not None and <unsigned long> thread == PyThread_get_thread_ident():
-            return False
-        return self._arrive(watching=watching)
+        return False if is_here(self._runner) else self._arrive(watching=watching)
 
     cdef int _check_first(self, DelayedOperation operation, tuple keys) except -1:
         cdef Admission admission = self._admission
@@ -383,16 +384,16 @@ cdef class LifeCycle(WatchTable):
             raise self._full()
         self._add(operation, keys)
         operation._state = self
-        since_ns = None
+        cdef int64_t since_ns = NO_DEADLINE
         if operation._timeout is not None:
             try:
-                since_ns = self.timer._start_timeout(operation, operation._timeout)
+                since_ns = self.timer._start_deadline(operation, operation._timeout)
             except BaseException:
                 self._remove(operation)
                 operation._state = _new
                 raise
         if self._notifier is not None:
-            self._notifier.submitted(operation, keys, since_ns)
+            self._notifier.submitted(operation, keys, None if since_ns == NO_DEADLINE else since_ns)
         return 0
 
     cdef Py_ssize_t _check_all(self, key, operations, limit) except -1:

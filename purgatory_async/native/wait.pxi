@@ -21,7 +21,7 @@ cdef class KeyedWait(DelayedOperation):
     def fail(self, exception):
         return not self._given_up() and DelayedOperation.fail(self, exception)
 
-    def _expire(self):
+    cdef bint fire(self) except -1:
         return not self._given_up() and _end(self, _EXPIRED, None)
 
     cpdef bint _given_up(self) except -1:

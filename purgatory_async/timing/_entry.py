@@ -8,13 +8,30 @@ An entry is in at most one bucket; ``_next is None`` means in none. Only this pa
 """
 
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from operator import index
+from typing import Final, Generic, TypeVar
 
 from purgatory_async.native import also_compiled
 
-__all__ = ["Bucket", "TimerEntry", "TimerNode"]
+__all__ = ["LAST_TICK", "Bucket", "TimerEntry", "TimerNode"]
 
 _P = TypeVar("_P")
+
+LAST_TICK: Final = 2**62
+"""The largest tick; the smallest is ``1 - LAST_TICK``: so the difference of two ticks has 64 bits."""
+
+
+def check_tick_number(name: str, tick: int) -> int:
+    """Return a tick as a plain integer.
+
+    Raises:
+        TypeError: It is no integer.
+        ValueError: It is out of bounds.
+    """
+    number = index(tick)
+    if not -LAST_TICK < number <= LAST_TICK:
+        raise ValueError(f"{name} must be above -2**62 and at most 2**62, got {number}")
+    return number
 
 
 @also_compiled
@@ -31,9 +48,19 @@ class Link:
 class TimerNode(Link):
     """Base of every item of a `TimerQueue`: a deadline and a place in a bucket."""
 
-    __slots__ = ("deadline_tick",)
+    __slots__ = ("_tick",)
 
-    deadline_tick: int
+    _tick: int
+
+    @property
+    def deadline_tick(self) -> int:
+        """The tick at which it is due."""
+        return self._tick
+
+    @deadline_tick.setter
+    def deadline_tick(self, tick: int) -> None:
+        """Set it, within the bounds of a tick."""
+        self._tick = check_tick_number("deadline_tick", tick)
 
     @property
     def scheduled(self) -> bool:
@@ -41,11 +68,12 @@ class TimerNode(Link):
         return self._next is not None
 
 
+@also_compiled
 class TimerEntry(TimerNode, Generic[_P]):
     """A deadline with a payload.
 
     Args:
-        deadline_tick: The tick at which it is due; writable while the entry is not scheduled.
+        deadline_tick: The tick at which it is due, at most 2**62; writable while the entry is not scheduled.
         payload: Yours; the queue never reads it.
 
     >>> entry = TimerEntry(30, "close the window")
@@ -95,7 +123,7 @@ class Bucket(Link):
         entry = self._next
         while entry is not self and budget:
             following = entry._next
-            entry._next = entry._prev = None  # type: ignore[assignment]  # clear_links(entry), without the call
+            entry._next = entry._prev = None  # type: ignore[assignment]  # keeps no neighbour alive
             due.append(entry)  # type: ignore[arg-type]  # all but the sentinel are entries
             entry = following
             budget -= 1
@@ -103,9 +131,16 @@ class Bucket(Link):
         entry._prev = self
         return budget
 
+    def prepend(self, entry: TimerNode) -> None:
+        """Link an entry at the front. O(1)."""
+        first = self._next
+        entry._next = first
+        entry._prev = self
+        first._prev = self._next = entry
+
     def drop(self) -> None:
         """Clear the links of an empty bucket, which are a reference cycle."""
-        clear_links(self)
+        self._next = self._prev = None  # type: ignore[assignment]  # see TimerEntry.__init__
 
     def check_invariants(self) -> int:
         """Assert that the links agree in both directions; returns the number of entries. O(n)."""
@@ -130,13 +165,9 @@ def entries_of(bucket: Bucket) -> Iterator[TimerNode]:
         entry = following
 
 
-def unlink(entry: TimerNode) -> None:
-    """Remove a linked entry from its bucket. O(1)."""
-    entry._next._prev = entry._prev
-    entry._prev._next = entry._next
-    clear_links(entry)
-
-
-def clear_links(link: Link) -> None:
-    """Clear both pointers, so that an unlinked entry keeps no neighbour alive."""
-    link._next = link._prev = None  # type: ignore[assignment]  # see TimerEntry.__init__
+def unlink(entry: Link) -> None:
+    """Remove a linked entry from its bucket, so that it keeps no neighbour alive. O(1)."""
+    following, previous = entry._next, entry._prev
+    following._prev = previous
+    previous._next = following
+    entry._next = entry._prev = None  # type: ignore[assignment]  # see TimerEntry.__init__

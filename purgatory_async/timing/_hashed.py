@@ -23,7 +23,7 @@ neither cost.
 
 from collections.abc import Iterator
 
-from purgatory_async.timing._entry import Bucket, TimerEntry, TimerNode, entries_of, unlink
+from purgatory_async.timing._entry import Bucket, TimerEntry, TimerNode, check_tick_number, entries_of, unlink
 from purgatory_async.timing._queue import already_scheduled, check_limit, check_wheel_size
 
 __all__ = ["HashedWheel", "TimerEntry"]
@@ -45,7 +45,7 @@ class HashedWheel:
 
     def __init__(self, wheel_size: int = 512, start_tick: int = 0) -> None:
         check_wheel_size(wheel_size)
-        self.now_tick = start_tick
+        self.now_tick = start_tick = check_tick_number("start_tick", start_tick)
         self._wheel_size = wheel_size
         self._buckets: dict[int, Bucket] = {}  # by position; no empty ones are added
         self._hand = start_tick  # every tick up to this one is done
@@ -108,7 +108,7 @@ class HashedWheel:
         for at most two turns; after a barren turn the hand jumps to the next deadline, O(n).
         """
         budget = check_limit(limit)
-        now_tick = self.now_tick = max(now_tick, self.now_tick)
+        now_tick = self.now_tick = max(check_tick_number("now_tick", now_tick), self.now_tick)
         due: list[TimerNode] = []
         while self._hand < now_tick and budget:
             if self._barren >= self._wheel_size < now_tick - self._hand and self._kept is None:

@@ -34,7 +34,15 @@ from heapq import heappop, heappush
 from itertools import groupby
 from operator import itemgetter
 
-from purgatory_async.timing._entry import Bucket, TimerEntry, TimerNode, entries_of
+from purgatory_async.native import also_compiled
+from purgatory_async.timing._entry import (
+    Bucket,
+    TimerEntry,
+    TimerNode,
+    check_tick_number,
+    entries_of,
+    unlink,
+)
 from purgatory_async.timing._queue import already_scheduled, check_limit, check_wheel_size
 
 __all__ = ["TimerEntry", "TimingWheel", "WheelLevel"]
@@ -56,6 +64,7 @@ class WheelLevel:
     buckets: tuple[tuple[int, int], ...]
 
 
+@also_compiled
 class TimingWheel:
     """A `TimerQueue` for any mix of deadlines.
 
@@ -69,26 +78,14 @@ class TimingWheel:
         TypeError: ``wheel_size`` is no integer.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "_finest",
-        "_levels",
-        "_second",
-        "_second_reach",
-        "_starts",
-        "_wheel_size",
-        "now_tick",
-    )
+    __slots__ = ("__weakref__", "_levels", "_starts", "_wheel_size", "now_tick")
 
     def __init__(self, wheel_size: int = 256, start_tick: int = 0) -> None:
         check_wheel_size(wheel_size)
-        self.now_tick = start_tick
+        self.now_tick = check_tick_number("start_tick", start_tick)
         self._wheel_size = wheel_size
         # Finest first: (ticks per bucket, reach in ticks, buckets by the first tick of their range).
         self._levels: list[_Level] = [(1, wheel_size, {})]
-        self._finest = self._levels[0][2]
-        self._add_level()
-        self._second_reach, self._second = self._levels[1][1:]
         self._starts: list[int] = []  # heap; one push per new bucket of any level
 
     def __repr__(self) -> str:
@@ -168,39 +165,23 @@ class TimingWheel:
         """Add an entry; False if it is due already. O(1). See `TimerQueue.schedule`."""
         if entry._next is not None:
             raise already_scheduled(entry)
-        tick = entry.deadline_tick
+        tick = entry._tick
         delta = tick - self.now_tick
-        # From here on: `Bucket.append` to the finest level that reaches so far, inlined, the two finest levels first:
-        # calls and a loop over the levels would add half as much again (python -m bench.core --only wheel).
-        if delta < self._wheel_size:
-            if delta <= 0:
-                return False
-            start = tick
-            slots = self._finest
-        elif delta < self._second_reach:
-            start = tick - tick % self._wheel_size
-            slots = self._second
+        if delta <= 0:
+            return False
+        for level in self._levels:
+            if delta < level[1]:
+                break
         else:
-            start, slots = self._place(tick, delta)
-        bucket = slots.get(start)
-        if bucket is None:
-            bucket = slots[start] = Bucket()
-            heappush(self._starts, start)
-        last = bucket._prev
-        entry._next = bucket
-        entry._prev = last
-        last._next = bucket._prev = entry
+            level = self._add_levels(delta)
+        self._bucket_at(level, tick).append(entry)
         return True
 
     def cancel(self, entry: TimerNode) -> bool:
         """Remove an entry at once; False if it was not scheduled. O(1)."""
-        following = entry._next
-        if following is None:
+        if entry._next is None:
             return False
-        previous = entry._prev
-        following._prev = previous
-        previous._next = following
-        entry._next = entry._prev = None  # type: ignore[assignment]  # clear_links(entry), without the call
+        unlink(entry)
         return True
 
     @property
@@ -208,39 +189,29 @@ class TimingWheel:
         """When `advance` next has something to do; None when empty. Drops emptied buckets on the way."""
         starts = self._starts
         while starts:
-            start = starts[0]
-            bucket = self._finest.get(start)
-            # Nearly always the finest level has an entry, and the others need no look.
-            if (bucket is not None and bucket._next is not bucket) or self._holds(start):
-                return start
+            if self._holds(starts[0]):
+                return starts[0]
             heappop(starts)
         return None
 
     def advance(self, now_tick: int, limit: int | None = None) -> list[TimerNode]:
         """Move time forward and return due entries in order of deadline. See `TimerQueue.advance`."""
-        budget = -1 if limit is None else check_limit(limit)
-        if now_tick > self.now_tick:
-            self.now_tick = now_tick
-        else:
-            now_tick = self.now_tick
+        budget = check_limit(limit)
+        now_tick = self.now_tick = max(check_tick_number("now_tick", now_tick), self.now_tick)
         due: list[TimerNode] = []
         starts = self._starts
-        finest = self._finest
-        wheel_size = self._wheel_size
+        finest = self._levels[0][2]
         while starts and starts[0] <= now_tick and budget:
             start = starts[0]
             # Coarse before fine: cascaded entries may belong to this tick, and they came first.
-            if start % wheel_size == 0:  # only there can a coarser bucket begin
+            if start % self._wheel_size == 0:  # only there can a coarser bucket begin
                 for level in range(len(self._levels) - 1, 0, -1):
                     if start in self._levels[level][2]:
                         budget = self._cascade(level, start, budget)
             bucket = finest.get(start)
             if bucket is not None:
                 budget = bucket.take(due, budget)
-                if bucket._next is bucket:
-                    del finest[start]
-                    bucket._next = bucket._prev = None  # type: ignore[assignment]  # bucket.drop()
-            if budget or not self._holds(start):
+            if not self._holds(start):
                 heappop(starts)
         return due
 
@@ -259,50 +230,40 @@ class TimingWheel:
                         f"tick {tick} is beyond the reach of its level, {reach}"
                     )
 
-    def _add_level(self) -> None:
-        """Add the next coarser level; its buckets are as wide as the last level's reach."""
-        width = self._levels[-1][1]
-        self._levels.append((width, width * self._wheel_size, {}))
-
-    def _place(self, tick: int, delta: int) -> tuple[int, _Slots]:
-        """Return the first tick of the bucket for a tick, and its level's slots."""
+    def _add_levels(self, delta: int) -> _Level:
+        """Add coarser levels until one reaches ``delta`` ticks, and return that one."""
         while delta >= self._levels[-1][1]:
-            self._add_level()
-        for width, reach, slots in self._levels:
-            if delta < reach:
-                return tick - tick % width, slots
-        raise AssertionError(f"no level reaches {delta} ticks")
+            width = self._levels[-1][1]  # the last level's reach
+            self._levels.append((width, width * self._wheel_size, {}))
+        return self._levels[-1]
+
+    def _bucket_at(self, level: _Level, tick: int) -> Bucket:
+        """Return the level's bucket for a tick, a new one if needed."""
+        width, _, slots = level
+        start = tick - tick % width
+        bucket = slots.get(start)
+        if bucket is None:
+            bucket = slots[start] = Bucket()
+            heappush(self._starts, start)
+        return bucket
 
     def _cascade(self, level: int, start: int, budget: int) -> int:
         """Move the entries of a coarse bucket one level down, within the budget; returns its rest.
 
         It goes from the back, each entry to the front of its new bucket: so the order of arrival holds, also against
         entries that were added there directly, and wherever the budget ends. It goes one level at a time, so that
-        entries held back still meet those that went ahead. Inlined like `schedule`.
+        entries held back still meet those that went ahead.
         """
         bucket = self._levels[level][2][start]
-        width, _, slots = self._levels[level - 1]
+        finer = self._levels[level - 1]
         entry = bucket._prev
-        starts = self._starts
         while entry is not bucket and budget:
             previous = entry._prev
-            tick = entry.deadline_tick  # type: ignore[attr-defined]  # all but the bucket are entries
-            place = tick - tick % width
-            target = slots.get(place)
-            if target is None:
-                target = slots[place] = Bucket()
-                heappush(starts, place)
-            first = target._next
-            entry._next = first
-            entry._prev = target
-            first._prev = target._next = entry
+            self._bucket_at(finer, entry._tick).prepend(entry)  # type: ignore[attr-defined,arg-type]  # not the bucket
             entry = previous
             budget -= 1
         bucket._prev = entry
         entry._next = bucket
-        if bucket.empty:
-            del self._levels[level][2][start]
-            bucket.drop()
         return budget
 
     def _holds(self, start: int) -> bool:

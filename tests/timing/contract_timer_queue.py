@@ -153,6 +153,11 @@ class TimerQueueContract:
         queue.check_invariants()
         assert queue.advance(2**power + 1) == [entry]
 
+    def test_the_largest_tick_is_due_like_any(self, queue: TimerQueue) -> None:
+        (entry,) = scheduled(queue, [2**62])
+        assert queue.advance(2**62 - 1) == []
+        assert queue.advance(2**62) == [entry]
+
     # Time never goes back.
 
     def test_going_back_leaves_the_present_where_it_is(self, queue: TimerQueue) -> None:

@@ -1,8 +1,12 @@
 """`TimerEntry`: a deadline and what belongs to it."""
 
+import gc
+import weakref
+
 import pytest
 
 from purgatory_async.timing import HashedWheel, TimerEntry, TimingWheel
+from purgatory_async.timing._entry import TimerNode
 
 
 def test_a_new_entry_is_in_no_queue() -> None:
@@ -76,3 +80,52 @@ def test_an_entry_that_is_out_keeps_no_neighbour_alive(how: str) -> None:
     else:
         wheel.cancel(first)
     assert (first._next, first._prev) == (None, None)
+
+
+@pytest.mark.parametrize("tick", [2**62 + 1, 10**30, -(2**62), -(10**30)], ids=str)
+def test_a_tick_beyond_the_bounds_is_refused(tick: int) -> None:
+    entry, wheel = TimerEntry(5), TimingWheel()
+    with pytest.raises(ValueError, match=f"deadline_tick must be above .* at most 2.*62, got {tick}"):
+        entry.deadline_tick = tick
+    with pytest.raises(ValueError, match=f"now_tick must be above .* at most 2.*62, got {tick}"):
+        wheel.advance(tick)
+    assert (entry.deadline_tick, wheel.now_tick) == (5, 0)
+    for queue in (TimingWheel, HashedWheel):
+        with pytest.raises(ValueError, match=f"start_tick must be .*, got {tick}"):
+            queue(start_tick=tick)
+
+
+def test_a_tick_is_an_integer() -> None:
+    with pytest.raises(TypeError, match="float"):
+        TimerEntry(1.0)
+
+
+def test_a_node_without_a_deadline_says_so() -> None:
+    node = TimerNode.__new__(TimerNode)
+    with pytest.raises(AttributeError):
+        _ = node.deadline_tick
+
+
+@pytest.mark.parametrize("kind", [TimerNode, TimerEntry], ids=lambda kind: kind.__name__)
+def test_a_chain_of_a_million_is_freed_without_recursion(kind: type[TimerNode]) -> None:
+    first = kind.__new__(kind)
+    last = first
+    for _ in range(1_000_000):
+        following = kind.__new__(kind)
+        last._next = following
+        last = following
+    last._next = None
+    del first, following
+    assert last._next is None
+
+
+@pytest.mark.parametrize("queue", [TimingWheel, HashedWheel], ids=["TimingWheel", "HashedWheel"])
+def test_a_queue_of_many_is_dropped_without_recursion(queue: type[TimingWheel]) -> None:
+    full = queue()
+    entries = [TimerEntry(5) for _ in range(300_000)]
+    for entry in entries:
+        full.schedule(entry)
+    witness = weakref.ref(entries[150_000])
+    del entries, entry, full
+    gc.collect()
+    assert witness() is None

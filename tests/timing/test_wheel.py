@@ -33,7 +33,7 @@ def test_a_wheel_costs_only_what_it_holds(size: int) -> None:
     tracemalloc.start()
     try:
         wheel = TimingWheel(size)
-        for entry in scheduled(wheel, [1, size, size**2, size**3]):
+        for entry in scheduled(wheel, [1, size, size**2, min(size**3, 2**62)]):
             wheel.cancel(entry)
         assert tracemalloc.get_traced_memory()[0] < 6_000
     finally:

@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,6 +24,19 @@ async def stats(client):
     reply = await client.request("GET", STATS)
     assert reply.status == 200
     return reply.json
+
+
+class Wheel(TimingWheel):
+    """The service's wheel with another walk over its buckets."""
+
+    def __init__(self, client, buckets):
+        super().__init__(start_tick=client.service.timer.queue.now_tick)
+        self.buckets = buckets
+
+
+def timer_with(client, buckets):
+    timer = client.service.timer
+    return SimpleNamespace(time=timer.time, queue=Wheel(client, buckets))
 
 
 async def fresh(client):
@@ -231,15 +245,13 @@ async def test_however_many_ask_a_survey_is_made_once_a_second(client, surveys):
 
 
 async def test_one_that_took_long_is_made_less_often(client, monkeypatch):
-    walk = TimingWheel.buckets
-
-    def buckets(wheel):
+    def buckets():
         client.clock.advance(0.5)  # a pass that takes so long
-        yield from walk(wheel)
+        yield from client.service.timer.queue.buckets()
 
     await client.submit("a")
     with monkeypatch.context() as context:
-        context.setattr(TimingWheel, "buckets", buckets)
+        context.setattr(client.service.survey, "_timer", timer_with(client, buckets))
         await stats(client)
     await client.submit("b")
     await client.advance(4.9)
@@ -326,11 +338,9 @@ def looked_at(client, monkeypatch):
                 count += 1
                 yield step
 
-    count_buckets = TimingWheel.buckets
-
-    def buckets(wheel):
+    def buckets():
         nonlocal count
-        for step in count_buckets(wheel):
+        for step in client.service.timer.queue.buckets():
             count += step[2]
             yield step
 
@@ -340,7 +350,7 @@ def looked_at(client, monkeypatch):
         return read
 
     monkeypatch.setattr(client.service.survey, "_purgatory", Walked())
-    monkeypatch.setattr(TimingWheel, "buckets", buckets)
+    monkeypatch.setattr(client.service.survey, "_timer", timer_with(client, buckets))
     return read
 
 

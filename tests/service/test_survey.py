@@ -36,7 +36,7 @@ class Wheel(TimingWheel):
 
 def timer_with(client, buckets):
     timer = client.service.timer
-    return SimpleNamespace(time=timer.time, queue=Wheel(client, buckets))
+    return SimpleNamespace(time=timer.time, tick=timer.tick, queue=Wheel(client, buckets))
 
 
 async def fresh(client):

@@ -31,8 +31,19 @@ LAYERS = {
     "kernels": ("pipeline.kernels", "pipeline.kernels.*", "pipeline.refusal"),
     "adapters": (
         *("client", "client.*", "metrics", "pipeline", "pipeline.*"),
-        *("service", "service.*", "testing", "testing.*", "web", "web.*"),
+        *("testing", "testing.*", "web", "web.*"),
     ),
+    # The service: the words of all parts, the parts, the whole without HTTP, what requests mean, the process.
+    "service": (
+        *("service", "service.hosts", "service.logs", "service.messages"),
+        *("service.problems", "service.settings", "service.version"),
+    ),
+    "service state": ("service.state", "service.state.*"),
+    "service stats": ("service.stats", "service.stats.*"),
+    "service http": ("service.http", "service.http.*"),
+    "service whole": ("service.records", "service.service"),
+    "service api": ("service.api", "service.api.*"),
+    "service process": ("service.*",),
     "entry": ("__main__", "cli", "cli.*"),
 }
 LIBRARY = ("foundation", "timing", "core", "loop", "package", "patterns")
@@ -317,6 +328,12 @@ PLANTED = (
         "journal.segments",
         f"from {PACKAGE}.service.settings import Settings",
         id="a journal knows the service",
+    ),
+    pytest.param(
+        imports_that_run_up, "service.http.head", f"import {PACKAGE}.service.api.routes", id="the wire routes"
+    ),
+    pytest.param(
+        imports_that_run_up, "service.state.signals", f"import {PACKAGE}.service.http", id="the state serves"
     ),
     pytest.param(
         forbidden_imports,

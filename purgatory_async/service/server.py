@@ -6,6 +6,7 @@ it would wait for the held requests first, up to their whole wait.
 """
 
 import contextlib
+import errno
 import gc
 import logging
 import resource
@@ -19,18 +20,20 @@ import uvicorn
 import uvloop  # noqa: F401 - anyio loads it by name: here a missing one is found before anything starts
 from anyio.abc import TaskStatus
 
+from purgatory_async import Timer
 from purgatory_async.service.app import Application, create_app
-from purgatory_async.service.connection import connection_class
-from purgatory_async.service.descriptors import DescriptorProbe
-from purgatory_async.service.front import Deadlines, ServerContext
+from purgatory_async.service.http.connection import connection_class
+from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
-from purgatory_async.service.loop_lag import LoopLag
 from purgatory_async.service.settings import Settings, SettingsError
+from purgatory_async.service.stats.recent import LoopLag
 
 BACKLOG: Final = 4096  # a herd that comes back after a restart should find room
+PROBE_PERIOD: Final = 1.0  # seconds between two probes for a free file descriptor
 GRACE: Final = 5  # seconds for answers to leave before their connections are cut
 # Of the collector: at most 20 000 young objects at a time, and all only when 20 million more were made than freed.
 _THRESHOLDS: Final = (2_000, 10, 1_000)
+_LACKS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -180,6 +183,31 @@ class Server:
             self._log.error("tokens kept as they were", reason=str(error))
         else:
             self._log.info("tokens read again", file=str(self._settings.tokens))
+
+
+class DescriptorProbe:
+    """Logs once a second while no file descriptor is left; uvloop then resets new connections silently."""
+
+    def __init__(self, timer: Timer, log: Log) -> None:
+        self._timer = timer
+        self._log = log
+
+    def start(self) -> None:
+        """Probe until the timer closes."""
+        self._timer.call_later(PROBE_PERIOD, self._probe)
+
+    def _probe(self) -> None:
+        try:
+            socket.socket(socket.AF_UNIX).close()
+        except OSError as error:
+            if error.errno in _LACKS:
+                limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+                self._log.error(
+                    "no file descriptor is left: cannot accept connections; raise LimitNOFILE",
+                    reason=error.strerror,
+                    limit=limit,
+                )
+        self.start()
 
 
 def _raise_file_limit() -> None:

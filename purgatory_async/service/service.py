@@ -18,20 +18,20 @@ from purgatory_async import Outcome, Purgatory, PurgatoryClosed, PurgatoryFull, 
 from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
-from purgatory_async.service.feed import Feed
-from purgatory_async.service.holds import Holds
-from purgatory_async.service.keys import checked_id, distinct_keys
+from purgatory_async.service.http.feed import Feed
+from purgatory_async.service.http.holds import Holds
+from purgatory_async.service.http.stream import Streams
 from purgatory_async.service.messages import Attached, Draining, Signalled, Submit, WireNeed, kept
-from purgatory_async.service.needs import need_for
-from purgatory_async.service.operations import Operation, SignalledOperation
-from purgatory_async.service.queues import Queues
-from purgatory_async.service.recent import Recent
 from purgatory_async.service.records import UNRECORDED, Records
-from purgatory_async.service.registry import Registry
 from purgatory_async.service.settings import Settings
-from purgatory_async.service.signals import Board
-from purgatory_async.service.stream import Streams
-from purgatory_async.service.survey import Survey
+from purgatory_async.service.state.names import checked_id, distinct_keys
+from purgatory_async.service.state.needs import need_for
+from purgatory_async.service.state.operations import Operation, SignalledOperation
+from purgatory_async.service.state.queues import Queues
+from purgatory_async.service.state.registry import Registry
+from purgatory_async.service.state.signals import Board
+from purgatory_async.service.stats.recent import Recent
+from purgatory_async.service.stats.survey import Survey
 from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import shortened
 

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from purgatory_async.service.access import Access
+from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.app import create_app
 from purgatory_async.service.problems import Kind, Problem
-from purgatory_async.service.routes import ROUTES
 from purgatory_async.service.settings import Settings, SettingsError
 from purgatory_async.testing import settle
 

@@ -7,9 +7,9 @@ import json
 import pytest
 
 from purgatory_async import Timer
-from purgatory_async.service import descriptors
-from purgatory_async.service.descriptors import DescriptorProbe
+from purgatory_async.service import server
 from purgatory_async.service.logs import stderr_log
+from purgatory_async.service.server import DescriptorProbe
 from purgatory_async.testing import ManualClock
 
 
@@ -19,7 +19,7 @@ class Probed:
     def __init__(self, monkeypatch):
         self.clock, self.stream, self.lack = ManualClock(), io.StringIO(), None
         self.timer = Timer(clock=self.clock)
-        monkeypatch.setattr(descriptors.socket, "socket", self.open)
+        monkeypatch.setattr(server.socket, "socket", self.open)
         DescriptorProbe(self.timer, stderr_log(self.stream)).start()
 
     def open(self, *_):

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from uvicorn.server import ServerState
 
-from purgatory_async.service.connection import connection_class
-from purgatory_async.service.front import Deadlines, ServerContext
+from purgatory_async.service.http.connection import connection_class
+from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.testing import settle
 
 HEAD_TIME = 10.0

@@ -1,0 +1,239 @@
+"""Which operation an id names: from submission until the retention time after its end; then it is forgotten.
+
+For as long again the registry remembers that it forgot (410 instead of 404). Retention is one timer entry per
+ended operation, so nothing sweeps.
+
+What clients attached to operations is kept with them and may be large, so there is a bound on all of it, above which
+the retention time of the oldest is over early.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec import UNSET
+
+from purgatory_async import Purgatory, Timer, TimerHandle
+from purgatory_async.events import Event, OperationEnded
+from purgatory_async.service import problems
+from purgatory_async.service.state.operations import Operation
+from purgatory_async.service.state.order import Order
+
+BUSY: Final = 1000  # watchers of a key from which on their order is kept, once it is asked for
+MAX_BUSY: Final = 64  # such keys
+MAX_KEPT: Final = 64 << 20  # bytes of what clients attached to operations that have ended
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """What an Idempotency-Key stands for: the body it came with and the operation that came of it."""
+
+    digest: bytes
+    operation: Operation
+
+
+class Registry:
+    """Operations by id and by Idempotency-Key; observes the purgatory that holds them.
+
+    Args:
+        timer: Tells when an ended operation is forgotten.
+        retention: Seconds an ended operation is kept, and for as long again remembered as forgotten.
+    """
+
+    def __init__(self, timer: Timer, retention: float) -> None:
+        self._closed = False
+        self._timer: Final = timer
+        self._retention: Final = retention
+        self._operations: dict[str, Operation] = {}
+        self._order: Final = Order()
+        self._order_of: dict[str, Order] = {}  # of busy keys that were listed lately
+        self._ended: dict[str, TimerHandle] = {}  # what will forget each, in the order of their ends
+        self._weight: Final = Weight()
+        self._forgotten: set[str] = set()
+        self._submissions: dict[str, Submission] = {}
+        self._idempotency_keys: dict[str, str] = {}  # by operation id
+
+    def __repr__(self) -> str:
+        return f"<Registry known={len(self._operations)} forgotten={len(self._forgotten)}>"
+
+    @property
+    def pending(self) -> int:
+        """How many operations with an id are pending. O(1)."""
+        return 0 if self._closed else len(self._operations) - len(self._ended)
+
+    def check_free(self, operation_id: str) -> None:
+        """Make sure that an id may be taken; one that is forgotten may. O(1).
+
+        Args:
+            operation_id: Of the right grammar.
+
+        Raises:
+            Problem: ``duplicate-id``.
+        """
+        if operation_id in self._operations:
+            raise problems.duplicate_id(operation_id)
+
+    def add(self, operation: Operation, idempotency_key: str | None, digest: bytes) -> None:
+        """Register a pending operation under its id. O(1).
+
+        Args:
+            operation: Its id is free.
+            idempotency_key: Of the request that submitted it.
+            digest: Of that request's body.
+        """
+        self._operations[operation.id] = operation
+        for order in self._orders_of(operation):
+            order.append(operation)
+        if idempotency_key is not None:
+            self._submissions[idempotency_key] = Submission(digest, operation)
+            self._idempotency_keys[operation.id] = idempotency_key
+
+    def withdraw(self, operation: Operation) -> None:
+        """Forget an operation as if it had never been. Idempotent. O(1)."""
+        if self._operations.get(operation.id) is operation:
+            self._remove(operation)
+
+    def pending_after(self, sequence: int, key: str | None, purgatory: Purgatory) -> Iterator[Operation]:
+        """Iterate over pending operations in the order of submission.
+
+        Args:
+            sequence: Only those above it.
+            key: Only those that watch it; None for all.
+            purgatory: That of the operations.
+
+        Returns:
+            They may not change while it is read. O(log n) and O(1) each; for a key O(its watchers) once.
+        """
+        if key is None:
+            return self._order.after(sequence)
+        order = self._order_of.get(key)
+        if order is None:
+            # A one-shot wait, which has no id, is not listed.
+            order = Order(each for each in purgatory.operations(key) if isinstance(each, Operation))
+            if next(purgatory.watchers([key]), (key, 0))[1] >= BUSY:
+                if len(self._order_of) == MAX_BUSY:
+                    del self._order_of[next(iter(self._order_of))]
+                self._order_of[key] = order
+        return order.after(sequence)
+
+    def _orders_of(self, operation: Operation) -> list[Order]:
+        known = self._order_of
+        return [self._order, *(known[key] for key in operation.watch_keys if key in known)]
+
+    def find(self, operation_id: str) -> Operation:
+        """Return the operation of that id, pending or ended. O(1).
+
+        Args:
+            operation_id: Any text.
+
+        Returns:
+            The operation.
+
+        Raises:
+            Problem: ``forgotten`` or ``unknown-operation``.
+        """
+        operation = self._operations.get(operation_id)
+        if operation is not None:
+            return operation
+        if operation_id in self._forgotten:
+            raise problems.forgotten(operation_id, self._retention, MAX_KEPT)
+        raise problems.unknown_operation(operation_id)
+
+    def replayed(self, idempotency_key: str, digest: bytes) -> Operation | None:
+        """Return the operation that this very request submitted before. O(1).
+
+        Args:
+            idempotency_key: Of the request.
+            digest: Of its body.
+
+        Returns:
+            The operation; None if the key is new.
+
+        Raises:
+            Problem: ``idempotency-mismatch``, the key came with another body.
+        """
+        submission = self._submissions.get(idempotency_key)
+        if submission is None:
+            return None
+        if submission.digest != digest:
+            raise problems.idempotency_mismatch(idempotency_key)
+        return submission.operation
+
+    def notify(self, event: Event) -> None:
+        """Start the retention time of an operation that ended, whatever ended it."""
+        if isinstance(event, OperationEnded) and isinstance(event.operation, Operation):
+            operation = event.operation
+            operation.ended = self._timer.time()
+            for order in self._orders_of(operation):
+                order.remove(operation)
+            if not (self._closed or self._timer.closed):
+                self._keep(operation)
+
+    def close(self) -> None:
+        """Start no retention time any more: everything is about to end, and nothing will be forgotten."""
+        self._closed = True
+
+    def _keep(self, operation: Operation) -> None:
+        self._ended[operation.id] = self._timer.call_later(self._retention, self._forget, operation)
+        self._weight.put_on(operation)
+        # The newest is never too much: its own client has still to see it.
+        while self._weight.total > MAX_KEPT and len(self._ended) > 1:
+            self._forget(self._operations[next(iter(self._ended))])
+
+    def _forget(self, operation: Operation) -> None:
+        self._remove(operation)
+        # An id used again meanwhile is found before its mark, and forgotten again only after this mark is gone.
+        self._forgotten.add(operation.id)
+        self._timer.call_later(self._retention, self._forgotten.discard, operation.id)
+
+    def _remove(self, operation: Operation) -> None:
+        self._ended.pop(operation.id).cancel()
+        self._weight.take_off(operation)
+        del self._operations[operation.id]
+        idempotency_key = self._idempotency_keys.pop(operation.id, None)
+        if idempotency_key is not None:
+            del self._submissions[idempotency_key]
+
+
+class Weight:
+    """Sums the bytes of attachments that ended operations keep alive.
+
+    All operations that a signal completed share its value, so it counts once, until the last of them is forgotten.
+    """
+
+    __slots__ = ("_shared", "total")
+
+    total: int
+    """Bytes of JSON text."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._shared: Counter[int] = Counter()  # operations with the signal, by its index
+
+    def __repr__(self) -> str:
+        return f"<Weight total={self.total} signals={len(self._shared)}>"
+
+    def put_on(self, operation: Operation) -> None:
+        """Add an ended operation. O(its signals)."""
+        self.total += _own(operation)
+        for signal in operation.signals:
+            if signal.value is not UNSET:
+                self._shared[signal.index] += 1
+                if self._shared[signal.index] == 1:
+                    self.total += len(signal.value)
+
+    def take_off(self, operation: Operation) -> None:
+        """Subtract an operation. O(its signals)."""
+        self.total -= _own(operation)
+        for signal in operation.signals:
+            if signal.value is not UNSET:
+                self._shared[signal.index] -= 1
+                if not self._shared[signal.index]:
+                    del self._shared[signal.index]
+                    self.total -= len(signal.value)
+
+
+def _own(operation: Operation) -> int:
+    attachments = (operation.data, UNSET if operation.result is None else operation.result)
+    return sum(len(attached) for attached in attachments if attached is not UNSET)

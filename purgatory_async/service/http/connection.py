@@ -8,20 +8,22 @@ holds a request in a third less memory. `tests/service/http/test_connection_uvic
   ``total_requests``, and ``default_headers`` with the date;
 - ``shutdown()`` asks a connection to close after its answer.
 
-Each state of a connection has a deadline on the service's timer:
+`phase` has the states and what moves a connection between them. Each has a deadline on the service's timer:
 
 ========== ============================================ =============================================
-state      waits for                                    at the deadline
+phase      waits for                                    at the deadline
 ========== ============================================ =============================================
-idle       another request                              close
 head       the end of a head, from accept or first byte 408 and close; only close if nothing came
 body       the end of the body                          408 and close
 answering  the application                              none: a held request has its own
 crowded    the same, with too many bytes pipelined      discard the pipelined bytes
-stalled    the client to read                           abort
+discarding the application                              none
+idle       another request                              close
 lingering  the client to close, after the last answer   close
 closing    written bytes to leave                       abort, unless the client is reading
 ========== ============================================ =============================================
+
+In every phase a client that does not read what was written has the same deadline as in closing.
 
 Bytes that follow a request are kept unparsed until its answer, so no request runs before its turn. Above a limit the
 connection pauses reading, until the answer or a short deadline: while reading is paused, a disconnect goes unseen.
@@ -42,19 +44,21 @@ from purgatory_async.service.http.body import Body, ChunkedBody, SizedBody
 from purgatory_async.service.http.context import Allowed, ServerContext, Watched
 from purgatory_async.service.http.exchange import Exchange, opening, scope_of
 from purgatory_async.service.http.head import END, Field, Head, check_start, read_head
+from purgatory_async.service.http.phase import TRANSITIONS, Phase
 
 __all__ = ["Connection", "connection_class"]
 
 MAX_BEHIND: Final = 65_536  # pipelined bytes kept, plus one read
 MAX_SPARED: Final = 65_536  # bytes of an unused body that are read to keep the connection
 MAX_IGNORED: Final = 1 << 22  # bytes discarded after the last answer, before an abort
+_DEAF: Final = frozenset({Phase.DISCARDING, Phase.LINGERING, Phase.CLOSING, Phase.CLOSED})
 
 
 class Connection(Watched, asyncio.Protocol):
     """A client's connection; uvicorn makes it from the class that `connection_class` returns."""
 
     __slots__ = (
-        *("_body", "_deaf", "_exchange", "_ignored", "_input", "_served"),
+        *("_body", "_exchange", "_ignored", "_input", "_phase"),
         *("_state", "_transport", "_unread", "_writable"),
     )
 
@@ -69,18 +73,19 @@ class Connection(Watched, asyncio.Protocol):
     ) -> None:
         super().__init__()
         self._state = server_state
-        self._served = False  # after the first request the idle deadline applies
+        self._phase = Phase.HEAD
         self._exchange: Exchange | None = None
         self._body: Body | None = None  # of the exchange, until it is complete
         self._input: bytearray | None = None  # an incomplete head, or bytes that follow the exchange
-        self._deaf = False  # whether input is discarded
         self._ignored = 0
         self._writable: asyncio.Future[None] | None = None  # until the client reads
         self._unread = 0  # bytes in the write buffer at the last check
 
     def __repr__(self) -> str:
-        state = "closing" if self._transport.is_closing() else "ignoring" if self._deaf else "idle"
-        return f"<Connection {'answering' if self._exchange is not None else state}>"
+        return f"<Connection {self._phase}>"
+
+    def _move(self, event: str) -> None:
+        self._phase = TRANSITIONS[self._phase][event]
 
     # For uvicorn and its loop.
 
@@ -93,7 +98,7 @@ class Connection(Watched, asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the reason does not matter
         """Release everything and report the disconnect to the application."""
         self._state.connections.discard(cast("Any", self))
-        self._deaf = True
+        self._move("lose")
         self._unwatch()
         if self._exchange is not None:
             self._exchange.lose()
@@ -101,8 +106,8 @@ class Connection(Watched, asyncio.Protocol):
         self._let_write()
 
     def data_received(self, data: bytes) -> None:
-        """Handle received bytes by the present state."""
-        if self._deaf:
+        """Handle received bytes by the present phase."""
+        if self._phase in _DEAF:
             self._ignore(data)
         elif self._body is not None:
             self._take_body(self._body, data)
@@ -125,7 +130,7 @@ class Connection(Watched, asyncio.Protocol):
     def shutdown(self) -> None:
         """Close after the present answer, at once without one; a lingering connection keeps its deadline."""
         if self._exchange is None or self._exchange.ended:
-            if not self._deaf:
+            if self._phase not in _DEAF:
                 self._close()
         else:
             self._exchange.keep_alive = False
@@ -149,7 +154,7 @@ class Connection(Watched, asyncio.Protocol):
 
     def resume_reading(self) -> None:
         """Read again, unless too many bytes wait."""
-        if not (self._crowded or self._transport.is_closing()):
+        if not (self._phase is Phase.CROWDED or self._transport.is_closing()):
             self._transport.resume_reading()
 
     def date(self) -> list[Field]:
@@ -187,8 +192,7 @@ class Connection(Watched, asyncio.Protocol):
             fields = [*self.date(), *answer.fields(), (b"connection", b"close")]
             bare = exchange is not None and exchange.head_only
             self.write(opening(answer.status, fields) + (b"" if bare else answer.body))
-        self._deaf = True
-        self._end()
+        self._end(sending=True)
 
     # Input.
 
@@ -212,12 +216,13 @@ class Connection(Watched, asyncio.Protocol):
             return
         if self._input is None:
             self._input = bytearray(data)
-            if self._served:  # the deadline of the first head runs since accept
+            if self._phase is Phase.IDLE:  # the deadline of the first head runs since accept
+                self._move("begin")
                 self._watch()
 
     def _start(self, head: Head, rest: bytes) -> None:
         exchange = self._exchange = Exchange(self, head)
-        self._served = True
+        self._move("request" if head.length == 0 else "upload")
         if head.length != 0:
             self._body = ChunkedBody() if head.length is None else SizedBody(head.length)
         self._watch()
@@ -241,6 +246,7 @@ class Connection(Watched, asyncio.Protocol):
         exchange.take(content, more=not body.ended)
         if body.ended:
             self._body = None
+            self._move("body")
             if behind:
                 self._keep(behind)
             if exchange.ended:
@@ -251,18 +257,15 @@ class Connection(Watched, asyncio.Protocol):
     def _keep(self, data: bytes) -> None:
         """Keep bytes that follow the present request."""
         self._input = (self._input or bytearray()) + data
-        if self._crowded:
+        if len(self._input) > MAX_BEHIND and self._phase is Phase.ANSWERING:
+            self._move("crowd")
             self.pause_reading()
             self._watch()
-
-    @property
-    def _crowded(self) -> bool:
-        return self._input is not None and len(self._input) > MAX_BEHIND
 
     def _throw_away(self) -> None:
         """Read and discard input, to see the client disconnect."""
         self._input = None
-        self._deaf = True
+        self._move("discard")
         if self._exchange is not None:
             self._exchange.keep_alive = False
         self.resume_reading()
@@ -277,8 +280,8 @@ class Connection(Watched, asyncio.Protocol):
     def _go_on(self) -> None:
         exchange = self._exchange
         if exchange is None or not exchange.keep_alive:
-            self._end()
-        elif self._body is None:
+            self._end(sending=self._phase is not Phase.ANSWERING or self._input is not None)
+        elif self._phase is not Phase.BODY:
             if self._input is None:
                 self._turn()
             else:
@@ -289,32 +292,32 @@ class Connection(Watched, asyncio.Protocol):
         """Start the next request, or wait for it."""
         if self._transport.is_closing():
             return
-        if self._deaf:
-            self._end()
+        if self._phase is Phase.DISCARDING:
+            self._end(sending=True)
             return
         self._exchange = None
+        self._move("turn")
         behind, self._input = self._input, None
         if behind is None:
             self._watch()
         else:
             self._take_head(bytes(behind))
 
-    def _end(self) -> None:
-        """Close; while the client is sending, linger so that it can read the answer.
+    def _end(self, *, sending: bool) -> None:
+        """Close; if the client may be sending, linger so that it can read the answer.
 
         Closing a socket with unread input sends a reset, which can destroy the answer (RFC 9112, 9.6).
         """
-        sending = self._deaf or self._body is not None or self._input is not None
         self._exchange = self._body = self._input = None
-        self._deaf = True
         if sending and not self._transport.is_closing():
+            self._move("linger")
             self._transport.write_eof()
             self._watch()
         else:
             self._close()
 
     def _close(self) -> None:
-        self._deaf = True
+        self._move("close")
         self._transport.close()
         self._unread = self._transport.get_write_buffer_size()
         self._watch()
@@ -322,19 +325,23 @@ class Connection(Watched, asyncio.Protocol):
     # Deadlines.
 
     def _allowed(self) -> Allowed:
-        """Return the deadline of the present state, and what runs then."""
+        """Return the deadline of the present phase, and what runs then."""
         deadlines = self.context.deadlines
         if self._writable is not None or self._transport.is_closing():
             return deadlines.stall, Connection._stalled
-        if self._exchange is None:
-            if self._deaf:
-                return deadlines.linger, Connection._close
-            if self._served and self._input is None:
-                return deadlines.idle, Connection._close
-            return deadlines.head, Connection._late_head
-        if self._body is not None:
-            return deadlines.body, Connection._late_body
-        return (deadlines.crowd, Connection._throw_away) if self._crowded else None
+        allowed: Allowed = None
+        match self._phase:
+            case Phase.HEAD:
+                allowed = deadlines.head, Connection._late_head
+            case Phase.BODY:
+                allowed = deadlines.body, Connection._late_body
+            case Phase.CROWDED:
+                allowed = deadlines.crowd, Connection._throw_away
+            case Phase.IDLE:
+                allowed = deadlines.idle, Connection._close
+            case Phase.LINGERING:
+                allowed = deadlines.linger, Connection._close
+        return allowed
 
     def _late_head(self) -> None:
         if self._input is None or not self._input.strip(b"\r\n"):

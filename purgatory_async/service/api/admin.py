@@ -50,21 +50,21 @@ async def drain(service: Service, request: Request) -> Answer:
     return answer(202, service.begin_drain())
 
 
-async def stats(service: Service, request: Request) -> Answer:
+async def read_stats(service: Service, request: Request) -> Answer:
     """``GET /v1/admin/stats``: show the service's stats."""
     request.check_accept(JSON)
     request.query()
     return answer(200, await _stats_of(service))
 
 
-async def alive(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+async def check_alive(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/healthz``: answer while the event loop runs."""
     request.query()
     request.check_accept(JSON)
     return answer(200, Health("ok"))
 
 
-async def ready(service: Service, request: Request) -> Answer:
+async def check_ready(service: Service, request: Request) -> Answer:
     """``/readyz``: answer 503 while the service drains or the disk refuses records, for load balancers."""
     request.query()
     request.check_accept(JSON)
@@ -77,7 +77,7 @@ async def ready(service: Service, request: Request) -> Answer:
     return answer(200, Health("ready"))
 
 
-async def metrics(service: Service, request: Request) -> Answer:
+async def read_metrics(service: Service, request: Request) -> Answer:
     """``/metrics``: show the metrics in Prometheus's text format, as one snapshot."""
     request.query()
     request.check_accept(EXPOSITION)
@@ -85,28 +85,28 @@ async def metrics(service: Service, request: Request) -> Answer:
     return Answer(200, text, f"{EXPOSITION}; version=0.0.4; charset=utf-8")
 
 
-async def root(service: Service, request: Request) -> Answer:
+async def redirect_root(service: Service, request: Request) -> Answer:
     """``/``: redirect to the dashboard."""
-    return await entry(service, request)
+    return await redirect_ui(service, request)
 
 
-async def entry(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+async def redirect_ui(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
     """``/ui``: redirect to ``/ui/``, because the page has relative addresses."""
     request.query()
     return Answer(308, headers=(("Location", f"{request.prefix}/ui/"),))
 
 
-async def page(service: Service, request: Request) -> Answer:  # noqa: ARG001 - as above
+async def read_page(service: Service, request: Request) -> Answer:  # noqa: ARG001 - as above
     """``/ui/``: the dashboard's page."""
     return _file(request, "index.html")
 
 
-async def script(service: Service, request: Request) -> Answer:  # noqa: ARG001 - as above
+async def read_script(service: Service, request: Request) -> Answer:  # noqa: ARG001 - as above
     """``/ui/app.js``: the dashboard's script."""
     return _file(request, "app.js")
 
 
-async def style(service: Service, request: Request) -> Answer:  # noqa: ARG001 - as above
+async def read_style(service: Service, request: Request) -> Answer:  # noqa: ARG001 - as above
     """``/ui/style.css``: the dashboard's style."""
     return _file(request, "style.css")
 

@@ -14,7 +14,7 @@ SIGNAL: Final = msgspec.json.Decoder(SignalBody)
 MAX_INDEX: Final = 2**63 - 1
 
 
-async def signal(service: Service, request: Request) -> Answer:
+async def signal_key(service: Service, request: Request) -> Answer:
     """``POST /v1/keys/{key}/signal``: signal the key."""
     request.check_accept(JSON)
     request.query()
@@ -24,7 +24,7 @@ async def signal(service: Service, request: Request) -> Answer:
     return answer(200, signalled, _epoch(service), *await service.records.settle())
 
 
-async def read(service: Service, request: Request) -> Answer:
+async def read_key(service: Service, request: Request) -> Answer:
     """``GET /v1/keys/{key}``: show the newest signal; with ``wait`` hold the request until one is above ``index``."""
     request.check_accept(JSON)
     query = request.query("index", "wait")

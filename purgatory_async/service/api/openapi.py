@@ -129,9 +129,10 @@ def _operation(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
 
 
 def _name(method: str, endpoint: Endpoint) -> str:
-    """The name for generated clients, such as ``get_operations_status``."""
-    serve = endpoint.serve
-    return f"{method.lower()}_{serve.__module__.rpartition('.')[2]}_{serve.__name__}"
+    """The name for generated clients: the function's, such as ``readOperation``; ``headReadOperation`` for HEAD."""
+    words = endpoint.serve.__name__.split("_")
+    first, *others = ["head", *words] if method == "HEAD" else words
+    return first + "".join(word.capitalize() for word in others)
 
 
 def _summary(endpoint: Endpoint) -> str:

@@ -26,7 +26,7 @@ MAX_LIMIT: Final = 1000
 PAGE_BYTES: Final = 1 << 20
 
 
-async def submit(service: Service, request: Request) -> Answer:
+async def submit_operation(service: Service, request: Request) -> Answer:
     """``POST /v1/operations``: submit an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
@@ -52,7 +52,7 @@ async def submit(service: Service, request: Request) -> Answer:
     return answer(202, _view(service, operation), location, *headers)
 
 
-async def status(service: Service, request: Request) -> Answer:
+async def read_operation(service: Service, request: Request) -> Answer:
     """``GET /v1/operations/{id}``: show an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
@@ -62,7 +62,7 @@ async def status(service: Service, request: Request) -> Answer:
     return answer(200, _view(service, operation), *wait.headers)
 
 
-async def complete(service: Service, request: Request) -> Answer:
+async def complete_operation(service: Service, request: Request) -> Answer:
     """``POST /v1/operations/{id}/complete``: complete an operation, whatever its need."""
     request.check_accept(JSON)
     request.query()
@@ -75,7 +75,7 @@ async def complete(service: Service, request: Request) -> Answer:
     return answer(200, _view(service, operation), *await service.records.settle())
 
 
-async def cancel(service: Service, request: Request) -> Answer:
+async def cancel_operation(service: Service, request: Request) -> Answer:
     """``DELETE /v1/operations/{id}``: cancel an operation; no effect once it has ended."""
     request.check_accept(JSON)
     request.query()
@@ -87,7 +87,7 @@ async def cancel(service: Service, request: Request) -> Answer:
     return answer(200, _view(service, operation), *await service.records.settle())
 
 
-async def list_pending(service: Service, request: Request) -> Answer:
+async def list_operations(service: Service, request: Request) -> Answer:
     """``GET /v1/operations``: list pending operations, oldest first, in pages."""
     request.check_accept(JSON)
     query = request.query("cursor", "key", "limit")
@@ -120,7 +120,7 @@ async def wait_once(service: Service, request: Request) -> Answer:
     return answer(200, WaitView(operation.signals), *wait.headers)
 
 
-async def events(service: Service, request: Request) -> EventStream:
+async def read_events(service: Service, request: Request) -> EventStream:
     """``GET /v1/events``: a stream of server-sent events, from now on or from behind ``Last-Event-ID``."""
     request.check_accept(EVENT_STREAM)
     request.query()

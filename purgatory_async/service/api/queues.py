@@ -18,7 +18,7 @@ ITEM: Final = msgspec.json.Decoder(ItemBody)
 TAKE: Final = msgspec.json.Decoder(TakeBody)
 
 
-async def put(service: Service, request: Request) -> Answer:
+async def put_item(service: Service, request: Request) -> Answer:
     """``POST /v1/queues/{queue}/items``: hand an item to one taker, or keep it until one comes."""
     request.check_accept(JSON)
     request.query()
@@ -27,7 +27,7 @@ async def put(service: Service, request: Request) -> Answer:
     return answer(201, Delivered(service.queues.put(queue, item)))
 
 
-async def take(service: Service, request: Request) -> Answer:
+async def take_item(service: Service, request: Request) -> Answer:
     """``POST /v1/queues/{queue}/take``: take an item on loan; with ``wait`` hold the request until one comes."""
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
@@ -40,13 +40,13 @@ async def take(service: Service, request: Request) -> Answer:
     return answer(200, Leased(lease.id, lease.item, seconds), *wait.headers)
 
 
-async def acknowledge(service: Service, request: Request) -> Answer:
+async def acknowledge_lease(service: Service, request: Request) -> Answer:
     """``POST /v1/leases/{id}/ack``: acknowledge the item, which ends the lease."""
     service.queues.acknowledge(await _lease_id(request))
     return Answer(204)
 
 
-async def give_back(service: Service, request: Request) -> Answer:
+async def return_lease(service: Service, request: Request) -> Answer:
     """``POST /v1/leases/{id}/return``: put the item back in front of its queue."""
     service.queues.give_back(await _lease_id(request))
     return Answer(204)

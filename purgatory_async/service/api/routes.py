@@ -48,14 +48,14 @@ def _file(serve: object, media_type: str) -> Mapping[str, Endpoint]:
 _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     "/v1/operations": {
         "GET": Endpoint(
-            operations.list_pending,
+            operations.list_operations,
             _READ,
             {200: OperationList},
             query=("cursor", "key", "limit"),
             problems=(Kind.BAD_KEY,),
         ),
         "POST": Endpoint(
-            operations.submit,
+            operations.submit_operation,
             _WAIT,
             dict.fromkeys((200, 201, 202), OperationView),
             query=("wait",),
@@ -67,18 +67,20 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/operations/{id}": {
         "GET": Endpoint(
-            operations.status,
+            operations.read_operation,
             _READ,
             {200: OperationView},
             query=("wait",),
             headers=_PREFER,
             problems=(*_ID, *_HELD),
         ),
-        "DELETE": Endpoint(operations.cancel, _WAIT, {200: OperationView}, problems=(*_ID, Kind.OVERLOADED)),
+        "DELETE": Endpoint(
+            operations.cancel_operation, _WAIT, {200: OperationView}, problems=(*_ID, Kind.OVERLOADED)
+        ),
     },
     "/v1/operations/{id}/complete": {
         "POST": Endpoint(
-            operations.complete,
+            operations.complete_operation,
             _ADMIN,
             {200: OperationView},
             body=Complete,
@@ -87,7 +89,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/keys/{key}": {
         "GET": Endpoint(
-            keys.read,
+            keys.read_key,
             _READ,
             {200: KeyView, 304: None},
             query=("index", "wait"),
@@ -97,7 +99,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/keys/{key}/signal": {
         "POST": Endpoint(
-            keys.signal,
+            keys.signal_key,
             _SIGNAL,
             {200: Signalled},
             body=SignalBody,
@@ -116,7 +118,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/queues/{queue}/items": {
         "POST": Endpoint(
-            queues.put,
+            queues.put_item,
             _SIGNAL,
             {201: Delivered},
             body=ItemBody,
@@ -126,7 +128,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/queues/{queue}/take": {
         "POST": Endpoint(
-            queues.take,
+            queues.take_item,
             _WAIT,
             {200: Leased, 204: None},
             query=("wait",),
@@ -135,11 +137,11 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             problems=(Kind.BAD_KEY, *_HELD),
         )
     },
-    "/v1/leases/{id}/ack": {"POST": Endpoint(queues.acknowledge, _WAIT, {204: None}, problems=_LEASE)},
-    "/v1/leases/{id}/return": {"POST": Endpoint(queues.give_back, _WAIT, {204: None}, problems=_LEASE)},
+    "/v1/leases/{id}/ack": {"POST": Endpoint(queues.acknowledge_lease, _WAIT, {204: None}, problems=_LEASE)},
+    "/v1/leases/{id}/return": {"POST": Endpoint(queues.return_lease, _WAIT, {204: None}, problems=_LEASE)},
     "/v1/events": {
         "GET": Endpoint(
-            operations.events,
+            operations.read_events,
             _READ,
             {200: EVENT_STREAM},
             headers=("Last-Event-ID",),
@@ -147,15 +149,17 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
         )
     },
     "/v1/admin/drain": {"POST": Endpoint(admin.drain, _ADMIN, {202: Draining}, body=DrainBody)},
-    "/v1/admin/stats": {"GET": Endpoint(admin.stats, _ADMIN, {200: Stats})},
-    "/healthz": {"GET": Endpoint(admin.alive, None, {200: Health})},
-    "/readyz": {"GET": Endpoint(admin.ready, None, {200: Health}, problems=(Kind.DRAINING, Kind.NOT_READY))},
-    "/metrics": {"GET": Endpoint(admin.metrics, _READ, {200: admin.EXPOSITION})},
-    "/": _file(admin.root, ""),
-    "/ui": _file(admin.entry, ""),
-    "/ui/": _file(admin.page, "text/html"),
-    "/ui/app.js": _file(admin.script, "text/javascript"),
-    "/ui/style.css": _file(admin.style, "text/css"),
+    "/v1/admin/stats": {"GET": Endpoint(admin.read_stats, _ADMIN, {200: Stats})},
+    "/healthz": {"GET": Endpoint(admin.check_alive, None, {200: Health})},
+    "/readyz": {
+        "GET": Endpoint(admin.check_ready, None, {200: Health}, problems=(Kind.DRAINING, Kind.NOT_READY))
+    },
+    "/metrics": {"GET": Endpoint(admin.read_metrics, _READ, {200: admin.EXPOSITION})},
+    "/": _file(admin.redirect_root, ""),
+    "/ui": _file(admin.redirect_ui, ""),
+    "/ui/": _file(admin.read_page, "text/html"),
+    "/ui/app.js": _file(admin.read_script, "text/javascript"),
+    "/ui/style.css": _file(admin.read_style, "text/css"),
 }
 
 

@@ -7,7 +7,7 @@ What clients attached to operations is kept with them and may be large, so there
 the retention time of the oldest is over early.
 """
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -48,7 +48,9 @@ class Registry:
         self._operations: dict[str, Operation] = {}
         self._order: Final = Order()
         self._order_of: dict[str, Order] = {}  # of busy keys that were listed lately
-        self._ended: dict[str, TimerHandle] = {}  # what will forget each, in the order of their ends
+        # What will forget each, in the order of their ends. The first of a dict is found by a scan past all that were
+        # removed before it.
+        self._ended: OrderedDict[str, TimerHandle] = OrderedDict()
         self._weight: Final = Weight()
         self._forgotten: set[str] = set()
         self._submissions: dict[str, Submission] = {}

@@ -1,6 +1,7 @@
 """What ended operations keep is bounded in bytes: the oldest is forgotten early rather than anything refused."""
 
 import random
+from collections import OrderedDict
 
 import pytest
 
@@ -48,6 +49,14 @@ async def test_the_oldest_are_forgotten_when_full_with_a_reason(client):
         "the operation 'op0' ended and is forgotten: ended operations are kept for 60 s, "
         "or less while their attachments exceed 102400 bytes"
     )
+
+
+async def test_the_oldest_is_found_in_constant_time(client):
+    ended = client.service.registry._ended
+    assert isinstance(ended, OrderedDict)  # a dict scans past what was removed before its first
+    for number in range(3):
+        await end(client, f"op{number}")
+    assert list(ended) == ["op0", "op1", "op2"]
 
 
 async def test_early_forgotten_ids_are_remembered_for_the_retention(client):

@@ -20,16 +20,16 @@ import uvicorn
 import uvloop  # noqa: F401 - anyio loads it by name: here a missing one is found before anything starts
 from anyio.abc import TaskStatus
 
-from purgatory_async import Timer
 from purgatory_async.service.app import Application, create_app
 from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.settings import Settings, SettingsError
-from purgatory_async.service.stats.recent import LoopLag
+from purgatory_async.service.stats.recent import Probe
 
 BACKLOG: Final = 4096  # a herd that comes back after a restart should find room
-PROBE_PERIOD: Final = 1.0  # seconds between two probes for a free file descriptor
+LAG_PERIOD: Final = 0.1  # seconds between two probes of the event loop
+LACK_PERIOD: Final = 1.0  # seconds between two probes for a free file descriptor
 GRACE: Final = 5  # seconds for answers to leave before their connections are cut
 # Of the collector: at most 20 000 young objects at a time, and all only when 20 million more were made than freed.
 _THRESHOLDS: Final = (2_000, 10, 1_000)
@@ -133,8 +133,8 @@ class Server:
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._stop_on_signal)
             tasks.start_soon(self._announce, announce)
-            LoopLag(service.timer, service.note_lag).start()
-            DescriptorProbe(service.timer, self._log).start()
+            Probe(service.timer, LAG_PERIOD, service.note_lag).start()
+            Probe(service.timer, LACK_PERIOD, lambda _: report_lack(self._log)).start()
             await self._uvicorn.serve([self._sock])
             tasks.cancel_scope.cancel()
         service.close()
@@ -185,29 +185,17 @@ class Server:
             self._log.info("tokens read again", file=str(self._settings.tokens))
 
 
-class DescriptorProbe:
-    """Logs once a second while no file descriptor is left; uvloop then resets new connections silently."""
-
-    def __init__(self, timer: Timer, log: Log) -> None:
-        self._timer = timer
-        self._log = log
-
-    def start(self) -> None:
-        """Probe until the timer closes."""
-        self._timer.call_later(PROBE_PERIOD, self._probe)
-
-    def _probe(self) -> None:
-        try:
-            socket.socket(socket.AF_UNIX).close()
-        except OSError as error:
-            if error.errno in _LACKS:
-                limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-                self._log.error(
-                    "no file descriptor is left: cannot accept connections; raise LimitNOFILE",
-                    reason=error.strerror,
-                    limit=limit,
-                )
-        self.start()
+def report_lack(log: Log) -> None:
+    """Log an error if no file descriptor is left; uvloop then resets new connections silently."""
+    try:
+        socket.socket(socket.AF_UNIX).close()
+    except OSError as error:
+        if error.errno in _LACKS:
+            log.error(  # noqa: TRY400 - an expected state, which has no traceback
+                "no file descriptor is left: cannot accept connections; raise LimitNOFILE",
+                reason=error.strerror,
+                limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+            )
 
 
 def _raise_file_limit() -> None:

@@ -9,7 +9,7 @@ import pytest
 from purgatory_async import Timer
 from purgatory_async.service import server
 from purgatory_async.service.logs import stderr_log
-from purgatory_async.service.server import DescriptorProbe
+from purgatory_async.service.stats.recent import Probe
 from purgatory_async.testing import ManualClock
 
 
@@ -20,7 +20,8 @@ class Probed:
         self.clock, self.stream, self.lack = ManualClock(), io.StringIO(), None
         self.timer = Timer(clock=self.clock)
         monkeypatch.setattr(server.socket, "socket", self.open)
-        DescriptorProbe(self.timer, stderr_log(self.stream)).start()
+        log = stderr_log(self.stream)
+        Probe(self.timer, server.LACK_PERIOD, lambda _: server.report_lack(log)).start()
 
     def open(self, *_):
         if self.lack is not None:

@@ -16,7 +16,7 @@ from purgatory_async import Outcome, Timer
 from purgatory_async.events import Event, KeySignalled, OperationSubmitted
 from purgatory_async.service.stats.messages import Delay, Delays, History, Rates
 
-__all__ = ["LoopLag", "Recent", "Window"]
+__all__ = ["Probe", "Recent", "Window"]
 
 WINDOW: Final = 60
 """Seconds that a `Window` covers; at least 55 of them, as the last slot fills and the first leaves whole."""
@@ -27,7 +27,6 @@ _STEP: Final = 2 ** (1 / 8)
 _LEAST: Final = 1e-5
 _BOUNDS: Final = tuple(_LEAST * _STEP**number for number in range(386))
 RATE_SECONDS: Final = 10
-PROBE_PERIOD: Final = 0.1  # seconds between two probes of the loop; a shorter stall may fall between them
 _SECOND_NS: Final = 1_000_000_000
 _COLUMNS: Final = ("submitted", "signals", *(outcome.value for outcome in Outcome))
 _COLUMN_OF: Final = {outcome: _COLUMNS.index(outcome.value) for outcome in Outcome}
@@ -199,22 +198,21 @@ def _by_name(rows: list[_Row]) -> dict[str, list[int]]:
     return {name: [row[place] for row in rows] for place, name in enumerate(_COLUMNS)}
 
 
-class LoopLag:
-    """Schedules a probe and reports how late it ran: it distinguishes a slow service from a quiet one.
+class Probe:
+    """Calls a function periodically with the delay of the event loop, in seconds, until the timer closes.
 
-    Args:
-        timer: On the loop to measure.
-        note: Called with each delay, in seconds.
+    The delay distinguishes a slow service from a quiet one; a stall shorter than the period may fall between two calls.
     """
 
-    def __init__(self, timer: Timer, note: Callable[[float], None]) -> None:
-        self._timer = timer
-        self._note = note
+    def __init__(self, timer: Timer, period: float, note: Callable[[float], object]) -> None:
+        self._timer: Final = timer
+        self._period: Final = period
+        self._note: Final = note
 
     def start(self) -> None:
-        """Probe until the timer closes."""
-        self._timer.call_later(PROBE_PERIOD, self._probe, self._timer.time() + PROBE_PERIOD)
+        """Schedule the next call."""
+        self._timer.call_later(self._period, self._run, self._timer.time() + self._period)
 
-    def _probe(self, due: float) -> None:
+    def _run(self, due: float) -> None:
         self._note(max(0.0, self._timer.time() - due))  # a float may be off by a hair
         self.start()

@@ -3,7 +3,8 @@
 import pytest
 
 from purgatory_async import Timer
-from purgatory_async.service.stats.recent import PROBE_PERIOD, LoopLag
+from purgatory_async.service.server import LAG_PERIOD as PERIOD
+from purgatory_async.service.stats.recent import Probe
 from purgatory_async.testing import ManualClock
 
 
@@ -28,7 +29,7 @@ class LateTimer:
 @pytest.mark.parametrize("late", [0.0, 0.004, 1.5])
 def test_it_notes_how_much_later_it_was_called_than_it_asked_for(late):
     noted, timer = [], LateTimer(late)
-    LoopLag(timer, noted.append).start()
+    Probe(timer, PERIOD, noted.append).start()
     for _ in range(3):
         timer.run()
     assert noted == pytest.approx([late] * 3)
@@ -37,8 +38,8 @@ def test_it_notes_how_much_later_it_was_called_than_it_asked_for(late):
 def test_it_probes_ten_times_a_second_until_the_timer_closes():
     noted, clock = [], ManualClock()
     timer = Timer(clock=clock)
-    LoopLag(timer, noted.append).start()
-    clock.advance(10 * PROBE_PERIOD + 0.05)
+    Probe(timer, PERIOD, noted.append).start()
+    clock.advance(10 * PERIOD + 0.05)
     assert len(noted) == 10
     assert all(0 <= lag <= 0.001 for lag in noted)  # the timer's tick
     timer.close()

@@ -37,7 +37,7 @@ class Feed:
     Args:
         timer: For readers that wait.
         wall_clock: The time that events show.
-        epoch: In front of each event's number in its id; another start has another one.
+        epoch: Begins each event's id; another start of the service has another one.
     """
 
     def __init__(self, timer: Timer, wall_clock: Callable[[], dt.datetime], epoch: str) -> None:

@@ -1,10 +1,8 @@
 """Streams of events: replies without an end, each read at its client's pace.
 
-A stream keeps one chunk. It asks the feed for more once the client has taken that; a client that is too slow for the
-feed gets a gap.
-
-A stream ends when its client leaves, when the service drains (after the events until then), and when its client takes
-nothing for a minute.
+A stream keeps one chunk, and reads the next once the client has taken it; a client that is too slow for the feed gets a
+gap. A stream ends when its client leaves or takes nothing for a minute, and when the service drains (after the events
+until then).
 """
 
 from typing import Final
@@ -22,12 +20,12 @@ __all__ = ["EVENT_STREAM", "EventStream", "Streams"]
 
 EVENT_STREAM: Final = "text/event-stream"
 MAX_STREAMS: Final = 256
-SILENCE: Final = 15.0  # seconds after which a comment says that the connection is alive
-PAUSE: Final = 0.02  # seconds in which events gather, so that a storm of them is not a storm of writes
-PATIENCE: Final = 60.0  # seconds for a client to take something
+SILENCE: Final = 15.0  # seconds without events, after which a comment keeps the connection alive
+PAUSE: Final = 0.02  # seconds in which events gather, so that many events are few writes
+PATIENCE: Final = 60.0  # seconds for a client to take a chunk
 LAST_PATIENCE: Final = 1.0  # the same, while draining
 _COMMENT: Final = b":\n\n"
-# nginx must not buffer what is to be read now, and no request follows a stream.
+# nginx must not buffer events, and no request follows a stream.
 _HEADERS: Final = (
     ("Content-Type", EVENT_STREAM),
     ("X-Accel-Buffering", "no"),
@@ -36,16 +34,11 @@ _HEADERS: Final = (
 
 
 class Stalled(ConnectionAbortedError):  # noqa: N818 - an event, not a fault
-    """The client has taken nothing for so long that it is given up: the server is to cut the connection."""
+    """The client took nothing for too long: the server must cut the connection."""
 
 
 class Streams:
-    """All streams of events of a service.
-
-    Args:
-        feed: What is read.
-        timer: For pauses, and patience with clients.
-    """
+    """All streams of events of a service."""
 
     def __init__(self, feed: Feed, timer: Timer) -> None:
         self.feed: Final = feed
@@ -57,14 +50,11 @@ class Streams:
         return f"<Streams running={len(self.running)} limit={MAX_STREAMS}>"
 
     def stream(self, after: int | None, receive: Receive) -> "EventStream":
-        """Make a stream for a request; it counts from when it is sent.
+        """Make a stream, which counts as running while it is sent.
 
         Args:
-            after: The event that the client read last; None for those from now on.
-            receive: The request's; its body is of no interest.
-
-        Returns:
-            The reply.
+            after: The event that the client read last; None for the newest.
+            receive: The request's; its body is ignored.
 
         Raises:
             Problem: ``overloaded`` or ``draining``.
@@ -76,11 +66,7 @@ class Streams:
         return EventStream(self, self.feed.newest if after is None else after, receive)
 
     def close(self) -> int:
-        """Let all of them end. Idempotent.
-
-        Returns:
-            How many there were.
-        """
+        """End all streams after the events until now; return how many. Idempotent."""
         if self.feed.closed:
             return 0
         self.feed.close()
@@ -90,13 +76,7 @@ class Streams:
 
 
 class EventStream:
-    """One stream: a reply that goes on until the client, a drain or a stall ends it.
-
-    Args:
-        streams: Where it belongs.
-        after: The event that the client read last.
-        receive: The request's; tells that the client left.
-    """
+    """A reply that sends events until the client, a drain or a stall ends it."""
 
     def __init__(self, streams: Streams, after: int, receive: Receive) -> None:
         self._streams = streams
@@ -110,20 +90,16 @@ class EventStream:
         return f"<EventStream after={self._after} {'waiting' if self._patience is None else 'sending'}>"
 
     def hurry(self) -> None:
-        """Have little patience from now on with a client that is taking something."""
+        """Shorten the deadline of the present write."""
         if self._patience is not None:
             self._patience.reschedule(LAST_PATIENCE)
 
     async def send_to(self, send: Send, *, head_only: bool = False) -> None:
-        """Write it out, until its end.
-
-        Args:
-            send: The request's.
-            head_only: Leave all events out, as for HEAD.
+        """Send the stream to its end; ``head_only`` omits all events, as for HEAD.
 
         Raises:
-            OSError: As ``send``, which is ASGI's way to say that the client left.
-            Stalled: The client is given up in the middle of the answer.
+            OSError: From ``send``: the client left.
+            Stalled: The client took nothing for too long.
         """
         await send({"type": "http.response.start", "status": 200, "headers": self._streams.fields})
         race = Race()
@@ -135,16 +111,15 @@ class EventStream:
         except ClientLeft:
             return
         except PurgatoryClosed:
-            pass  # the timer is closed too: there is no waiting for anything any more
+            pass  # the timer is closed: nothing can wait
         finally:
             self._streams.running.discard(self)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, send: Send, race: Race, timeout: float) -> None:
-        """Send what there is, wait for more, and so on until the feed is closed."""
-        await self._write(
-            send, race, timeout, _COMMENT
-        )  # some servers send the headers with it, and not before
+        """Send the events so far, wait for more, and repeat until the feed is closed."""
+        # Some servers send the headers only with the first piece.
+        await self._write(send, race, timeout, _COMMENT)
         while True:
             closing = self._feed.closed
             chunk, self._after = self._feed.read(self._after)

@@ -20,7 +20,7 @@ _Block = list[Operation]
 
 
 class Order:
-    """Operations in order of their ``sequence``, as given."""
+    """Operations in order of their ``sequence``."""
 
     __slots__ = ("_blocks",)
 

@@ -55,7 +55,6 @@ class Queues:
     """All queues of the service, and the leases on their items.
 
     Args:
-        timer: For takers, leases and the ids of ended leases.
         max_items: The most items, kept or on loan, over all queues.
         max_takers: The most waiting takers.
         retention: Seconds for which the id of an ended lease is remembered.

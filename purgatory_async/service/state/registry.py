@@ -1,10 +1,8 @@
-"""Which operation an id names: from submission until the retention time after its end; then it is forgotten.
+"""Operations by id, from submission until the retention time after their end; then they are forgotten.
 
-For as long again the registry remembers that it forgot (410 instead of 404). Retention is one timer entry per
-ended operation, so nothing sweeps.
-
-What clients attached to operations is kept with them and may be large, so there is a bound on all of it, above which
-the retention time of the oldest is over early.
+For as long again the registry remembers the forgotten ids (410 instead of 404). Retention is one timer entry per ended
+operation, so nothing sweeps. The attachments of all ended operations have a bound in bytes; above it the oldest are
+forgotten early.
 """
 
 from collections import Counter, OrderedDict
@@ -20,14 +18,14 @@ from purgatory_async.service import problems
 from purgatory_async.service.state.operations import Operation
 from purgatory_async.service.state.order import Order
 
-BUSY: Final = 1000  # watchers of a key from which on their order is kept, once it is asked for
+BUSY: Final = 1000  # watchers of a key, from which on a listing keeps their order
 MAX_BUSY: Final = 64  # such keys
-MAX_KEPT: Final = 64 << 20  # bytes of what clients attached to operations that have ended
+MAX_KEPT: Final = 64 << 20  # bytes of the attachments of ended operations
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What an Idempotency-Key stands for: the body it came with and the operation that came of it."""
+    """What an Idempotency-Key stands for: the digest of its request's body, and the operation."""
 
     digest: bytes
     operation: Operation
@@ -37,8 +35,8 @@ class Registry:
     """Operations by id and by Idempotency-Key; observes the purgatory that holds them.
 
     Args:
-        timer: Tells when an ended operation is forgotten.
-        retention: Seconds an ended operation is kept, and for as long again remembered as forgotten.
+        timer: Schedules the forgetting.
+        retention: Seconds for which an ended operation is kept, and then its id.
     """
 
     def __init__(self, timer: Timer, retention: float) -> None:
@@ -65,10 +63,7 @@ class Registry:
         return 0 if self._closed else len(self._operations) - len(self._ended)
 
     def check_free(self, operation_id: str) -> None:
-        """Make sure that an id may be taken; one that is forgotten may. O(1).
-
-        Args:
-            operation_id: Of the right grammar.
+        """Check that an id is free, as a forgotten one is. O(1).
 
         Raises:
             Problem: ``duplicate-id``.
@@ -77,13 +72,7 @@ class Registry:
             raise problems.duplicate_id(operation_id)
 
     def add(self, operation: Operation, idempotency_key: str | None, digest: bytes) -> None:
-        """Register a pending operation under its id. O(1).
-
-        Args:
-            operation: Its id is free.
-            idempotency_key: Of the request that submitted it.
-            digest: Of that request's body.
-        """
+        """Register a pending operation under its free id, and the digest of its request's body. O(1)."""
         self._operations[operation.id] = operation
         for order in self._orders_of(operation):
             order.append(operation)
@@ -92,20 +81,20 @@ class Registry:
             self._idempotency_keys[operation.id] = idempotency_key
 
     def withdraw(self, operation: Operation) -> None:
-        """Forget an operation as if it had never been. Idempotent. O(1)."""
+        """Remove an operation, and remember nothing of it. Idempotent. O(1)."""
         if self._operations.get(operation.id) is operation:
             self._remove(operation)
 
     def pending_after(self, sequence: int, key: str | None, purgatory: Purgatory) -> Iterator[Operation]:
-        """Iterate over pending operations in the order of submission.
+        """Iterate over pending operations above a sequence, in the order of submission.
 
         Args:
-            sequence: Only those above it.
-            key: Only those that watch it; None for all.
-            purgatory: That of the operations.
+            sequence: Of the last one before.
+            key: Only its watchers; None for all operations.
+            purgatory: Of the operations.
 
         Returns:
-            They may not change while it is read. O(log n) and O(1) each; for a key O(its watchers) once.
+            Read it before operations change. O(log n) and O(1) each; for a key O(its watchers) once.
         """
         if key is None:
             return self._order.after(sequence)
@@ -124,13 +113,7 @@ class Registry:
         return [self._order, *(known[key] for key in operation.watch_keys if key in known)]
 
     def find(self, operation_id: str) -> Operation:
-        """Return the operation of that id, pending or ended. O(1).
-
-        Args:
-            operation_id: Any text.
-
-        Returns:
-            The operation.
+        """Return the operation of an id, pending or ended. O(1).
 
         Raises:
             Problem: ``forgotten`` or ``unknown-operation``.
@@ -143,17 +126,10 @@ class Registry:
         raise problems.unknown_operation(operation_id)
 
     def replayed(self, idempotency_key: str, digest: bytes) -> Operation | None:
-        """Return the operation that this very request submitted before. O(1).
-
-        Args:
-            idempotency_key: Of the request.
-            digest: Of its body.
-
-        Returns:
-            The operation; None if the key is new.
+        """Return the operation that an earlier request with this key submitted; None if the key is new. O(1).
 
         Raises:
-            Problem: ``idempotency-mismatch``, the key came with another body.
+            Problem: ``idempotency-mismatch``: that request had another body.
         """
         submission = self._submissions.get(idempotency_key)
         if submission is None:
@@ -163,7 +139,7 @@ class Registry:
         return submission.operation
 
     def notify(self, event: Event) -> None:
-        """Start the retention time of an operation that ended, whatever ended it."""
+        """Start the retention time of an operation that ended."""
         if isinstance(event, OperationEnded) and isinstance(event.operation, Operation):
             operation = event.operation
             operation.ended = self._timer.time()
@@ -173,19 +149,19 @@ class Registry:
                 self._keep(operation)
 
     def close(self) -> None:
-        """Start no retention time any more: everything is about to end, and nothing will be forgotten."""
+        """Start no more retention times: all operations are about to end."""
         self._closed = True
 
     def _keep(self, operation: Operation) -> None:
         self._ended[operation.id] = self._timer.call_later(self._retention, self._forget, operation)
         self._weight.put_on(operation)
-        # The newest is never too much: its own client has still to see it.
+        # Keep the newest whatever its size: its client has yet to read it.
         while self._weight.total > MAX_KEPT and len(self._ended) > 1:
             self._forget(self._operations[next(iter(self._ended))])
 
     def _forget(self, operation: Operation) -> None:
         self._remove(operation)
-        # An id used again meanwhile is found before its mark, and forgotten again only after this mark is gone.
+        # A reused id is found among the operations first, and forgotten again only after this entry is gone.
         self._forgotten.add(operation.id)
         self._timer.call_later(self._retention, self._forgotten.discard, operation.id)
 

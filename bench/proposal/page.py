@@ -18,7 +18,7 @@ from bench.proposal.point import CASES, HARNESS, Point
 from bench.proposal.results import Measured, Readings, middle, net_cpu, range_of, takes_callbacks
 
 if TYPE_CHECKING:
-    from bench.proposal.figures import Drawn
+    from bench.proposal.plots import Drawn
 
 __all__ = ["main", "write_page"]
 
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("directory", type=Path, metavar="DIR", help="where readings.parquet is")
     directory: Path = parser.parse_args(arguments).directory
     with needing("spark"):
-        from bench.proposal.figures import draw  # noqa: PLC0415 - what is missing is said in a sentence
+        from bench.proposal.plots import draw  # noqa: PLC0415 - what is missing is said in a sentence
         from bench.proposal.files import load  # noqa: PLC0415
     try:
         measured = load(directory)

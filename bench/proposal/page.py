@@ -48,8 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("directory", type=Path, metavar="DIR", help="where readings.parquet is")
     directory: Path = parser.parse_args(arguments).directory
     with needing("spark"):
-        from bench.proposal.plots import draw  # noqa: PLC0415 - what is missing is said in a sentence
-        from bench.proposal.files import load  # noqa: PLC0415
+        from bench.proposal.files import load  # noqa: PLC0415 - what is missing is said in a sentence
+        from bench.proposal.plots import draw  # noqa: PLC0415
     try:
         measured = load(directory)
     except ValueError as error:

@@ -106,7 +106,7 @@ EXCEPTIONS = {
 }
 # What stands on the public names only, as a user's code does, and the modules that have them.
 ON_PUBLIC_NAMES = ("patterns", "patterns.*", "web", "web.*")
-PUBLIC_MODULES = ("", "clock", "events", "timing")
+PUBLIC_MODULES = ("", "clock", "errors", "events", "timing")
 # The library imports these, if at all, in the function that needs them: they cost more than all of the rest.
 LAZY = ("anyio", "structlog")
 

@@ -32,7 +32,7 @@ TOP_LEVEL = {
 }
 
 SUBMODULES = {
-    "clock": {"Clock", "MonotonicClock", "check_timeout"},
+    "clock": {"MAX_TIMEOUT", "Clock", "MonotonicClock", "check_timeout", "describe"},
     "events": {"KeySignalled", "Observer", "Observers", "OperationEnded", "OperationSubmitted"},
     "journal": {"Journal", "JournalError", "Sync", "WhenFull", "read_journal"},
     "patterns": {

@@ -5,7 +5,7 @@ from typing import TypeVar, cast
 from purgatory_async import DelayedOperation, OperationCancelled, OperationExpired, Outcome, PurgatoryClosed
 from purgatory_async.clock import MAX_TIMEOUT, describe
 
-__all__ = ["check_exception", "check_function", "check_integer", "check_number", "result_of"]
+__all__ = ["check_function", "check_integer", "check_number", "result_of"]
 
 T = TypeVar("T")
 
@@ -42,12 +42,6 @@ def check_function(name: str, function: object) -> None:
     """Raise `TypeError` unless a plain or async function is callable."""
     if not callable(function):
         raise TypeError(f"{name} must be callable, got {function!r}")
-
-
-def check_exception(exception: object) -> None:
-    """Raise `TypeError` unless this is an exception instance."""
-    if not isinstance(exception, BaseException):
-        raise TypeError(f"exception must be an exception instance, got {exception!r}")
 
 
 def result_of(operation: DelayedOperation[T], awaited: str) -> T:

@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeGuard, TypeVar
 
 from purgatory_async import DelayedOperation, Purgatory
-from purgatory_async.patterns._arguments import check_exception, result_of
+from purgatory_async.errors import check_exception
+from purgatory_async.patterns._arguments import result_of
 
 __all__ = ["Correlator", "Reply"]
 

@@ -12,7 +12,8 @@ from typing import Final, Self
 
 from purgatory_async import OperationExpired, Purgatory, Timer
 from purgatory_async.clock import check_timeout
-from purgatory_async.patterns._arguments import check_exception, check_integer
+from purgatory_async.errors import check_exception
+from purgatory_async.patterns._arguments import check_integer
 
 __all__ = ["Watermark"]
 

@@ -32,10 +32,9 @@ from purgatory_async.service.state.signals import Board
 from purgatory_async.service.stats.recent import Recent
 from purgatory_async.service.stats.survey import Survey
 from purgatory_async.web.durations import checked_timeout
-from purgatory_async.web.waiting import shortened
+from purgatory_async.web.waiting import RETRY_SPREAD, shortened
 
 ID_BYTES: Final = 16
-RETRY_SPREAD: Final = 10  # seconds over which refused clients come back
 
 
 def utc_now() -> dt.datetime:

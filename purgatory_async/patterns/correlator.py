@@ -67,7 +67,7 @@ class Reply(Generic[T]):
             raise
         finally:
             self._awaiting -= 1
-        return result_of(self._request, f"the reply to {self._id!r}")
+        return result_of(self._request, f"the reply to {self._id!r}", self._id)
 
     def __enter__(self) -> Self:
         return self

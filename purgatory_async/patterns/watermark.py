@@ -100,7 +100,9 @@ class Watermark:
             if failures != self._failures:  # it may come from `fail_all`
                 raise
             raise OperationExpired(
-                f"the watermark did not reach {value} within {timeout} s; it stands at {self.value}"
+                f"the watermark did not reach {value} within {timeout} s; it stands at {self.value}",
+                keys=(value,),
+                timeout=timeout,
             ) from None
         finally:
             self._sweep()

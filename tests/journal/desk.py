@@ -10,10 +10,9 @@ from typing import ClassVar, Self
 
 from purgatory_async import DelayedOperation, Purgatory, Timer
 from purgatory_async.journal import Journal, read_journal
-from purgatory_async.journal._segment_file import SegmentFile
 from purgatory_async.journal.reader import read_segment
 from purgatory_async.journal.schema import Record
-from purgatory_async.journal.segments import list_segments
+from purgatory_async.journal.segments import SegmentFile, list_segments
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import TimerQueue
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from purgatory_async.journal import JournalError, Sync, _segment_file, _writer_thread
+from purgatory_async.journal import JournalError, Sync, _writer_thread, segments
 from purgatory_async.journal.lines import whole_length
 from purgatory_async.journal.reader import read_journal
 from tests.journal.desk import Desk, Disk, fails_with, live_bytes, missing, until, until_async
@@ -166,7 +166,7 @@ class NearlyFull:
 def nearly_full(monkeypatch):
     monkeypatch.setattr(_writer_thread, "LOOK_S", 0.01)
     system = NearlyFull()
-    monkeypatch.setattr(_segment_file, "os", system)
+    monkeypatch.setattr(segments, "os", system)
     return system
 
 

@@ -275,7 +275,7 @@ def test_without_room_for_a_process_the_writer_goes_on(filled, tmp_path, monkeyp
     def fail(*_, **__):
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr("purgatory_async.journal._segment_file.subprocess.Popen", fail)
+    monkeypatch.setattr("purgatory_async.journal.segments.subprocess.Popen", fail)
     with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
         until(lambda: desk.told)
         assert desk.told == [

@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from purgatory_async.journal import read_journal
-from purgatory_async.journal._segment_file import SegmentFile
 from purgatory_async.journal.schema import NO_SUM, Outcome, Signal, Stats, Submit
+from purgatory_async.journal.segments import SegmentFile
 from purgatory_async.service.service import Service
 from purgatory_async.service.settings import Settings, SettingsError
 

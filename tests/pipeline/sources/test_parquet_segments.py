@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from purgatory_async.journal.checksum import add_checksum
+from purgatory_async.journal.columns import add_checksum
 from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.sources.extent import survey
 from purgatory_async.pipeline.sources.parquet_segments import holds_after, read_rows, spark_columns

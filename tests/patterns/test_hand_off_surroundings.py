@@ -68,18 +68,6 @@ async def test_a_taker_with_its_item_keeps_it_at_close(purgatory):
     assert taker.got == ("k", "item")
 
 
-async def test_draining_ends_when_every_taker_has_its_item(purgatory):
-    jobs = HandOff(purgatory)
-    (taker,) = await takers(jobs, 1, "k")
-    drained = asyncio.create_task(purgatory.drain())
-    await settle()
-    with pytest.raises(PurgatoryClosed):
-        await jobs.take("other")
-    assert jobs.put("k", "item") is True
-    assert await drained is True
-    assert taker.got == ("k", "item")
-
-
 # Others on the same keys.
 
 

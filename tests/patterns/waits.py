@@ -107,6 +107,7 @@ class BarrierWaits(Subject):
     def check_empty(self) -> None:
         super().check_empty()
         assert self.group.present == ()
+        assert all(generation.members for generation in self.released)
 
 
 class CorrelatorWaits(Subject):

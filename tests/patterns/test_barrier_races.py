@@ -81,9 +81,6 @@ async def test_an_expected_member_that_was_just_cancelled_is_missing(race, guest
     assert await first.end() == "cancelled"
 
 
-# A cancellation and the end of the window.
-
-
 # A cancellation and the next one to come.
 
 
@@ -183,6 +180,3 @@ async def test_the_last_arrival_before_the_window_ends_completes_it(purgatory, m
     asyncio.get_running_loop().call_soon(manual_clock.advance, 30)
     await settle()
     assert await ends([first, last]) == [Generation(1, ("a", "b"), complete=True)] * 2
-
-
-# Everywhere.

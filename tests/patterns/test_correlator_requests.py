@@ -193,6 +193,3 @@ async def test_a_request_made_on_connection_loss_is_not_failed_again(calls):
     await settle()
     assert calls.resolve(8, "pong") is True
     assert await task == "pong"
-
-
-# Cancelled at every point where it can be.

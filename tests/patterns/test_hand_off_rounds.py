@@ -101,6 +101,3 @@ async def test_in_a_crowd_on_few_keys_no_item_is_lost_or_doubled(purgatory, keys
         taken = [taker.got for taker in takers if type(taker.got) is tuple]
         assert len(taken) > len(rounds) / 4
         assert Counter(taken + kept) == Counter((each.key, each) for each in rounds)
-
-
-# Cancelled at every point where it can be.

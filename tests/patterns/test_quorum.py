@@ -283,6 +283,3 @@ def test_of_two_quorums_a_hook_of_one_may_vote_in_the_other(purgatory):
     inner.vote("a")
     inner.vote("b")
     assert outer.result == {"inner with 2"}
-
-
-# Bad arguments.

@@ -12,11 +12,6 @@ from tests.patterns.takers import Taker, takers
 pytestmark = pytest.mark.asyncio
 
 
-@pytest.fixture
-def jobs(purgatory):
-    return HandOff(purgatory)
-
-
 # Order.
 
 

@@ -11,15 +11,7 @@ import pytest
 from purgatory_async import Purgatory, Timer
 from purgatory_async.patterns import HandOff
 from purgatory_async.testing import ManualClock, assert_clean, settle
-from tests.patterns.takers import WAYS, ByAnyioScope, Taker, after, let_pass, takers
-
-each_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-
-
-@pytest.fixture
-def jobs(purgatory):
-    return HandOff(purgatory)
-
+from tests.patterns.takers import ByAnyioScope, Taker, after, each_way, let_pass, takers
 
 # One taker cancelled.
 

@@ -19,11 +19,6 @@ from tests.purgatory.recording import Recorded, Switch, errors_of_loop
 pytestmark = pytest.mark.asyncio
 
 
-@pytest.fixture
-def jobs(purgatory):
-    return HandOff(purgatory)
-
-
 # The end of time, and of the purgatory.
 
 

@@ -10,8 +10,6 @@ from purgatory_async import Purgatory, PurgatoryError, Timer
 from purgatory_async.patterns import Barrier, Correlator, HandOff, Quorum, Watermark
 from purgatory_async.testing import ManualClock, assert_clean
 
-pytestmark = pytest.mark.asyncio
-
 BROKERS = ("leader", "first", "second")
 
 
@@ -139,7 +137,7 @@ def begin(call, purgatory, arguments):
 
 
 @pytest.mark.parametrize(("call", "arguments", "error", "message"), CASES, ids=case_id)
-async def test_a_bad_argument_is_refused_and_registers_nothing(call, arguments, error, message):
+def test_a_bad_argument_is_refused_and_registers_nothing(call, arguments, error, message):
     purgatory = Purgatory(timer=Timer(clock=ManualClock()))
     with pytest.raises(error, match=message) as refused:
         begin(call, purgatory, arguments)
@@ -149,19 +147,20 @@ async def test_a_bad_argument_is_refused_and_registers_nothing(call, arguments, 
 
 
 @pytest.mark.parametrize("missing", [{"expect": 2}, {"timeout": 30}], ids=case_id)
-async def test_a_barrier_needs_both_expect_and_timeout(missing, purgatory):
+def test_a_barrier_needs_both_expect_and_timeout(missing, purgatory):
     with pytest.raises(TypeError, match="missing"):
         Barrier(purgatory, "group", **missing)
 
 
 @pytest.mark.parametrize("bad", NO_INTEGERS, ids=repr)
-async def test_a_bad_advance_moves_nothing(bad, manual_clock):
+def test_a_bad_advance_moves_nothing(bad, manual_clock):
     high = Watermark(timer=Timer(clock=manual_clock))
     with pytest.raises(TypeError, match="value must be an integer"):
         high.advance(bad)
     assert high.value == 0
 
 
+@pytest.mark.asyncio
 async def test_a_bad_timeout_takes_no_item(purgatory):
     jobs = HandOff(purgatory)
     jobs.put("k", "item")

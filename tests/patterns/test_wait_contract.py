@@ -53,6 +53,7 @@ async def test_an_event_ends_every_wait_and_leaves_nothing(make, event):
     if event in COUNTED:
         assert count == 3
     assert await ends(guests) == [event] * 3
+    assert event != "failed" or {guest.task.exception() for guest in guests} == {subject.lost}
     subject.check_empty()
     if event == "closed":
         with pytest.raises(PurgatoryClosed):

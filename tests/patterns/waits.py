@@ -33,6 +33,7 @@ class Subject:
         self.timer = Timer(clock=self.clock, max_pending=timers)
         self.purgatory = Purgatory(timer=self.timer, max_pending=max_pending)
         self.entered = 0
+        self.lost = LostError()
 
     async def enter(self) -> str:
         """Wait; returns ``"completed"``, or ``"expired"`` if that is no error."""
@@ -43,8 +44,8 @@ class Subject:
         raise NotImplementedError
 
     def fail(self) -> int:
-        """Fail every wait with a `LostError`; returns how many took it."""
-        return sum(self.purgatory.fail_for_key(key, LostError()) for key in self.keys)
+        """Fail every wait with `lost`; returns how many took it."""
+        return sum(self.purgatory.fail_for_key(key, self.lost) for key in self.keys)
 
     def expire(self) -> None:
         """Let the time of every wait pass."""
@@ -131,7 +132,7 @@ class CorrelatorWaits(Subject):
         return answers.count(True)
 
     def fail(self) -> int:
-        return self.calls.fail_all(LostError())
+        return self.calls.fail_all(self.lost)
 
 
 class HandOffWaits(Subject):
@@ -176,7 +177,7 @@ class WatermarkWaits(Subject):
         return self.high.advance(self.high.value + 1)
 
     def fail(self) -> int:
-        return self.high.fail_all(LostError())
+        return self.high.fail_all(self.lost)
 
     def close(self) -> None:
         self.high.close()

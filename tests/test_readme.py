@@ -91,13 +91,13 @@ def test_every_page_of_a_folder_is_among_those_tested() -> None:
     assert {path.relative_to(ROOT).as_posix() for path in found} == PAGES.keys() - {"README.md"}
 
 
-def test_the_readme_names_every_other_page() -> None:
-    assert not [page for page in PAGES if page != "README.md" and f"`{page}`" not in README]
+def test_the_readme_links_to_every_other_page() -> None:
+    assert PAGES.keys() - {"README.md"} <= set(links(README))
 
 
-def test_the_readme_has_no_relative_link() -> None:
-    # A package index renders it alone, so a relative link or image would be broken there.
-    assert not [link for link in links(README) if not link.startswith("https://")]
+def test_the_readme_shows_no_image() -> None:
+    # A package index renders it alone: a relative image would be broken there.
+    assert "![" not in README
 
 
 @pytest.mark.parametrize("page", PAGES)

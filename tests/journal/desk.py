@@ -42,10 +42,10 @@ class Desk:
         **settings: object,
     ) -> None:
         self.directory = directory
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.clock = ManualClock(start)
         self.timer = Timer(clock=self.clock, tick=tick, queue=queue)
-        settings.setdefault("on_trouble", self.told.append)
+        settings.setdefault("on_trouble", self.messages.append)
         self.journal = Journal(directory, timer=self.timer, **settings)
         self.purgatory = Purgatory(timer=self.timer, observer=self.journal)
         self.opened.append(self)

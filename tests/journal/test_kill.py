@@ -33,7 +33,7 @@ def acknowledged_until_killed(directory, seed, segment_bytes, delay_s):
 
 
 def check_run(records, said):
-    """All that was acknowledged is there; what is there is a story that the program can have told."""
+    """Assert that every acknowledged record is on disk, and that the records fit one run of the program."""
     assert missing(records) == []
     assert [record.seq for record in records] == [*range(1, len(records) + 1)]
     submits = {record.op_id: record for record in records if isinstance(record, Submit)}

@@ -27,7 +27,7 @@ def spark():
 
 
 def pytest_collection_modifyitems(items):
-    """Whatever uses the session or starts commands is a Spark test, also if nobody said so.
+    """Mark each test that uses the session or starts commands as a Spark test.
 
     The hook gets the items of the whole suite; here, what is slow is so because it starts Spark.
     """

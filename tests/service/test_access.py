@@ -254,7 +254,7 @@ async def test_a_wrong_scope_leaves_nothing_behind(guarded):
     assert (
         await ask(guarded, "POST", "/v1/operations", bearer(TOKEN["wait"]), JSON, body=body)
     ).status == 202
-    # Nor is a known operation told from an unknown one.
+    # Nor does the answer distinguish a known operation from an unknown one.
     for identifier in ("op", "none"):
         assert (
             await ask(guarded, "DELETE", f"/v1/operations/{identifier}", bearer(TOKEN["read"]))

@@ -9,7 +9,7 @@ from bench.measure.stall import StallWatch, involuntary_switches
 
 
 class Machine:
-    """Two clocks that only go when told, and a count of interruptions."""
+    """Two clocks that move only on request, and a count of interruptions."""
 
     wall_ns = 0
     cpu_ns = 0

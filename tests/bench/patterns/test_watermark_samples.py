@@ -1,4 +1,4 @@
-"""Both sides of the comparison let go the same waiters, and a sample is a figure that ends with nobody waiting."""
+"""Both sides of the comparison release the same waiters; a sample ends with no waiter left."""
 
 import asyncio
 

@@ -139,7 +139,7 @@ def test_sizes_of_the_wheel_are_numbers_or_each_ones_own():
         (["--cases", "low,middle"], "'middle' is not among low, high"),
         (["--loops", "trio"], "'trio'"),
         (["--repeats", "0"], "'0'"),
-        (["--only", "nobody"], "'nobody'"),
+        (["--only", "unknown"], "'unknown'"),
         (["--callback", "--awaited"], "not allowed with"),
     ],
 )

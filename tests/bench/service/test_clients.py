@@ -142,7 +142,7 @@ async def test_only_an_explicit_503_means_draining(answer, draining):
     assert answered_draining(answer) is draining
 
 
-# A source address has fewer ports than there are clients; 127.0.0.1 has the servers and everybody else.
+# One source address has fewer ports than the benchmark has clients; 127.0.0.1 is left to servers.
 async def test_clients_are_spread_over_loopback_addresses():
     addresses = [source_address(number) for number in range(3 * PER_ADDRESS)]
     assert set(addresses) == {"127.0.0.2", "127.0.0.3", "127.0.0.4"}

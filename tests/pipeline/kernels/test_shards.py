@@ -79,7 +79,7 @@ def readings(draw):
 
 
 def heartbeat(purgatory, ms):
-    """Both inputs go on, with records that concern nobody else."""
+    """Both inputs go on, with records that concern no other operation."""
     at_ns = T + ms * MS
     purgatory.read([Operation(f"beat{ms}", (), 1, at_ns, 10**18)], [Signal("beat", at_ns, 1)])
     purgatory.read([], [])

@@ -21,7 +21,7 @@ CLOCK = Pace("processing", delay_ms=3, keep_ms=50)
 
 
 def stand_in(processor, pace):
-    # Spark is not told the event time of a row, so it drops none.
+    # Spark does not learn the event time of a row, so it drops none.
     return TwsTester(processor, timeMode=pace.time_mode, eventTimeExtractor=lambda _: MS**3)
 
 

@@ -1,11 +1,11 @@
-"""Reading server-sent events as the WHATWG's HTML standard has them (9.2.6), strictly: what is odd is an error."""
+"""Parse server-sent events strictly, as WHATWG's HTML standard defines them (9.2.6)."""
 
 import json
 import re
 from typing import Any, NamedTuple
 
 
-class Told(NamedTuple):
+class Event(NamedTuple):
     """One event: its number, its name, and its data decoded."""
 
     number: int
@@ -13,7 +13,7 @@ class Told(NamedTuple):
     data: Any
 
 
-def events_in(body: bytes) -> list[Told]:
+def events_in(body: bytes) -> list[Event]:
     """All events of a stream, comments left out; the stream must end with a whole one."""
     text = body.decode("utf-8")
     assert "\r" not in text
@@ -25,7 +25,7 @@ def events_in(body: bytes) -> list[Told]:
         assert [name for name, _ in lines] == ["id", "event", "data"], block
         (_, known_as), (_, name), (_, data) = lines
         assert re.fullmatch(r"[0-9a-f]{16}-[0-9]+", known_as), block
-        found.append(Told(int(known_as.partition("-")[2]), name, json.loads(data)))
+        found.append(Event(int(known_as.partition("-")[2]), name, json.loads(data)))
     assert not text or text.endswith("\n\n")
     return found
 

@@ -249,7 +249,7 @@ async def test_a_request_whose_task_is_cancelled_is_cut(wire):
 
 
 async def test_sending_to_a_client_that_left_raises(wire):
-    told = []
+    raised = []
 
     async def app(scope, receive, send):
         await send(start())
@@ -258,13 +258,13 @@ async def test_sending_to_a_client_that_left_raises(wire):
                 await send(piece(b"tick", True))
                 await receive()
         except OSError as error:
-            told.append(error)
+            raised.append(error)
             raise
 
     wired, link = wire(app)
     await link.send(request())
     await link.hang_up()
-    assert len(told) == 1
+    assert len(raised) == 1
     assert not wired.faults
 
 

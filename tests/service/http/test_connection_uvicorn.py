@@ -49,12 +49,12 @@ def test_server_state_has_what_a_connection_reads_and_writes():
 
 def test_a_connection_has_the_attributes_that_uvicorn_uses():
     """Names that uvicorn or its loop call; what else its protocol has is its own business."""
-    told = {
+    used = {
         name
         for name in vars(HttpToolsProtocol)
         if not name.startswith(("_", "on_", "send_", "handle_", "timeout_"))
     }
-    assert {name for name in told if not hasattr(Connection, name)} == set()
+    assert {name for name in used if not hasattr(Connection, name)} == set()
 
 
 @pytest.mark.slow

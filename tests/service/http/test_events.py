@@ -25,7 +25,7 @@ async def follow(client, after=None):
     return reader
 
 
-async def told(client, reader):
+async def read_events(client, reader):
     """What the reader was sent so far, with the pause in which events gather behind us."""
     await client.advance(stream.PAUSE)
     return events_in(reader.body)
@@ -45,12 +45,12 @@ def signal(key, completed):
 
 
 async def numbers(client, after):
-    """The numbers of all events that a reader from there is told."""
+    """The numbers of all events that a reader from there receives."""
     reader = await follow(client, after)
-    return [event.number for event in await told(client, reader)]
+    return [event.number for event in await read_events(client, reader)]
 
 
-# What is told.
+# What an event holds.
 
 
 async def test_an_operations_end_comes_before_the_signal_that_ended_it(client):
@@ -58,7 +58,7 @@ async def test_an_operations_end_comes_before_the_signal_that_ended_it(client):
     await client.submit("a", "b", id="op")
     await client.advance(2)
     await client.signal("b")
-    events = await told(client, reader)
+    events = await read_events(client, reader)
     assert [(event.number, event.name, data_of(event)) for event in events] == [
         (1, "submitted", operation("op", "pending", "ab")),
         (2, "ended", operation("op", "completed", "ab", elapsed=2.0)),
@@ -73,7 +73,7 @@ async def test_every_outcome_is_an_event(client):
     await client.request("POST", "/v1/operations/done/complete")
     await client.advance(1)
     await client.request("DELETE", "/v1/operations/off")
-    ends = [data_of(event) for event in await told(client, reader) if event.name == "ended"]
+    ends = [data_of(event) for event in await read_events(client, reader) if event.name == "ended"]
     assert ends == [
         operation("done", "completed"),
         operation("late", "expired", elapsed=1.0),
@@ -85,7 +85,7 @@ async def test_a_one_shot_wait_is_an_event_without_an_id(client):
     reader = await follow(client)
     await client.held("GET", "/v1/wait?key=a&wait=3s")
     await client.advance(3)
-    events = [(event.name, data_of(event)) for event in await told(client, reader)]
+    events = [(event.name, data_of(event)) for event in await read_events(client, reader)]
     assert events == [
         ("submitted", operation(None, "pending")),
         ("ended", operation(None, "expired", elapsed=3.0)),
@@ -99,7 +99,7 @@ async def test_a_signal_without_waiters_is_an_event_with_its_count(client):
         await client.submit("a")
     await client.held("GET", "/v1/wait?key=a&wait=3s")
     await client.signal("a")
-    signals = [data_of(event) for event in await told(client, reader) if event.name == "signalled"]
+    signals = [data_of(event) for event in await read_events(client, reader) if event.name == "signalled"]
     assert signals == [signal("nobody", 0), signal("a", 4)]
 
 
@@ -107,7 +107,7 @@ async def test_a_signal_without_waiters_is_an_event_with_its_count(client):
 async def test_a_key_with_any_characters_is_sent_unchanged(client, key):
     reader = await follow(client)
     spelled = (await client.signal(key))["key"]
-    (event,) = await told(client, reader)
+    (event,) = await read_events(client, reader)
     assert event.data["keys"] == [spelled]
 
 
@@ -118,7 +118,7 @@ async def test_without_a_number_a_reader_gets_only_new_events(client):
     await client.signal("before")
     reader = await follow(client)
     await client.signal("after")
-    assert [event.data["keys"] for event in await told(client, reader)] == [["after"]]
+    assert [event.data["keys"] for event in await read_events(client, reader)] == [["after"]]
 
 
 async def test_a_returning_reader_resumes_after_its_last_event(client):
@@ -129,7 +129,7 @@ async def test_a_returning_reader_resumes_after_its_last_event(client):
     assert await numbers(client, 4) == []
     reader = await follow(client, 3)
     await client.signal("e")
-    assert [event.data["keys"] for event in await told(client, reader)] == [["d"], ["e"]]
+    assert [event.data["keys"] for event in await read_events(client, reader)] == [["d"], ["e"]]
 
 
 async def test_zero_is_before_the_first_event(client):
@@ -145,7 +145,7 @@ async def test_interrupted_readers_miss_nothing_and_repeat_nothing(client):
         for _ in range(step % 4):
             await client.signal("a")
             await client.advance(stream.PAUSE * (step % 3))
-        seen += [event.number for event in await told(client, reader)]
+        seen += [event.number for event in await read_events(client, reader)]
         last = seen[-1] if seen else 0
         reader.hang_up()
         await client.signal("meanwhile")
@@ -184,7 +184,7 @@ def fill(client, number):
 
 
 async def drained_of(client, reader):
-    """All that a reader is told until it waits."""
+    """All events that a reader receives until it waits."""
     while True:
         before = len(reader.body)
         await settle()
@@ -212,8 +212,8 @@ async def test_what_is_older_is_a_gap_that_says_how_much_is_missing(client):
 
 async def test_a_reader_that_breaks_off_after_a_gap_does_not_repeat_it(client):
     fill(client, KEPT + 5)
-    gap = (await told(client, await follow(client, 2)))[0]
-    assert (await told(client, await follow(client, gap.number)))[0].number == 6
+    gap = (await read_events(client, await follow(client, 2)))[0]
+    assert (await read_events(client, await follow(client, gap.number)))[0].number == 6
 
 
 async def test_an_id_shows_the_epoch_of_this_start(client):
@@ -229,8 +229,8 @@ async def test_an_id_from_before_a_restart_gets_a_gap_first(make_client, before)
     fill(stopped, before)
     fill(started, 3)
     last = f"{stopped.service.board.epoch}-{before}"
-    assert await told(stopped, await follow(stopped, last)) == []
-    gap, *events = await told(started, await follow(started, last))
+    assert await read_events(stopped, await follow(stopped, last)) == []
+    gap, *events = await read_events(started, await follow(started, last))
     first = f"{started.service.board.epoch}-1"
     assert gap == (0, "gap", {"after": None, "next": first, "missed": None})
     assert [event.number for event in events] == [1, 2, 3]
@@ -244,9 +244,9 @@ async def test_an_id_without_an_epoch_gets_a_gap_first(client, last):
 
 async def test_a_number_beyond_the_newest_gets_a_gap_first(client):
     reader = await follow(client, 700)
-    assert [(event.number, event.name) for event in await told(client, reader)] == [(0, "gap")]
+    assert [(event.number, event.name) for event in await read_events(client, reader)] == [(0, "gap")]
     await client.signal("a")
-    assert [event.number for event in await told(client, reader)] == [0, 1]
+    assert [event.number for event in await read_events(client, reader)] == [0, 1]
 
 
 # The stream.
@@ -292,7 +292,7 @@ async def test_a_reader_that_leaves_is_gone_at_once(client):
     assert len(client.service.streams.running) == 1
     sent = leaver.body
     await client.signal("a")
-    assert len(await told(client, stays)) == 1
+    assert len(await read_events(client, stays)) == 1
     assert leaver.body == sent
     assert leaver.task.done()
 
@@ -308,11 +308,11 @@ async def test_a_reader_leaving_in_the_pass_of_an_event_is_removed(client):
 
 
 async def test_a_drain_ends_the_stream_behind_what_there_was_to_tell(client):
-    waiting, told_just_now = await follow(client), await follow(client)
+    waiting, new = await follow(client), await follow(client)
     await client.signal("a")
     assert client.service.drain() == 2
     await client.advance(stream.PAUSE)
-    for reader in (waiting, told_just_now):
+    for reader in (waiting, new):
         assert reader.answered
         assert [event.number for event in events_in(reader.body)] == [1]
     assert not client.service.streams.running

@@ -1,4 +1,4 @@
-"""Streams of events and slow readers, storms, crowds: each reader at its own pace, and nobody at another's cost."""
+"""Event streams under slow readers, storms and crowds: no reader slows another down."""
 
 import asyncio
 import contextlib
@@ -62,7 +62,7 @@ class Reader:
 
 
 async def reading(client, after=0):
-    """A reader that has been told what there was, and waits."""
+    """A reader that has received all events so far, and waits."""
     reader = Reader(client, after)
     await settle()
     await client.advance(stream.PAUSE)

@@ -113,7 +113,7 @@ def flood(served, number):
 def test_a_reader_that_does_not_read_blocks_none_and_gets_a_gap(served):
     with closing(Following(served, after=0)) as slow:
         for _ in range(10):
-            flood(served, 40)  # in all 26 MB: more than sockets keep for it, and the service for anybody
+            flood(served, 40)  # 26 MB in all: more than the sockets and the service buffer
             slow.read_chunk()
         served.request("POST", "/v1/keys/last/signal")
         events = slow.until(801)

@@ -136,21 +136,21 @@ def test_the_last_ten_thousand_are_kept_and_no_more(world, times):
 
 
 def test_a_reader_anywhere_sees_what_a_plain_list_would_tell(world, monkeypatch):
-    dice, told = random.Random(3), []
+    dice, sent = random.Random(3), []
     monkeypatch.setattr(feed_module, "KEPT", 50)
     world.feed._ring, world.feed._sizes = [None] * 50, [0] * 50
     for _ in range(600):
         key = f"k{dice.randrange(9)}"
         world.signal(key)
-        told.append(key)
-        after = dice.randrange(len(told) + 1)
+        sent.append(key)
+        after = dice.randrange(len(sent) + 1)
         events = world.all_after(after)
-        if after < len(told) - 50:
+        if after < len(sent) - 50:
             gap = events.pop(0)
-            assert (gap.name, gap.data["missed"]) == ("gap", len(told) - 50 - after)
-            after = len(told) - 50
-        assert [event.data["keys"][0] for event in events] == told[after:]
-        assert [event.number for event in events] == list(range(after + 1, len(told) + 1))
+            assert (gap.name, gap.data["missed"]) == ("gap", len(sent) - 50 - after)
+            after = len(sent) - 50
+        assert [event.data["keys"][0] for event in events] == sent[after:]
+        assert [event.number for event in events] == list(range(after + 1, len(sent) + 1))
 
 
 def test_long_keys_evict_older_events_early(world):
@@ -176,7 +176,7 @@ def test_what_one_reader_has_read_costs_the_next_nothing(world, monkeypatch):
         world.feed, "_sse", lambda number, name, data: encoded.append(number) or b"id: %d\n\n" % number
     )
     world.signal(times=100)
-    assert encoded == []  # nobody reads
+    assert encoded == []  # no reader yet
     readings = [world.feed.read(number)[0] for number in (0, 50, 0, 99)]
     assert readings[0] == readings[2]
     assert readings[0].endswith(readings[1])

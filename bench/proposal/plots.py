@@ -21,7 +21,7 @@ from bench.proposal.results import Range, Readings, range_of, takes_callbacks
 
 __all__ = ["KINDS", "MEASURES", "Drawn", "Measure", "draw"]
 
-KINDS: Final[dict[str, str]] = {"callback": "told by a callback", "awaited": "awaited by a task"}
+KINDS: Final[dict[str, str]] = {"callback": "answered by a callback", "awaited": "awaited by a task"}
 """The two ways in which a request ends, which are not compared with each other."""
 
 _INK, _MUTED, _GRID, _BLUE = "#1c2430", "#5d6776", "#e6e9ee", "#0060a8"

@@ -54,7 +54,7 @@ def test_a_lost_point_is_printed_in_words(read, capsys):
         "  at 20,000/s on asyncio, low: call_later used 20 % less processor time than purgatory_async; one "
         "reading each\n" in printed
     )
-    assert "\nsomebody else was better in 2 figures; " in printed
+    assert "\nanother contestant was better in 2 figures; " in printed
 
 
 def test_a_failing_reading_is_reported_and_others_are_kept(read, tmp_path, capsys):

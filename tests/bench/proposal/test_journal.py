@@ -40,7 +40,7 @@ def test_without_spark_it_prints_what_a_report_needs(tmp_path, monkeypatch, caps
 def test_what_is_there_already_is_not_touched(tmp_path, capsys):
     (tmp_path / "low").mkdir()
     assert journal.main([str(tmp_path), *SMALL]) == 2
-    assert "low is there already; name a directory that is not" in capsys.readouterr().err
+    assert "low exists; name a new directory" in capsys.readouterr().err
     assert list((tmp_path / "low").iterdir()) == []
 
 

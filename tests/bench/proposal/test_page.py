@@ -88,9 +88,9 @@ def test_the_page_has_a_row_per_point_and_a_line_per_loss(made):
     assert "call_later used 20 % less processor time (25 % without the harness) than purgatory_async" in text
     # The fault: points of both kinds are counted together, and the many of one hide those of the other.
     assert (
-        "Nobody used less processor time than the library at 0 of 6 points where requests are told by a callback.</h1>"
-        in text
-    )
+        "No contestant used less processor time than the library at 0 of 6 points "
+        "where requests are answered by a callback.</h1>"
+    ) in text
 
 
 def test_the_headline_counts_each_kind_for_itself():
@@ -106,8 +106,8 @@ def test_the_headline_counts_each_kind_for_itself():
     }
     found = list(losses(taken))
     assert page._headline(taken, found) == (
-        "Nobody used less processor time than the library at 2 of 2 points where requests are told by a callback, and "
-        "at 1 of 2 points where requests are awaited."
+        "No contestant used less processor time than the library at 2 of 2 points "
+        "where requests are answered by a callback, and at 1 of 2 points where requests are awaited."
     )
     assert page._headline({}, []) == "Nothing was compared."
 

@@ -130,9 +130,7 @@ def config_command(config: Path | None, **flags: object) -> None:
     show_default=True,
     help="New clients per second.",
 )
-@click.option(
-    "--detach", "detached", is_flag=True, help="Leave it running in the background, for an hour at most."
-)
+@click.option("--detach", "detached", is_flag=True, help="Run it in the background, for at most an hour.")
 @click.option("--journal", metavar="DIRECTORY", help="Keep a journal there, for purgatory pipeline.")
 def demo_command(port: str, seconds: float | None, rate: float, detached: bool, journal: str | None) -> None:
     """Start a demo service under a realistic load; it prints its address and its figures.

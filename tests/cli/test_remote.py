@@ -102,7 +102,7 @@ def test_wait_since_takes_one_key_and_any_signal(faked, cli, others):
 
 def test_the_help_of_wait_says_that_it_waits_from_now_on(cli):
     text = " ".join(cli("wait", "--help")[1].split())
-    assert "Signals from before do not count, unless --since is given." in text
+    assert "Earlier signals do not count, unless --since is given" in text
 
 
 def test_a_value_is_escaped_on_a_terminal_and_whole_in_a_pipe(faked, cli, monkeypatch):

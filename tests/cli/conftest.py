@@ -1,4 +1,4 @@
-"""What the tests of commands share."""
+"""Fixtures of the command tests."""
 
 import pytest
 

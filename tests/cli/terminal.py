@@ -1,4 +1,4 @@
-"""A terminal for a command: a real pseudo-terminal, and an emulator that says what a person would see."""
+"""A terminal for a command: a real pseudo-terminal, and an emulator that shows what a person would see."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Rows in columns: as wide as they must be, folded where a terminal is narrow, at a small cost a row."""
+"""Rows in columns: as wide as necessary, folded on a narrow terminal, cheap per row."""
 
 import io
 

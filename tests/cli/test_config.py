@@ -1,4 +1,4 @@
-"""``purgatory config``: each setting, its value and its source; and what the clients' variables leave alone."""
+"""``purgatory config``: each setting, its value and its source; the clients' variables change none."""
 
 from dataclasses import fields
 

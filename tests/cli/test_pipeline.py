@@ -1,4 +1,4 @@
-"""The pipeline's commands as a group: found by their modules, loaded late, and of no need to the service's packages."""
+"""The pipeline's commands as a group: found by their modules, loaded late, without the service's packages."""
 
 import builtins
 import json

@@ -1,4 +1,4 @@
-"""What the commands say when something is wrong: one sentence with the next step, and never the token."""
+"""The commands report an error in one sentence with the next step, and never print the token."""
 
 import builtins
 import sys

@@ -1,4 +1,4 @@
-"""The commands that talk to a service: what they ask for, what they print, and their exit codes."""
+"""The commands that talk to a service: their requests, their output and their exit codes."""
 
 import json
 import signal

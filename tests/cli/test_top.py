@@ -1,4 +1,4 @@
-"""``purgatory top``: a picture of whatever the service says, and of nothing."""
+"""``purgatory top``: a picture of the service's figures, whatever they are."""
 
 import copy
 import io

@@ -1,4 +1,4 @@
-"""``purgatory wait`` while the service restarts: it says so once, and goes on until its timeout."""
+"""``purgatory wait`` while the service restarts: it reports that once, and waits until its timeout."""
 
 import json
 import signal

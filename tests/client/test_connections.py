@@ -1,4 +1,4 @@
-"""What both clients make of addresses, tokens and connections, without a service."""
+"""How both clients handle addresses, tokens and connections, without a service."""
 
 from contextlib import suppress
 from itertools import count

@@ -1,4 +1,4 @@
-"""The client's conversations: what is sent again and what never, how long is polled, what an answer means."""
+"""The client's conversations: what is sent again, how long it polls, what an answer means."""
 
 from itertools import repeat
 from math import nan

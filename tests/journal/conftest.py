@@ -1,4 +1,4 @@
-"""Nothing that a test has opened outlives it, and only slow tests start processes."""
+"""Close what a test has opened, and let only slow tests start processes."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""A purgatory on a clock that stands still, with its journal; and what the journal has when it is closed."""
+"""A purgatory on a manual clock, with its journal, and the journal's records once it is closed."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""One process writes in a directory, its owner's alone; a process that it forks writes nothing."""
+"""One process writes to a directory, private to its owner; a forked child writes nothing."""
 
 import os
 import signal

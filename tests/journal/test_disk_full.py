@@ -1,4 +1,4 @@
-"""A full disk: operations go on or are refused, nothing is torn in the middle, and with space all of it is there."""
+"""A full disk: operations go on or are refused, no line is torn, and once it has space writing resumes."""
 
 import errno
 import json

@@ -1,4 +1,4 @@
-"""``inserts`` is what the wheel really did, whatever its size and however an operation ends."""
+"""``inserts`` is the number of the wheel's insertions, for any wheel size and any ending."""
 
 import tempfile
 from collections import Counter

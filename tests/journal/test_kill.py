@@ -1,4 +1,4 @@
-"""Killed at any moment under load: what was acknowledged is there, and nothing else than what happened."""
+"""Killed at any moment under load: every acknowledged record is there, and no record is invented."""
 
 import random
 import subprocess

@@ -1,4 +1,4 @@
-"""A Parquet segment is read as it was written, or reported as damaged; never as something else."""
+"""A Parquet segment is read as it was written, or reported as damaged."""
 
 from types import SimpleNamespace
 

@@ -1,4 +1,4 @@
-"""The file that grows has whole lines and nothing else, whatever the system does to a write."""
+"""The growing file has whole lines only, however the system splits a write."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What each policy promises, and what becomes of it when the disk is slow or breaks."""
+"""The promise of each sync policy, and what happens when the disk is slow or fails."""
 
 import asyncio
 import errno

@@ -1,4 +1,4 @@
-"""One Spark for all the tests that need one; starting it takes longer than most of them."""
+"""One Spark session for all tests that need one; starting it takes longer than most of them."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Who may call what: tokens and scopes, and the order in which a request is refused."""
+"""Tokens, scopes, and the order in which a request is refused."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The tokens file: what it says, how a bad one is refused, and that a refusal repeats nothing of it."""
+"""The tokens file: its format, how a bad one is refused, and that no refusal repeats a token."""
 
 import hmac
 import os

@@ -1,4 +1,4 @@
-"""The service's journal: what was answered is recorded, and what cannot be recorded is said."""
+"""The service's journal: an answered change is recorded, and a failure to record is reported."""
 
 import threading
 from collections import Counter

@@ -1,4 +1,4 @@
-"""A service as a process of its own, and a browser that looks at its dashboard."""
+"""A service in a process of its own, and a browser that shows its dashboard."""
 
 import os
 import shutil

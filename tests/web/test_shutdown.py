@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: held polls go with 503, and everything else is as if we were not there."""
+"""SIGTERM and SIGINT: held polls are answered 503, and the server's own handling stays as it was."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""What every design of a purgatory does alike, and how far each goes its own way, as its traits say."""
+"""The contract of every design, and how far each departs from it, as its traits declare."""
 
 import pytest
 

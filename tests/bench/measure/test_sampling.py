@@ -1,4 +1,4 @@
-"""Samples take turns, and what is read from them is what it says."""
+"""Samples take turns, and the summary of their figures is right."""
 
 import asyncio
 import gc

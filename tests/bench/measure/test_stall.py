@@ -1,4 +1,4 @@
-"""The watch on the loop keeps the longest pass, and is not taken in by a machine that is shared."""
+"""The stall watch keeps the longest pass, and discounts interruptions by a shared machine."""
 
 import asyncio
 

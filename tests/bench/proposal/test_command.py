@@ -1,4 +1,4 @@
-"""``python -m bench.proposal``: its options, what it prints and keeps, and what a failure costs."""
+"""``python -m bench.proposal``: its options, its output and files, and what a failure costs."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""A journal of the load says the same as the requests themselves, and becomes a report where Spark is."""
+"""A journal of the load agrees with the requests' own counts, and becomes a report where Spark is installed."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The page is whole by itself, tells what it was made of, and can be made again from the readings alone."""
+"""The page is complete, names its source, and can be made again from the readings alone."""
 
 import re
 import sys

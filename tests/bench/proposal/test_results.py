@@ -1,4 +1,4 @@
-"""What is printed and kept of readings: medians, ranges, net of the harness; and files that give back what went in."""
+"""Summaries of readings: medians, ranges, net of the harness; and files that round-trip."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""What a point's process does: who takes part, what load comes, and when it gives up."""
+"""The process of a point: its contestant, its load, and when it gives up."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Answers are cut out of what a connection brings, however it is cut into pieces."""
+"""Answers are parsed from a connection's bytes, however the bytes are split."""
 
 import pytest
 

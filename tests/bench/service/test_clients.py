@@ -1,4 +1,4 @@
-"""The clients, on transports that are ours: what they note of an answer, and when they are done."""
+"""The clients, on fake transports: what they record of an answer, and when they are done."""
 
 import asyncio
 

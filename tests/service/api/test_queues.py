@@ -1,4 +1,4 @@
-"""``/v1/queues`` and ``/v1/leases``: each item to exactly one taker, on loan, and nothing to a ghost."""
+"""``/v1/queues`` and ``/v1/leases``: each item goes to exactly one taker, on lease, and none to a client that left."""
 
 import asyncio
 

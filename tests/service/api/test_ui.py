@@ -1,4 +1,4 @@
-"""The dashboard's files: how they are served, and what must not be in them."""
+"""The dashboard's files: how they are served, and what they must not contain."""
 
 import re
 from html.parser import HTMLParser

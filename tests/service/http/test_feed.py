@@ -1,4 +1,4 @@
-"""The feed itself: what it keeps, for how long, and what it costs."""
+"""The feed: which events it keeps, for how long, and at what cost."""
 
 import datetime as dt
 import gc

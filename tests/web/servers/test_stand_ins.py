@@ -1,4 +1,4 @@
-"""What people test their handlers with, in place of a server."""
+"""Test clients that take the place of a server."""
 
 import json
 import sys

@@ -77,8 +77,8 @@ def test_the_page_shows_machine_date_command_and_limits(made):
     text = (made / "page.html").read_text(encoding="utf-8")
     # The fault: what the machine is called is taken for markup.
     assert "a &lt;processor&gt;, 2 cores" in text
-    for told in ("2026-01-02", "<code>python -m bench.proposal --quick</code>", "anyio fell asleep"):
-        assert told in text
+    for fact in ("2026-01-02", "<code>python -m bench.proposal --quick</code>", "anyio fell asleep"):
+        assert fact in text
     assert "What this does not show" in text
 
 

@@ -372,7 +372,7 @@ PLANTED = (
 
 @cache
 def standing(rule: Callable[[Sources], list[str]]) -> frozenset[str]:
-    """What the rule says of the package as it is."""
+    """The rule's complaints about the package as it is."""
     return frozenset(rule(SOURCES))
 
 

@@ -25,7 +25,7 @@ def scraped(metrics):
 
 
 class Flaky(DelayedOperation):
-    """Completes, fails or waits on, as a random source says."""
+    """Completes, fails or waits on, by a random source."""
 
     def __init__(self, timeout, chance):
         super().__init__(timeout)

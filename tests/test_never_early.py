@@ -144,7 +144,7 @@ class Turns:
         self._handle.cancel()
 
     def between(self, start_ns: int, end_ns: int) -> int:
-        """How many began in that time: none, while the loop was blocked or the process did not run."""
+        """How many passes began in that time: none while the loop was blocked or the process did not run."""
         return bisect(self._began_ns, end_ns) - bisect(self._began_ns, start_ns)
 
 

@@ -13,7 +13,7 @@ from tests.source_tree import ROOT
 
 @pytest.fixture
 def checkout(monkeypatch, tmp_path):
-    """A checkout with two benchmarks and a package that is none; what is run is written down instead."""
+    """A checkout with two benchmarks and a package that is no benchmark; runs are recorded, not started."""
     for name in ("core", "proposal"):
         (tmp_path / "bench" / name).mkdir(parents=True)
         (tmp_path / "bench" / name / "__main__.py").touch()

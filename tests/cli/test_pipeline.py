@@ -30,7 +30,7 @@ def job(monkeypatch):
     @out_option
     @spark_options
     def command(**given):
-        """Do what the test says."""
+        """Perform the step of the test."""
         made.does(**given)
 
     monkeypatch.setattr(pipeline, "import_module", lambda name: SimpleNamespace(command=command))

@@ -83,7 +83,7 @@ class Served:
 
 
 def served(test):
-    """Run a test with a service, and look that nothing is left of it."""
+    """Run a test with a service, and check that it leaves nothing behind."""
 
     async def run():
         each = Served()

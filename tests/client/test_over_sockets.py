@@ -158,7 +158,7 @@ async def test_more_waits_than_a_pool_has_connections_are_held_at_once(address):
 
 
 class BreakingStream:
-    """A server of events that closes each connection after so many bytes of what it has to say."""
+    """An event server that closes each connection after this many bytes."""
 
     def __init__(self, *parts):
         self.parts = list(parts)

@@ -120,7 +120,7 @@ def test_patience_is_for_each_poll_anew():
 
 @pytest.mark.parametrize("verb", ["follow", "watch", "take"])
 class TestPolls:
-    """What is alike for all that polls."""
+    """What all pollers share."""
 
     def begin(self, line, verb, timeout):
         return {

@@ -140,7 +140,7 @@ def missing(records: Iterable[Record]) -> list[int]:
 
 
 def live_bytes(directory: Path) -> bytes:
-    """What stands in the segments of JSON lines."""
+    """The content of the segments of JSON lines."""
     return b"".join(segment.path.read_bytes() for segment in list_segments(directory) if segment.live)
 
 

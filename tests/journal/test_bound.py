@@ -12,7 +12,7 @@ LIMIT = 1_000
 
 
 class Stalled:
-    """A journal whose writer thread stands in its first write until it is let go, with one record in its hand."""
+    """A journal whose writer thread blocks in its first write, with one record, until it is released."""
 
     def __init__(self, directory, monkeypatch, **settings):
         self.gate, writing = Event(), Event()

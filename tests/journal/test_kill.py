@@ -18,7 +18,7 @@ KILLS = 10
 
 
 def acknowledged_until_killed(directory, seed, segment_bytes, delay_s):
-    """Start it, kill it so long after its first word, and return all that it said."""
+    """Start it, kill it this long after its first output, and return all of its output."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.journal.killed", directory, str(seed), str(segment_bytes)],
         cwd=ROOT,

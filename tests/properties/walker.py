@@ -77,11 +77,11 @@ ARGUMENTS = {
 
 
 class DivergenceError(AssertionError):
-    """The purgatory did not do as the reference; the message says how to see it again."""
+    """The purgatory differs from the reference; the message says how to reproduce it."""
 
 
 def walk(seed, steps):
-    """Walk at least so many steps, in whole episodes; return how many."""
+    """Walk at least this many steps, in whole episodes; returns how many."""
     episodes = -(-steps // EPISODE)
     for episode in range(episodes):
         walk_episode(seed, episode)

@@ -37,7 +37,7 @@ http {{
 
 
 def nginx_or_skip():
-    """Where nginx is; a CI that has none has not installed what the tests need."""
+    """Find nginx, or skip; in CI its absence is a failure."""
     found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if found is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("nginx is not installed")

@@ -69,7 +69,7 @@ def guarded(make_client, tokens):
 
 
 async def ask(client, method, target, *headers, body=None):
-    """Send a request, and hang up if it is held; return it with whatever was answered."""
+    """Send a request, and hang up if it is held; returns it with its answer, if any."""
     exchange = client.start(method, target, body, headers)
     await settle()
     if not exchange.answered:
@@ -83,7 +83,7 @@ def concrete(path):
 
 
 def refused_for_access(exchange):
-    """The slug of a refusal by this part of the service, None for every other answer and for none."""
+    """The slug of a refusal by this part of the service; None for any other answer, and without one."""
     if not exchange.started or exchange.status not in {400, 401, 403, 421}:
         return None
     if not exchange.body:  # of HEAD

@@ -32,7 +32,7 @@ READS = [
 
 
 class Disk:
-    """Takes what is written, or is full; a write may be made to wait."""
+    """A disk that accepts writes or is full; a write can be made to wait."""
 
     def __init__(self, monkeypatch):
         self.full = False

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def records(client, directory):
-    """What is recorded when the service has stopped."""
+    """The records after the service has stopped."""
     client.service.close()
     return list(read_journal(directory))
 

@@ -60,7 +60,7 @@ class Service:
         return f"http://127.0.0.1:{self.port}"
 
     def until(self, operation_id, state):
-        """Wait until the service itself says that an operation is in a state."""
+        """Wait until the service reports an operation in a state."""
         give_up = time.monotonic() + PATIENCE
         with closing(Client(self.address)) as client:
             while (found := client.status(operation_id).state) != state:

@@ -35,7 +35,7 @@ def heard():
 
 @pytest.fixture
 def restored():
-    """Whatever a test does to the handlers, they are put back."""
+    """Restore the signal handlers after each test."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield before
     for number, handler in before.items():

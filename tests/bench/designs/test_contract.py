@@ -16,7 +16,7 @@ def world(request):
 
 
 class World:
-    """A design on a clock that stands still, and a type of operation that writes down what happens to it."""
+    """A design on a manual clock, and an operation type that records its calls."""
 
     def __init__(self, design):
         self.clock = ManualClock(start=5.0004)

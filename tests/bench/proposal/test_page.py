@@ -138,7 +138,7 @@ def test_without_matplotlib_one_sentence_says_what_to_install(tmp_path, monkeypa
 
 
 class _Without:
-    """Finds nothing, and says so, for one package."""
+    """A finder that reports one package as missing."""
 
     def __init__(self, name):
         self._name = name

@@ -33,7 +33,7 @@ class Crash(NamedTuple):
 
 
 def some_crashes(seed: int) -> list[Crash]:
-    """Two in the first batch of a run, where it repeats what was left, and four after steady work."""
+    """Two in the first batch of a run, which repeats unfinished work, and four after steady work."""
     some = random.Random(seed)
     phases = [some.choice(PHASES), *some.sample(PHASES, 4), some.choice(PHASES)]
     return [Crash(phase, batches) for phase, batches in zip(phases, (0, 2, 3, 0, 4, 2), strict=True)]

@@ -46,7 +46,7 @@ RECORDS = st.lists(
 
 
 def dealt(rows, size, number):
-    """The rows of each bucket, when so many records are dealt at a time."""
+    """The rows of each bucket, dealing this many records at a time."""
     batches = pa.Table.from_pylist(rows, SCHEMA).to_batches(max_chunksize=max(size, 1))
     found = pa.Table.from_batches(deal(batches, number), DEALT)
     return [

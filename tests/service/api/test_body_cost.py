@@ -19,7 +19,7 @@ RANDOM = random.Random(1)
 
 
 def filled(pieces, head=b'{"keys":["a"],"data":[', tail=b"]}"):
-    """A body of at most a megabyte, made of as many of the pieces as fit."""
+    """A body of at most a megabyte, from as many of the pieces as fit."""
     size, taken = len(head) + len(tail), []
     for piece in pieces:
         size += len(piece) + 1

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def fill(client, number, *keys):
-    """Submit so many operations, without HTTP."""
+    """Submit this many operations, without HTTP."""
     for _ in range(number):
         client.service.submit(Submit(list(keys)), None, b"")
 

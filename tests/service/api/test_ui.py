@@ -115,7 +115,7 @@ async def test_the_page_is_open_where_everything_else_asks_for_a_token(make_clie
 
 
 class Page(HTMLParser):
-    """What is in the page, by element."""
+    """The page's content, by element."""
 
     def __init__(self):
         super().__init__()

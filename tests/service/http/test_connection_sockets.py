@@ -146,7 +146,7 @@ class Slow:
 
 
 async def good_client(port, done):
-    """Submit, signal and look until the others are done; returns what was answered."""
+    """Submit, signal and read until the others are done; returns the answers."""
     answered = []
     while not done.is_set():
         key = f"good{len(answered)}"

@@ -178,7 +178,7 @@ async def test_two_numbers_are_none(client):
 
 
 def fill(client, number):
-    """Let so many signals happen, without HTTP."""
+    """Make this many signals, without HTTP."""
     for _ in range(number):
         client.service.purgatory.check_and_complete("noise")
 

@@ -17,7 +17,7 @@ LARGEST_WRITE = CHUNK + 1024  # and the rest of an event, here with short keys
 
 
 class Reader:
-    """A client whose connection takes what is written only while it reads."""
+    """A client whose connection accepts output only while it reads."""
 
     def __init__(self, client, after=0):
         self.writes = []
@@ -70,7 +70,7 @@ async def reading(client, after=0):
 
 
 def happen(client, number=1):
-    """Let so many things happen, without HTTP."""
+    """Make this many events, without HTTP."""
     for _ in range(number):
         client.service.purgatory.check_and_complete("noise")
 

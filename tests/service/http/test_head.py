@@ -23,13 +23,13 @@ def head(line=b"GET / HTTP/1.1", *fields):
 
 
 def whole(data):
-    """The head of what a client sent, as a connection cuts it off; None if it has no end."""
+    """The head of a client's bytes, as a connection would cut it off; None if it has no end."""
     end = data.find(END)
     return None if end < 0 else data[: end + len(END)]
 
 
 def verdict(*pieces):
-    """What is read, the status of a refusal, or None if it is too early to say."""
+    """What was parsed, the status of a refusal, or None if more bytes are needed."""
     window = b""
     for piece in pieces:
         looked, window = len(window), window + piece
@@ -161,7 +161,7 @@ def test_what_no_head_begins_with_need_not_be_waited_for(start):
 
 @pytest.fixture
 def parser(monkeypatch):
-    """Puts words into llhttp's mouth: what is not given agrees with anything."""
+    """A fake of llhttp's results: a result that is not given agrees with anything."""
 
     def says(target=ANY, fields=ANY, ended=ANY):
         monkeypatch.setattr(head_module, "_Parsed", lambda raw: SimpleNamespace(target=target))

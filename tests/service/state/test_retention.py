@@ -29,7 +29,7 @@ async def end(client, known_as, **order):
 
 
 def weighed(client):
-    """What is kept, from the operations themselves: what they own, and each signal's value once."""
+    """The bytes kept, computed from the operations: what they own, and each signal's value once."""
     ended = [operation for operation in client.service.registry._operations.values() if operation.outcome]
     own = sum(
         len(attached) for operation in ended for attached in (operation.data, operation.result) if attached

@@ -19,7 +19,7 @@ TREE = msgspec.json.Decoder(Stats)
 
 
 async def stats(client):
-    """The answer, which must be of the type that it says it is."""
+    """The answer; asserts that its content matches its declared type."""
     reply = await client.request("GET", STATS)
     assert reply.status == 200
     TREE.decode(reply.body)

@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["asyncio"])]
 
 @pytest.fixture
 def start():
-    """Start servers; none outlives the test."""
+    """Start servers; stop them all after the test."""
     with ExitStack() as ends:
 
         def start(*arguments):

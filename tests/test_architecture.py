@@ -104,7 +104,7 @@ EXCEPTIONS = {
     "threading.local": ("core.hooks",),
     "threading.get_ident": ("loop.ownership", "loop.purgatory", "loop.scheduler"),
 }
-# What stands on the public names only, as a user's code does, and the modules that have them.
+# Layers that use only the public names, as a user's code does, and the modules of those names.
 ON_PUBLIC_NAMES = ("patterns", "patterns.*", "web", "web.*")
 PUBLIC_MODULES = ("", "clock", "errors", "events", "timing")
 # The library imports these, if at all, in the function that needs them: they cost more than all of the rest.

@@ -124,7 +124,7 @@ async def test_of_20_000_short_operations_none_expires_early() -> None:
         assert_clean(purgatory)
 
 
-# A turn may begin between a tick and the loop's look at its timers, and the timer is behind in the next one.
+# A turn may begin between a tick and the loop's check of its timers; the timer then fires in the next one.
 MOST_TURNS = 3
 
 

@@ -151,7 +151,7 @@ SIGNATURES = {
     "testing.cancel_sweep": "async (scenario)",
 }
 
-# What one reads; the class must say so itself, as a property, a slot or an annotation.
+# Readable attributes; the class must declare each as a property, a slot or an annotation.
 READABLE = {
     "DelayedOperation": ("outcome", "result", "exception", "timeout", "keys"),
     "Purgatory": ("pending", "watched", "keys", "closed", "name", "timer", "checking"),

@@ -234,7 +234,7 @@ def _drawn(measure: Measure, kind: str, collector: str, readings: Readings, dire
     figure.legend(handles.values(), handles.keys(), loc="outside lower left", ncols=5, handlelength=3)
     path = directory / f"{kind}-{measure.name}{'' if plain else f'-{collector}'}.svg"
     figure.savefig(path, facecolor="white", metadata={"Date": None})
-    figure.set_layout_engine("none")  # it stands; to compute it again takes half of the time
+    figure.set_layout_engine("none")  # the layout is final; computing it again takes half of the time
     figure.savefig(path.with_suffix(".png"), dpi=_DPI, facecolor="white")
     return Drawn(title, path)
 

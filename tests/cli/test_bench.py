@@ -30,7 +30,7 @@ def checkout(monkeypatch, tmp_path):
 
 
 def test_a_benchmark_runs_as_a_module_with_its_arguments(checkout, cli):
-    # The fault: options of the benchmark are taken for options of ours.
+    # The fault: the command reads the benchmark's options as its own.
     assert cli("bench", "proposal", "--quick", "--only", "wait", "--help") == (0, "", [])
     [(command, _)] = checkout.started
     assert command == [sys.executable, "-m", "bench.proposal", "--quick", "--only", "wait", "--help"]

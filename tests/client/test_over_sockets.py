@@ -220,7 +220,7 @@ def test_events_of_a_real_service_are_read_from_any_id_on(address, client):
     client.submit(["events"], operation_id="events")
     client.signal("events")
     mine = []
-    with closing(client.events(after="0")) as events:  # of no epoch: a gap, then all there is
+    with closing(client.events(after="0")) as events:  # without an epoch: a gap, then every event
         assert next(events).kind == "gap"
         for event in events:
             mine += [event] if "events" in event.data.get("keys", ()) else []

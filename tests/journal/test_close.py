@@ -32,7 +32,7 @@ def test_a_second_close_does_nothing(tmp_path):
     desk.journal.close()
     desk.journal.close()
     assert open_files() < files
-    with Desk(tmp_path) as other:  # its lock is not let go by the first
+    with Desk(tmp_path) as other:  # the first does not release its lock
         desk.journal.close()
         assert not other.journal.closed
         with pytest.raises(JournalError, match="another process"):

@@ -109,7 +109,7 @@ async def test_a_slow_sync_delays_only_commits(tmp_path, disk):
 
 
 async def test_a_sync_that_fails_is_the_end_and_is_not_tried_again(tmp_path, disk):
-    # The system may have dropped what it could not write, and would say yes the next time.
+    # The system may have dropped what it could not write, and would report success the next time.
     disk.on_sync = fails_with(errno.EIO)
     desk = Desk(tmp_path, sync=Sync.ALWAYS)
     desk.signal("a")

@@ -55,7 +55,7 @@ def test_a_java_that_is_too_old_or_too_new_is_passed_over(found, tmp_path, numbe
 
 @pytest.mark.parametrize("said", ["Module jdk.incubator.vector not found", 'openjdk version "21"'])
 def test_a_java_home_without_spark_s_module_is_passed_over(found, tmp_path, said):
-    # The fault: Spark would say JAVA_GATEWAY_EXITED and nothing else.
+    # The fault: Spark would report only JAVA_GATEWAY_EXITED.
     home = java(tmp_path / "home", said, 1)
     assert found(JAVA_HOME=home, PATH=f"{version('17', tmp_path / 'other')}/bin") is None
 

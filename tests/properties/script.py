@@ -42,7 +42,7 @@ class Touchy:
         return self is other
 
 
-# A single key may itself be a tuple, and must not be taken for two.
+# A single key may itself be a tuple, which must not count as two keys.
 KEYS = ("a", "b", "c", ("a", "b"), 0, frozenset(), Touchy(), Touchy(), Touchy())
 GROUPS = (("a", "b"), ("a", "b", "c"))  # keys that many operations watch together
 GATES = 3

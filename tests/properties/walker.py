@@ -23,7 +23,7 @@ from tests.properties.script import (
 from tests.properties.twins import Twins
 
 EPISODE = 2_000  # steps
-LOOK_INSIDE = 8  # steps from one look at the invariants to the next; a look costs as much as a step
+LOOK_INSIDE = 8  # steps between two checks of the invariants; a check costs as much as a step
 
 # How often what is done, in one and the same episode: from outside, and by a hook.
 FROM_OUTSIDE = {

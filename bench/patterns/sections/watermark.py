@@ -16,7 +16,7 @@ __all__ = ["SECTION"]
 # How many an advance lets go, and how many advances make a sample.
 STEPS = {1: 1_000, 10: 1_000, 1_000: 50}
 ASKING_ALL = 5  # advances of a sample where each asks all waiters
-SIZES = (100, 10)  # so many times fewer waiters, to see what their number does
+SIZES = (100, 10)  # this many times fewer waiters, to show the effect of their number
 
 
 def lines(settings: PatternSettings) -> Iterator[Line]:

@@ -93,7 +93,7 @@ async def _play(
         idle=idle,
         arriving=arriving,
         leaving=leaving,
-        own_ms=(lag_s or 0.0) * 1e3,  # there is none in its first tenth of a second
+        own_ms=(lag_s or 0.0) * 1e3,  # None in its first tenth of a second
     )
 
 

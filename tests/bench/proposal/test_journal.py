@@ -62,7 +62,7 @@ def test_a_number_below_one_is_refused_before_anything_is_made(option, number, t
 
 
 def test_a_failing_report_is_reported_and_ends_the_run(tmp_path, monkeypatch):
-    # The fault: a report that could not be made is taken for one.
+    # The fault: a failed report counts as a report.
     monkeypatch.setattr(journal, "find_spec", lambda _: "somewhere")
     monkeypatch.setattr(journal.sys, "executable", "false")
     assert journal.main([str(tmp_path), *SMALL]) == 1

@@ -75,7 +75,7 @@ def test_the_page_needs_nothing_else(made):
 
 def test_the_page_shows_machine_date_command_and_limits(made):
     text = (made / "page.html").read_text(encoding="utf-8")
-    # The fault: what the machine is called is taken for markup.
+    # The fault: the machine's name is read as markup.
     assert "a &lt;processor&gt;, 2 cores" in text
     for fact in ("2026-01-02", "<code>python -m bench.proposal --quick</code>", "anyio fell asleep"):
         assert fact in text

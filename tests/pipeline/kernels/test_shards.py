@@ -186,7 +186,7 @@ def test_a_watermark_in_the_deadline_millisecond_expires_nothing():
 
 
 def test_a_signal_in_the_watermarks_millisecond_is_kept():
-    # Let go with the millisecond that the watermark stands for, it would be missing.
+    # Dropped with the watermark's millisecond, it would be missing.
     purgatory = ShardedPurgatory()
     purgatory.read([Operation("beat", (), 0, T + MS + 100, 0)], [Signal("a", T + MS + 900, 1)])
     purgatory.read([], [])

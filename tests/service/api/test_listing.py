@@ -70,7 +70,7 @@ async def test_pages_show_all_that_stays_whatever_ends(make_client, monkeypatch,
     while cursor is not None:
         ids, cursor = await page(client, f"limit=100{key}&cursor={cursor}")
         seen += ids
-        # Behind the cursor and ahead of it, the one that it stands for among them.
+        # Behind the cursor, ahead of it, and at it.
         for ended in {ids[-1], *dice.sample(stays, 40)}:
             client.service.registry.find(ended).cancel()
         stays = [name for name in stays if client.service.registry.find(name).outcome is None]

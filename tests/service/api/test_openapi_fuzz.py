@@ -19,8 +19,8 @@ pytestmark = [
 
 PATIENCE = 240.0
 
-# Two things JSON Schema cannot say make valid data refused: a length in bytes, and that 1.0 is not an integer here.
-# And a request that is refused before its data is looked at, because it is too long, is refused all the same.
+# Valid data may be refused: JSON Schema cannot express a length in bytes, or that 1.0 is not an integer here.
+# A request that is too long is refused before its data is read.
 SETTINGS = """
 [checks]
 positive_data_acceptance.enabled = false

@@ -11,7 +11,7 @@ pytestmark = pytest.mark.asyncio
 
 FILES = {"": "text/html", "app.js": "text/javascript", "style.css": "text/css"}
 VOID = {"meta", "link", "input"}
-# Text on what it may stand on; WCAG's AA asks for 4.5 to 1.
+# Text and its backgrounds; WCAG's AA asks for 4.5 to 1.
 TEXTS = ("text", "quiet", "ember", "good", "bad", "calm")
 GROUNDS = ("ground", "panel")
 

@@ -186,7 +186,7 @@ async def test_a_client_that_reads_slowly_is_not_cut(wired):
 
 async def test_a_client_that_never_reads_the_last_answer_is_cut(wired):
     link = wired.link()
-    link.pipe.unread = 10  # too little for the transport to say so
+    link.pipe.unread = 10  # too little for back-pressure
     await link.send(request(connection="close"))
     assert (link.pipe.closing, link.pipe.lost) == (True, False)
     await wired.after(30 + TICK)

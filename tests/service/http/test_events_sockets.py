@@ -14,7 +14,7 @@ from tests.service.test_server import PATIENCE, Served
 
 pytestmark = pytest.mark.slow
 
-MOST_COMMENTS = 4  # there is one every fifteen seconds in which nothing happens
+MOST_COMMENTS = 4  # one every fifteen idle seconds
 
 
 @pytest.fixture

@@ -373,6 +373,6 @@ async def test_a_survey_of_100_000_is_exact_and_yields_to_others(client, looked_
     assert {entry["watchers"] for entry in found["busiest_keys"][1:]} == {99}
     assert [entry["keys"][0] for entry in found["oldest_operations"]] == [f"k{place}" for place in range(20)]
     assert found["wheel"]["entries"] == number + 50
-    # Structure, not time: in one pass so many steps and the rest of a bucket, which has a quarter of a second.
+    # Structure, not time: one pass makes this many steps and finishes a bucket of a quarter of a second.
     assert max(passes) < survey.STEPS + 2000 / 4 + 50
     assert sum(1 for steps in passes if steps) >= (number + number + 1000) // survey.STEPS

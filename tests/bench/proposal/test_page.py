@@ -47,7 +47,7 @@ def test_every_measure_of_both_kinds_is_there_as_svg_and_png(made):
 
 
 def test_each_setting_of_the_collector_has_figures_of_its_own(tmp_path, monkeypatch):
-    # The fault: only the points of the default collector are drawn, and nobody is told that there are others.
+    # The fault: only the points of the default collector are drawn, and the page does not mention the others.
     monkeypatch.setattr(plots, "MEASURES", FEW[1:])
     taken = {
         point("purgatory_async", collector=collector, rate=rate): [reading()]

@@ -120,6 +120,12 @@ def test_a_gauge_of_ones_own_is_read_at_every_scrape():
     assert value(metrics, "jobs_running") == 2.5
 
 
+def test_what_never_changes_is_in_the_labels_of_a_gauge():
+    metrics = Metrics()
+    metrics.info("jobs_build", "How it was built.", core="compiled", version="7")
+    assert value(metrics, "jobs_build", core="compiled", version="7") == 1
+
+
 def test_no_metric_is_per_key():
     _, metrics, purgatory = observed()
     for number in range(50):

@@ -9,7 +9,6 @@ import os
 import sys
 import sysconfig
 import tempfile
-from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from runpy import run_path
 from typing import Any, Final
@@ -19,7 +18,7 @@ __all__ = ["build_beside_sources", "get_build_hook"]
 HERE: Final = Path(__file__).parent
 ROOT: Final = HERE.parent.parent
 MODULE: Final = "purgatory_async.native._core"
-PATH: Final = HERE / f"_core{EXTENSION_SUFFIXES[0]}"  # beside its sources
+PATH: Final = HERE / f"_core{sysconfig.get_config_var('EXT_SUFFIX')}"  # beside its sources
 SHARED: Final = run_path(str(HERE / "switch.py"))  # the package may not be importable yet
 MARK: Final[str] = SHARED["sources_mark"]()
 
@@ -121,12 +120,14 @@ def get_build_hook() -> type[Any]:
         """Puts the extension into a wheel, or says in one line why not."""
 
         def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+            """Run before the wheel is written."""
             self.scratch = tempfile.TemporaryDirectory()
             reason = add_extension(version, build_data, Path(self.scratch.name))
             if reason is not None:
                 self.app.display_warning(f"purgatory-async: installed without its compiled core: {reason}")
 
         def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
+            """Run after the wheel is written."""
             self.scratch.cleanup()
 
     return CompiledCore

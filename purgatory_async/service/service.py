@@ -5,6 +5,7 @@ events: the metrics count them, the registry starts a retention time, the holds 
 """
 
 import datetime as dt
+import platform
 import random
 import secrets
 from collections.abc import Callable, Iterator
@@ -31,6 +32,7 @@ from purgatory_async.service.state.registry import Registry
 from purgatory_async.service.state.signals import Board
 from purgatory_async.service.stats.recent import Recent
 from purgatory_async.service.stats.survey import Survey
+from purgatory_async.service.version import CORE, VERSION
 from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import RETRY_SPREAD, shortened
 
@@ -222,6 +224,13 @@ class Service:
         self.metrics.undelivered += 1
 
     def _show_gauges(self) -> None:
+        self.metrics.info(
+            "purgatory_build_info",
+            "Version, interpreter, and core: compiled or pure.",
+            version=VERSION,
+            python=platform.python_version(),
+            core=CORE,
+        )
         self.metrics.gauge(self.purgatory)
         self.records.show(self.purgatory, self.metrics)
         for name, documentation, read in (

@@ -1,6 +1,7 @@
 """``/metrics`` of a whole service: it has what the contract names, and adds up while clients come and go."""
 
 import asyncio
+import platform
 import random
 
 import pytest
@@ -8,7 +9,9 @@ from msgspec import UNSET, Raw
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+import purgatory_async
 from purgatory_async import Outcome
+from purgatory_async.service.version import VERSION
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio
@@ -55,6 +58,8 @@ async def test_every_documented_metric_exists_from_the_start(client):
         assert samples[f"purgatory_{name}",] == 0
     for outcome in Outcome:
         assert samples["purgatory_operations_ended_total", outcome.value] == 0
+    core = "compiled" if purgatory_async.compiled else "pure"
+    assert samples["purgatory_build_info", core, platform.python_version(), VERSION] == 1
 
 
 async def test_what_is_held_kept_lent_and_followed_is_shown(client):

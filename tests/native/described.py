@@ -12,7 +12,8 @@ def error_text(error: BaseException | None) -> str:
     """The type, message, notes and causes of an exception."""
     if error is None:
         return "no error"
-    told = f"{type(error).__name__}: {error}"
+    # An attribute error names what the interpreter looked for, in its own words.
+    told = f"{type(error).__name__}: {error if not isinstance(error, AttributeError) else ''}"
     told += "".join(f" note {note}" for note in getattr(error, "__notes__", ()))
     told += f" from ({error_text(error.__cause__)})" if error.__cause__ is not None else ""
     return told + (f" in ({error_text(error.__context__)})" if error.__context__ is not None else "")

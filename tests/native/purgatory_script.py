@@ -3,7 +3,7 @@
 from math import inf, nan
 from random import Random
 
-from purgatory_async import DelayedOperation, Purgatory, Timer
+from purgatory_async import DelayedOperation, Purgatory
 from purgatory_async.timing import TimingWheel
 from tests.native.described import attempt, error_text, noted_warnings
 from tests.properties.script import KEYS, QUEUES, TICKS, RealSide, Touchy
@@ -70,10 +70,8 @@ class Traced(RealSide):
             lambda: purgatory.operations(limit=limit),
             lambda: purgatory.watchers(limit),
             lambda: operation and operation.fail("no exception"),
-            lambda: operation and operation.__await__().send(None),
             lambda: Purgatory(max_pending=limit),
             lambda: Purgatory(timer=limit),
-            lambda: Timer(queue=limit),
             lambda: Untouched().__await__().send(None),
             lambda: purgatory.wait(key, timeout=bad).send(None),
             lambda: purgatory.wait().send(None),

@@ -61,6 +61,7 @@ class Desk:
     def __init__(self, random, loop):
         self.random, self.any, self.loop = random, random.choice, loop
         self.log, self.gate, self.made = [], False, 0
+        self.steps_to_close = -1  # below zero: not for now
         self.tasks = deque(maxlen=16)
         self.operations = deque(maxlen=8)
         loop.set_exception_handler(self.handle)
@@ -113,6 +114,7 @@ class Desk:
         self.start(self.timer.sleep(self.any((0, -1, 0.001, 0.5, 3))))
 
     def drain(self):
+        self.steps_to_close = 8
         self.start(self.purgatory.drain(self.any((None, 0, 0.5))))
 
     def expire_early(self):
@@ -148,6 +150,9 @@ class Desk:
 
     async def step(self):
         """Do several things within one pass of the loop, then let it run for a while."""
+        self.steps_to_close -= 1
+        if not self.steps_to_close:
+            self.close()
         for _ in range(self.any((1, 1, 2, 4))):
             (verb,) = self.random.choices(tuple(ODDS), ODDS.values())
             self.log.append((verb, repr(attempt(getattr(self, verb)))))

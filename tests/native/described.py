@@ -16,7 +16,8 @@ def error_text(error: BaseException | None) -> str:
     told = f"{type(error).__name__}: {error if not isinstance(error, AttributeError) else ''}"
     told += "".join(f" note {note}" for note in getattr(error, "__notes__", ()))
     told += f" from ({error_text(error.__cause__)})" if error.__cause__ is not None else ""
-    return told + (f" in ({error_text(error.__context__)})" if error.__context__ is not None else "")
+    hidden = error.__suppress_context__ or error.__context__ is None
+    return told if hidden else f"{told} in ({error_text(error.__context__)})"
 
 
 def attempt(call: Callable[..., object], *arguments: object) -> object:

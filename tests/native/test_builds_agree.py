@@ -5,7 +5,9 @@ Every result, exception, event, count, deadline and repr is compared. `tests.nat
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from itertools import zip_longest
+from os.path import commonprefix
 
 import pytest
 
@@ -16,6 +18,7 @@ from tests.source_tree import ROOT
 # Thousands of steps: together 20, and for the slow test a million.
 BLOCKS = {"purgatory": 8, "tasks": 4, "timers": 4, "wheels": 4}
 LONGER = 50
+AROUND = 300  # characters of a step that are shown before and after the first difference
 PLANTED = 1_234  # a step
 Build = tuple[bool, tuple[str, ...]]
 PURE, COMPILED = (True, ()), (False, ())
@@ -51,28 +54,38 @@ def first_difference(builds: tuple[Build, Build], script: str, seed: int, blocks
             steps = traces(builds, script, str(seed), "--show", str(number))
             first, second = next(pair for pair in zip_longest(*steps) if pair[0] != pair[1])
             again = f"python -m tests.native.trace {script} {seed} --show {number}"
-            return f"{again}\n{builds[0]}: {first}\n{builds[1]}: {second}"
+            step = first.partition(":")[0]
+            return "\n".join((f"{again}, {step}", *shortened(first, second)))
     return None
+
+
+def shortened(first: str, second: str) -> Iterator[str]:
+    """Two texts from shortly before they begin to differ."""
+    same = len(commonprefix((first, second)))  # noqa: RUF071 - these are no paths
+    for text in (first, second):
+        yield f"...{text[max(0, same - AROUND) : same]} >>> {text[same : same + AROUND]}..."
 
 
 @needs_compiled_core
 @pytest.mark.parametrize("script", BLOCKS)
 def test_both_builds_tell_the_same_story(script: str) -> None:
-    assert first_difference((PURE, COMPILED), script, seed=1, blocks=BLOCKS[script]) is None
+    difference = first_difference((PURE, COMPILED), script, seed=1, blocks=BLOCKS[script])
+    assert difference is None, difference
 
 
 @needs_compiled_core
 @pytest.mark.slow
 @pytest.mark.parametrize("script", BLOCKS)
 def test_both_builds_tell_the_same_story_in_a_million_steps(script: str) -> None:
-    assert first_difference((PURE, COMPILED), script, seed=2, blocks=BLOCKS[script] * LONGER) is None
+    difference = first_difference((PURE, COMPILED), script, seed=2, blocks=BLOCKS[script] * LONGER)
+    assert difference is None, difference
 
 
 def test_a_planted_difference_is_shown_with_its_step() -> None:
     builds = (PURE, (True, ("--plant", str(PLANTED))))
     shown = first_difference(builds, "wheels", seed=1, blocks=3)
     assert shown is not None
-    command, first, second = shown.splitlines()
-    assert command == f"python -m tests.native.trace wheels 1 --show {PLANTED // BLOCK}"
-    assert f"step {PLANTED}: " in first
-    assert second.partition(": ")[2] == f"{first.partition(': ')[2]} planted"
+    where, first, second = shown.splitlines()
+    assert where == f"python -m tests.native.trace wheels 1 --show {PLANTED // BLOCK}, step {PLANTED}"
+    assert first.endswith(" >>> ...")
+    assert second.endswith(" >>>  planted...")

@@ -9,7 +9,8 @@ from tests.native.described import attempt
 EPISODE = 500
 SIZES = (2, 3, 8, 20, 256)
 STARTS = (0, 1, 7, -5, 1_000_000)
-DISTANCES = (*range(-2, 9), 17, 63, 64, 65, 400, 5_000, 10**6, 10**9, 2**40, 2**62, 2**63, 2**70)
+# The farthest is 3000 times what a timer schedules: a hundred years in microseconds.
+DISTANCES = (*range(-2, 9), 17, 63, 64, 65, 400, 5_000, 10**6, 10**9, 2**40, 2**62)
 ADVANCES = (0, 1, 1, 2, 3, 7, 30, 300, 10_000, 10**7)
 LIMITS = (None, None, None, 1, 2, 5, 0, -1)
 BAD = (None, "1", 1.5, True, [], 10**30)

@@ -401,16 +401,12 @@ cdef class Scheduler(Reaper):
 
     # An operation's deadline. Its purgatory has checked the loop.
 
-    cdef int64_t _start_deadline(self, TimerNode operation, object timeout) except? -1:
-        """Start it; returns the present in nanoseconds, from which it counts, or `NO_DEADLINE`."""
+    cdef int _start_deadline(self, TimerNode operation, object timeout) except -1:
+        """`_start_timeout`, where it does not matter since when it counts."""
         cdef double seconds = ordinary(timeout)
-        cdef int64_t now_ns
-        if seconds and self.is_ready():
-            now_ns = self.start_ordinary(operation, seconds)
-            if now_ns != BEYOND:
-                return now_ns
-        cdef object since_ns = self._start_timeout(operation, timeout)
-        return NO_DEADLINE if since_ns is None else <int64_t> since_ns
+        if not seconds or not self.is_ready() or self.start_ordinary(operation, seconds) == BEYOND:
+            self._start_timeout(operation, timeout)
+        return 0
 
     cdef bint _unschedule(self, TimerNode operation) except -1:
         """Forget it; returns whether the queue held it."""

@@ -137,6 +137,45 @@ def mute_messages(sources: Sources) -> list[str]:
     return mute if len(mute) > total * (1 - MIN_TEACHING_SHARE) else []
 
 
+SLEEPS = ("anyio.sleep", "asyncio.sleep", "sleep", "time.sleep")
+NO_REAL_TIME = ("pytest.mark.slow", "virtual")  # words of the marks of tests that may sleep
+
+
+def sleeps_of(node: ast.AST) -> Iterator[ast.Call]:
+    """The calls below a node that sleep for longer than a turn, except in a loop that waits for something."""
+    for part in ast.iter_child_nodes(node):
+        if isinstance(part, ast.While):
+            continue
+        if isinstance(part, ast.Call) and ast.unparse(part.func) in SLEEPS and part.args:
+            seconds = part.args[0]
+            if not (isinstance(seconds, ast.Constant) and seconds.value == 0):
+                yield part
+        yield from sleeps_of(part)
+
+
+def real_sleeps(sources: Sources) -> list[str]:
+    """The sleeps in tests that are neither slow nor in virtual time."""
+    complaints = []
+    for source in sources.values():
+        if "sleep(" not in source.text:
+            continue  # most are not even parsed
+        marks = [
+            node for node in source.tree.body if isinstance(node, ast.Assign) and "mark" in ast.unparse(node)
+        ]
+        of_all = " ".join(
+            ast.unparse(node.value) for node in marks if "pytestmark" in ast.unparse(node.targets[0])
+        )
+        if any(word in of_all for word in NO_REAL_TIME) or "VirtualTimeLoop" in source.text:
+            continue
+        for node in source.tree.body:
+            own = " ".join(ast.unparse(mark) for mark in getattr(node, "decorator_list", ()))
+            if not any(word in own for word in NO_REAL_TIME):
+                complaints += [
+                    f"{source.dotted}:{call.lineno}: {ast.unparse(call)}" for call in sleeps_of(node)
+                ]
+    return complaints
+
+
 RULES = (long_files, long_bodies, gravity_wells, undocumented, mute_messages)
 
 
@@ -157,6 +196,17 @@ def test_what_stands_beside_the_package_keeps_the_sizes(
     assert not complaints, "\n".join(complaints)
 
 
+def read_tests() -> Sources:
+    paths = sorted((ROOT / "tests").rglob("*.py"))
+    named = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
+    return {name: Source(name, is_package=False, text=text) for name, text in named.items()}
+
+
+def test_a_test_that_is_not_slow_sleeps_in_no_real_time() -> None:
+    complaints = real_sleeps(read_tests())
+    assert not complaints, "\n".join(complaints)
+
+
 PLANTED = (
     pytest.param(long_files, "#\n" * (MAX_FILE_LINES + 1), id="a file too long"),
     pytest.param(long_bodies, "def f():\n" + "    pass\n" * MAX_BODY_LINES, id="a function too long"),
@@ -165,6 +215,9 @@ PLANTED = (
     ),
     pytest.param(
         undocumented, "class Public:\n    '''Said.'''\n    def verb(self): pass", id="a silent method"
+    ),
+    pytest.param(
+        real_sleeps, "async def test_x():\n    await asyncio.sleep(0.01)", id="a sleep in real time"
     ),
     pytest.param(mute_messages, "raise ValueError('that is wrong')\n" * 1000, id="errors that name no value"),
 )

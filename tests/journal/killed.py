@@ -27,7 +27,9 @@ async def main(directory: str, seed: int, segment_bytes: int) -> None:
     async def client() -> None:
         while True:
             number = next(numbers)
-            operation = DelayedOperation[None](draw.choice([None, 0.001, 5.0]))
+            operation = DelayedOperation[None](
+                draw.choice([None, 0.001, 600.0])
+            )  # in ten minutes none of them expires
             purgatory.try_complete_else_watch(operation, [f"order:{number}"])
             await journal.commit()
             say(f"s {number}")

@@ -14,6 +14,8 @@ from purgatory_async.journal.segments import list_segments
 from tests.journal.desk import Desk, everything, missing, until
 from tests.source_tree import ROOT
 
+pytestmark = pytest.mark.slow
+
 KILLS = 10
 
 
@@ -44,7 +46,7 @@ def check_run(records, said):
     assert outcomes.keys() <= submits.keys()
     for op_id, submit in submits.items():
         assert submit.keys == [f"order:{op_id}"]
-        assert submit.timeout_ns in (None, 1_000_000, 5_000_000_000)
+        assert submit.timeout_ns in (None, 1_000_000, 600_000_000_000)
     for op_id, outcome in outcomes.items():
         short = submits[op_id].timeout_ns == 1_000_000
         assert outcome.outcome == ("expired" if short else "completed")
@@ -60,7 +62,6 @@ def settle(directory):
 
 
 # Ten kills after one another in each directory: in half of them while segments fill up, too.
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(10))
 def test_ten_kills_lose_no_acknowledged_record(tmp_path, number):
     draw = random.Random(number)

@@ -44,7 +44,7 @@ async def test_a_chain_of_callbacks_and_tasks_has_come_to_its_end() -> None:
 
 @pytest.mark.asyncio
 async def test_it_does_not_wait_for_tasks_that_wait() -> None:
-    task = asyncio.create_task(asyncio.sleep(3600))
+    task = asyncio.create_task(asyncio.Event().wait())
     await settle()
     assert not task.done()
     task.cancel()

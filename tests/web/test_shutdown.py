@@ -218,7 +218,7 @@ def test_ctrl_c_ends_asyncio_run_as_ever_and_leaves_no_handler(restored, loop_fa
             exchanges = await held(purgatory, 3)
             asyncio.get_running_loop().call_soon(os.kill, os.getpid(), signal.SIGINT)
             try:
-                await asyncio.sleep(PATIENCE)
+                await asyncio.wait_for(asyncio.Event().wait(), PATIENCE)
             except asyncio.CancelledError:
                 ends.append("cancelled")
                 if whose == "its own":

@@ -224,21 +224,6 @@ def on_loop(loop):
         end(tasks[-1])
         return await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def drained():
-        own = Purgatory()
-        task = loop.create_task(own.wait(KEY, timeout=1))
-        await asyncio.sleep(0)
-        found = await own.drain(0.01), await own.drain()
-        own.close()
-        return found, await asyncio.gather(task, return_exceptions=True)
-
-    async def slept(seconds, cancel=False):
-        task = loop.create_task(timer.sleep(seconds))
-        await asyncio.sleep(0)
-        if cancel:
-            task.cancel()
-        return await asyncio.gather(task, return_exceptions=True)
-
     def complete(_):
         return purgatory.complete_for_key(KEY, RESULT)
 
@@ -255,11 +240,28 @@ def on_loop(loop):
         "run": lambda: run_by(complete),
         "run, one cancelled": lambda: run_by(asyncio.Task.cancel),
         "drain": drained,
-        "sleep": lambda: slept(0.01),
-        "sleep, cancelled": lambda: slept(1, cancel=True),
-        "sleep, refused": lambda: slept("1"),
+        "sleep": lambda: slept(timer, 0.01),
+        "sleep, cancelled": lambda: slept(timer, 1, cancel=True),
+        "sleep, refused": lambda: slept(timer, "1"),
         "portal": lambda: ended_by(lambda _: purgatory.portal().complete_for_key(KEY, RESULT)),
     }
+
+
+async def drained():
+    own = Purgatory()
+    task = asyncio.create_task(own.wait(KEY, timeout=1))
+    await asyncio.sleep(0)
+    found = await own.drain(0.01), await own.drain()
+    own.close()
+    return found, await asyncio.gather(task, return_exceptions=True)
+
+
+async def slept(timer, seconds, *, cancel=False):
+    task = asyncio.create_task(timer.sleep(seconds))
+    await asyncio.sleep(0)
+    if cancel:
+        task.cancel()
+    return await asyncio.gather(task, return_exceptions=True)
 
 
 async def awaited(operation):

@@ -97,3 +97,56 @@ def test_a_check_stopped_by_a_signal_leaves_no_process(tmp_path, number):
     run.send_signal(number)
     assert run.wait(PATIENCE_S) == 128 + number
     until(lambda: not any(map(is_running, started)))
+
+
+# In place of a step's Python: notes what it is asked for; the extension's build ends as told.
+NOTING = """#!/bin/sh
+case $1 in -c) exit 0 ;; esac
+echo "$PURGATORY_ASYNC_PURE $*" >>{diary}
+case $1 in *build.py) exit {status} ;; esac
+echo "1 passed in 0.1s"
+"""
+
+
+def run_check(tmp_path: Path, *steps: str, build: int = 0, ci: bool = False) -> tuple[int, list[str]]:
+    """Run steps of .ci/check with a Python that keeps a diary; returns the status and the diary."""
+    diary, check = tmp_path / "diary", tmp_path / ".ci/check"
+    write_program(tmp_path / ".venv/bin/python", NOTING.format(diary=diary, status=build))
+    write_program(check, (ROOT / ".ci/check").read_text(encoding="utf-8"))
+    write_program(tmp_path / "purgatory_async/native/build.py", "")
+    environment = {**os.environ, "CI": str(ci).lower()}
+    environment.pop("PURGATORY_ASYNC_PURE", None)
+    ended = subprocess.run(["bash", check, *steps], env=environment, check=False, timeout=PATIENCE_S)
+    return ended.returncode, diary.read_text(encoding="utf-8").splitlines()
+
+
+def test_the_core_is_built_once_before_the_tests_run(tmp_path):
+    status, diary = run_check(tmp_path, "tests", "slow", ci=True)
+    assert status == 0
+    assert diary[0] == " purgatory_async/native/build.py"
+    assert [line.split()[:2] for line in diary[1:]] == [["-m", "pytest"]] * 2
+
+
+def test_the_pure_lane_runs_the_reference(tmp_path):
+    status, diary = run_check(tmp_path, "pure")
+    assert status == 0
+    [line] = diary
+    assert line.startswith("1 -m pytest ")
+    assert " tests/timing tests/timer " in line
+
+
+@pytest.mark.parametrize("ci", [False, True])
+def test_a_core_that_cannot_be_built_is_an_error_only_in_ci(tmp_path, ci):
+    status, diary = run_check(tmp_path, "tests", build=1, ci=ci)
+    assert status == (1 if ci else 0)
+    assert len(diary) == (1 if ci else 2)
+
+
+def test_the_pure_lanes_name_tests_that_exist():
+    declared = next(
+        line for line in (ROOT / ".ci/check").read_text(encoding="utf-8").splitlines() if "EITHER=" in line
+    )
+    listed = ["bash", "-c", f"{declared}; printf '%s\\n' \"${{EITHER[@]}}\""]
+    paths = subprocess.run(listed, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    assert len(paths) > 10
+    assert not [path for path in paths if not (ROOT / path).exists()]

@@ -9,7 +9,9 @@ import pytest
 
 from tests.source_tree import ROOT
 
-__all__ = ["environment_of", "needs_compiled_core"]
+__all__ = ["NOT_BUILT", "environment_of", "needs_compiled_core"]
+
+NOT_BUILT = "the compiled core is not built: run python purgatory_async/native/build.py"
 
 
 def environment_of(*, pure: bool) -> dict[str, str]:
@@ -35,5 +37,5 @@ def is_built() -> bool:
 # In CI a test that compares two builds must not pass because there is only one.
 needs_compiled_core = pytest.mark.skipif(
     os.environ.get("CI") != "true" and not is_built(),
-    reason="the compiled core is not built: run python purgatory_async/native/build.py",
+    reason=NOT_BUILT,
 )

@@ -11,7 +11,7 @@ from os.path import commonprefix
 
 import pytest
 
-from tests.native.built import environment_of, needs_compiled_core
+from tests.native.built import NOT_BUILT, environment_of, needs_compiled_core
 from tests.native.trace import BLOCK
 from tests.source_tree import ROOT
 
@@ -41,7 +41,7 @@ def traces(builds: tuple[Build, Build], script: str, *arguments: str) -> list[li
     for process, (_, errors) in zip(processes, printed, strict=True):
         assert process.returncode == 0, errors
     for (out, _), (pure, _) in zip(printed, builds, strict=True):
-        assert out.partition("\n")[0] == ("pure" if pure else "compiled")
+        assert out.partition("\n")[0] == ("pure" if pure else "compiled"), NOT_BUILT
     return [out.splitlines()[1:] for out, _ in printed]
 
 

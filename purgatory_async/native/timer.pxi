@@ -89,8 +89,7 @@ cdef class TimerHandle(TimerNode):
         fill_handle(self, home, callback, args)
 
     def __repr__(self):
-        state = "fired" if self.fired else "cancelled" if self.cancelled else f"callback={self._callback!r}"
-        return f"<TimerHandle when={self.when} {state}>"
+        return _reprs[TimerHandle](self)
 
     @property
     def _home(self):
@@ -115,13 +114,12 @@ cdef class TimerHandle(TimerNode):
         cdef Scheduler timer = self.timer
         if timer is None:
             return False
-        cdef double seconds = ordinary(delay)
-        if seconds and timer.is_ready() and is_here(timer._runner):
+        if ordinary(delay) and timer.is_ready() and is_here(timer._runner):
             if not timer.withdraw(self):
                 (<set> timer._never).discard(self)
-            timer.start_handle(self, seconds)
-        else:
-            timer._restart(self, delay)
+            if timer.start_handle(self, delay):
+                return True
+        timer._restart(self, delay)
         return True
 
     def _expire(self):
@@ -198,22 +196,46 @@ cdef class Reaper:
         self._clock = clock
         self.monotonic = clock.time_ns is monotonic_ns
         self._exact = not getattr(clock, "needs_loop", True)
-        cdef int64_t now_ns = self.now()
+        self._scale = TickScale(self._tick_ns, clock.time_ns(), self._queue.now_tick)
         self.base_tick = as_tick("now_tick", self._queue.now_tick)
-        self.base_ns = grid(now_ns, self._tick_ns)
-        self._scale = TickScale(self._tick_ns, now_ns, self.base_tick)
+        base_ns = self._scale.tick_start_ns(self.base_tick)
+        self.base_ns = base_ns if -(LAST_TICK >> 2) <= base_ns <= LAST_TICK else BEYOND
         self.same_until_ns = LONG_AGO
-
-    def _start(self, TimerNode entry, int64_t now_ns, int64_t delay_ns):
-        self.start(entry, now_ns, delay_ns)
 
     def _withdraw(self, TimerNode entry not None):
         return self.withdraw(entry)
 
-    def _pass(self):
-        cdef int64_t began_ns = self.now(), now_tick = self.elapsed(began_ns), next_tick = now_tick
+    def _on_wakeup(self):
+        self._wakeup = None
+        self._wakeup_tick = LAST_TICK
+        return self.pass_once()
+
+    def _on_hurry(self):
+        if not self._hurried:
+            return False
+        self._calm()
+        return self.pass_once()
+
+    # For C.
+
+    cdef int64_t now(self) except? -1:
+        """The present; or `BEYOND`, if not all deadlines have 64 bits counted from it: then the reference counts."""
+        if self.monotonic:
+            return monotonic_now()
+        cdef int beyond = 0
+        cdef int64_t now_ns = PyLong_AsLongLongAndOverflow(self._clock.time_ns(), &beyond)
+        if beyond or self.base_ns == BEYOND or not -(LAST_TICK >> 2) <= now_ns <= LAST_TICK:
+            return BEYOND
+        return now_ns
+
+    cdef object pass_once(self):
+        """Fire due entries, for a bounded time unless exact, and arm for the rest; returns whether any fired."""
+        cdef int64_t began_ns = self.now(), now_tick, next_tick
         cdef bint exact = self._exact, fired
         self.same_until_ns = LONG_AGO
+        if began_ns == BEYOND:
+            return self._pass()
+        now_tick = next_tick = self.elapsed(began_ns)
         if not exact:
             self._armed_tick = 1 - LAST_TICK  # what is added during a pass is armed at its end
         self.take(now_tick, -1 if exact else SLICE)
@@ -231,11 +253,6 @@ cdef class Reaper:
             if self._firing:
                 self._pass_soon()  # after an interrupt; these come first
         return fired
-
-    # For C.
-
-    cdef int64_t now(self) except? -1:
-        return monotonic_now() if self.monotonic else <int64_t> self._now_ns()
 
     @cython.cdivision(True)
     cdef int64_t elapsed(self, int64_t now_ns) noexcept:
@@ -339,10 +356,7 @@ cdef class Scheduler(Reaper):
     def call_later(self, delay, callback, *args):
         cdef TimerHandle handle = TimerHandle.__new__(TimerHandle)
         fill_handle(handle, self, callback, args)
-        cdef double seconds = ordinary(delay)
-        if seconds and self.is_ready() and is_here(self._runner):
-            self.start_handle(handle, seconds)
-        else:
+        if not self.start_handle(handle, delay):
             self._start_handle(handle, self._admit("delay", delay))
         return handle
 
@@ -352,14 +366,22 @@ cdef class Scheduler(Reaper):
         """Whether it is open, without a limit, and has a clock."""
         return not self.closed and self._pending_ids is None and self._clock is not None
 
-    cdef int start_handle(self, TimerHandle handle, double seconds) except -1:
-        """Start an ordinary delay of a callback, on the timer's own loop."""
-        handle._when = <double> (self.start_ordinary(handle, seconds) + self.last_delay_ns) / 1e9
-        return 0
+    cdef bint start_handle(self, TimerHandle handle, object delay) except -1:
+        """Start a callback's delay; False, and nothing was started, if the reference must."""
+        cdef double seconds = ordinary(delay)
+        if seconds == 0 or not self.is_ready() or not is_here(self._runner):
+            return False
+        cdef int64_t now_ns = self.start_ordinary(handle, seconds)
+        if now_ns == BEYOND:
+            return False
+        handle._when = <double> (now_ns + self.last_delay_ns) / 1e9
+        return True
 
     cdef int64_t start_ordinary(self, TimerNode entry, double seconds) except? -1:
-        """Start an ordinary delay; returns the present in nanoseconds."""
+        """Start an ordinary delay; returns the present in nanoseconds, or `BEYOND` if nothing was started."""
         cdef int64_t now_ns = self.now()
+        if now_ns == BEYOND:
+            return BEYOND
         if seconds != self.last_delay:
             self.last_delay = seconds
             self.last_delay_ns = max(1, llrint(seconds * 1e9))
@@ -382,8 +404,11 @@ cdef class Scheduler(Reaper):
     cdef int64_t _start_deadline(self, TimerNode operation, object timeout) except? -1:
         """Start it; returns the present in nanoseconds, from which it counts, or `NO_DEADLINE`."""
         cdef double seconds = ordinary(timeout)
+        cdef int64_t now_ns
         if seconds and self.is_ready():
-            return self.start_ordinary(operation, seconds)
+            now_ns = self.start_ordinary(operation, seconds)
+            if now_ns != BEYOND:
+                return now_ns
         cdef object since_ns = self._start_timeout(operation, timeout)
         return NO_DEADLINE if since_ns is None else <int64_t> since_ns
 

@@ -14,7 +14,7 @@ cdef extern from *:
     """
     const int64_t NO_TICK  # of an entry without a deadline, or of an empty queue
     const int64_t LAST_TICK
-    const int64_t BEYOND  # a reach that no distance exceeds
+    const int64_t BEYOND  # a reach that no distance exceeds; a time out of bounds
 
 
 cdef int64_t as_tick(str name, object tick) except? -1:
@@ -97,6 +97,14 @@ cdef class TimerNode(Link):
         self.tick = as_tick("deadline_tick", tick)
 
     @property
+    def _tick(self):
+        return self.tick
+
+    @_tick.setter
+    def _tick(self, tick):
+        self.tick = tick
+
+    @property
     def scheduled(self):
         return self.next_link is not None
 
@@ -115,8 +123,7 @@ cdef class TimerEntry(TimerNode):
         self.next_link = None
 
     def __repr__(self):
-        state = "scheduled" if self.next_link is not None else "out"
-        return f"<TimerEntry deadline_tick={self.deadline_tick} {state} payload={self.payload!r}>"
+        return _reprs[TimerEntry](self)
 
 
 cdef inline void link_last(Bucket bucket, TimerNode entry) noexcept:
@@ -210,7 +217,7 @@ cdef class TimingWheel:
         self.add_level()
 
     def __repr__(self):
-        return f"<TimingWheel wheel_size={self._wheel_size} now_tick={self.now_tick} entries={len(self)}>"
+        return _reprs[TimingWheel](self)
 
     def __len__(self):
         cdef Py_ssize_t count = 0

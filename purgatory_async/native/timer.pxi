@@ -391,7 +391,7 @@ cdef class Scheduler(Reaper):
             return now_ns
         self.start(entry, now_ns, self.last_delay_ns)
         # An entry goes to the end of its bucket, so its next link is the bucket.
-        if self.wheel is not None and entry.next_link is not None:
+        if self.wheel is not None and type(entry.next_link) is Bucket:
             self.last_bucket = <Bucket> entry.next_link
             self.last_tick = entry.tick
             self.same_until_ns = self.base_ns + (entry.tick - self.base_tick) * self._tick_ns - self.last_delay_ns
@@ -402,7 +402,10 @@ cdef class Scheduler(Reaper):
     # An operation's deadline. Its purgatory has checked the loop.
 
     cdef int64_t _start_deadline(self, TimerNode operation, object timeout) except? -1:
-        """Start it; returns the present in nanoseconds, from which it counts, or `NO_DEADLINE`."""
+        """Start it; returns the present in nanoseconds, from which it counts.
+
+        `NO_DEADLINE` stands for an infinite one; and for a present out of bounds, which the caller then reads itself.
+        """
         cdef double seconds = ordinary(timeout)
         cdef int64_t now_ns
         if seconds and self.is_ready():
@@ -410,7 +413,7 @@ cdef class Scheduler(Reaper):
             if now_ns != BEYOND:
                 return now_ns
         cdef object since_ns = self._start_timeout(operation, timeout)
-        return NO_DEADLINE if since_ns is None else <int64_t> since_ns
+        return since_ns if since_ns is not None and -LAST_TICK < since_ns < LAST_TICK else NO_DEADLINE
 
     cdef bint _unschedule(self, TimerNode operation) except -1:
         """Forget it; returns whether the queue held it."""

@@ -34,7 +34,6 @@ cdef extern from "Python.h":
     int PyContext_Enter(object context) except -1
     int PyContext_Exit(object context) except -1
     unsigned long PyThread_get_thread_ident() noexcept
-    double PyLong_AsDouble(object number) except? -1
 
 cdef extern from "math.h" nogil:
     long long llrint(double number) noexcept
@@ -332,10 +331,11 @@ cdef class Reaper:
 cdef inline double ordinary(object delay) except? -1:
     """A delay in seconds that needs no further check, or zero."""
     cdef double seconds
+    cdef int beyond = 0
     if type(delay) is float:
         seconds = <double> delay
-    elif type(delay) is int and -1 < delay <= <long long> 3_155_760_000:
-        seconds = PyLong_AsDouble(delay)
+    elif type(delay) is int:
+        seconds = <double> PyLong_AsLongLongAndOverflow(delay, &beyond)  # -1 if beyond
     else:
         return 0
     return seconds if 0 < seconds <= MAX_TIMEOUT else 0

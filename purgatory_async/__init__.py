@@ -5,6 +5,7 @@
     PurgatoryPortal    signals from other threads
     Timer              the timing wheel on an event loop, usable alone
     Observer           receives events
+    compiled           whether the compiled core runs
 
 See `purgatory_async.timing` for the wheels without a clock, `purgatory_async.testing` for virtual time.
 """
@@ -22,6 +23,7 @@ from purgatory_async.loop.portal import PurgatoryPortal
 from purgatory_async.loop.purgatory import Purgatory
 from purgatory_async.loop.timer import Timer
 from purgatory_async.loop.timer_handle import TimerHandle
+from purgatory_async.native import compiled
 
 __all__ = [
     "DelayedOperation",
@@ -36,4 +38,5 @@ __all__ = [
     "PurgatoryPortal",
     "Timer",
     "TimerHandle",
+    "compiled",
 ]

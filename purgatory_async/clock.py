@@ -20,7 +20,7 @@ from collections.abc import Callable
 from math import inf
 from typing import Final, Protocol, runtime_checkable
 
-__all__ = ["Clock", "MonotonicClock", "check_timeout"]
+__all__ = ["MAX_TIMEOUT", "Clock", "MonotonicClock", "check_timeout", "describe"]
 
 MAX_TIMEOUT: Final = 3_155_760_000.0
 """Longest finite timeout in seconds: 100 years of 365.25 days."""

@@ -74,6 +74,7 @@ class Metrics(Collector):
         self._lateness = Histogram(DELAY_BUCKETS)
         self._purgatory: Purgatory | None = None
         self._shown: list[tuple[str, str, Callable[[], float]]] = []
+        self._infos: list[GaugeMetricFamily] = []
         self.registry: Final = CollectorRegistry() if registry is None else registry
         self.registry.register(self)
 
@@ -87,6 +88,12 @@ class Metrics(Collector):
     def show(self, name: str, documentation: str, read: Callable[[], float]) -> None:
         """Export another gauge, whose value ``read()`` returns at every scrape."""
         self._shown.append((name, documentation, read))
+
+    def info(self, name: str, documentation: str, **labels: str) -> None:
+        """Export what does not change, as the labels of a gauge that is 1."""
+        family = GaugeMetricFamily(name, documentation, labels=list(labels))
+        family.add_metric(list(labels.values()), 1)
+        self._infos.append(family)
 
     def notify(self, event: Event) -> None:
         """Count an event. O(1)."""
@@ -130,4 +137,5 @@ class Metrics(Collector):
             self._lateness.metric("purgatory_lateness_seconds", "From deadline to expiration."),
             self.loop_lag.metric("purgatory_loop_lag_seconds", "How late the event loop ran a probe."),
             *(GaugeMetricFamily(name, documentation, read()) for name, documentation, read in self._shown),
+            *self._infos,
         ]

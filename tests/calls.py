@@ -1,4 +1,4 @@
-"""What work costs, as calls instead of seconds: the same on a busy machine."""
+"""Measure work in calls instead of seconds: the same on a busy machine."""
 
 import gc
 import sys

@@ -110,6 +110,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Say which loops run, and what is left out, so that a green report cannot hide it."""
+    """Report which loops run and what is left out, so that a green result cannot hide it."""
     missing = [f"{path} ({module} is not installed)" for path, module in left_out().items()]
     return [f"loops: {', '.join(default_loops())}", *([f"left out: {', '.join(missing)}"] if missing else [])]

@@ -130,7 +130,7 @@ async def test_it_is_false_after_the_end_whichever_task_was_cancelled(
     for guest in guests:
         guest.cancel()
     end(operation, manual_clock)
-    assert operation.outcome is outcome  # an ordinary operation ends all the same: it may be more than a wait
+    assert operation.outcome is outcome  # an ordinary operation still ends: it may be more than a wait
     assert operation.abandoned is False
     await settle()
     assert operation.abandoned is False

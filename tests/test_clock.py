@@ -236,7 +236,7 @@ class MillisecondLoop:
 
 @pytest.mark.parametrize("arming_ns", [0, 90_000, 200_000, 7_200_000])
 def test_a_wakeup_in_milliseconds_is_not_one_late(monkeypatch: pytest.MonkeyPatch, arming_ns: int) -> None:
-    # The process may lose the processor between the look at the clock and the loop's own.
+    # The process may lose the processor between its reading of the clock and the loop's.
     loop = MillisecondLoop(now_ns=10_900_000, arming_ns=arming_ns)
     monkeypatch.setattr("asyncio.get_running_loop", lambda: loop)
     monkeypatch.setattr("time.monotonic_ns", lambda: loop.now_ns)

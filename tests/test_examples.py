@@ -1,4 +1,4 @@
-"""Every example runs, and prints what is true."""
+"""Every example runs and prints what it should."""
 
 from fnmatch import fnmatchcase
 from pathlib import Path

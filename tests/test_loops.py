@@ -55,5 +55,5 @@ def test_an_async_test_is_collected_for_every_loop_there_is() -> None:
         [sys.executable, *arguments], cwd=ROOT, check=True, capture_output=True, text=True
     )
     lines = [line.rpartition("::")[2] for line in listed.stdout.splitlines() if "::" in line]
-    # pytest shows no id where there is only one.
+    # pytest shows no id for a single one.
     assert sorted(line.partition("[")[2].rstrip("]") or "asyncio" for line in lines) == sorted(expected)

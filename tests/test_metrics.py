@@ -25,7 +25,7 @@ def scraped(metrics):
 
 
 class Flaky(DelayedOperation):
-    """Completes, fails or waits on, as a random source says."""
+    """Completes, fails or waits on, by a random source."""
 
     def __init__(self, timeout, chance):
         super().__init__(timeout)
@@ -118,6 +118,12 @@ def test_a_gauge_of_ones_own_is_read_at_every_scrape():
     text = generate_latest(metrics.registry).decode()
     assert "# HELP jobs_running Jobs that run.\n# TYPE jobs_running gauge\njobs_running 3.0\n" in text
     assert value(metrics, "jobs_running") == 2.5
+
+
+def test_what_never_changes_is_in_the_labels_of_a_gauge():
+    metrics = Metrics()
+    metrics.info("jobs_build", "How it was built.", core="compiled", version="7")
+    assert value(metrics, "jobs_build", core="compiled", version="7") == 1
 
 
 def test_no_metric_is_per_key():

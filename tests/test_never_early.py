@@ -124,7 +124,7 @@ async def test_of_20_000_short_operations_none_expires_early() -> None:
         assert_clean(purgatory)
 
 
-# A turn may begin between a tick and the loop's look at its timers, and the timer is behind in the next one.
+# A turn may begin between a tick and the loop's check of its timers; the timer then fires in the next one.
 MOST_TURNS = 3
 
 
@@ -144,7 +144,7 @@ class Turns:
         self._handle.cancel()
 
     def between(self, start_ns: int, end_ns: int) -> int:
-        """How many began in that time: none, while the loop was blocked or the process did not run."""
+        """How many passes began in that time: none while the loop was blocked or the process did not run."""
         return bisect(self._began_ns, end_ns) - bisect(self._began_ns, start_ns)
 
 

@@ -73,7 +73,15 @@ def test_the_wheel_holds_only_the_package_and_its_type_marker(built: Built) -> N
 def test_the_wheel_holds_every_file_of_the_package(built: Built) -> None:
     tree = (ROOT / "purgatory_async").rglob("*")
     files = [path for path in tree if path.is_file() and "__pycache__" not in path.parts]
-    assert {path.relative_to(ROOT).as_posix() for path in files} <= built.wheel
+    left_out = {".png", ".pyx", ".pxi", ".so", ".pyd"}
+    kept = [path for path in files if path.suffix not in left_out and path.name != "build.py"]
+    assert {path.relative_to(ROOT).as_posix() for path in kept} <= built.wheel
+
+
+def test_the_source_archive_holds_the_sources_of_the_core_alone(built: Built) -> None:
+    native = {name for name in built.sdist if name.startswith("purgatory_async/native/")}
+    assert "purgatory_async/native/_core.pyx" in native
+    assert not [name for name in native if name.endswith((".c", ".so", ".pyd"))]
 
 
 def test_the_source_archive_holds_what_its_tests_need(built: Built) -> None:
@@ -90,8 +98,8 @@ def test_the_source_archive_holds_what_its_tests_need(built: Built) -> None:
     } <= built.sdist
 
 
-def test_the_source_archive_leaves_out_the_published_figures(built: Built) -> None:
-    assert not [name for name in built.sdist if "/published" in name]
+def test_the_archives_leave_out_figures_and_pictures(built: Built) -> None:
+    assert not [name for name in built.sdist | built.wheel if "/published" in name or name.endswith(".png")]
 
 
 def test_the_authors_have_no_invented_address(built: Built) -> None:

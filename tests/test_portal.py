@@ -1,4 +1,4 @@
-"""The portal: a purgatory's verbs from other threads, without ever hanging one."""
+"""The portal: a purgatory's verbs from other threads, which never hang."""
 
 import asyncio
 import concurrent.futures

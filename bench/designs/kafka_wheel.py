@@ -70,7 +70,7 @@ class TaskEntry:
 
     @property
     def cancelled(self) -> bool:
-        """Whether the task has let go of this entry."""
+        """Whether the task has left this entry."""
         return self.task is not None and self.task.entry is not self
 
     def remove(self) -> None:

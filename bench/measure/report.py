@@ -1,4 +1,4 @@
-"""What a benchmark says around its rows: on what they were measured, how they stand, and all of it as JSON."""
+"""A benchmark's output around its rows: machine and settings, the summary, and all of it as JSON."""
 
 import dataclasses
 import json
@@ -18,16 +18,16 @@ Results = Mapping[str, Sequence[Row]]
 
 
 def in_process(settings: Conditions) -> dict[str, str]:
-    """How figures are taken, and read, where the subject runs in the process that measures it."""
+    """How figures are taken where the subject runs in the measuring process."""
     return {
         "samples": (
-            f"{settings.rounds} of each subject, in turns, after a round that is thrown away; "
-            f"{settings.heavy_rounds} without where one takes seconds"
+            f"{settings.rounds} of each subject, in turns, after a warm-up round; "
+            f"{settings.heavy_rounds} without a warm-up where one takes seconds"
         ),
         "collector": "gc on: CPython's default thresholds; gc off; a full collection before each sample",
         "figures": (
-            "medians; a ratio is that of neighbouring samples: median and quartiles; processor time, except "
-            "that passes of the loop are wall time"
+            "medians; a ratio compares neighbouring samples (median and quartiles); times are processor time, "
+            "passes of the loop wall time"
         ),
     }
 
@@ -50,7 +50,7 @@ def header(
         **conventions,
     }
     if quick:
-        facts["quick"] = "numbers too small for the figures to mean anything; it shows that all runs"
+        facts["quick"] = "numbers too small for meaningful figures; it shows that everything runs"
     return "\n".join([title, *(f"{name:<10}{fact}" for name, fact in facts.items())])
 
 
@@ -70,7 +70,7 @@ def summary(results: Results, seconds: float, *, quick: bool) -> str:
     head = f"\n{met} of {len(judged)} targets met, {len(missed)} missed, in {seconds:.0f} s"
     width = max(10, *(len(name) + 1 for name in results))
     tail = [f"  {name:<{width}}{row}" for name, row in missed]
-    return "\n".join([head + (" (quick: not to be judged)" if quick else ""), *tail])
+    return "\n".join([head + (" (quick: no verdict)" if quick else ""), *tail])
 
 
 def as_json(machine: Machine, settings: Conditions, results: Results) -> str:

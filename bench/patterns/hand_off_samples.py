@@ -20,7 +20,7 @@ Way = Callable[[], AbstractAsyncContextManager[tuple[Put, Take]]]
 
 KEY = "jobs"
 TIMEOUT = 60.0
-BURST = 100  # items put in one pass of the loop, if there are takers enough
+BURST = 100  # items put in one pass of the loop, given enough takers
 
 
 def hand_off(timeout: float | None) -> Way:

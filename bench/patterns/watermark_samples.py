@@ -26,7 +26,7 @@ class Mark(Protocol):
         """Wait until it is at ``value`` or above."""
 
     def advance(self, value: int) -> int:
-        """Move it, and let go those whose value it has reached; how many."""
+        """Move it, and wake the waiters whose value it has reached; returns how many."""
 
     async def __aenter__(self) -> Self:
         """Begin."""
@@ -77,7 +77,7 @@ class Reach(DelayedOperation[None]):
 
 
 def advance(make: Callable[[], Mark], *, waiters: int, step: int, times: int, seed: int) -> Sample:
-    """Microseconds for each of so many advances, ``step`` waiters let go by each."""
+    """Microseconds for each of so many advances, ``step`` waiters woken by each."""
 
     async def sample() -> float:
         spent = 0
@@ -87,7 +87,7 @@ def advance(make: Callable[[], Mark], *, waiters: int, step: int, times: int, se
                 started = time.process_time_ns()
                 released = mark.advance(number * step)
                 spent += time.process_time_ns() - started
-                assert released == step, f"{released} were let go by a step of {step}"
+                assert released == step, f"{released} were woken by a step of {step}"
                 for _ in range(2 + step // WOKEN_IN_A_PASS):
                     await asyncio.sleep(0)
             mark.advance(waiters)

@@ -22,8 +22,8 @@ def conventions(settings: PipelineSettings) -> dict[str, str]:
     return {
         "samples": f"{settings.heavy_rounds} of each, their median; Spark's start is in none of them",
         "spark": f"{settings.master}, its driver and the workers share the cores named above",
-        "per loop": "rows while a plain loop of Python's turns a hundred times; a slower machine changes it less "
-        "than rows a second",
+        "per loop": "rows while a plain Python loop turns a hundred times; a slower machine changes it less than "
+        "rows a second",
     }
 
 

@@ -140,7 +140,7 @@ def _report(measured: Measured, *, quick: bool) -> None:
         print(line(readings, point))
     found = [str(loss) for loss in losses(readings)]
     pairs = sum(1 for _ in compared(readings))
-    print(f"\nsomebody else was better in {len(found)} figures; {pairs} pairs of points were compared")
+    print(f"\nanother contestant was better in {len(found)} figures; {pairs} pairs of points were compared")
     for sentence in found:
         print(f"  {sentence}")
     for sentence in measured.failed:

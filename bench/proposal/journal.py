@@ -31,14 +31,14 @@ with needing("spark"):
     from purgatory_async.journal import Journal, JournalError, read_journal
     from purgatory_async.journal.schema import Outcome
 
-__all__ = ["keep", "main", "told"]
+__all__ = ["keep", "main", "summary"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Keep a journal of each case, say what is in it, and have it reported.
+    """Keep a journal of each case, summarise it, and make its report.
 
     Returns:
-        0; 2 if there is something in the way, with a sentence on standard error; what the report returned if it failed.
+        0; 2 if a directory exists or a journal fails, with a line on standard error; the exit code of a failed report.
     """
     parser = argparse.ArgumentParser(prog="python -m bench.proposal.journal", description=__doc__)
     parser.add_argument("directory", type=Path, metavar="DIR", help="takes a directory for each case")
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for case in CASES:
         place: Path = options.directory / case
         if place.exists():
-            sys.stderr.write(f"{place} is there already; name a directory that is not\n")
+            sys.stderr.write(f"{place} exists; name a new directory\n")
             return 2
         point = Point(
             contestant=OurPurgatory.name,
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except JournalError as error:
             sys.stderr.write(f"{error}\n")
             return 2
-        print(f"{case}, {point.offered}, {point.requests:,} requests: {told(place / 'journal')}")
+        print(f"{case}, {point.offered}, {point.requests:,} requests: {summary(place / 'journal')}")
         failed = _report(place)
         if failed:
             return failed
@@ -98,8 +98,8 @@ async def keep(point: Point, journal: Path) -> Tally:
     return tally
 
 
-def told(journal: Path) -> str:
-    """What the records of a journal say, in a line."""
+def summary(journal: Path) -> str:
+    """Summarise the records of a journal in a line."""
     ends = [record for record in read_journal(journal) if isinstance(record, Outcome)]
     counts = Counter(end.outcome for end in ends)
     late_ms = [end.lateness_ns / NS_PER_MS for end in ends if end.lateness_ns is not None]

@@ -18,7 +18,7 @@ from bench.proposal.point import CASES, HARNESS, Point
 from bench.proposal.results import Measured, Readings, middle, net_cpu, range_of, takes_callbacks
 
 if TYPE_CHECKING:
-    from bench.proposal.figures import Drawn
+    from bench.proposal.plots import Drawn
 
 __all__ = ["main", "write_page"]
 
@@ -48,8 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("directory", type=Path, metavar="DIR", help="where readings.parquet is")
     directory: Path = parser.parse_args(arguments).directory
     with needing("spark"):
-        from bench.proposal.figures import draw  # noqa: PLC0415 - what is missing is said in a sentence
-        from bench.proposal.files import load  # noqa: PLC0415
+        from bench.proposal.files import load  # noqa: PLC0415 - what is missing is said in a sentence
+        from bench.proposal.plots import draw  # noqa: PLC0415
     try:
         measured = load(directory)
     except ValueError as error:
@@ -99,7 +99,7 @@ def _header(measured: Measured, found: Sequence[Loss]) -> str:
         "date": measured.date,
         "command": f"<code>{escape(measured.command)}</code>",
         "readings": f"{' to '.join(map(str, repeats[:: max(1, len(repeats) - 1)]))} of each point, in turns; lines are "
-        "medians, bars go from the least to the greatest",
+        "medians, bars the range",
         "load": "exponential arrivals, log-normal latency (median and third quartile "
         + ", ".join(f"{p50 * 1000:g} and {p75 * 1000:g} ms: {case}" for case, (p50, p75) in CASES.items())
         + "), timeout 200 ms, tick 1 ms, 100 bytes and 3 watch keys each; awaited ones a key each",
@@ -116,14 +116,14 @@ def _headline(readings: Readings, found: Sequence[Loss]) -> str:
     ours = {mine for mine, _ in compared(readings)}
     lost = {loss.ours for loss in found if "processor time" in loss.words}
     parts = []
-    for kind, callbacks in (("told by a callback", True), ("awaited", False)):
+    for kind, callbacks in (("answered by a callback", True), ("awaited", False)):
         points = [point for point in ours if takes_callbacks(point) == callbacks]
         if points:
             won = sum(point not in lost for point in points)
             parts.append(f"at {won} of {len(points)} points where requests are {kind}")
     if not parts:
         return "Nothing was compared."
-    return f"Nobody used less processor time than the library {', and '.join(parts)}."
+    return f"No contestant used less processor time than the library {', and '.join(parts)}."
 
 
 def _figures(figures: Iterable["Drawn"]) -> str:
@@ -141,12 +141,12 @@ def _figures(figures: Iterable["Drawn"]) -> str:
 
 def _lost(found: Sequence[Loss]) -> str:
     if not found:
-        return "<h2>Lost points</h2>\n<p>At no point was somebody else better in any figure.</p>"
+        return "<h2>Lost points</h2>\n<p>At no point was another contestant better in any figure.</p>"
     clear = sum(not loss.doubt for loss in found)
     items = "\n".join(f"<li{' class=doubt' if loss.doubt else ''}>{escape(str(loss))}</li>" for loss in found)
     return (
-        f'<h2>Lost points</h2>\n<p class="lead">{len(found)} figures in which somebody else\'s median was better; in '
-        f'{clear} every reading of theirs was.</p>\n<ul class="lost">\n{items}\n</ul>'
+        f'<h2>Lost points</h2>\n<p class="lead">In {len(found)} figures another contestant\'s median was '
+        f'better; in {clear} every one of its readings was.</p>\n<ul class="lost">\n{items}\n</ul>'
     )
 
 

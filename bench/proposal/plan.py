@@ -13,7 +13,7 @@ OWN = 0
 """A design's default wheel size."""
 
 SATURATED = 0.9
-"""Who reaches less than this share of what is offered is not offered more, except the flood."""
+"""A contestant that reaches less than this share of the offered rate is offered no more, except the flood."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,7 @@ def conventions(settings: ScalingSettings) -> dict[str, str]:
     """How the figures are taken, and how to read them."""
     return {
         "samples": (
-            f"{settings.rounds} of everybody at every size, in turns; {settings.heavy_rounds} in section pending"
+            f"{settings.rounds} of each contestant at every size, in turns; {settings.heavy_rounds} in section pending"
         ),
         "figures": "nanoseconds of processor time, medians; x: over the smallest size, median of neighbours' ratios",
         "flat": f"ours is no more than x{FLAT:g}",

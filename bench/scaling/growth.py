@@ -18,10 +18,10 @@ from bench.scaling.floor import Floor
 __all__ = ["COMPARED", "FLAT", "HEADING", "Growth", "followed"]
 
 COMPARED: Final[tuple[type[Design], ...]] = (OurPurgatory, PurgingWheelPurgatory, ByHandPurgatory)
-"""Whose prices are followed; the floor goes with them where a dict does the same."""
+"""The contestants; the floor joins them where a dict does the same."""
 
 FLAT: Final = 1.5
-"""A price is called flat if it is no more than so many times that at the smallest size."""
+"""A price is flat if it is at most this many times that at the smallest size."""
 
 _COLUMNS: Final = (*(design.name for design in COMPARED), Floor.name)
 HEADING: Final = (

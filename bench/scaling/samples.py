@@ -19,7 +19,7 @@ __all__ = ["Scene", "batches", "churn", "complete_all", "expire"]
 
 STANDING_MS = (600_000, 3_600_000)
 CHUNK = 500
-"""So many operations are done before the loop gets a turn."""
+"""Operations before the loop gets a turn."""
 
 SETTLE_S = 0.25
 """Longer than a purging reaper sleeps: its sweep belongs to the price."""

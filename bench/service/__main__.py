@@ -26,7 +26,7 @@ FULL = ServiceSettings(
 def numbers(settings: ServiceSettings) -> str:
     """How much is measured."""
     return (
-        f"{settings.polls:,} polls held, {settings.rate:,} of them let go in a second; {settings.leaving:,} held when "
+        f"{settings.polls:,} polls held, {settings.rate:,} of them ended in a second; {settings.leaving:,} held when "
         f"clients leave or the service stops; {settings.slow:,} slow clients; "
         f"{settings.subscribers:,} polls beside nchan"
     )
@@ -36,8 +36,8 @@ def conventions(settings: ServiceSettings) -> dict[str, str]:
     """How the figures are taken, and how to read them."""
     return {
         "samples": (
-            f"each scene once, on a fresh service; beside nchan in turns, {settings.rounds} of wrk after a round that "
-            f"is thrown away and {settings.heavy_rounds} of held polls, their medians and quartiles of ratios"
+            f"each scene once, on a fresh service; beside nchan in turns, {settings.rounds} of wrk after a "
+            f"warm-up round and {settings.heavy_rounds} of held polls, their medians and quartiles of ratios"
         ),
         "processes": "the service is one process, its clients another, and they share the cores named above",
         "figures": "wall time, seen by the clients; their own collector is off, the service has its own settings",

@@ -1,4 +1,4 @@
-"""The requests that are measured, as bytes: what is held, and what lets it go."""
+"""The requests that are measured, as bytes: those that are held, and those that release them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Polls that are held, and then let go: at a steady rate, each by a request of its own, or all by one."""
+"""Polls that are held, and then released: at a steady rate, each by a request of its own, or all by one."""
 
 import asyncio
 import time
@@ -14,16 +14,16 @@ from bench.service.latencies import Latencies
 
 __all__ = [
     "CHANNELS",
-    "Letting",
+    "Release",
     "Server",
     "hold",
-    "let_go_at_once",
-    "let_go_one_by_one",
-    "letting_of",
+    "release_at_once",
+    "release_of",
+    "release_one_by_one",
     "until_held",
 ]
 
-CHANNELS = 8  # connections over which what lets the polls go is sent
+CHANNELS = 8  # connections over which the releasing requests are sent
 LOOK_S = 0.05
 PATIENCE_S = 120.0
 
@@ -38,11 +38,11 @@ class Server(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Letting:
-    """How polls were let go.
+class Release:
+    """How polls were released.
 
     Attributes:
-        latencies: From sending what lets a poll go to the last byte of the poll's answer, both at the client.
+        latencies: From sending the releasing request to the last byte of the poll's answer, both at the client.
         refused: How many polls were not answered 200.
     """
 
@@ -82,9 +82,9 @@ async def hold(server: Server, dialect: Dialect, keys: Sequence[str]) -> Crowd:
     return crowd
 
 
-async def let_go_one_by_one(
+async def release_one_by_one(
     server: Server, dialect: Dialect, crowd: Crowd, keys: Sequence[str], rate: int
-) -> Letting:
+) -> Release:
     """Let each poll go by a request of its own, whatever becomes of the requests before it.
 
     Args:
@@ -110,10 +110,10 @@ async def let_go_one_by_one(
             signals.append(channels[number % CHANNELS].ask(dialect.tell(key)))
         await asyncio.gather(*signals)
         await crowd.all_settled()
-    return letting_of(crowd, sent_ns)
+    return release_of(crowd, sent_ns)
 
 
-async def let_go_at_once(server: Server, dialect: Dialect, crowd: Crowd, key: str) -> Letting:
+async def release_at_once(server: Server, dialect: Dialect, crowd: Crowd, key: str) -> Release:
     """Let all polls go by one request.
 
     Args:
@@ -130,7 +130,7 @@ async def let_go_at_once(server: Server, dialect: Dialect, crowd: Crowd, key: st
         sent_ns = time.perf_counter_ns()
         await channel.ask(dialect.tell(key))
         await crowd.all_settled()
-    return letting_of(crowd, [sent_ns] * len(crowd.polls))
+    return release_of(crowd, [sent_ns] * len(crowd.polls))
 
 
 async def _channel(server: Server, stack: AsyncExitStack) -> Channel:
@@ -139,12 +139,12 @@ async def _channel(server: Server, stack: AsyncExitStack) -> Channel:
     return channel
 
 
-def letting_of(crowd: Crowd, sent_ns: Sequence[int]) -> Letting:
-    """Sum up how a crowd was let go.
+def release_of(crowd: Crowd, sent_ns: Sequence[int]) -> Release:
+    """Sum up how a crowd was released.
 
     Args:
         crowd: All of it settled, at least one answered 200.
-        sent_ns: When what lets each poll go was sent, in the order of the polls.
+        sent_ns: When the request that releases each poll was sent, in the order of the polls.
 
     Returns:
         It.
@@ -153,4 +153,4 @@ def letting_of(crowd: Crowd, sent_ns: Sequence[int]) -> Letting:
     took = [
         poll.answered_ns - at for poll, at, good in zip(crowd.polls, sent_ns, served, strict=True) if good
     ]
-    return Letting(Latencies.of_ns(took), served.count(False))
+    return Release(Latencies.of_ns(took), served.count(False))

@@ -13,7 +13,7 @@ class ServiceSettings(Conditions):
 
     Args:
         polls: How many are held in one process.
-        rate: How many of them are let go in a second.
+        rate: How many of them are released in a second.
         leaving: How many are held when their clients leave, or when the service stops.
         slow: How many clients take their time.
         deadline_s: How long the service gives them for a head, and for a body.

@@ -19,7 +19,7 @@ from purgatory_async.client import ServiceError
 from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.service.server import StartRefused, listen, serve
 from purgatory_async.service.settings import Settings, SettingsError, choose, read_file, resolve
-from purgatory_async.service.version import VERSION
+from purgatory_async.service.version import CORE, VERSION
 
 REFUSED: Final = 2
 INTERRUPTED: Final = 130
@@ -65,7 +65,7 @@ def _if_given(_: click.Context, __: click.Parameter, values: tuple[str, ...]) ->
 
 
 @click.group(invoke_without_command=True)
-@click.version_option(VERSION, message="%(prog)s %(version)s")
+@click.version_option(VERSION, message=f"%(prog)s %(version)s ({CORE})")
 @click.pass_context
 def purgatory(context: click.Context) -> None:
     """Park operations until a condition on their keys holds or their timeout expires, exactly once.
@@ -105,7 +105,7 @@ def serve_command(config: Path | None, **flags: object) -> None:
 @click.option("--config", type=click.Path(path_type=Path), help="TOML file with settings, as for serve.")
 @setting_options
 def config_command(config: Path | None, **flags: object) -> None:
-    """Print every setting that ``serve`` would use, its value and its source.
+    """Print every setting that ``serve`` would use, its value and its source; and the core that would run.
 
     \b
     Example:
@@ -118,6 +118,8 @@ def config_command(config: Path | None, **flags: object) -> None:
     for known in fields(Settings):
         _, source = chosen.get(known.name, (None, "the default"))
         click.echo(f"{known.name:<15} {getattr(settings, known.name)!s:<20} {source}")
+    source = "the environment" if os.environ.get("PURGATORY_ASYNC_PURE") == "1" else "the installation"
+    click.echo(f"{'core':<15} {CORE:<20} {source}")
 
 
 @purgatory.command("demo")
@@ -130,9 +132,7 @@ def config_command(config: Path | None, **flags: object) -> None:
     show_default=True,
     help="New clients per second.",
 )
-@click.option(
-    "--detach", "detached", is_flag=True, help="Leave it running in the background, for an hour at most."
-)
+@click.option("--detach", "detached", is_flag=True, help="Run it in the background, for at most an hour.")
 @click.option("--journal", metavar="DIRECTORY", help="Keep a journal there, for purgatory pipeline.")
 def demo_command(port: str, seconds: float | None, rate: float, detached: bool, journal: str | None) -> None:
     """Start a demo service under a realistic load; it prints its address and its figures.

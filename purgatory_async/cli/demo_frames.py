@@ -74,7 +74,7 @@ class FrameTaker:
 
     def picture(self, frame: Frame, address: str) -> Group:
         """Draw a frame for a terminal."""
-        table = Table("", "per second", "in all", title=f"purgatory demo at {address}, {frame.second} s")
+        table = Table("", "per second", "total", title=f"purgatory demo at {address}, {frame.second} s")
         for column in table.columns[1:]:
             column.justify = "right"
         for name, total in frame.totals.items():

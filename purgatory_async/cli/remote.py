@@ -50,12 +50,12 @@ def with_service(command: Callable[..., None]) -> Callable[..., None]:
         default=DEFAULT_URL,
         show_default=True,
         show_envvar=True,
-        help="Where the service is.",
+        help="Address of the service.",
     )
     @click.option(
         "--token-file",
         type=click.Path(path_type=Path),
-        help="File with the token; without it, PURGATORY_TOKEN has it, if one is needed.",
+        help="File with the token; by default, the variable PURGATORY_TOKEN.",
     )
     @wraps(command)
     def connected(*args: object, url: str, token_file: Path | None, **kwargs: object) -> None:
@@ -102,7 +102,7 @@ def ls_command(client: Client, key: str | None, limit: int, as_json: bool) -> No
     Example:
       purgatory ls --key order:42
     """  # noqa: D301 - click reads the backspace as "keep these lines"
-    rows = [("id", "keys", "waits for", "for", "expires in")]
+    rows = [("id", "keys", "waits for", "waiting", "expires in")]
     for shown, operation in enumerate(client.operations(key)):
         if shown == limit:
             click.echo(f"(and more: --limit is {limit})", err=True)
@@ -159,7 +159,7 @@ def why_command(client: Client, id: str) -> None:  # noqa: A002 - the name in th
 def signal_command(
     client: Client, key: str, value: str | None, amount: int | None, voter: str | None
 ) -> None:
-    """Say that something happened on KEY, with a VALUE: JSON, or else text.
+    """Signal KEY, with an optional VALUE: JSON, or otherwise text.
 
     \b
     Example:
@@ -192,9 +192,11 @@ def _duration(context: click.Context, parameter: click.Parameter, text: str | No
     "--since",
     metavar="INDEX",
     type=click.IntRange(min=0),
-    help="End with the key's newest signal if its index is higher; 0 for any that the service still keeps.",
+    help="Also accept the key's newest signal if its index is higher; 0 accepts any that the service keeps.",
 )
-@click.option("--timeout", callback=_duration, help="Until it expires, as 30s or 10m.  [default: never]")
+@click.option(
+    "--timeout", callback=_duration, help="Time until it expires, such as 30s or 10m.  [default: never]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the whole operation, or signal, as JSON.")
 @with_service
 def wait_command(
@@ -208,11 +210,11 @@ def wait_command(
 ) -> None:
     """Wait until the keys have been signalled, and print what the last signal carried.
 
-    Signals from before do not count, unless --since is given. It takes one key and needs the scope read; the
-    service keeps a key's newest signal for its --retention.
+    Earlier signals do not count, unless --since is given, with one key and the scope read. The service
+    keeps a key's newest signal for its --retention.
 
-    Exit code 0: completed; 3: expired; 4: cancelled; 1: ended otherwise. Interrupted, it cancels what it waits for.
-    While the service restarts, it says so and goes on trying until its timeout.
+    Exit code 0: completed; 3: expired; 4: cancelled; 1: ended otherwise. Ctrl-C cancels the operation.
+    While the service restarts, it keeps trying until its timeout.
 
     \b
     Example:
@@ -277,9 +279,9 @@ def cancel_command(client: Client, id: str) -> None:  # noqa: A002 - the name in
 @click.command("drain")
 @with_service
 def drain_command(client: Client) -> None:
-    """Let the service take nothing new, and answer every held request.
+    """Make the service refuse new waits and answer every held request.
 
-    Signals, completions, acknowledgements and reads go on; the process does not exit. Where the service asks for a
+    Signals, completions, acknowledgements and reads go on; the process does not exit. If the service requires a
     token, it needs the scope admin.
 
     \b

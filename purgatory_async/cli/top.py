@@ -108,7 +108,7 @@ def _rates(stats: Stats) -> Table:
     table = Table("", *names, box=None, pad_edge=False)
     totals = {**stats["counts"], **stats["counts"]["ended"]}
     table.add_row("per second", *(f"{stats['rates'][name]:,.1f}" for name in names))
-    table.add_row("in all", *(f"{totals[name]:,}" for name in names))
+    table.add_row("total", *(f"{totals[name]:,}" for name in names))
     return table
 
 
@@ -145,11 +145,11 @@ def _keys(keys: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def _oldest(operations: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table("oldest", "keys", "for", "expires in", box=None, pad_edge=False)
+    table = Table("oldest", "keys", "waiting", "expires in", box=None, pad_edge=False)
     for operation in operations[:_ROWS]:
         keys = ", ".join(map(printable, operation["keys"]))
         table.add_row(
-            Text(printable(operation["id"] or "(a wait)")),
+            Text(printable(operation["id"] or "(one-shot wait)")),
             Text(keys),
             seconds(operation["elapsed"]),
             seconds(operation["expires_in"]),

@@ -16,9 +16,15 @@ from typing import Final, Self
 from purgatory_async import Purgatory, Timer
 from purgatory_async.events import Event, KeySignalled
 from purgatory_async.journal._encoder import Encoder, Sample, wall_offset_ns
-from purgatory_async.journal._segment_file import DirectoryLock, JournalError, Sealer, SegmentFile
 from purgatory_async.journal._writer_thread import Buffer, FlushBarrier, Gap, Sync, WriterThread
-from purgatory_async.journal.segments import Segment, list_segments
+from purgatory_async.journal.segments import (
+    DirectoryLock,
+    JournalError,
+    Sealer,
+    Segment,
+    SegmentFile,
+    list_segments,
+)
 
 __all__ = ["Journal", "WhenFull"]
 

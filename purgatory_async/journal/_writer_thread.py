@@ -18,7 +18,7 @@ from threading import Event, Thread
 from typing import Any, Final
 
 from purgatory_async.journal._encoder import Encoder, Entry
-from purgatory_async.journal._segment_file import JournalError, Sealer, SegmentFile
+from purgatory_async.journal.segments import JournalError, Sealer, SegmentFile
 
 __all__ = ["Buffer", "FlushBarrier", "Gap", "Sync", "WriterThread"]
 

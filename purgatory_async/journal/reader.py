@@ -5,7 +5,6 @@ from pathlib import Path
 
 import msgspec
 
-from purgatory_async.journal.checksum import check_checksum
 from purgatory_async.journal.lines import Damage, read_lines, whole_length
 from purgatory_async.journal.schema import FIELDS, Record
 from purgatory_async.journal.segments import Segment, list_segments
@@ -69,7 +68,7 @@ def _read_parquet(path: Path) -> Iterator[Record]:
 def _checked_records(path: Path) -> list[Record]:
     import pyarrow.parquet as pq  # noqa: PLC0415 - see above
 
-    from purgatory_async.journal.columns import check_columns  # noqa: PLC0415 - see above
+    from purgatory_async.journal.columns import check_checksum, check_columns  # noqa: PLC0415 - see above
 
     check_checksum(path)
     with pq.ParquetFile(path, page_checksum_verification=True) as file:

@@ -17,12 +17,10 @@ from typing import IO, Final
 
 import pyarrow.parquet as pq
 
-from purgatory_async.journal._segment_file import sync_directory
-from purgatory_async.journal.checksum import add_checksum
-from purgatory_async.journal.columns import arrow_schema, record_batches
+from purgatory_async.journal.columns import add_checksum, arrow_schema, record_batches
 from purgatory_async.journal.lines import Damage, read_lines, whole_length
 from purgatory_async.journal.schema import Record
-from purgatory_async.journal.segments import Segment
+from purgatory_async.journal.segments import Segment, sync_directory
 
 __all__ = ["seal"]
 

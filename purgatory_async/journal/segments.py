@@ -2,19 +2,37 @@
 
 A segment is JSON lines while it grows. A full one becomes Parquet: written under a name that starts with a dot, then
 renamed; then the JSON lines are removed. So while both exist, the Parquet file is complete and counts. Names that
-start with ``.`` or ``_`` are never read.
+start with ``.`` or ``_`` are never read. One process writes to a directory at a time.
 """
 
+import contextlib
+import fcntl
+import importlib.util
+import os
 import re
+import stat
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+from weakref import WeakSet
 
-__all__ = ["Segment", "list_segments"]
+from purgatory_async import PurgatoryError
+
+__all__ = ["JournalError", "Segment", "list_segments"]
 
 _NAME: Final = re.compile(
     r"(?P<run_id>[^._][^.]*)\.(?P<node>[^.]+)\.(?P<number>\d{6,})\.(?P<format>jsonl|parquet)"
 )
+_LOCK: Final = ".lock"
+_PRIVATE: Final = 0o600
+LAST_SECONDS: Final = 10.0
+# The process imports this package, installed or not, and (-P) nothing from the working directory, which may hold a
+# hostile pyarrow.py.
+_ROOT: Final = str(Path(__file__).parents[2])
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -76,3 +94,219 @@ def _listed(directory: Path) -> dict[str, Segment]:
     found = [segment for path in directory.iterdir() if (segment := Segment.of(path)) is not None]
     # Of two segments with one name the latter stays: Parquet.
     return {segment.name: segment for segment in sorted(found, key=lambda segment: not segment.live)}
+
+
+class JournalError(PurgatoryError):
+    """The journal cannot use its directory, or cannot promise that a record is safe."""
+
+
+class DirectoryLock:
+    """Lock a directory for one writer until the process ends; processes that it forks do not hold the lock.
+
+    Args:
+        directory: Created if missing, for its owner only.
+
+    Raises:
+        JournalError: Another process writes there, it is not a directory, or it is world-writable.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        try:
+            made = [each for each in (directory, *directory.parents) if not each.exists()]
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for each in made:
+                sync_directory(each.parent)
+            mode = directory.stat().st_mode
+            if mode & stat.S_IWOTH:
+                raise JournalError(
+                    f"the journal's directory {directory} must not be world-writable, got mode {mode & 0o7777:o}; "
+                    f"run: chmod o-w {directory}"
+                )
+            self._file = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _PRIVATE)
+        except OSError as error:
+            raise JournalError(
+                f"cannot keep a journal in {directory}: {error.strerror}; "
+                "name a directory of your own, which is made if it is missing"
+            ) from None
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = os.read(self._file, 32).decode("ascii", "replace").strip() or "unknown"
+            os.close(self._file)
+            raise JournalError(
+                f"another process (id {holder}) keeps its journal in {directory}; give each its own directory"
+            ) from None
+        # Only for the message above; a journal may start on a full disk and wait for space.
+        with contextlib.suppress(OSError):
+            os.ftruncate(self._file, 0)
+            os.write(self._file, b"%d\n" % os.getpid())
+        _held.add(self)
+
+    def release(self) -> None:
+        """Release the lock."""
+        _held.discard(self)
+        os.close(self._file)
+
+
+_held: WeakSet[DirectoryLock] = WeakSet()
+
+
+def _let_go_in_child() -> None:
+    # Parent and child share the open file, so its lock would last until both have ended.
+    for lock in list(_held):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_let_go_in_child)
+
+
+class SegmentFile:
+    """Create a segment and append whole lines to it.
+
+    A partial write (a full disk takes what fits) is truncated to the last whole line, so no record ever follows half
+    a record. Writes are unbuffered: a buffer would accept data on a full disk and fail when it is closed.
+
+    Raises:
+        OSError: The file exists or cannot be created.
+    """
+
+    def __init__(self, segment: Segment) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
+        self.segment: Final = segment
+        self.length = 0
+        self._torn = False  # the file may end with half a record
+        self._file = os.open(segment.path, flags, _PRIVATE)
+        try:
+            sync_directory(segment.path.parent)
+        except OSError:
+            self.close()
+            raise
+
+    def append(self, lines: bytes | bytearray) -> None:
+        """Write whole lines, as many as fit; ``length`` grows by the bytes written.
+
+        Raises:
+            OSError: Not all were written; the file ends with a whole line.
+        """
+        if self._torn:
+            os.ftruncate(self._file, self.length)  # truncating failed the last time
+        self._torn = True
+        written = 0
+        try:
+            with memoryview(lines) as view:
+                while written < len(lines):
+                    with view[written:] as rest:
+                        written += os.write(self._file, rest)
+        except OSError:
+            self.length += lines.rfind(b"\n", 0, written) + 1
+            os.ftruncate(self._file, self.length)
+            raise
+        self._torn = False
+        self.length += written
+
+    def sync(self) -> None:
+        """Wait until the appended lines are on the disk.
+
+        Raises:
+            OSError: They may be lost. A second sync would succeed all the same: the kernel forgets failed writes.
+        """
+        os.fdatasync(self._file)
+
+    def close(self) -> None:
+        """Close the file, and remove it if empty. Errors are ignored: what was synced is safe."""
+        with contextlib.suppress(OSError):
+            os.close(self._file)
+        if not self.length:
+            with contextlib.suppress(OSError):
+                self.segment.path.unlink()
+
+
+def sync_directory(directory: Path) -> None:
+    """Wait until a directory's entries are on the disk."""
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+class Sealer:
+    """Queue segments, and turn them into Parquet in processes, one at a time.
+
+    One thread uses it at a time: the opening thread, then the writer thread, then the closing thread. ``on_trouble``
+    gets one sentence for each failure.
+    """
+
+    def __init__(self, directory: Path, on_trouble: Callable[[str], None]) -> None:
+        # Without pyarrow segments stay JSON lines, which every reader takes as well.
+        self._possible = importlib.util.find_spec("pyarrow") is not None
+        self._on_trouble = on_trouble
+        self._waiting: deque[Segment] = deque()
+        self._process: subprocess.Popen[str] | None = None
+        _tidy(directory)
+
+    @property
+    def busy(self) -> bool:
+        """Whether a segment is being sealed or waits to be."""
+        return self._process is not None or bool(self._waiting)
+
+    def add(self, segment: Segment) -> None:
+        """Queue a segment."""
+        if self._possible:
+            self._waiting.append(segment)
+
+    def look_after(self) -> None:
+        """Collect the process that has ended, and start the next one if none runs."""
+        if self._process is not None and self._process.poll() is not None:
+            self._end(self._process)
+        if self._process is None and self._waiting:
+            segment = self._waiting.popleft()
+            try:
+                self._process = _start(segment)
+            except OSError as error:
+                self._on_trouble(
+                    f"{segment.path} stays as it is until the next start, no process can be made: {error.strerror}"
+                )
+
+    def finish(self) -> None:
+        """Wait up to ten seconds for the running process; the next start seals what is left."""
+        self._waiting.clear()
+        if self._process is None:
+            return
+        try:
+            self._process.wait(LAST_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._end(self._process)
+
+    def _end(self, process: "subprocess.Popen[str]") -> None:
+        _, said = process.communicate()
+        if process.returncode > 0:
+            self._on_trouble(f"a segment of the journal was not turned into Parquet: {said.strip()}")
+        self._process = None
+
+
+def _tidy(directory: Path) -> None:
+    """Remove what a killed process left: a partial Parquet file, or the lines beside a complete one."""
+    for path in directory.glob(".*.parquet"):
+        path.unlink(missing_ok=True)
+    for path in directory.glob("*.parquet"):
+        segment = Segment.of(path)
+        if segment is not None:
+            segment.lines.unlink(missing_ok=True)
+
+
+def _start(segment: Segment) -> "subprocess.Popen[str]":
+    return subprocess.Popen(  # noqa: S603 - this interpreter, this package, a file that was listed
+        [sys.executable, "-P", "-m", "purgatory_async.journal.rotation", str(segment.path)],
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH")))),
+        },
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,  # Ctrl-C must reach only the service, which then waits for this process
+    )

@@ -4,20 +4,46 @@ A class with a compiled twin is marked `also_compiled`. Where the extension was 
 place, so that every module, also a subclass in Python, uses it. ``PURGATORY_ASYNC_PURE=1`` keeps the reference.
 """
 
-import os
+import warnings
 from types import ModuleType
 from typing import TypeVar
+
+from purgatory_async.native.switch import asked_for, sources_mark
 
 __all__ = ["also_compiled", "compiled"]
 
 C = TypeVar("C", bound=type)
 
-core: ModuleType | None = None
-if not int(os.environ.get("PURGATORY_ASYNC_PURE") or 0):
+
+def _load() -> ModuleType | None:
+    """Return the extension; None where it was not built or, with a warning, cannot be used."""
     try:
-        from purgatory_async.native import _core as core  # type: ignore[attr-defined,no-redef]
-    except ImportError:
-        pass
+        import purgatory_async.native._core as core  # noqa: PLC0415 - absent from a pure installation
+    except ModuleNotFoundError as error:
+        if error.name == f"{__name__}._core":
+            return None
+        trouble = f"cannot be imported ({error})"
+    except Exception as error:  # noqa: BLE001 - the reference works whatever is wrong with it
+        trouble = f"cannot be imported ({type(error).__name__}: {error})"
+    else:
+        if not _is_stale(core):
+            return core
+        trouble = "was built from other sources"
+    warnings.warn(
+        f"the compiled core {trouble}: using pure Python; rebuild it with python purgatory_async/native/build.py, "
+        "or reinstall",
+        RuntimeWarning,
+        stacklevel=3,
+    )
+    return None
+
+
+def _is_stale(core: ModuleType) -> bool:
+    """Whether the sources lie here, as in an editable installation, and are not those of the extension."""
+    return sources_mark() not in {None, core.sources}
+
+
+core = None if asked_for() == "pure" else _load()
 
 compiled: bool = core is not None
 """Whether the compiled core runs."""

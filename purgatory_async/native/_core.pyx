@@ -14,6 +14,7 @@ from cpython.ref cimport Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t
 from libc.string cimport memcpy
 
+include "sources.pxi"
 include "describe.pxi"
 include "timing.pxi"
 include "timer.pxi"

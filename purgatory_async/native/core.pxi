@@ -8,7 +8,6 @@ from purgatory_async.errors import check_callback, check_exception, check_limit
 cdef object _CANCELLED = CANCELLED, _COMPLETED = COMPLETED, _EXPIRED = EXPIRED, _FAILED = FAILED
 cdef object _CHECKING = CHECKING
 cdef object _Outcome = Outcome
-cdef double _MAX_TIMEOUT = 3_155_760_000.0
 
 
 cdef object _reference(str module, str name):
@@ -302,12 +301,8 @@ cdef class DelayedOperation(Watcher):
 
 
 cdef int _set_timeout(DelayedOperation operation, timeout) except -1:
-    if timeout is not None:
-        if type(timeout) is float:
-            if not 0.0 <= <double> timeout <= _MAX_TIMEOUT:
-                check_timeout(timeout)
-        else:
-            check_timeout(timeout)
+    if timeout is not None and not ordinary(timeout):
+        check_timeout(timeout)
     operation._timeout = timeout
     operation._state = _new
     return 0

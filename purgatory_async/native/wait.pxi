@@ -12,6 +12,11 @@ cdef class KeyedWait(DelayedOperation):
     cdef tuple _wanted  # the keys, for messages: an ended operation has none
     cdef Step _step
 
+    def __repr__(self):
+        if self._state is None:
+            return f"<coroutine object Purgatory.wait at {id(self):#x}>"
+        return _reprs[DelayedOperation](self)
+
     def force_complete(self, result=None):
         return self._complete(result)
 

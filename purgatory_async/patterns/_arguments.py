@@ -1,11 +1,12 @@
 """Arguments and results of the patterns: one wording for each error, with the value and the bound."""
 
+from collections.abc import Hashable
 from typing import TypeVar, cast
 
 from purgatory_async import DelayedOperation, OperationCancelled, OperationExpired, Outcome, PurgatoryClosed
 from purgatory_async.clock import MAX_TIMEOUT, describe
 
-__all__ = ["check_exception", "check_function", "check_integer", "check_number", "result_of"]
+__all__ = ["check_function", "check_integer", "check_number", "result_of"]
 
 T = TypeVar("T")
 
@@ -44,26 +45,23 @@ def check_function(name: str, function: object) -> None:
         raise TypeError(f"{name} must be callable, got {function!r}")
 
 
-def check_exception(exception: object) -> None:
-    """Raise `TypeError` unless this is an exception instance."""
-    if not isinstance(exception, BaseException):
-        raise TypeError(f"exception must be an exception instance, got {exception!r}")
-
-
-def result_of(operation: DelayedOperation[T], awaited: str) -> T:
+def result_of(operation: DelayedOperation[T], awaited: str, key: Hashable) -> T:
     """Return the result of an awaited operation, or raise as it ended; a failed one raised when it was awaited.
 
     Args:
         operation: It has been awaited.
         awaited: What it waited for, as in ``"the reply to 7"``.
+        key: The watch key it waited on.
 
     Raises:
         OperationExpired, OperationCancelled, PurgatoryClosed: As it ended.
     """
     if operation.outcome is Outcome.EXPIRED:
-        raise OperationExpired(f"{awaited} did not come within {operation.timeout} s")
+        raise OperationExpired(
+            f"{awaited} did not come within {operation.timeout} s", keys=(key,), timeout=operation.timeout
+        )
     if operation.outcome is Outcome.CANCELLED:
-        raise OperationCancelled(f"the wait for {awaited} was cancelled")
+        raise OperationCancelled(f"the wait for {awaited} was cancelled", keys=(key,))
     if operation.outcome is Outcome.CLOSED:
-        raise PurgatoryClosed(f"the purgatory was closed under the wait for {awaited}")
+        raise PurgatoryClosed(f"the purgatory was closed under the wait for {awaited}", keys=(key,))
     return cast("T", operation.result)

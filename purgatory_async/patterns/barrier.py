@@ -249,15 +249,17 @@ class Barrier(Generic[M]):
             self._forget(member, arrival)
         if arrival.replaced:
             raise OperationCancelled(
-                f"{member!r} has arrived again at {self._key!r}, which ends its earlier wait"
+                f"{member!r} has arrived again at {self._key!r}, which ends its earlier wait",
+                keys=(self._key,),
             )
         if arrival.generation is not None:
             return arrival.generation
         if arrival.outcome is Outcome.COMPLETED:
             raise OperationCancelled(
-                f"the wait of {member!r} at {self._key!r} was ended without a generation"
+                f"the wait of {member!r} at {self._key!r} was ended without a generation",
+                keys=(self._key,),
             )
-        return result_of(arrival, f"the other members at {self._key!r}")
+        return result_of(arrival, f"the other members at {self._key!r}", self._key)
 
     def _welcome(self, member: M, arrival: _Arrival) -> None:
         former = self._arrivals.get(member)
@@ -327,7 +329,10 @@ class Barrier(Generic[M]):
         self._window = None
         for arrival in arrivals:
             arrival.fail(
-                PurgatoryClosed(f"the timer was closed under the wait for the other members at {self._key!r}")
+                PurgatoryClosed(
+                    f"the timer was closed under the wait for the other members at {self._key!r}",
+                    keys=(self._key,),
+                )
             )
 
     def _all_here(self) -> bool:

@@ -9,7 +9,8 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeGuard, TypeVar
 
 from purgatory_async import DelayedOperation, Purgatory
-from purgatory_async.patterns._arguments import check_exception, result_of
+from purgatory_async.errors import check_exception
+from purgatory_async.patterns._arguments import result_of
 
 __all__ = ["Correlator", "Reply"]
 
@@ -66,7 +67,7 @@ class Reply(Generic[T]):
             raise
         finally:
             self._awaiting -= 1
-        return result_of(self._request, f"the reply to {self._id!r}")
+        return result_of(self._request, f"the reply to {self._id!r}", self._id)
 
     def __enter__(self) -> Self:
         return self

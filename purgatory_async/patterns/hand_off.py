@@ -92,7 +92,9 @@ class HandOff(Generic[K, T]):
         O(log n) with n items kept for the key.
         """
         if self._purgatory.closed:
-            raise PurgatoryClosed(f"{self._purgatory!r} is closed: cannot keep an item for {key!r}")
+            raise PurgatoryClosed(
+                f"{self._purgatory!r} is closed: cannot keep an item for {key!r}", keys=(key,)
+            )
         number = next(self._numbers)
         self._keep(key, number, item)
         try:
@@ -106,7 +108,8 @@ class HandOff(Generic[K, T]):
         if self._max_items is not None and self._kept > self._max_items:
             self._withdraw_newest(key)
             raise PurgatoryFull(
-                f"the hand-off is full: cannot keep an item for {key!r}, max_items is {self._max_items}"
+                f"the hand-off is full: cannot keep an item for {key!r}, max_items is {self._max_items}",
+                limit=self._max_items,
             )
         return False
 
@@ -163,7 +166,7 @@ class HandOff(Generic[K, T]):
             raise
         if picked is None:
             raise OperationCancelled(
-                f"the wait for an item of {', '.join(map(repr, keys))} was ended without one"
+                f"the wait for an item of {', '.join(map(repr, keys))} was ended without one", keys=keys
             )
         key, _, item = picked
         return key, item

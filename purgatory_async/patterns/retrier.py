@@ -166,9 +166,12 @@ class Retrier(Generic[K]):
         check_function("attempt", attempt)
         former = self._intents.get(key)
         if self._closed:
-            raise PurgatoryClosed(f"{self!r} is closed: cannot submit an attempt for {key!r}")
+            raise PurgatoryClosed(f"{self!r} is closed: cannot submit an attempt for {key!r}", keys=(key,))
         if former is None and len(self._intents) >= self._max_pending:
-            raise PurgatoryFull(f"{len(self._intents)} keys are pending, max_pending is {self._max_pending}")
+            raise PurgatoryFull(
+                f"{len(self._intents)} keys are pending, max_pending is {self._max_pending}",
+                limit=self._max_pending,
+            )
         intent = _Intent(attempt, self._delay)
         intent.due = self._timer.time()
         self._schedule(key, intent)

@@ -12,7 +12,8 @@ from typing import Final, Self
 
 from purgatory_async import OperationExpired, Purgatory, Timer
 from purgatory_async.clock import check_timeout
-from purgatory_async.patterns._arguments import check_exception, check_integer
+from purgatory_async.errors import check_exception
+from purgatory_async.patterns._arguments import check_integer
 
 __all__ = ["Watermark"]
 
@@ -99,7 +100,9 @@ class Watermark:
             if failures != self._failures:  # it may come from `fail_all`
                 raise
             raise OperationExpired(
-                f"the watermark did not reach {value} within {timeout} s; it stands at {self.value}"
+                f"the watermark did not reach {value} within {timeout} s; it stands at {self.value}",
+                keys=(value,),
+                timeout=timeout,
             ) from None
         finally:
             self._sweep()

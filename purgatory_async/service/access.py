@@ -17,7 +17,7 @@ from typing import Final
 from starlette.types import Scope
 
 from purgatory_async.service import problems
-from purgatory_async.service.endpoint import Endpoint, Permission
+from purgatory_async.service.api.endpoint import Endpoint, Permission
 from purgatory_async.service.hosts import (
     Authority,
     canonical_address,

@@ -13,16 +13,15 @@ from starlette.types import Receive, Scope, Send
 from purgatory_async import Timer
 from purgatory_async.service import problems
 from purgatory_async.service.access import Access
-from purgatory_async.service.answer import PROBLEM_JSON, Answer
-from purgatory_async.service.endpoint import Endpoint, Reply
-from purgatory_async.service.holds import ClientGone
+from purgatory_async.service.api.endpoint import Reply, Routes, raw_path
+from purgatory_async.service.api.request import Request
+from purgatory_async.service.api.routes import ROUTES
+from purgatory_async.service.http.answer import PROBLEM_JSON, Answer
+from purgatory_async.service.http.stream import Stalled
 from purgatory_async.service.logs import Log, stderr_log
-from purgatory_async.service.request import Request
-from purgatory_async.service.routes import ROUTES
-from purgatory_async.service.routing import Routes, raw_path
 from purgatory_async.service.service import Service, utc_now
 from purgatory_async.service.settings import Settings
-from purgatory_async.service.stream import Stalled
+from purgatory_async.web._race import ClientLeft
 
 
 class Application:
@@ -36,7 +35,7 @@ class Application:
         self.service: Final = service
         self.access: Final = Access(service.settings)
         self._log = log
-        self._routes: Routes[Endpoint] = Routes(ROUTES)
+        self._routes = Routes(ROUTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve an ASGI scope: ``http`` or ``lifespan``; refuse ``websocket``."""
@@ -51,7 +50,7 @@ class Application:
         reply: Reply
         try:
             reply = await self._answer(scope, receive)
-        except ClientGone:
+        except ClientLeft:
             return
         except problems.Problem as problem:
             reply = self._refusal(problem)

@@ -12,6 +12,8 @@ from typing import Annotated, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from purgatory_async.clock import MAX_TIMEOUT
+
 MAX_COUNT: Final = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 MAX_VOTER: Final = 512
 
@@ -22,7 +24,7 @@ KEY_SCHEMA: Final = {
     "pattern": "^(?!\\.{1,2}$)[^\\u0000-\\u001f\\u007f-\\u009f]+$",
 }
 ID_SCHEMA: Final = {"pattern": "^[A-Za-z0-9._~-]{1,128}$"}
-_LONGEST: Final = 36_525 * 86_400
+_LONGEST: Final = int(MAX_TIMEOUT)
 _DURATION: Final = {"pattern": "^[0-9]{1,9}(ms|s|m)?$"}
 _SOME_DURATION: Final = {"pattern": "^0{0,8}[1-9][0-9]{0,8}(ms|s|m)?$"}
 

@@ -8,7 +8,7 @@ from purgatory_async.journal import Journal, JournalError, Sync, WhenFull
 from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
 from purgatory_async.service.settings import Settings, SettingsError
-from purgatory_async.service.signals import Board
+from purgatory_async.service.state.signals import Board
 
 __all__ = ["UNRECORDED", "Records"]
 

@@ -1,11 +1,11 @@
 """The process around the application: listening sockets, the HTTP server, signals, and the order of stopping.
 
-Order matters at the end. A signal first makes ``/readyz`` say no (for the drain delay), then the sockets stop
-accepting, then every held request is answered, and only then does uvicorn close what is left. Left to itself
-it would wait for the held requests first, up to their whole wait.
+A signal makes ``/readyz`` answer 503 for the drain delay. Then the sockets stop accepting, every held request is
+answered, and uvicorn closes the remaining connections. uvicorn alone would first wait for the held requests to end.
 """
 
 import contextlib
+import errno
 import gc
 import logging
 import resource
@@ -20,17 +20,19 @@ import uvloop  # noqa: F401 - anyio loads it by name: here a missing one is foun
 from anyio.abc import TaskStatus
 
 from purgatory_async.service.app import Application, create_app
-from purgatory_async.service.connection import connection_class
-from purgatory_async.service.descriptors import DescriptorProbe
-from purgatory_async.service.front import Deadlines, ServerContext
+from purgatory_async.service.http.connection import connection_class
+from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
-from purgatory_async.service.loop_lag import LoopLag
 from purgatory_async.service.settings import Settings, SettingsError
+from purgatory_async.service.stats.recent import Probe
 
-BACKLOG: Final = 4096  # a herd that comes back after a restart should find room
+BACKLOG: Final = 4096  # room for all clients that reconnect after a restart
+LAG_PERIOD: Final = 0.1  # seconds between two probes of the event loop
+LACK_PERIOD: Final = 1.0  # seconds between two probes for a free file descriptor
 GRACE: Final = 5  # seconds for answers to leave before their connections are cut
 # Of the collector: at most 20 000 young objects at a time, and all only when 20 million more were made than freed.
 _THRESHOLDS: Final = (2_000, 10, 1_000)
+_LACKS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -39,7 +41,7 @@ class StartRefused(Exception):  # noqa: N818 - what happened, as the operator re
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: they would close connections that we have yet to answer."""
+    """uvicorn without its signal handlers, which would close connections with unanswered requests."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -51,22 +53,16 @@ class _Server(uvicorn.Server):
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start as uvicorn does, and say so."""
+        """Start as uvicorn does, then set `accepting`."""
         await super().startup(sockets)
         self.accepting.set()
 
 
 def listen(settings: Settings) -> socket.socket:
-    """Open the listening socket.
-
-    Args:
-        settings: For host and port.
-
-    Returns:
-        A socket that is bound; connections are not accepted yet.
+    """Bind a socket to the host and port; it does not accept connections yet.
 
     Raises:
-        StartRefused: The address is unknown, taken or not ours.
+        StartRefused: The address is unknown, taken or not local.
     """
     host, port = settings.host, settings.port
     try:
@@ -101,7 +97,7 @@ class Server:
         self._settings = settings
         self._sock = sock
         self._log = log
-        # What uvicorn and asyncio have to say goes to our log too; none of it is an access log.
+        # uvicorn and asyncio log through the standard library.
         logging.getLogger().handlers = [ForwardingHandler(log)]
         deadlines = Deadlines(head=settings.header_timeout, body=settings.body_timeout)
         config = uvicorn.Config(
@@ -117,7 +113,7 @@ class Server:
             timeout_graceful_shutdown=GRACE,
         )
         self._uvicorn = _Server(config)
-        self._stopping = False  # not whether it drains, which an administrator may ask for long before
+        self._stopping = False  # unlike the service's draining, which an administrator may start long before
 
     async def run(self, announce: Callable[[str], None]) -> None:
         """Serve until `stop`, SIGTERM or SIGINT, then close the service.
@@ -130,8 +126,8 @@ class Server:
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._stop_on_signal)
             tasks.start_soon(self._announce, announce)
-            LoopLag(service.timer, service.note_lag).start()
-            DescriptorProbe(service.timer, self._log).start()
+            Probe(service.timer, LAG_PERIOD, service.note_lag).start()
+            Probe(service.timer, LACK_PERIOD, lambda _: report_lack(self._log)).start()
             await self._uvicorn.serve([self._sock])
             tasks.cancel_scope.cancel()
         service.close()
@@ -156,8 +152,8 @@ class Server:
         announce(self.address)
 
     async def _stop_on_signal(self, *, task_status: TaskStatus[None]) -> None:
-        """Stop on the first signal; the second cuts what has not been answered by then."""
-        # Without a tokens file a hang-up keeps its usual meaning: the terminal is gone, and so are we.
+        """Stop on the first signal; on the second, cut the unanswered connections."""
+        # Without a tokens file SIGHUP ends the process, as usual.
         reloading = (signal.SIGHUP,) if self._settings.tokens else ()
         with anyio.open_signal_receiver(*_SIGNALS, *reloading) as signals:
             task_status.started()
@@ -182,19 +178,31 @@ class Server:
             self._log.info("tokens read again", file=str(self._settings.tokens))
 
 
+def report_lack(log: Log) -> None:
+    """Log an error if no file descriptor is left; uvloop then resets new connections silently."""
+    try:
+        socket.socket(socket.AF_UNIX).close()
+    except OSError as error:
+        if error.errno in _LACKS:
+            log.error(  # noqa: TRY400 - an expected state, which has no traceback
+                "no file descriptor is left: cannot accept connections; raise LimitNOFILE",
+                reason=error.strerror,
+                limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+            )
+
+
 def _raise_file_limit() -> None:
-    """Take the files that the system allows: each held request is one, and the default is 1 024."""
+    """Raise the limit of open files to its maximum: each held request is one, and the default is 1 024."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _calm_collector() -> None:
-    """Let the garbage collector look at what is new often, and hardly ever at everything.
+    """Let the garbage collector visit young objects often, and all objects hardly ever.
 
-    To look at everything takes 0.3 s where 15 000 polls are held, and no request is served meanwhile (``python -m
-    bench.service --only held``, without this). A request leaves no cycles behind, so there is nothing to be found:
-    what is left is for the faults of others.
+    A full collection with 15 000 held polls stops the loop for 0.3 s (``python -m bench.service --only held``, without
+    this), and a request leaves no cycles behind.
     """
     gc.collect()
     gc.freeze()
@@ -216,10 +224,10 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
         announce: Called with the address, once connections are accepted.
 
     Raises:
-        StartRefused: The address cannot be had.
-        SettingsError: The tokens file cannot be used.
+        StartRefused: The address is unknown, taken or not local.
+        SettingsError: The tokens file is unusable.
     """
-    logging.captureWarnings(True)  # a warning is a record too
+    logging.captureWarnings(True)
     with listen(settings) as sock:
         _calm_collector()
 

@@ -1,11 +1,11 @@
-"""The service without HTTP: one purgatory, and what decides which request gets what.
+"""The service without HTTP: one purgatory, one timer, and the parts that observe them.
 
-Everything that waits (operations, one-shot waits, held requests, retention) is on one timer. The observers of
-the purgatory tie the parts together: the metrics count its events, the registry starts a retention time, the
-holds let go of their requests. Nothing polls, and no part calls another behind a third one's back.
+All waits (operations, one-shot waits, held requests, retention) are on one timer. The parts are tied by the purgatory's
+events: the metrics count them, the registry starts a retention time, the holds release their requests. Nothing polls.
 """
 
 import datetime as dt
+import platform
 import random
 import secrets
 from collections.abc import Callable, Iterator
@@ -18,29 +18,29 @@ from purgatory_async import Outcome, Purgatory, PurgatoryClosed, PurgatoryFull, 
 from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
-from purgatory_async.service.feed import Feed
-from purgatory_async.service.holds import Holds
-from purgatory_async.service.keys import checked_id, distinct_keys
+from purgatory_async.service.http.feed import Feed
+from purgatory_async.service.http.holds import Holds
+from purgatory_async.service.http.stream import Streams
 from purgatory_async.service.messages import Attached, Draining, Signalled, Submit, WireNeed, kept
-from purgatory_async.service.needs import need_for
-from purgatory_async.service.operations import Operation, SignalledOperation
-from purgatory_async.service.queues import Queues
-from purgatory_async.service.recent import Recent
 from purgatory_async.service.records import UNRECORDED, Records
-from purgatory_async.service.registry import Registry
 from purgatory_async.service.settings import Settings
-from purgatory_async.service.signals import Board
-from purgatory_async.service.stream import Streams
-from purgatory_async.service.survey import Survey
+from purgatory_async.service.state.names import checked_id, distinct_keys
+from purgatory_async.service.state.needs import need_for
+from purgatory_async.service.state.operations import Operation, SignalledOperation
+from purgatory_async.service.state.queues import Queues
+from purgatory_async.service.state.registry import Registry
+from purgatory_async.service.state.signals import Board
+from purgatory_async.service.stats.recent import Recent
+from purgatory_async.service.stats.survey import Survey
+from purgatory_async.service.version import CORE, VERSION
 from purgatory_async.web.durations import checked_timeout
-from purgatory_async.web.waiting import shortened
+from purgatory_async.web.waiting import RETRY_SPREAD, shortened
 
 ID_BYTES: Final = 16
-RETRY_SPREAD: Final = 10  # seconds over which refused clients come back
 
 
 def utc_now() -> dt.datetime:
-    """The wall clock, for showing; nothing is ever timed with it."""
+    """Return the wall clock's time, which is only shown: deadlines use the timer."""
     return dt.datetime.now(dt.UTC)
 
 
@@ -51,7 +51,7 @@ class Service:
         settings: The limits.
         timer: For every wait; None makes one.
         wall_clock: The time that operations show.
-        draw: The next random fraction, from 0 to 1.
+        draw: Returns a random fraction from 0 to 1, for the jitter.
 
     Raises:
         SettingsError: The journal's directory cannot be used.
@@ -90,8 +90,8 @@ class Service:
         )
         self.survey: Final = Survey(self.purgatory, self.timer, self.recent, wall_clock)
         self.wall_clock: Final = wall_clock
-        self.leaving = False  # /readyz says no, and everything is served
-        self.draining = False  # nothing new is taken
+        self.leaving = False  # /readyz answers 503; all other requests are served
+        self.draining = False  # new waits are refused
         self._show_gauges()
         self._draw = draw
         self._sequence = count(1)
@@ -102,15 +102,12 @@ class Service:
         return f"<Service {state} pending={self.purgatory.pending} held={self.holds.held}>"
 
     def submit(self, order: Submit, idempotency_key: str | None, digest: bytes) -> Operation:
-        """Register a new operation; it is pending, or will expire at once if its timeout is 0.
+        """Register a new operation; with a timeout of 0 it expires in the next loop pass.
 
         Args:
             order: The decoded body.
             idempotency_key: Of the request; it is new.
             digest: Of the request's body.
-
-        Returns:
-            The operation.
 
         Raises:
             Problem: ``invalid``, ``bad-key``, ``too-many-keys``, ``duplicate-id``, ``overloaded`` or
@@ -144,16 +141,13 @@ class Service:
         return operation
 
     async def record(self, operation: Operation) -> tuple[tuple[str, str], ...]:
-        """Wait until a submission is recorded; withdraw it if it cannot be and is still pending.
-
-        Args:
-            operation: From `submit`.
+        """Wait until a submission is recorded; withdraw it if that fails while it is pending.
 
         Returns:
             Header fields for the answer, as of `Records.settle`.
 
         Raises:
-            Problem: ``overloaded``; nothing of the operation is left, but its records.
+            Problem: ``overloaded``; the operation is withdrawn.
         """
         if operation.recorded:
             return ()
@@ -169,15 +163,9 @@ class Service:
         return ()
 
     def wait_once(self, keys: tuple[str, ...], need: WireNeed, wait: float) -> SignalledOperation:
-        """Register a one-shot wait: an operation without an id, which no later request can ask for.
+        """Register a one-shot wait on distinct keys: an operation without an id, which expires after ``wait`` seconds.
 
-        Args:
-            keys: Distinct.
-            need: Of the signals on them.
-            wait: Seconds until it expires.
-
-        Returns:
-            The operation; the holder of the request cancels it when the client leaves.
+        The caller cancels it when the client leaves.
 
         Raises:
             Problem: ``overloaded`` or ``draining``.
@@ -200,13 +188,7 @@ class Service:
             raise problems.draining() from None
 
     def signal(self, key: str, value: Attached, amount: int, voter: str | UnsetType) -> Signalled:
-        """Say that something happened on a key. O(operations that watch it).
-
-        Args:
-            key: Where.
-            value: What it carries, or `UNSET`.
-            amount: How much it counts.
-            voter: Whose vote it is, or `UNSET`.
+        """Signal a key. O(operations that watch it).
 
         Returns:
             The signal's index and how many operations and one-shot waits it completed.
@@ -223,18 +205,18 @@ class Service:
         return self.registry.pending_after(after, key, self.purgatory)
 
     def shortened(self, wait: float) -> float:
-        """Take the next draw of the jitter off a wait, in seconds."""
+        """Return a wait in seconds, shortened by the next draw of the jitter."""
         return shortened(wait, self.settings.jitter, self._draw())
 
     def retry_after(self) -> int:
-        """Say when the next refused client should come again: each whole second of the spread in turn.
+        """Return after how many seconds the next refused client may retry: each second of the spread in turn.
 
-        Taking turns spreads a herd evenly, which random numbers only do on average.
+        Turns spread a herd evenly; random numbers do so only on average.
         """
         return next(self._turn) % RETRY_SPREAD + 1
 
     def note_lag(self, seconds: float) -> None:
-        """Count by how much the event loop was late."""
+        """Count a delay of the event loop."""
         self.metrics.loop_lag.observe(seconds)
         self.recent.note_lag(seconds)
 
@@ -242,6 +224,13 @@ class Service:
         self.metrics.undelivered += 1
 
     def _show_gauges(self) -> None:
+        self.metrics.info(
+            "purgatory_build_info",
+            "Version, interpreter, and core: compiled or pure.",
+            version=VERSION,
+            python=platform.python_version(),
+            core=CORE,
+        )
         self.metrics.gauge(self.purgatory)
         self.records.show(self.purgatory, self.metrics)
         for name, documentation, read in (
@@ -254,22 +243,15 @@ class Service:
             self.metrics.show(f"purgatory_{name}", documentation, read)
 
     def drain(self) -> int:
-        """Take nothing new that waits, and let every held request go with ``draining``. Idempotent.
+        """Refuse new waits and end every held request with ``draining``; return how many. Idempotent.
 
         Signals, completions and reads go on.
-
-        Returns:
-            How many requests were held.
         """
         self.leaving = self.draining = True
         return self.holds.close() + self.queues.drain() + self.streams.close()
 
     def begin_drain(self) -> Draining:
-        """Be not ready from now on, serve everything for the drain delay, then `drain`. Idempotent.
-
-        Returns:
-            Who will have to go.
-        """
+        """Become not ready, serve for the drain delay, then `drain`; return what it will end. Idempotent."""
         held = self.holds.held + self.queues.takers + len(self.streams.running)
         if not self.leaving:
             self.leaving = True
@@ -280,7 +262,7 @@ class Service:
         return Draining(held, self.registry.pending)
 
     def close(self) -> None:
-        """End everything that is pending as closed. Idempotent."""
+        """Drain, and end all pending operations as closed. Idempotent."""
         self.drain()
         self.queues.close()
         self.registry.close()

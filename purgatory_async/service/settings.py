@@ -18,8 +18,8 @@ from purgatory_async.service.hosts import canonical_host, is_loopback
 from purgatory_async.web.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
 
 ENVIRONMENT_PREFIX: Final = "PURGATORY_"
-CLIENTS_ENVIRONMENT: Final = frozenset({"PURGATORY_URL", "PURGATORY_TOKEN"})
-"""Variables of the client commands; a service ignores them."""
+OTHERS_ENVIRONMENT: Final = frozenset({"PURGATORY_URL", "PURGATORY_TOKEN", "PURGATORY_ASYNC_PURE"})
+"""Variables of the client commands and of the library, which are no settings."""
 MAX_PENDING: Final = 10_000_000
 
 # How to protect a reachable host, or not, in the syntax of the source that set it.
@@ -197,7 +197,7 @@ def resolve(
 
     Args:
         file: The contents of the configuration file.
-        environment: The process's; only names with the prefix ``PURGATORY_`` count.
+        environment: The process's; only names with the prefix ``PURGATORY_`` count, but for `OTHERS_ENVIRONMENT`.
         flags: Only those given on the command line.
 
     Raises:
@@ -223,7 +223,7 @@ def choose(
         "the environment": {
             name.removeprefix(ENVIRONMENT_PREFIX).lower(): value
             for name, value in environment.items()
-            if name.startswith(ENVIRONMENT_PREFIX) and name not in CLIENTS_ENVIRONMENT
+            if name.startswith(ENVIRONMENT_PREFIX) and name not in OTHERS_ENVIRONMENT
         },
         "the command line": flags,
     }

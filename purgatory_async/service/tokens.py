@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from purgatory_async.service.endpoint import Permission
+from purgatory_async.service.api.endpoint import Permission
 from purgatory_async.service.settings import SettingsError
 
 __all__ = ["MAX_TOKENS", "MIN_TOKEN", "TOKEN", "Tokens", "parse_tokens", "read_tokens"]

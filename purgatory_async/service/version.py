@@ -1,9 +1,11 @@
-"""The package's version."""
+"""The package's version, and which of its cores runs."""
 
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-__all__ = ["VERSION"]
+from purgatory_async import compiled
+
+__all__ = ["CORE", "VERSION"]
 
 
 def _installed() -> str:
@@ -14,3 +16,4 @@ def _installed() -> str:
 
 
 VERSION: Final = _installed()
+CORE: Final = "compiled" if compiled else "pure"

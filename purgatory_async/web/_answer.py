@@ -6,12 +6,13 @@ from dataclasses import dataclass, is_dataclass, replace
 from reprlib import repr as short_repr
 from typing import Any, Final
 
+from purgatory_async.web.waiting import RETRY_SPREAD
+
 Encode = Callable[[Any], object]
 
 JSON: Final = "application/json"
 TEXT: Final = "text/plain; charset=utf-8"
 CLIENT_CLOSED_REQUEST: Final = 499  # nginx's number, for access logs
-RETRY_SPREAD: Final = 10  # seconds over which refused clients come back
 
 # An answer holds for this moment only, and may depend on the Prefer header.
 _ALWAYS: Final = (("Cache-Control", "no-store"), ("Vary", "Prefer"))

@@ -7,6 +7,8 @@ from urllib.parse import parse_qsl
 
 from purgatory_async.web.durations import GRAMMAR, duration_text, parse_duration
 
+RETRY_SPREAD: Final = 10  # seconds over which refused clients come back
+
 # RFC 7240: preferences between commas, the value a token or a quoted string, parameters after a semicolon.
 _PREFERENCE: Final = re.compile(
     r"\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)\s*(?:=\s*(?:\"([^\"\\]*)\"|([^\s;,\"]*)))?\s*(?:;[^,]*)?\Z"

@@ -1,4 +1,4 @@
-"""What the tests of commands share."""
+"""Fixtures of the command tests."""
 
 import pytest
 
@@ -18,8 +18,8 @@ def faked(monkeypatch):
 
 
 @pytest.fixture
-def told(capsys):
-    """Runs a command: its code, what it printed, and the lines of its complaint."""
+def cli(capsys):
+    """Run a command; returns its exit code, standard output and the lines of standard error."""
 
     def run(*arguments):
         code = commands.run(arguments)

@@ -40,7 +40,7 @@ def problem(status, slug, detail="the sentence"):
 
 
 class Faked:
-    """Answers every request alike, or as a function of it says; keeps the requests."""
+    """Gives every request the same answer, or a function's; keeps the requests."""
 
     def __init__(self, monkeypatch):
         self.requests = []

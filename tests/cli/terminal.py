@@ -1,4 +1,4 @@
-"""A terminal for a command: a real pseudo-terminal, and an emulator that says what a person would see."""
+"""A terminal for a command: a real pseudo-terminal, and an emulator that shows what a person would see."""
 
 import os
 import re
@@ -23,7 +23,7 @@ os.execv(sys.executable, sys.argv[1:])
 
 
 class Terminal:
-    """A command that runs in a terminal of its own; leave it to end what is left of both."""
+    """A command that runs in a terminal of its own; leaving the context ends both."""
 
     def __init__(self, *arguments, lines=50, columns=100):
         self._ours, self._its = os.openpty()
@@ -61,22 +61,22 @@ class Terminal:
 
     @property
     def lines(self):
-        """What is on the screen, without the spaces at the ends of lines."""
+        """The text on the screen, without trailing spaces."""
         return [line.rstrip() for line in self._screen.display]
 
     def line(self, pattern):
-        """The first line on the screen in which something is found; empty if it is in none."""
+        """The first line on the screen that matches; empty if none does."""
         return next((line for line in self.lines if re.search(pattern, line)), "")
 
     def until(self, holds):
-        """Read what is written until something holds of the screen."""
+        """Read output until a condition on the screen holds."""
         give_up = time.monotonic() + PATIENCE
         while not holds():
             assert time.monotonic() < give_up, "\n".join(self.lines)
             self._read(0.05)
 
     def exit_code(self):
-        """Read what is written until the process has ended, and all that is left."""
+        """Read all output until the process has ended."""
         self.until(lambda: self.process.poll() is not None)
         while self._read(0.5):  # on a busy machine a pseudo-terminal hands the last of it on later
             pass

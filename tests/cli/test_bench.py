@@ -13,7 +13,7 @@ from tests.source_tree import ROOT
 
 @pytest.fixture
 def checkout(monkeypatch, tmp_path):
-    """A checkout with two benchmarks and a package that is none; what is run is written down instead."""
+    """A checkout with two benchmarks and a package that is no benchmark; runs are recorded, not started."""
     for name in ("core", "proposal"):
         (tmp_path / "bench" / name).mkdir(parents=True)
         (tmp_path / "bench" / name / "__main__.py").touch()
@@ -29,45 +29,45 @@ def checkout(monkeypatch, tmp_path):
     return made
 
 
-def test_a_benchmark_runs_as_a_module_with_its_arguments(checkout, told):
-    # The fault: options of the benchmark are taken for options of ours.
-    assert told("bench", "proposal", "--quick", "--only", "wait", "--help") == (0, "", [])
+def test_a_benchmark_runs_as_a_module_with_its_arguments(checkout, cli):
+    # The fault: the command reads the benchmark's options as its own.
+    assert cli("bench", "proposal", "--quick", "--only", "wait", "--help") == (0, "", [])
     [(command, _)] = checkout.started
     assert command == [sys.executable, "-m", "bench.proposal", "--quick", "--only", "wait", "--help"]
 
 
-def test_its_exit_code_is_the_commands(checkout, told):
+def test_its_exit_code_is_the_commands(checkout, cli):
     checkout.code = 3
-    assert told("bench", "core")[0] == 3
+    assert cli("bench", "core")[0] == 3
 
 
-def test_it_imports_the_checkout_and_runs_in_the_callers_folder(checkout, told, monkeypatch):
+def test_it_imports_the_checkout_and_runs_in_the_callers_folder(checkout, cli, monkeypatch):
     # The faults: --json FILE is written into the checkout; a directory called bench at the caller's is run.
     monkeypatch.setenv("PYTHONPATH", "theirs")
-    told("bench", "core")
+    cli("bench", "core")
     [(_, how)] = checkout.started
     assert how["env"]["PYTHONPATH"] == f"{checkout.root}{os.pathsep}theirs"
     assert how["env"]["PYTHONSAFEPATH"] == "1"
     assert "cwd" not in how
 
 
-def test_an_unknown_benchmark_is_refused_with_the_known_ones(checkout, told):
-    code, out, [complaint] = told("bench", "measure")
+def test_an_unknown_benchmark_is_refused_with_the_known_ones(checkout, cli):
+    code, out, [complaint] = cli("bench", "measure")
     assert (code, out) == (2, "")
     assert "NAME must be one of core, proposal, got 'measure'" in complaint
     assert checkout.started == []
 
 
-def test_outside_a_checkout_one_sentence_says_what_to_do(told, monkeypatch, tmp_path):
+def test_outside_a_checkout_one_sentence_says_what_to_do(cli, monkeypatch, tmp_path):
     monkeypatch.setattr(bench, "_root", lambda: tmp_path)
-    code, out, [complaint] = told("bench", "core")
+    code, out, [complaint] = cli("bench", "core")
     assert (code, out) == (2, "")
     assert "clone the repository" in complaint
     assert "pip install" in complaint
 
 
-def test_its_help_lists_the_benchmarks_and_an_example(checkout, told):
-    code, out, _ = told("bench", "--help")
+def test_its_help_lists_the_benchmarks_and_an_example(checkout, cli):
+    code, out, _ = cli("bench", "--help")
     assert code == 0
     assert "\n  Example:\n    purgatory bench core --quick\n" in out
     assert "\n  core " in out

@@ -1,4 +1,4 @@
-"""Rows in columns: as wide as they must be, folded where a terminal is narrow, at a small cost a row."""
+"""Rows in columns: as wide as necessary, folded on a narrow terminal, cheap per row."""
 
 import io
 
@@ -56,7 +56,7 @@ def calls_of(work):
     return len(called)
 
 
-def listed(faked, told, number, *options):
+def listed(faked, cli, number, *options):
     operations = [{**OPERATION, "id": f"o{each:05d}"} for each in range(number)]
 
     def page(request):
@@ -65,13 +65,13 @@ def listed(faked, told, number, *options):
         return httpx.Response(200, json={"operations": operations[start : start + 100], **rest})
 
     faked.reply = page
-    return calls_of(lambda: told("ls", "--limit", "1000000", *options))
+    return calls_of(lambda: cli("ls", "--limit", "1000000", *options))
 
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
-def test_listing_calls_few_functions_a_row(faked, told, monkeypatch, terminal):
+def test_listing_calls_few_functions_a_row(faked, cli, monkeypatch, terminal):
     monkeypatch.setattr("purgatory_async.cli.remote.Console", lambda: narrow(120) if terminal else Console())
-    listed(faked, told, 100)  # imports, and caches
-    few, more, many = (listed(faked, told, number) for number in (100, 200, 600))
+    listed(faked, cli, 100)  # imports, and caches
+    few, more, many = (listed(faked, cli, number) for number in (100, 200, 600))
     assert many - more <= 4.2 * (more - few)
     assert (many - more) / 400 < 150

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+import purgatory_async
 from purgatory_async import __main__
 from purgatory_async.cli import commands
 from purgatory_async.service.version import VERSION
@@ -78,7 +79,8 @@ def test_every_help_has_an_example_that_could_be_pasted(capsys, arguments):
 
 def test_the_version_is_that_of_the_package(capsys):
     assert commands.run(["--version"]) == 0
-    assert capsys.readouterr().out == f"purgatory {VERSION}\n"
+    core = "compiled" if purgatory_async.compiled else "pure"
+    assert capsys.readouterr().out == f"purgatory {VERSION} ({core})\n"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""``purgatory config``: each setting, its value and its source; and what the clients' variables leave alone."""
+"""``purgatory config``: each setting, its value and its source; the clients' variables change none."""
 
 from dataclasses import fields
 
@@ -6,6 +6,7 @@ import pytest
 
 from purgatory_async.cli import commands
 from purgatory_async.service.settings import Settings
+from purgatory_async.service.version import CORE
 
 
 @pytest.fixture(autouse=True)
@@ -22,6 +23,7 @@ def shown(capsys, *arguments):
 
 def test_every_setting_is_shown_with_its_default(capsys):
     table = shown(capsys)
+    assert table.pop("core").split(maxsplit=1)[0] == CORE
     assert list(table) == [known.name for known in fields(Settings)]
     assert all(line.endswith("the default") for line in table.values())
     assert table["max_wait"].split()[0] == "55.0"
@@ -49,7 +51,8 @@ def test_what_serve_would_refuse_is_refused(capsys, arguments):
     assert len(err.splitlines()) == 1
 
 
-def test_the_clients_variables_disturb_no_service(capsys, monkeypatch):
+def test_the_variables_of_clients_and_library_are_no_settings(capsys, monkeypatch):
+    monkeypatch.setenv("PURGATORY_ASYNC_PURE", "1")
     monkeypatch.setenv("PURGATORY_URL", "http://elsewhere:1")
     monkeypatch.setenv("PURGATORY_TOKEN", "the-secret")
     caught = []

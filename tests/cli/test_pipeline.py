@@ -1,4 +1,4 @@
-"""The pipeline's commands as a group: found by their modules, loaded late, and of no need to the service's packages."""
+"""The pipeline's commands as a group: found by their modules, loaded late, without the service's packages."""
 
 import builtins
 import json
@@ -30,7 +30,7 @@ def job(monkeypatch):
     @out_option
     @spark_options
     def command(**given):
-        """Do what the test says."""
+        """Perform the step of the test."""
         made.does(**given)
 
     monkeypatch.setattr(pipeline, "import_module", lambda name: SimpleNamespace(command=command))

@@ -1,4 +1,4 @@
-"""What the commands say when something is wrong: one sentence with the next step, and never the token."""
+"""The commands report an error in one sentence with the next step, and never print the token."""
 
 import builtins
 import sys
@@ -27,14 +27,14 @@ from tests.cli.faked import CALLS, REMOTE, TOKEN, problem
     ],
     ids=lambda case: f"{case[0].status_code} {case[2]}",
 )
-def test_a_refusal_is_one_sentence_with_the_next_step(faked, told, monkeypatch, command, case):
+def test_a_refusal_is_one_sentence_with_the_next_step(faked, cli, monkeypatch, command, case):
     reply, sentence, next_step = case
     if command == "drain" and reply.status_code == 200:
         reply = httpx.Response(302)  # any success will do for a drain
         sentence = "302"
     monkeypatch.setattr(remote, "PATIENCE", 0.0)
     faked.reply = reply
-    code, out, [line] = told(*CALLS[command])
+    code, out, [line] = cli(*CALLS[command])
     assert (code, out) == (2, "")
     assert line.startswith("purgatory: ")
     assert sentence in line
@@ -43,27 +43,27 @@ def test_a_refusal_is_one_sentence_with_the_next_step(faked, told, monkeypatch, 
 
 
 @pytest.mark.parametrize("command", REMOTE)
-def test_an_absent_service_is_one_sentence_on_starting_it(faked, told, monkeypatch, command):
+def test_an_absent_service_is_one_sentence_on_starting_it(faked, cli, monkeypatch, command):
     def refuse(request):
         raise httpx.ConnectError("Connection refused")
 
     monkeypatch.setattr(remote, "PATIENCE", 0.0)
     faked.reply = refuse
-    code, out, [line] = told(*CALLS[command], "--url", "http://127.0.0.1:1")
+    code, out, [line] = cli(*CALLS[command], "--url", "http://127.0.0.1:1")
     assert (code, out) == (2, "")
     assert "Connection refused; is a service running at http://127.0.0.1:1?" in line
     assert "'purgatory serve' starts one" in line
 
 
 @pytest.mark.parametrize("command", REMOTE)
-def test_an_absent_service_does_not_keep_a_terminal_waiting(faked, told, command):
-    told(*CALLS[command])
+def test_an_absent_service_does_not_keep_a_terminal_waiting(faked, cli, command):
+    cli(*CALLS[command])
     assert faked.policy.patience == remote.PATIENCE <= 5.0
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:8765", "ftp://h", "http://", "http://h:99999", "http://h\n"])
-def test_an_address_that_is_none_is_one_sentence(told, url):
-    code, _, [line] = told("ls", "--url", url)
+def test_an_address_that_is_none_is_one_sentence(cli, url):
+    code, _, [line] = cli("ls", "--url", url)
     assert code == 2
     assert "address must be like http://127.0.0.1:8765" in line
     assert "see --url" in line
@@ -90,33 +90,33 @@ def test_an_address_that_is_none_is_one_sentence(told, url):
     ],
     ids=repr,
 )
-def test_what_cannot_be_sent_is_refused_in_one_sentence(faked, told, arguments):
-    code, out, [line] = told(*arguments)
+def test_what_cannot_be_sent_is_refused_in_one_sentence(faked, cli, arguments):
+    code, out, [line] = cli(*arguments)
     assert (code, out) == (2, "")
     assert line.startswith("purgatory: ")
     assert [request for request in faked.requests if request.method == "POST"] == []
 
 
-def test_the_address_and_the_token_come_from_the_environment(faked, told, monkeypatch):
+def test_the_address_and_the_token_come_from_the_environment(faked, cli, monkeypatch):
     monkeypatch.setenv("PURGATORY_URL", "http://elsewhere:99/pre")
     monkeypatch.setenv("PURGATORY_TOKEN", TOKEN)
-    told("drain")
+    cli("drain")
     [request] = faked.requests
     assert str(request.url) == "http://elsewhere:99/pre/v1/admin/drain"
     assert request.headers["Authorization"] == f"Bearer {TOKEN}"
 
 
-def test_a_token_file_wins_and_its_line_end_does_not_count(faked, told, monkeypatch, tmp_path):
+def test_a_token_file_wins_and_its_line_end_does_not_count(faked, cli, monkeypatch, tmp_path):
     path = tmp_path / "token"
     path.write_text(f"{TOKEN}\n")
     monkeypatch.setenv("PURGATORY_TOKEN", "another")
-    told("drain", "--token-file", str(path))
+    cli("drain", "--token-file", str(path))
     assert faked.requests[0].headers["Authorization"] == f"Bearer {TOKEN}"
 
 
-def test_an_empty_variable_is_no_token(faked, told, monkeypatch):
+def test_an_empty_variable_is_no_token(faked, cli, monkeypatch):
     monkeypatch.setenv("PURGATORY_TOKEN", "")
-    assert told("drain")[0] == 0
+    assert cli("drain")[0] == 0
     assert "Authorization" not in faked.requests[0].headers
 
 
@@ -124,36 +124,36 @@ def test_an_empty_variable_is_no_token(faked, told, monkeypatch):
 @pytest.mark.parametrize(
     "reply", [problem(401, "unauthorized"), httpx.Response(200, text="<html>")], ids=repr
 )
-def test_the_token_is_in_no_output(faked, told, monkeypatch, command, reply):
+def test_the_token_is_in_no_output(faked, cli, monkeypatch, command, reply):
     monkeypatch.setenv("PURGATORY_TOKEN", TOKEN)
     faked.reply = reply
-    _, out, err = told(*CALLS[command])
+    _, out, err = cli(*CALLS[command])
     assert TOKEN not in out + "".join(err)
     assert faked.requests[0].headers["Authorization"] == f"Bearer {TOKEN}"
 
 
 @pytest.mark.parametrize("token", [f"{TOKEN}\n{TOKEN}", f"{TOKEN}é"])
-def test_a_token_that_cannot_be_sent_is_not_repeated(told, monkeypatch, tmp_path, token):
+def test_a_token_that_cannot_be_sent_is_not_repeated(cli, monkeypatch, tmp_path, token):
     monkeypatch.setenv("PURGATORY_TOKEN", token)
     path = tmp_path / "token"
     path.write_text(token)
     for arguments in (["ls"], ["ls", "--token-file", str(path)]):
-        code, _, [line] = told(*arguments)
+        code, _, [line] = cli(*arguments)
         assert code == 2
         assert "the-secret" not in line
         assert "token" in line
 
 
-def test_a_password_in_the_address_is_not_repeated(told):
-    code, _, [line] = told("ls", "--url", f"http://me:{TOKEN}@h")
+def test_a_password_in_the_address_is_not_repeated(cli):
+    code, _, [line] = cli("ls", "--url", f"http://me:{TOKEN}@h")
     assert code == 2
     assert TOKEN not in line
     assert "--token-file" in line
 
 
 @pytest.mark.parametrize("command", REMOTE)
-def test_help_names_no_option_for_a_token_and_has_an_example(told, command):
-    code, out, _ = told(command, "--help")
+def test_help_names_no_option_for_a_token_and_has_an_example(cli, command):
+    code, out, _ = cli(command, "--help")
     assert code == 0
     assert f"  Example:\n    purgatory {command}" in out
     assert "--token-file" in out

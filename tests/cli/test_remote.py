@@ -1,4 +1,4 @@
-"""The commands that talk to a service: what they ask for, what they print, and their exit codes."""
+"""The commands that talk to a service: their requests, their output and their exit codes."""
 
 import json
 import signal
@@ -18,21 +18,21 @@ PATIENCE = 60.0
 @pytest.mark.parametrize(
     ("state", "code"), [("completed", 0), ("expired", 3), ("cancelled", 4), ("failed", 1), ("closed", 1)]
 )
-def test_the_exit_code_of_wait_tells_how_it_ended(faked, told, state, code):
+def test_the_exit_code_of_wait_tells_how_it_ended(faked, cli, state, code):
     faked.reply = httpx.Response(200, json=ended(state))
-    found, out, err = told("wait", "k")
+    found, out, err = cli("wait", "k")
     assert (found, out) == (code, "")
     assert err == ([] if state == "completed" else [f"{state} after 20.0 s"])
 
 
-def test_an_interrupted_wait_exits_130_and_cancels(faked, told):
+def test_an_interrupted_wait_exits_130_and_cancels(faked, cli):
     def interrupt(request):
         if request.method == "GET":
             raise KeyboardInterrupt
         return httpx.Response(202, json=OPERATION)
 
     faked.reply = interrupt
-    assert told("wait", "k")[0] == 130
+    assert cli("wait", "k")[0] == 130
     assert [request.method for request in faked.requests] == ["POST", "GET", "DELETE"]
 
 
@@ -40,20 +40,20 @@ def test_an_interrupted_wait_exits_130_and_cancels(faked, told):
     ("value", "line"),
     [("text", "text"), ({"a": [1]}, '{"a": [1]}'), (None, "null"), (7, "7"), (True, "true"), ("", "")],
 )
-def test_wait_prints_what_the_last_signal_carried(faked, told, value, line):
+def test_wait_prints_what_the_last_signal_carried(faked, cli, value, line):
     faked.reply = httpx.Response(200, json=ended("completed", "earlier", value))
-    assert told("wait", "k") == (0, f"{line}\n", [])
+    assert cli("wait", "k") == (0, f"{line}\n", [])
 
 
-def test_wait_as_json_prints_the_whole_operation(faked, told):
+def test_wait_as_json_prints_the_whole_operation(faked, cli):
     faked.reply = httpx.Response(200, json=ended("expired"))
-    code, out, _ = told("wait", "k", "--json")
+    code, out, _ = cli("wait", "k", "--json")
     assert (code, json.loads(out)) == (3, ended("expired"))
 
 
-def test_wait_sends_its_arguments(faked, told):
+def test_wait_sends_its_arguments(faked, cli):
     faked.reply = httpx.Response(200, json=ended("completed"))
-    told("wait", "a", "b", "--need", "amount:3", "--timeout", "10m")
+    cli("wait", "a", "b", "--need", "amount:3", "--timeout", "10m")
     body = {name: faked.body[name] for name in ("keys", "need", "timeout")}
     assert body == {"keys": ["a", "b"], "need": {"amount": 3}, "timeout": 600.0}
 
@@ -61,55 +61,55 @@ def test_wait_sends_its_arguments(faked, told):
 KEY = {"key": "k", "index": 7, "value": "green"}
 
 
-def test_wait_since_an_index_reads_the_key_and_submits_nothing(faked, told):
+def test_wait_since_an_index_reads_the_key_and_submits_nothing(faked, cli):
     faked.reply = httpx.Response(200, json=KEY)
-    assert told("wait", "k", "--since", "0") == (0, "green\n", [])
+    assert cli("wait", "k", "--since", "0") == (0, "green\n", [])
     [request] = faked.requests
     assert (request.method, request.url.path) == ("GET", "/v1/keys/k")
     assert request.url.params["index"] == "0"
 
 
-def test_wait_since_an_index_as_json_prints_the_key(faked, told):
+def test_wait_since_an_index_as_json_prints_the_key(faked, cli):
     faked.reply = httpx.Response(200, json=KEY)
-    code, out, _ = told("wait", "k", "--since", "6", "--json")
+    code, out, _ = cli("wait", "k", "--since", "6", "--json")
     assert (code, json.loads(out)) == (0, KEY)
 
 
-def test_wait_since_prints_nothing_for_a_signal_without_a_value(faked, told):
+def test_wait_since_prints_nothing_for_a_signal_without_a_value(faked, cli):
     faked.reply = httpx.Response(200, json={**KEY, "value": None})
-    assert told("wait", "k", "--since", "6") == (0, "", [])
+    assert cli("wait", "k", "--since", "6") == (0, "", [])
 
 
-def test_wait_since_an_index_expires_with_exit_code_3(faked, told):
+def test_wait_since_an_index_expires_with_exit_code_3(faked, cli):
     faked.reply = httpx.Response(304)
-    assert told("wait", "k", "--since", "7", "--timeout", "0") == (3, "", ["expired after 0.00 s"])
+    assert cli("wait", "k", "--since", "7", "--timeout", "0") == (3, "", ["expired after 0.00 s"])
 
 
-def test_an_index_of_another_run_of_the_service_is_no_success(faked, told):
+def test_an_index_of_another_run_of_the_service_is_no_success(faked, cli):
     faked.reply = httpx.Response(200, json={**KEY, "index": 0, "value": None})
-    code, out, [line] = told("wait", "k", "--since", "40")
+    code, out, [line] = cli("wait", "k", "--since", "40")
     assert (code, out) == (2, "")
     assert "--since must be at most the newest index of the service, got 40" in line
     assert "--since 0" in line
 
 
 @pytest.mark.parametrize("others", [["l"], ["--need", "all"], ["--need", "amount:1"]], ids=repr)
-def test_wait_since_takes_one_key_and_any_signal(faked, told, others):
-    code, out, [line] = told("wait", "k", *others, "--since", "0")
+def test_wait_since_takes_one_key_and_any_signal(faked, cli, others):
+    code, out, [line] = cli("wait", "k", *others, "--since", "0")
     assert (code, out, faked.requests) == (2, "", [])
     assert "--since must be given with one key and --need any" in line
 
 
-def test_the_help_of_wait_says_that_it_waits_from_now_on(told):
-    text = " ".join(told("wait", "--help")[1].split())
-    assert "Signals from before do not count, unless --since is given." in text
+def test_the_help_of_wait_says_that_it_waits_from_now_on(cli):
+    text = " ".join(cli("wait", "--help")[1].split())
+    assert "Earlier signals do not count, unless --since is given" in text
 
 
-def test_a_value_is_escaped_on_a_terminal_and_whole_in_a_pipe(faked, told, monkeypatch):
+def test_a_value_is_escaped_on_a_terminal_and_whole_in_a_pipe(faked, cli, monkeypatch):
     faked.reply = httpx.Response(200, json=ended("completed", "\x1b[2J\n"))
-    assert told("wait", "k")[1] == "\x1b[2J\n\n"
+    assert cli("wait", "k")[1] == "\x1b[2J\n\n"
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert told("wait", "k")[1] == "\\x1b[2J\\n\n"
+    assert cli("wait", "k")[1] == "\\x1b[2J\\n\n"
 
 
 @pytest.mark.parametrize(
@@ -129,15 +129,15 @@ def test_a_value_is_escaped_on_a_terminal_and_whole_in_a_pipe(faked, told, monke
     ],
     ids=lambda each: str(each)[:12],
 )
-def test_a_value_is_json_or_else_text(faked, told, text, value):
+def test_a_value_is_json_or_else_text(faked, cli, text, value):
     faked.reply = httpx.Response(200, json={"completed": 1})
-    assert told("signal", "--", "k", text) == (0, "completed 1 operation\n", [])
+    assert cli("signal", "--", "k", text) == (0, "completed 1 operation\n", [])
     assert faked.body == {"value": value}
 
 
-def test_a_signal_without_a_value_has_none(faked, told):
+def test_a_signal_without_a_value_has_none(faked, cli):
     faked.reply = httpx.Response(200, json={"completed": 0})
-    assert told("signal", "a/b", "--amount", "3", "--voter", "me")[1] == "completed 0 operations\n"
+    assert cli("signal", "a/b", "--amount", "3", "--voter", "me")[1] == "completed 0 operations\n"
     assert faked.body == {"amount": 3, "voter": "me"}
     assert faked.requests[0].url.raw_path == b"/v1/keys/a%2Fb/signal"
 
@@ -153,9 +153,9 @@ def paged(request):
     )
 
 
-def test_ls_lists_over_pages_and_escapes_what_clients_named(faked, told):
+def test_ls_lists_over_pages_and_escapes_what_clients_named(faked, cli):
     faked.reply = paged
-    code, out, err = told("ls", "--key", "k")
+    code, out, err = cli("ls", "--key", "k")
     assert (code, err) == (0, [])
     assert [line.split()[0] for line in out.splitlines()] == ["id", *(f"o{n}" for n in range(9))]
     assert "\x1b" not in out
@@ -164,47 +164,47 @@ def test_ls_lists_over_pages_and_escapes_what_clients_named(faked, told):
     assert faked.requests[0].url.params["key"] == "k"
 
 
-def test_ls_stops_at_its_limit_and_says_so(faked, told):
+def test_ls_stops_at_its_limit_and_says_so(faked, cli):
     faked.reply = paged
-    code, out, err = told("ls", "--limit", "4")
+    code, out, err = cli("ls", "--limit", "4")
     assert (code, len(out.splitlines())) == (0, 5)
     assert err == ["(and more: --limit is 4)"]
     assert len(faked.requests) == 2
 
 
-def test_ls_as_json_is_one_document_a_line_in_ascii(faked, told):
+def test_ls_as_json_is_one_document_a_line_in_ascii(faked, cli):
     faked.reply = paged
-    lines = told("ls", "--json")[1].splitlines()
+    lines = cli("ls", "--json")[1].splitlines()
     assert [json.loads(line)["id"] for line in lines] == [f"o{n}" for n in range(9)]
     assert all(line.isascii() and line.isprintable() for line in lines)
 
 
-def test_ls_in_a_pipe_cuts_no_column(faked, told):
+def test_ls_in_a_pipe_cuts_no_column(faked, cli):
     long = {**OPERATION, "id": "i" * 60, "keys": ["k" * 60, "l" * 60]}
     faked.reply = httpx.Response(200, json={"operations": [long]})
-    _, row = told("ls")[1].splitlines()
+    _, row = cli("ls")[1].splitlines()
     assert "i" * 60 in row
     assert "l" * 60 in row
 
 
-def test_ls_of_nothing_says_so_and_as_json_is_nothing(faked, told):
+def test_ls_of_nothing_says_so_and_as_json_is_nothing(faked, cli):
     faked.reply = httpx.Response(200, json={"operations": []})
-    assert told("ls") == (0, "nothing is pending\n", [])
-    assert told("ls", "--json") == (0, "", [])
+    assert cli("ls") == (0, "nothing is pending\n", [])
+    assert cli("ls", "--json") == (0, "", [])
 
 
-def test_why_tells_what_is_missing_or_how_it_ended(faked, told):
+def test_why_tells_what_is_missing_or_how_it_ended(faked, cli):
     faked.reply = httpx.Response(200, json=OPERATION)
-    assert "waits for    any of its keys" in told("why", "o")[1]
+    assert "waits for    any of its keys" in cli("why", "o")[1]
     faked.reply = httpx.Response(200, json=ended("expired"))
-    assert "operation o is expired" in told("why", "o")[1]
+    assert "operation o is expired" in cli("why", "o")[1]
 
 
-def test_cancel_and_drain_say_what_came_of_it(faked, told):
+def test_cancel_and_drain_say_what_came_of_it(faked, cli):
     faked.reply = httpx.Response(200, json=ended("cancelled"))
-    assert told("cancel", "o")[1] == "cancelled\n"
+    assert cli("cancel", "o")[1] == "cancelled\n"
     faked.reply = httpx.Response(202)
-    assert told("drain")[1] == "the service drains\n"
+    assert cli("drain")[1] == "the service drains\n"
 
 
 def purgatory(*arguments, **options):

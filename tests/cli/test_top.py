@@ -1,4 +1,4 @@
-"""``purgatory top``: a picture of whatever the service says, and of nothing."""
+"""``purgatory top``: a picture of the service's figures, whatever they are."""
 
 import copy
 import io
@@ -76,7 +76,7 @@ def test_a_busy_service_is_pictured_with_all_its_parts():
     assert "next 1 m 6 s" in text
     assert "key:0" in text
     assert "1,234" in text
-    assert "(a wait)" in text
+    assert "(one-shot wait)" in text
 
 
 def test_a_service_that_just_started_is_drawn_without_a_wheel():

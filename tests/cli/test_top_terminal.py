@@ -41,7 +41,7 @@ def test_what_is_pending_is_seen_to_change_with_a_signal(client, top):
     assert "serving" in top.lines[0]
     assert client.signal("goes") == 2
     top.until(lambda: top.line("pending 1 of ") and top.line("^third +stays") and not top.line("^first "))
-    assert re.fullmatch(r"in all +3 +2 +0 +0 +1", top.line("^in all"))
+    assert re.fullmatch(r"total +3 +2 +0 +0 +1", top.line("^total"))
 
 
 def test_a_terminal_that_is_resized_is_filled_anew(client, top):

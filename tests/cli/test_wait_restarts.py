@@ -1,4 +1,4 @@
-"""``purgatory wait`` while the service restarts: it says so once, and goes on until its timeout."""
+"""``purgatory wait`` while the service restarts: it reports that once, and waits until its timeout."""
 
 import json
 import signal
@@ -22,7 +22,7 @@ DRAINING = problem(503, "draining")
 
 
 @pytest.fixture
-def script(faked, told, monkeypatch):
+def script(faked, cli, monkeypatch):
     """Runs a wait against answers in turn, in a time that passes in pauses only; behind the last one it is away."""
     now = [0.0]
     monkeypatch.setattr(outlast.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
@@ -39,7 +39,7 @@ def script(faked, told, monkeypatch):
             return httpx.Response(answer.status_code, content=answer.content)
 
         faked.reply = reply
-        result = told("wait", "k", *options, *(() if timeout is None else ("--timeout", timeout)))
+        result = cli("wait", "k", *options, *(() if timeout is None else ("--timeout", timeout)))
         assert list(left) == []
         return result
 

@@ -105,8 +105,8 @@ def test_an_ended_operation_is_explained_by_how_and_after_what():
 @pytest.mark.parametrize("text", HOSTILE)
 def test_no_explanation_has_what_a_terminal_would_obey(text):
     signals = [{"key": text, "index": 1, "voter": text}]
-    told = explain(operation(id=text, keys=[text], signals=signals, waiting_for={"all": [text]}))
-    assert all(line.isprintable() for line in told)
+    explained = explain(operation(id=text, keys=[text], signals=signals, waiting_for={"all": [text]}))
+    assert all(line.isprintable() for line in explained)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A client's conversations, carried out by hand: time is a number, and the answers are a list."""
+"""Drive a client's conversations by hand: time is a number, and the answers are a list."""
 
 import json
 

@@ -10,8 +10,8 @@ import pytest
 from purgatory_async import Timer
 from purgatory_async.client import AsyncClient, Client, Policy, RequestRefused, ServiceUnreachable
 from purgatory_async.client._events import SILENCE
-from purgatory_async.service import stream
 from purgatory_async.service.app import create_app
+from purgatory_async.service.http import stream
 from purgatory_async.service.settings import Settings
 from purgatory_async.testing import ManualClock, assert_clean, settle
 
@@ -83,7 +83,7 @@ class Served:
 
 
 def served(test):
-    """Run a test with a service, and look that nothing is left of it."""
+    """Run a test with a service, and check that it leaves nothing behind."""
 
     async def run():
         each = Served()

@@ -1,4 +1,4 @@
-"""What both clients make of addresses, tokens and connections, without a service."""
+"""How both clients handle addresses, tokens and connections, without a service."""
 
 from contextlib import suppress
 from itertools import count
@@ -188,7 +188,7 @@ EMPTY = httpx.Response(200, headers={"Content-Type": "text/event-stream"}, conte
 
 
 def jumping():
-    """A clock that moves by a second whenever one looks."""
+    """A clock that moves by a second on each reading."""
     seconds = count()
     return lambda: float(next(seconds))
 

@@ -1,4 +1,4 @@
-"""The event stream as it is read: lines in, events out, and how long a broken one is tried."""
+"""The event stream: lines in, events out, and how long a broken stream is retried."""
 
 import json
 

@@ -158,7 +158,7 @@ async def test_more_waits_than_a_pool_has_connections_are_held_at_once(address):
 
 
 class BreakingStream:
-    """A server of events that closes each connection after so many bytes of what it has to say."""
+    """An event server that closes each connection after this many bytes."""
 
     def __init__(self, *parts):
         self.parts = list(parts)
@@ -220,7 +220,7 @@ def test_events_of_a_real_service_are_read_from_any_id_on(address, client):
     client.submit(["events"], operation_id="events")
     client.signal("events")
     mine = []
-    with closing(client.events(after="0")) as events:  # of no epoch: a gap, then all there is
+    with closing(client.events(after="0")) as events:  # without an epoch: a gap, then every event
         assert next(events).kind == "gap"
         for event in events:
             mine += [event] if "events" in event.data.get("keys", ()) else []

@@ -1,4 +1,4 @@
-"""The client's conversations: what is sent again and what never, how long is polled, what an answer means."""
+"""The client's conversations: what is sent again, how long it polls, what an answer means."""
 
 from itertools import repeat
 from math import nan
@@ -120,7 +120,7 @@ def test_patience_is_for_each_poll_anew():
 
 @pytest.mark.parametrize("verb", ["follow", "watch", "take"])
 class TestPolls:
-    """What is alike for all that polls."""
+    """What all pollers share."""
 
     def begin(self, line, verb, timeout):
         return {

@@ -1,4 +1,4 @@
-"""Faults of part B: callbacks that raise, re-enter, take part in what is going on, or are no plain functions."""
+"""Callbacks that raise, re-enter, act on the purgatory they are called by, or are no plain functions."""
 
 import asyncio
 import sys

@@ -52,7 +52,7 @@ class Scene:
         await asyncio.sleep(0)
 
     def happen_after(self, passes: int) -> None:
-        """Let the event happen so many passes of the loop from now."""
+        """Trigger the event after this many passes of the loop."""
         loop = asyncio.get_running_loop()
         if passes:
             loop.call_soon(self.happen_after, passes - 1)
@@ -60,7 +60,7 @@ class Scene:
             loop.call_soon(self.happen)
 
     def happen(self) -> None:
-        """Let it happen now; whatever that does not end is ended a pass later."""
+        """Trigger the event now; end whatever it does not end a pass later."""
         self.has_happened = True
         if self.event == "complete":
             self.delivered = "parcel"

@@ -1,4 +1,4 @@
-"""Faults of part A: cancellations and races. Each test is named by the promise that holds under its fault."""
+"""Cancellations and races. Each test is named by the promise that holds under its fault."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Faults of part L: other threads, other loops, other processes, and the end of each."""
+"""Other threads, other loops, other processes, and the end of each."""
 
 import asyncio
 import concurrent.futures

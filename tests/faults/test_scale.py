@@ -1,4 +1,4 @@
-"""Faults of part D: many operations, big results, hot keys. Memory and work are counted, never timed."""
+"""Many operations, big results, hot keys. Memory and work are counted, never timed."""
 
 import asyncio
 import contextvars

@@ -1,4 +1,4 @@
-"""What goes wrong with time, and what is promised then: stalls, jumps, clocks that go back, wakeups that come early."""
+"""Time goes wrong: stalls, jumps, clocks that go back, early wakeups."""
 
 import asyncio
 import math

@@ -1,10 +1,10 @@
-"""Nothing that a test has opened outlives it, and only slow tests start processes."""
+"""Close what a test has opened, and let only slow tests start processes."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from purgatory_async.journal import _segment_file
+from purgatory_async.journal import segments
 from tests.journal.desk import Desk
 
 
@@ -21,4 +21,4 @@ def _desks_are_left_empty():
 def _segments_stay_lines(request, monkeypatch):
     if request.node.get_closest_marker("slow") is None:
         nothing_installed = SimpleNamespace(find_spec=lambda name: None)
-        monkeypatch.setattr(_segment_file, "importlib", SimpleNamespace(util=nothing_installed))
+        monkeypatch.setattr(segments, "importlib", SimpleNamespace(util=nothing_installed))

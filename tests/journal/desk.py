@@ -1,4 +1,4 @@
-"""A purgatory on a clock that stands still, with its journal; and what the journal has when it is closed."""
+"""A purgatory on a manual clock, with its journal, and the journal's records once it is closed."""
 
 import asyncio
 import os
@@ -10,10 +10,9 @@ from typing import ClassVar, Self
 
 from purgatory_async import DelayedOperation, Purgatory, Timer
 from purgatory_async.journal import Journal, read_journal
-from purgatory_async.journal._segment_file import SegmentFile
 from purgatory_async.journal.reader import read_segment
 from purgatory_async.journal.schema import Record
-from purgatory_async.journal.segments import list_segments
+from purgatory_async.journal.segments import SegmentFile, list_segments
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import TimerQueue
 
@@ -43,10 +42,10 @@ class Desk:
         **settings: object,
     ) -> None:
         self.directory = directory
-        self.told: list[str] = []
+        self.messages: list[str] = []
         self.clock = ManualClock(start)
         self.timer = Timer(clock=self.clock, tick=tick, queue=queue)
-        settings.setdefault("on_trouble", self.told.append)
+        settings.setdefault("on_trouble", self.messages.append)
         self.journal = Journal(directory, timer=self.timer, **settings)
         self.purgatory = Purgatory(timer=self.timer, observer=self.journal)
         self.opened.append(self)
@@ -141,7 +140,7 @@ def missing(records: Iterable[Record]) -> list[int]:
 
 
 def live_bytes(directory: Path) -> bytes:
-    """What stands in the segments of JSON lines."""
+    """The content of the segments of JSON lines."""
     return b"".join(segment.path.read_bytes() for segment in list_segments(directory) if segment.live)
 
 

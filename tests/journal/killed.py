@@ -47,7 +47,7 @@ async def main(directory: str, seed: int, segment_bytes: int) -> None:
 
 
 def say(line: str) -> None:
-    os.write(1, f"{line}\n".encode())  # a line is told whole or not at all
+    os.write(1, f"{line}\n".encode())  # one write: a line arrives complete or not at all
 
 
 if __name__ == "__main__":

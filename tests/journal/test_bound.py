@@ -1,4 +1,4 @@
-"""What is buffered is bounded: beyond it records give way, or new operations do, and either is told."""
+"""What is buffered is bounded: beyond it records give way, or new operations are refused; both are reported."""
 
 from threading import Event
 
@@ -12,7 +12,7 @@ LIMIT = 1_000
 
 
 class Stalled:
-    """A journal whose writer thread stands in its first write until it is let go, with one record in its hand."""
+    """A journal whose writer thread blocks in its first write, with one record, until it is released."""
 
     def __init__(self, directory, monkeypatch, **settings):
         self.gate, writing = Event(), Event()
@@ -79,13 +79,13 @@ def test_a_record_between_buffer_and_disk_is_counted(tmp_path):
 def test_a_run_of_drops_is_reported_once(stalled):
     for _ in range(2):
         stalled.desk.signal(*range(LIMIT + 10))
-    assert stalled.desk.told == []
+    assert stalled.desk.messages == []
     stalled.let_go()
     stalled.desk.signal("after")
     stalled.desk.close()
     dropped = stalled.journal.dropped
     assert dropped == LIMIT + 21
-    assert stalled.desk.told == [f"{dropped} records were dropped: the journal's buffer was full"]
+    assert stalled.desk.messages == [f"{dropped} records were dropped: the journal's buffer was full"]
 
 
 def test_drops_are_counted_once_without_a_later_record(stalled):

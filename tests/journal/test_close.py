@@ -1,4 +1,4 @@
-"""The end of a journal: everything is written, nothing more is taken, and it is told what could not be."""
+"""Closing a journal: it writes what it can, takes nothing more, and reports what was lost."""
 
 import errno
 import threading
@@ -32,7 +32,7 @@ def test_a_second_close_does_nothing(tmp_path):
     desk.journal.close()
     desk.journal.close()
     assert open_files() < files
-    with Desk(tmp_path) as other:  # its lock is not let go by the first
+    with Desk(tmp_path) as other:  # the first does not release its lock
         desk.journal.close()
         assert not other.journal.closed
         with pytest.raises(JournalError, match="another process"):
@@ -55,7 +55,7 @@ def test_a_close_in_trouble_returns_and_says_what_was_lost(tmp_path, monkeypatch
     desk.signal("a", "b")
     desk.journal.close()
     assert desk.journal.dropped == 2
-    assert desk.told[-1] == "2 records were dropped: the journal was closed while it could not write"
+    assert desk.messages[-1] == "2 records were dropped: the journal was closed while it could not write"
     assert list(read_journal(tmp_path)) == []
 
 
@@ -76,7 +76,7 @@ def test_a_failing_final_sync_is_reported(tmp_path, monkeypatch):
     desk = Desk(tmp_path, sync=Sync.OS)
     desk.signal("a")
     desk.journal.close()
-    assert "Input/output error; unsynced records may be lost" in desk.told[0]
+    assert "Input/output error; unsynced records may be lost" in desk.messages[0]
     assert "may be lost" in str(desk.journal.trouble)
 
 

@@ -1,4 +1,4 @@
-"""A journal is read whatever became of its files: what was written is there or is seen to be missing.
+"""A damaged journal is read: each record is found or reported as missing.
 
 Nothing is ever invented: each record that is read is one that was written.
 """

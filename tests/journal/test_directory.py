@@ -1,4 +1,4 @@
-"""One process writes in a directory, its owner's alone; a process that it forks writes nothing."""
+"""One process writes to a directory, private to its owner; a forked child writes nothing."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from purgatory_async import Timer
-from purgatory_async.journal import Journal, JournalError, Sync, _segment_file, read_journal
+from purgatory_async.journal import Journal, JournalError, Sync, read_journal, segments
 from purgatory_async.testing import ManualClock
 from tests.journal.desk import Desk, live_bytes, until
 from tests.source_tree import ROOT
@@ -87,7 +87,7 @@ def test_written_files_are_private_to_their_owner(tmp_path):
 def test_a_new_directory_is_synced_before_any_promise(tmp_path, monkeypatch):
     # After a power cut a file is there only if its directory is, and that only if the one above has its name.
     synced = []
-    monkeypatch.setattr(_segment_file, "sync_directory", synced.append)
+    monkeypatch.setattr(segments, "sync_directory", synced.append)
     for _ in range(2):
         open_journal(tmp_path / "a" / "b").close()
     assert synced == [tmp_path / "a", tmp_path, tmp_path / "a" / "b", tmp_path / "a" / "b"]

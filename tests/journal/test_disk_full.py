@@ -1,4 +1,4 @@
-"""A full disk: operations go on or are refused, nothing is torn in the middle, and with space all of it is there."""
+"""A full disk: operations go on or are refused, no line is torn, and once it has space writing resumes."""
 
 import errno
 import json
@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from purgatory_async.journal import JournalError, Sync, _segment_file, _writer_thread
+from purgatory_async.journal import JournalError, Sync, _writer_thread, segments
 from purgatory_async.journal.lines import whole_length
 from purgatory_async.journal.reader import read_journal
 from tests.journal.desk import Desk, Disk, fails_with, live_bytes, missing, until, until_async
@@ -46,8 +46,8 @@ def test_a_full_disk_holds_records_until_there_is_space(tmp_path, disk, when_ful
     desk.signal("after")
     assert keys(desk.close()) == [*map(str, range(100)), "meanwhile", "after"]
     assert desk.journal.dropped == 0
-    assert len(desk.told) == 2
-    assert desk.told[1] == "the journal writes again; no buffered record was lost"
+    assert len(desk.messages) == 2
+    assert desk.messages[1] == "the journal writes again; no buffered record was lost"
 
 
 def test_records_held_meanwhile_are_bounded_and_drops_counted(tmp_path, disk):
@@ -73,7 +73,7 @@ def test_closing_on_a_full_disk_reports_the_loss(tmp_path, disk):
     desk.journal.close()
     desk.journal.close()
     assert desk.journal.dropped == 10_000
-    assert desk.told[-1] == "10000 records were dropped: the journal was closed while it could not write"
+    assert desk.messages[-1] == "10000 records were dropped: the journal was closed while it could not write"
     assert list(tmp_path.glob("*.jsonl")) == []
 
 
@@ -124,9 +124,9 @@ def test_a_full_segment_goes_on_while_no_other_can_be_made(tmp_path, disk, monke
     monkeypatch.setattr(desk.journal._writer_thread, "_open_segment", FULL)
     for number in range(60):
         desk.signal(f"{number:0200}")
-    until(lambda: desk.told)
+    until(lambda: desk.messages)
     assert (
-        desk.told[0]
+        desk.messages[0]
         == "the journal cannot create a new segment and keeps the full one: No space left on device"
     )
     assert desk.journal.trouble is None
@@ -166,7 +166,7 @@ class NearlyFull:
 def nearly_full(monkeypatch):
     monkeypatch.setattr(_writer_thread, "LOOK_S", 0.01)
     system = NearlyFull()
-    monkeypatch.setattr(_segment_file, "os", system)
+    monkeypatch.setattr(segments, "os", system)
     return system
 
 
@@ -184,7 +184,9 @@ def test_a_nearly_full_disk_gets_what_fits_the_rest_is_counted(tmp_path, nearly_
     assert nearly_full.synced == len(live_bytes(tmp_path))
     lost = 785 - len(records)
     assert (desk.journal.dropped, desk.journal.buffered) == (lost, 0)
-    assert desk.told[-1] == f"{lost} records were dropped: the journal was closed while it could not write"
+    assert (
+        desk.messages[-1] == f"{lost} records were dropped: the journal was closed while it could not write"
+    )
 
 
 def test_what_did_not_fit_is_written_once_when_there_is_space(tmp_path, nearly_full):
@@ -205,7 +207,7 @@ def test_what_did_not_fit_is_written_once_when_there_is_space(tmp_path, nearly_f
     assert keys(records) == [*map(str, range(100)), *["meanwhile"] * 7]
     assert records[: len(read)] == read
     assert missing(records) == []
-    assert len(desk.told) == 2
+    assert len(desk.messages) == 2
 
 
 # The real thing.
@@ -232,7 +234,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (unlimited, unlimited))
 until(lambda: not desk.journal.trouble)
 found = [record.key for record in desk.close()]
 desk.purgatory.close()
-print(json.dumps({"signals": number, "whole": whole, "found": found, "told": desk.told}))
+print(json.dumps({"signals": number, "whole": whole, "found": found, "messages": desk.messages}))
 """
 
 
@@ -250,8 +252,8 @@ def test_a_file_at_its_size_limit_ends_with_a_whole_line(tmp_path, size):
     seen = json.loads(finished.stdout)
     assert size - 400 < seen["whole"] <= size
     assert seen["found"] == [*map(str, range(seen["signals"])), "held"]
-    assert "File too large" in seen["told"][0]
-    assert len(seen["told"]) == 2
+    assert "File too large" in seen["messages"][0]
+    assert len(seen["messages"]) == 2
     written = b"".join(path.read_bytes() for path in tmp_path.glob("*.jsonl"))
     assert whole_length(written[: seen["whole"]]) == seen["whole"]
 

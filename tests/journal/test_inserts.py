@@ -1,4 +1,4 @@
-"""``inserts`` is what the wheel really did, whatever its size and however an operation ends."""
+"""``inserts`` is the number of the wheel's insertions, for any wheel size and any ending."""
 
 import tempfile
 from collections import Counter
@@ -57,8 +57,8 @@ def test_insertions_are_those_counted_in_the_wheel(size, start, steps):
         due = wheel.advance(wheel.now_tick + step)
         left = [*due, *([entry] if cancel and wheel.cancel(entry) else [])]
         for one in left:
-            told = wheel.insertions(one.deadline_tick, entered.pop(one), wheel.now_tick)
-            assert told == wheel.counts[id(one)], one.deadline_tick
+            counted = wheel.insertions(one.deadline_tick, entered.pop(one), wheel.now_tick)
+            assert counted == wheel.counts[id(one)], one.deadline_tick
 
 
 @settings(max_examples=60)

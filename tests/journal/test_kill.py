@@ -1,4 +1,4 @@
-"""Killed at any moment under load: what was acknowledged is there, and nothing else than what happened."""
+"""Killed at any moment under load: every acknowledged record is there, and no record is invented."""
 
 import random
 import subprocess
@@ -18,7 +18,7 @@ KILLS = 10
 
 
 def acknowledged_until_killed(directory, seed, segment_bytes, delay_s):
-    """Start it, kill it so long after its first word, and return all that it said."""
+    """Start it, kill it this long after its first output, and return all of its output."""
     with subprocess.Popen(
         [sys.executable, "-m", "tests.journal.killed", directory, str(seed), str(segment_bytes)],
         cwd=ROOT,
@@ -33,7 +33,7 @@ def acknowledged_until_killed(directory, seed, segment_bytes, delay_s):
 
 
 def check_run(records, said):
-    """All that was acknowledged is there; what is there is a story that the program can have told."""
+    """Assert that every acknowledged record is on disk, and that the records fit one run of the program."""
     assert missing(records) == []
     assert [record.seq for record in records] == [*range(1, len(records) + 1)]
     submits = {record.op_id: record for record in records if isinstance(record, Submit)}

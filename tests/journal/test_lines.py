@@ -1,4 +1,4 @@
-"""Any record is one line, and comes back as it was; any bytes are read, and make records or damage."""
+"""Any record is one line and round-trips; any bytes can be read, as records or as damage."""
 
 from hypothesis import given
 from hypothesis import strategies as st

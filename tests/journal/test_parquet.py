@@ -1,4 +1,4 @@
-"""A Parquet segment is read as it was written, or reported as damaged; never as something else."""
+"""A Parquet segment is read as it was written, or reported as damaged."""
 
 from types import SimpleNamespace
 
@@ -6,8 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from purgatory_async.journal import _segment_file, checksum
-from purgatory_async.journal.checksum import add_checksum, check_checksum
+from purgatory_async.journal import columns, segments
+from purgatory_async.journal.columns import add_checksum, check_checksum
 from purgatory_async.journal.reader import read_segment
 from purgatory_async.journal.rotation import seal
 from purgatory_async.journal.segments import list_segments
@@ -21,7 +21,7 @@ def sealed(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patched:
         # Segments are sealed here, not by a process.
         patched.setattr(
-            _segment_file, "importlib", SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
+            segments, "importlib", SimpleNamespace(util=SimpleNamespace(find_spec=lambda name: None))
         )
         segment, records = fill(directory)
     seal(segment)
@@ -35,7 +35,7 @@ def footer_start(data):
 
 def as_written_before_checksums(data):
     place = footer_start(data)
-    return data[: place - checksum._LENGTH] + data[place:]
+    return data[: place - columns._LENGTH] + data[place:]
 
 
 def read(segment, data):
@@ -65,7 +65,7 @@ def test_a_segment_with_its_checksum_is_plain_parquet(sealed):
 def test_any_flipped_bit_of_a_segment_is_reported(sealed):
     segment, data, records = sealed
     place = footer_start(data)
-    mark = range((place - checksum._LENGTH) * 8, (place - 4) * 8)
+    mark = range((place - columns._LENGTH) * 8, (place - 4) * 8)
     tail = range((len(data) - 8) * 8, len(data) * 8)
     for bit, hurt in flipped(data, [*range(0, len(data) * 8, 211), *mark, *tail]):
         found = read(segment, hurt)
@@ -136,7 +136,7 @@ def test_records_copied_to_another_file_have_no_stale_checksum(sealed):
 def test_a_checksum_is_of_all_blocks_of_a_file(sealed, monkeypatch):
     segment, data, _ = sealed
     for block in (1, 7, 4096):
-        monkeypatch.setattr(checksum, "_BLOCK", block)
+        monkeypatch.setattr(columns, "_BLOCK", block)
         segment.path.write_bytes(data)
         check_checksum(segment.path)
         segment.path.write_bytes(data[:100] + b"?" + data[101:])

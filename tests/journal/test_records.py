@@ -93,7 +93,7 @@ class AtOnce(DelayedOperation[None]):
 
 @pytest.mark.parametrize("timeout", [None, 0, 30.0])
 def test_completed_in_its_first_check_it_has_no_inserts(desk, timeout):
-    # Its deadline was never reckoned: whoever asks for it all the same loses the record.
+    # Its deadline was never computed: reading it would lose the record.
     desk.purgatory.try_complete_else_watch(AtOnce(timeout), ["a"])
     submit, outcome = desk.close()
     assert (submit.op_id, outcome.op_id, outcome.outcome, outcome.inserts) == ("1", "1", "completed", 0)
@@ -145,7 +145,7 @@ class Counting(DelayedOperation[None]):
     ],
 )
 def test_what_is_needed_is_the_operations_own_word_or_no_sum(desk, needed, written):
-    # A number that does not fit the column would be a line that nobody can read.
+    # A number that does not fit the column would make an unreadable line.
     desk.purgatory.try_complete_else_watch(Counting(needed), ["a"])
     (submit,) = desk.close()
     assert submit.needed == written
@@ -167,7 +167,9 @@ def test_an_invalid_weight_drops_its_record_with_a_report(tmp_path, weight):
     assert [(record.seq, record.key) for record in desk.close()] == [(2, "good")]
     assert desk.journal.dropped == 1
     assert (
-        [sentence for sentence in desk.told if "weigh must return an integer" in sentence] == desk.told != []
+        [sentence for sentence in desk.messages if "weigh must return an integer" in sentence]
+        == desk.messages
+        != []
     )
 
 
@@ -179,7 +181,7 @@ def test_a_weigher_that_raises_costs_its_record_and_nothing_else(tmp_path):
     desk.signal("bad", "good")
     assert [(record.seq, record.key) for record in desk.close()] == [(2, "good")]
     assert desk.journal.dropped == 1
-    assert ["ZeroDivisionError" in sentence for sentence in desk.told] == [True]
+    assert ["ZeroDivisionError" in sentence for sentence in desk.messages] == [True]
 
 
 class Colour(enum.StrEnum):
@@ -236,7 +238,7 @@ def test_a_key_whose_repr_raises_loses_its_records_counted(desk, error):
     assert missing(records) == [2, 3]
     assert desk.journal.dropped == 2
     assert len(records) == 3
-    assert ["mute" in sentence for sentence in desk.told] == [True, True]
+    assert ["mute" in sentence for sentence in desk.messages] == [True, True]
 
 
 def test_numbers_have_no_gap_and_stats_have_wheels_and_ticks(desk):

@@ -217,7 +217,7 @@ def test_a_full_segment_is_sealed_while_the_next_is_written(tmp_path):
         records = list(read_journal(tmp_path))
         assert [record.key for record in records] == [f"{number:0100}" for number in range(100)]
     assert [record.seq for record in read_journal(tmp_path)] == [*range(1, 101)]
-    assert desk.told == []
+    assert desk.messages == []
     assert len(list_segments(tmp_path)) > 4
     assert [segment.number for segment in list_segments(tmp_path)] == [
         *range(1, len(list_segments(tmp_path)) + 1)
@@ -249,8 +249,8 @@ def test_a_segment_that_cannot_be_sealed_stays_with_a_report(filled, tmp_path):
     desk = Desk(tmp_path / "other")
     desk.journal._sealer.add(segment)
     desk.journal._writer_thread.wake()
-    until(lambda: desk.told)
-    assert f"was not turned into Parquet: {segment.path} stays as it is" in desk.told[0]
+    until(lambda: desk.messages)
+    assert f"was not turned into Parquet: {segment.path} stays as it is" in desk.messages[0]
     assert list(read_journal(tmp_path)) == records
 
 
@@ -275,10 +275,10 @@ def test_without_room_for_a_process_the_writer_goes_on(filled, tmp_path, monkeyp
     def fail(*_, **__):
         raise OSError(12, "Cannot allocate memory")
 
-    monkeypatch.setattr("purgatory_async.journal._segment_file.subprocess.Popen", fail)
+    monkeypatch.setattr("purgatory_async.journal.segments.subprocess.Popen", fail)
     with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
-        until(lambda: desk.told)
-        assert desk.told == [
+        until(lambda: desk.messages)
+        assert desk.messages == [
             f"{segment.path} stays as it is until the next start, no process can be made: Cannot allocate memory"
         ]
         desk.signal("a")
@@ -346,7 +346,7 @@ for _ in range(2):
         for number in range(50):
             desk.signal(f"{number:0100}")
             until(lambda: not desk.journal.buffered)
-        assert desk.told == []
+        assert desk.messages == []
 print(len(list(read_journal(directory))), len(list(directory.glob("*.jsonl"))) > 4, list(directory.glob("*.parquet")))
 """
 

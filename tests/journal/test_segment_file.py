@@ -1,4 +1,4 @@
-"""The file that grows has whole lines and nothing else, whatever the system does to a write."""
+"""The growing file has whole lines only, however the system splits a write."""
 
 import errno
 import os
@@ -6,9 +6,8 @@ import stat
 
 import pytest
 
-from purgatory_async.journal import _segment_file
-from purgatory_async.journal._segment_file import SegmentFile
-from purgatory_async.journal.segments import Segment
+from purgatory_async.journal import segments
+from purgatory_async.journal.segments import Segment, SegmentFile
 from tests.journal.desk import open_files
 
 
@@ -35,7 +34,7 @@ class System:
 @pytest.fixture
 def system(monkeypatch):
     system = System()
-    monkeypatch.setattr(_segment_file, "os", system)
+    monkeypatch.setattr(segments, "os", system)
     return system
 
 

@@ -1,4 +1,4 @@
-"""What each policy promises, and what becomes of it when the disk is slow or breaks."""
+"""The promise of each sync policy, and what happens when the disk is slow or fails."""
 
 import asyncio
 import errno
@@ -74,7 +74,7 @@ async def test_with_the_system_policy_sync_comes_on_request_or_close(tmp_path, d
         await until_async(lambda: live_bytes(tmp_path))
         await until_async(lambda: desk.journal.buffered == 0 and desk.journal._writer_thread.idle)
         assert disk.syncs == 0
-        # Everything is written and nobody is busy: it is not on the disk all the same.
+        # Everything is written and the writer is idle, but nothing is synced yet.
         await desk.journal.flush()
         assert disk.syncs == 1
         await desk.journal.flush()
@@ -109,7 +109,7 @@ async def test_a_slow_sync_delays_only_commits(tmp_path, disk):
 
 
 async def test_a_sync_that_fails_is_the_end_and_is_not_tried_again(tmp_path, disk):
-    # The system may have dropped what it could not write, and would say yes the next time.
+    # The system may have dropped what it could not write, and would report success the next time.
     disk.on_sync = fails_with(errno.EIO)
     desk = Desk(tmp_path, sync=Sync.ALWAYS)
     desk.signal("a")
@@ -124,7 +124,7 @@ async def test_a_sync_that_fails_is_the_end_and_is_not_tried_again(tmp_path, dis
     assert disk.syncs == 1
     assert desk.journal.dropped == 2
     assert [record.key for record in read_journal(tmp_path)] == ["a"]
-    assert len(desk.told) == 1
+    assert len(desk.messages) == 1
     assert "may be lost" in str(desk.journal.trouble)
 
 
@@ -138,7 +138,7 @@ async def test_after_a_failed_sync_operations_continue_or_are_refused(tmp_path, 
 
 
 async def test_an_error_that_many_meet_does_not_grow(tmp_path, disk):
-    # Raised again and again, one exception would gather the frames of everybody who met it.
+    # One exception object, raised again and again, would collect the frames of every caller.
     disk.on_sync = fails_with(errno.EIO)
     desk = Desk(tmp_path, sync=Sync.ALWAYS)
     desk.signal("a")

@@ -1,14 +1,15 @@
 """Tasks that wait for a pattern, and are cancelled in one of the ways of practice at an exact point of a pass."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import pytest
 
 Event = Callable[[], object]
+T = TypeVar("T")
 PATIENCE = 1_000  # passes of the loop
 
 
@@ -115,3 +116,8 @@ def after_passes(passes: int, event: Event) -> None:
         loop.call_soon(after_passes, passes - 1, event)
     else:
         loop.call_soon(event)
+
+
+async def awaiting(awaitable: Awaitable[T]) -> T:
+    """A coroutine, for a task, that awaits something else."""
+    return await awaitable

@@ -8,6 +8,7 @@ import asyncio
 from contextlib import suppress
 
 import anyio
+import pytest
 
 from purgatory_async import PurgatoryError
 from purgatory_async.patterns import HandOff
@@ -110,6 +111,9 @@ class ByAnyioDeadline(ByAnyioScope):
 
 
 WAYS = (ByTaskCancel, ByCancellingTwice, ByAsyncioTimeout, ByTaskGroup, ByAnyioScope, ByAnyioDeadline)
+
+
+each_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
 
 
 class Taker:

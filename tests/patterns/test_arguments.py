@@ -9,8 +9,9 @@ import pytest
 
 from purgatory_async import PurgatoryClosed, PurgatoryError, PurgatoryFull, Timer
 from purgatory_async.clock import MAX_TIMEOUT
+from purgatory_async.errors import check_exception
 from purgatory_async.patterns import Heartbeat, Periodic, Retrier
-from purgatory_async.patterns._arguments import check_exception, check_function, check_integer, check_number
+from purgatory_async.patterns._arguments import check_function, check_integer, check_number
 from purgatory_async.testing import ManualClock
 
 LONG_INTEGER = 10**400

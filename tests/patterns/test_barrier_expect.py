@@ -4,18 +4,10 @@ import asyncio
 
 import pytest
 
-from purgatory_async import Purgatory, Timer
 from purgatory_async.patterns import Barrier
-from purgatory_async.testing import ManualClock, assert_clean, settle
+from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio
-
-
-@pytest.fixture
-def purgatory():
-    with_clock = Purgatory(timer=Timer(clock=ManualClock()))
-    yield with_clock
-    assert_clean(with_clock)
 
 
 async def gather(group, *members):

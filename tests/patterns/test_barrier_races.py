@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from purgatory_async import OperationCancelled, Purgatory, PurgatoryClosed, Timer
+from purgatory_async import OperationCancelled
 from purgatory_async.patterns import Barrier, Generation
-from purgatory_async.testing import ManualClock, assert_clean, cancel_sweep, settle
-from tests.patterns.guests import Guest, after_passes, each_way
+from purgatory_async.testing import settle
+from tests.patterns.guests import Guest, each_way
 from tests.patterns.test_barrier import arriving, ends, have_gone_on, passing
 
 pytestmark = pytest.mark.asyncio
@@ -79,42 +79,6 @@ async def test_an_expected_member_that_was_just_cancelled_is_missing(race, guest
     again = await arriving(group, "a")
     assert await ends([other, *came, *again]) == [Generation(1, ("x", "b", "a"), complete=True)] * 3
     assert await first.end() == "cancelled"
-
-
-# A cancellation and the end of the window.
-
-
-@each_way
-async def test_cancelled_just_before_the_window_ends_it_is_absent(guest, purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=3, timeout=30)
-    first, other = guest(group.arrive("a")), Guest(group.arrive("b"))
-    await settle()
-    first.cancel_before(lambda: manual_clock.advance(30))
-    assert await first.end() == "cancelled"
-    assert await other.end() == Generation(1, ("b",), complete=False)
-
-
-@each_way
-async def test_cancelled_just_after_the_window_is_over_it_was_there(guest, purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=3, timeout=30)
-    first, other = guest(group.arrive("a")), Guest(group.arrive("b"))
-    await settle()
-    first.cancel_after(lambda: manual_clock.advance(30))
-    generation = Generation(1, ("a", "b"), complete=False)
-    assert await first.end() == ("cancelled" if guest.reached_late else generation)
-    assert await other.end() == generation
-
-
-@each_way
-async def test_all_cancelled_before_the_window_ends_make_no_generation(guest, purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=3, timeout=30)
-    first = guest(group.arrive("a"))
-    await settle()
-    first.cancel_before(lambda: manual_clock.advance(30))
-    assert await first.end() == "cancelled"
-    later = await arriving(group, "b")
-    await passing(manual_clock, 30)
-    assert await ends(later) == [Generation(1, ("b",), complete=False)]
 
 
 # A cancellation and the next one to come.
@@ -216,101 +180,3 @@ async def test_the_last_arrival_before_the_window_ends_completes_it(purgatory, m
     asyncio.get_running_loop().call_soon(manual_clock.advance, 30)
     await settle()
     assert await ends([first, last]) == [Generation(1, ("a", "b"), complete=True)] * 2
-
-
-# Everywhere.
-
-EVENTS = {
-    "the last comes": Generation(1, ("a", "b", "c"), complete=True),
-    "the window is over": Generation(1, ("a", "b"), complete=False),
-    "the key is cancelled": OperationCancelled,
-    "the purgatory is closed": PurgatoryClosed,
-}
-
-
-class Scene:
-    """A barrier where one member waits, and what ends its wait."""
-
-    def __init__(self, event: str) -> None:
-        self.event = event
-        self.clock = ManualClock()
-        self.purgatory = Purgatory(timer=Timer(clock=self.clock))
-        self.group = Barrier(self.purgatory, "group", expect=3, timeout=30, initial_delay=20)
-        self.other = Guest(self.group.arrive("a"))
-        self.came: list[Guest] = []
-        self.has_happened = False
-
-    def happen(self) -> None:
-        self.has_happened = True
-        if self.event == "the last comes":
-            self.came.append(arriving_now(self.group, "c"))
-        elif self.event == "the window is over":
-            self.clock.advance(20)
-        elif self.event == "the key is cancelled":
-            self.purgatory.cancel_for_key("group")
-        else:
-            self.purgatory.close()
-
-    async def end(self) -> list[object]:
-        """How the other one and who came last have ended; nothing may be left."""
-        if not self.has_happened:
-            self.happen()
-        await settle()
-        self.clock.advance(30)  # without the cancelled one they may have waited for the window
-        ended = await ends([self.other, *self.came])
-        assert self.group.present == ()
-        assert_clean(self.purgatory)
-        assert self.purgatory.timer.pending == 0
-        return ended
-
-
-@pytest.mark.parametrize("event", EVENTS)
-@pytest.mark.parametrize("passes", [1, 2, 3, 4, 12])
-async def test_a_member_cancelled_at_any_point_disturbs_no_other(event, passes):
-    scenes: list[Scene] = []
-    outcomes: list[object] = []
-
-    async def scenario() -> None:
-        scene = Scene(event)
-        scenes.append(scene)
-        outcomes.append("cancelled")
-        await asyncio.sleep(0)
-        after_passes(passes, scene.happen)
-        try:
-            outcomes[-1] = await scene.group.arrive("b")
-        except (OperationCancelled, PurgatoryClosed) as ended:
-            outcomes[-1] = type(ended)
-        finally:
-            assert "b" not in scene.group.present, "it is still there"
-            assert scene.purgatory.timer.pending <= scene.purgatory.pending + 1, "a timer of its own is left"
-
-    points = await cancel_sweep(scenario)
-    assert points >= 2
-    assert len(scenes) == 1 + 2 * points
-    whole = EVENTS[event]
-    for scene, end in zip(scenes, outcomes, strict=True):
-        assert end in ("cancelled", whole)
-        ended = await scene.end()
-        if isinstance(whole, type):
-            assert [type(other) for other in ended[:1]] == [whole]
-        elif end == whole:
-            assert set(ended) == {whole}
-        else:  # it had left, or was let go and cancelled in one pass
-            assert len(set(ended)) == 1
-            assert ended[0] in (whole, *without(whole, "b"))
-    assert outcomes[0] == whole
-
-
-def without(generation, member) -> list[Generation[str]]:
-    """The same generation if a member had left before."""
-    others = tuple(other for other in generation.members if other != member)
-    return [Generation(generation.number, others, complete=False)]
-
-
-async def test_cancelled_before_its_first_step_a_member_never_came(purgatory):
-    group = Barrier(purgatory, "group", expect=1, timeout=30)
-    task = asyncio.Task(group.arrive("a"))
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert await group.arrive("b") == Generation(1, ("b",), complete=True)

@@ -1,7 +1,5 @@
 """A barrier in its purgatory: closed, draining, full, shared, its key ended from outside; and what it refuses."""
 
-from math import inf, nan
-
 import pytest
 
 from purgatory_async import (
@@ -14,7 +12,7 @@ from purgatory_async import (
     Timer,
 )
 from purgatory_async.patterns import Barrier, Generation
-from purgatory_async.testing import ManualClock, assert_clean, settle
+from purgatory_async.testing import assert_clean, settle
 from tests.patterns.guests import Guest
 from tests.patterns.test_barrier import arriving, ends, have_gone_on, leaving, passing
 
@@ -22,18 +20,6 @@ pytestmark = pytest.mark.asyncio
 
 
 # The end of the purgatory.
-
-
-async def test_closing_the_purgatory_ends_every_wait_and_the_window(purgatory):
-    group = Barrier(purgatory, "group", expect=3, timeout=30, initial_delay=5)
-    guests = await arriving(group, "a", "b")
-    assert len(purgatory.close()) == 2
-    assert [type(end) for end in await ends(guests)] == [PurgatoryClosed] * 2
-    assert group.present == ()
-    assert (purgatory.timer.pending, purgatory.timer.next_deadline) == (0, None)
-    with pytest.raises(PurgatoryClosed):
-        await group.arrive("a")
-    assert purgatory.timer.pending == 0
 
 
 async def test_closing_a_purgatory_that_owns_its_timer_ends_the_window():
@@ -58,18 +44,6 @@ async def test_draining_refuses_arrivals_and_lets_the_waiting_go_on(purgatory, m
 # A full one.
 
 
-async def test_a_full_purgatory_refuses_arrival_and_opens_no_window(manual_clock):
-    purgatory = Purgatory(timer=Timer(clock=manual_clock), max_pending=1)
-    other = DelayedOperation()
-    purgatory.try_complete_else_watch(other, ["other"])
-    group = Barrier(purgatory, "group", expect=2, timeout=30)
-    with pytest.raises(PurgatoryFull, match="1"):
-        await group.arrive("a")
-    assert (group.present, purgatory.timer.pending) == ((), 0)
-    other.cancel()
-    assert_clean(purgatory)
-
-
 async def test_in_a_full_purgatory_those_who_are_there_wait_on(manual_clock):
     purgatory = Purgatory(timer=Timer(clock=manual_clock), max_pending=2)
     group = Barrier(purgatory, "group", expect=3, timeout=30, initial_delay=20)
@@ -83,31 +57,6 @@ async def test_in_a_full_purgatory_those_who_are_there_wait_on(manual_clock):
     assert have_gone_on(guests) == [False, False]
     await passing(manual_clock, 0.001)  # who comes in vain does not keep the window open
     assert await ends(guests) == [Generation(1, ("a", "b"), complete=False)] * 2
-    assert_clean(purgatory)
-
-
-async def test_a_full_timer_refuses_arrival_and_opens_no_window(manual_clock):
-    timer = Timer(clock=manual_clock, max_pending=1)
-    bell = timer.call_later(10, print)
-    purgatory = Purgatory(timer=timer)
-    group = Barrier(purgatory, "group", expect=2, timeout=30)
-    with pytest.raises(PurgatoryFull):
-        await group.arrive("a")
-    assert (group.present, purgatory.pending) == ((), 0)
-    bell.cancel()
-    guests = await arriving(group, "a", "b")
-    assert await ends(guests) == [Generation(1, ("a", "b"), complete=True)] * 2
-    assert_clean(purgatory)
-
-
-async def test_a_closed_timer_refuses_arrival(manual_clock):
-    timer = Timer(clock=manual_clock)
-    purgatory = Purgatory(timer=timer)
-    group = Barrier(purgatory, "group", expect=2, timeout=30)
-    timer.close()
-    with pytest.raises(PurgatoryClosed):
-        await group.arrive("a")
-    assert (group.present, purgatory.pending) == ((), 0)
     assert_clean(purgatory)
 
 
@@ -218,30 +167,6 @@ async def test_who_is_completed_alone_is_no_member(purgatory):
     assert await ends([*second, *third]) == [Generation(1, ("b", "c"), complete=True)] * 2
 
 
-async def test_cancel_for_key_cancels_every_member_and_the_window(purgatory, manual_clock):
-    group = Barrier(purgatory, "group", expect=3, timeout=30)
-    guests = await arriving(group, "a", "b")
-    await passing(manual_clock, 20)
-    assert len(purgatory.cancel_for_key("group")) == 2
-    assert group.present == ()
-    assert [type(end) for end in await ends(guests)] == [OperationCancelled] * 2
-    assert purgatory.timer.pending == 0
-    (later,) = await arriving(group, "a")
-    await passing(manual_clock, 29.999)
-    assert have_gone_on([later]) == [False]
-    await passing(manual_clock, 0.001)
-    assert await later.end() == Generation(1, ("a",), complete=False)
-
-
-async def test_fail_for_key_raises_the_exception_in_every_member(purgatory):
-    group = Barrier(purgatory, "group", expect=3, timeout=30)
-    guests = await arriving(group, "a", "b")
-    failure = KeyError("coordinator lost")
-    assert purgatory.fail_for_key("group", failure) == 2
-    assert [end is failure for end in await ends(guests)] == [True] * 2
-    assert (group.present, purgatory.timer.pending) == ((), 0)
-
-
 async def test_one_member_may_be_sent_away(purgatory):
     group = Barrier(purgatory, "group", expect=3, timeout=30)
     first, second = await arriving(group, "a", "b")
@@ -264,52 +189,6 @@ async def test_its_waits_are_operations_that_complete_together(purgatory):
 
 
 # Bad arguments.
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        pytest.param(
-            {"purgatory": "p"}, TypeError, "purgatory must be a Purgatory, got 'p'", id="no purgatory"
-        ),
-        pytest.param({"key": []}, TypeError, "unhashable", id="a key that cannot be hashed"),
-        pytest.param({"expect": 0}, ValueError, "expect must be at least 1, got 0", id="number 0"),
-        pytest.param({"expect": -2}, ValueError, "expect must be at least 1, got -2", id="below 0"),
-        pytest.param({"expect": True}, TypeError, "expect.*bool", id="expect bool"),
-        pytest.param({"expect": 2.0}, TypeError, "expect.*float", id="expect float"),
-        pytest.param({"expect": None}, TypeError, "expect.*NoneType", id="expect None"),
-        pytest.param({"expect": "ab"}, TypeError, r"expect must be.*'ab'.*\['ab'\]", id="expect a string"),
-        pytest.param({"expect": b"ab"}, TypeError, "expect must be.*ab", id="expect bytes"),
-        pytest.param({"expect": [[]]}, TypeError, "unhashable", id="expect what cannot be hashed"),
-        pytest.param({"timeout": nan}, ValueError, "timeout.*nan", id="timeout nan"),
-        pytest.param({"timeout": -inf}, ValueError, "timeout.*-inf", id="timeout minus inf"),
-        pytest.param({"timeout": 1e12}, ValueError, "timeout.*100 years", id="timeout too long"),
-        pytest.param({"timeout": "30"}, TypeError, "timeout.*str", id="timeout str"),
-        pytest.param({"timeout": True}, TypeError, "timeout.*bool", id="timeout bool"),
-        pytest.param({"initial_delay": -0.5}, ValueError, "initial_delay.*from 0.*-0.5", id="delay negative"),
-        pytest.param({"initial_delay": nan}, ValueError, "initial_delay.*nan", id="delay nan"),
-        pytest.param({"initial_delay": inf}, ValueError, "initial_delay.*3155760000.*inf", id="delay inf"),
-        pytest.param(
-            {"initial_delay": 1e12}, ValueError, "initial_delay.*3155760000.*1000000000000", id="too long"
-        ),
-        pytest.param({"initial_delay": "1"}, TypeError, "initial_delay.*str", id="delay str"),
-        pytest.param({"initial_delay": None}, TypeError, "initial_delay.*NoneType", id="delay None"),
-        pytest.param({"initial_delay": True}, TypeError, "initial_delay.*bool", id="delay bool"),
-        pytest.param({"on_release": 7}, TypeError, "on_release must be callable, got 7", id="no function"),
-    ],
-)
-async def test_a_bad_argument_is_refused_with_its_value_and_the_bound(arguments, error, message, purgatory):
-    good = {"purgatory": purgatory, "key": "group", "expect": 2, "timeout": 30}
-    given = {**good, **arguments}
-    with pytest.raises(error, match=message):
-        Barrier(given.pop("purgatory"), given.pop("key"), **given)
-    assert_clean(purgatory)
-
-
-async def test_expect_and_timeout_must_be_given(purgatory):
-    for missing in ({"expect": 2}, {"timeout": 30}):
-        with pytest.raises(TypeError, match="missing"):
-            Barrier(purgatory, "group", **missing)
 
 
 async def test_an_unhashable_member_is_refused_and_registers_nothing(purgatory):
@@ -337,13 +216,3 @@ async def test_the_observer_does_not_see_a_refused_member(manual_clock):
     with pytest.raises(TypeError, match="unhashable"):
         await Barrier(purgatory, "group", expect=2, timeout=30).arrive(["a"])
     assert events == []
-
-
-async def test_used_on_a_clock_of_its_own_it_needs_no_real_time():
-    clock = ManualClock()
-    purgatory = Purgatory(timer=Timer(clock=clock))
-    guests = await arriving(Barrier(purgatory, "group", expect=2, timeout=86_400), "a")
-    clock.advance(86_400)
-    await settle()
-    assert await ends(guests) == [Generation(1, ("a",), complete=False)]
-    assert_clean(purgatory)

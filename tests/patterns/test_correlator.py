@@ -12,23 +12,11 @@ from purgatory_async import (
     OperationExpired,
     PurgatoryClosed,
 )
-from purgatory_async.patterns import Correlator
 from purgatory_async.testing import assert_clean, settle
+from tests.patterns.guests import awaiting
+from tests.patterns.waits import LostError
 
 pytestmark = pytest.mark.asyncio
-
-
-class LostError(Exception):
-    """The connection is lost."""
-
-
-@pytest.fixture
-def calls(purgatory):
-    return Correlator(purgatory)
-
-
-async def awaiting(reply):
-    return await reply
 
 
 async def started(reply):

@@ -8,23 +8,11 @@ import pytest
 from purgatory_async import OperationCancelled
 from purgatory_async.patterns import Correlator
 from purgatory_async.testing import assert_clean, settle
-from tests.patterns.takers import WAYS, let_pass
+from tests.patterns.guests import awaiting
+from tests.patterns.takers import each_way, let_pass
+from tests.patterns.waits import LostError
 
 pytestmark = pytest.mark.asyncio
-each_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-
-
-class LostError(Exception):
-    """The connection is lost."""
-
-
-@pytest.fixture
-def calls(purgatory):
-    return Correlator(purgatory)
-
-
-async def awaiting(reply):
-    return await reply
 
 
 # Several awaiters.

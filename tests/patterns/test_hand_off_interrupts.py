@@ -3,7 +3,6 @@
 import pytest
 
 from purgatory_async import DelayedOperation
-from purgatory_async.patterns import HandOff
 from purgatory_async.testing import settle
 from tests.patterns.takers import Taker, takers
 
@@ -25,11 +24,6 @@ class Neighbour(DelayedOperation):
 
     def on_complete(self):
         raise self.interrupt
-
-
-@pytest.fixture
-def jobs(purgatory):
-    return HandOff(purgatory)
 
 
 def neighbour_of(purgatory, interrupt):

@@ -11,15 +11,7 @@ import pytest
 from purgatory_async import Purgatory, Timer
 from purgatory_async.patterns import HandOff
 from purgatory_async.testing import ManualClock, assert_clean, settle
-from tests.patterns.takers import WAYS, ByAnyioScope, Taker, after, let_pass, takers
-
-each_way = pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
-
-
-@pytest.fixture
-def jobs(purgatory):
-    return HandOff(purgatory)
-
+from tests.patterns.takers import ByAnyioScope, Taker, after, each_way, let_pass, takers
 
 # One taker cancelled.
 
@@ -60,20 +52,6 @@ async def test_cancelled_as_its_item_arrives_it_gives_the_item_back(jobs, way, f
     assert places == ([None] * len(followers) if keeps_it else [("k", "item")])
     assert jobs.returned == (not keeps_it)
     jobs.put("k", "for a follower")
-
-
-@pytest.mark.asyncio
-@each_way
-@pytest.mark.parametrize("followed", [True, False], ids=["followed", "alone"])
-async def test_who_was_cancelled_a_moment_before_is_passed_by(jobs, way, followed):
-    (taker,) = await takers(jobs, 1, "k", way=way)
-    followers = await takers(jobs, followed, "k")
-    after(5 - taker.lead, taker.cancel)
-    after(5, jobs.put, "k", "item")
-    await let_pass(10)
-    assert taker.got == "CancelledError"
-    assert ([follower.got for follower in followers] or jobs.clear()) == [("k", "item")]
-    assert jobs.returned == 0
 
 
 @pytest.mark.asyncio
@@ -157,17 +135,6 @@ async def test_a_taker_swallowing_its_cancellation_waits_its_turn(jobs):
     await task
     await settle()
     assert (got[2:], other.got) == (["CancelledError"], ("k", 2))
-
-
-@pytest.mark.asyncio
-async def test_cancelled_before_its_first_step_a_taker_takes_nothing(jobs, purgatory):
-    jobs.put("k", "item")
-    task = asyncio.Task(jobs.take("k"))
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert purgatory.pending == 0
-    assert jobs.clear() == [("k", "item")]
 
 
 # Several cancelled at once.

@@ -7,9 +7,7 @@ from random import Random
 
 import pytest
 
-from purgatory_async import OperationExpired, Purgatory, Timer
 from purgatory_async.patterns import HandOff
-from purgatory_async.testing import ManualClock, assert_clean, cancel_sweep, settle
 from tests.patterns.takers import WAYS, Taker, after, let_pass
 from tests.purgatory.recording import errors_of_loop
 
@@ -103,75 +101,3 @@ async def test_in_a_crowd_on_few_keys_no_item_is_lost_or_doubled(purgatory, keys
         taken = [taker.got for taker in takers if type(taker.got) is tuple]
         assert len(taken) > len(rounds) / 4
         assert Counter(taken + kept) == Counter((each.key, each) for each in rounds)
-
-
-# Cancelled at every point where it can be.
-
-
-class Scene:
-    """A coroutine that takes, a bystander, and so many items that come some passes from now; then time is up."""
-
-    def __init__(self, passes, bystander):
-        self.clock = ManualClock()
-        self.purgatory = Purgatory(timer=Timer(clock=self.clock))
-        self.jobs = HandOff(self.purgatory)
-        self.put = []
-        self.taken = []
-        self.bystander = Taker(self.jobs, "a", "b") if bystander == "in front" else None
-        after(passes, self.put_next, 0)
-        asyncio.get_running_loop().call_soon(self.let_bystander_in, bystander)
-
-    def let_bystander_in(self, bystander):
-        if bystander == "behind":
-            self.bystander = Taker(self.jobs, "a", "b")
-
-    def put_next(self, number):
-        pair = ("ab"[number % 2], number)
-        self.put.append(pair)
-        self.jobs.put(*pair)
-        if number < 5:
-            after(number % 3, self.put_next, number + 1)
-
-    async def take(self):
-        """Take what comes, and wait until time is up; no other task waits at the window, or for a time."""
-        take = self.jobs.take
-        try:
-            self.taken.append(await take("a", "window", timeout=1))
-            self.taken.append(await take("window", "b", "a"))
-            self.taken.append(await take("window", "c", "b", timeout=1))
-            after(2, self.clock.advance, 2)
-            with pytest.raises(OperationExpired):
-                await take("window", timeout=1)
-        finally:
-            assert list(self.purgatory.operations("window")) == [], "its other key still has a watcher"
-            assert self.purgatory.timer.pending == 0, "its deadline is still pending"
-
-    async def end(self):
-        await let_pass(20)
-        self.jobs.put("a", "the last")  # for a bystander who waits still
-        self.put.append(("a", "the last"))
-        await settle()
-        got = [self.bystander.got] if self.bystander else []
-        kept = self.jobs.clear()
-        assert not kept or None not in got, "kept, while a taker waits"
-        assert sorted(self.taken + got + kept, key=self.put.index) == self.put
-        assert kept == sorted(kept, key=self.put.index)
-        assert_clean(self.purgatory)
-
-
-@pytest.mark.parametrize("passes", range(6))
-@pytest.mark.parametrize("bystander", ["in front", "behind", "nobody"])
-async def test_a_taker_cancelled_anywhere_leaks_and_loses_nothing(passes, bystander):
-    async def scenario():
-        scenes.append(Scene(passes, bystander))
-        await scenes[-1].take()
-
-    reports = errors_of_loop()
-    scenes = []
-    points = await cancel_sweep(scenario)
-    assert points >= 2
-    assert len(scenes) == 1 + 2 * points
-    for scene in scenes:
-        await scene.end()
-    assert reports == []
-    assert asyncio.all_tasks() == {asyncio.current_task()}

@@ -19,11 +19,6 @@ from tests.purgatory.recording import Recorded, Switch, errors_of_loop
 pytestmark = pytest.mark.asyncio
 
 
-@pytest.fixture
-def jobs(purgatory):
-    return HandOff(purgatory)
-
-
 # The end of time, and of the purgatory.
 
 
@@ -65,18 +60,6 @@ async def test_a_taker_with_its_item_keeps_it_at_close(purgatory):
     jobs.put("k", "item")
     purgatory.close()
     await settle()
-    assert taker.got == ("k", "item")
-
-
-async def test_draining_ends_when_every_taker_has_its_item(purgatory):
-    jobs = HandOff(purgatory)
-    (taker,) = await takers(jobs, 1, "k")
-    drained = asyncio.create_task(purgatory.drain())
-    await settle()
-    with pytest.raises(PurgatoryClosed):
-        await jobs.take("other")
-    assert jobs.put("k", "item") is True
-    assert await drained is True
     assert taker.got == ("k", "item")
 
 

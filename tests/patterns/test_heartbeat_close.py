@@ -1,7 +1,6 @@
 """How `Heartbeat` ends, wherever it is closed from; and what it sees, keeps and shows."""
 
 import asyncio
-import contextvars
 import weakref
 
 import pytest
@@ -10,12 +9,9 @@ from purgatory_async.patterns import Heartbeat
 from purgatory_async.testing import settle
 from tests.patterns.diary import WORLD_NAMES, WORLDS, by_reference_counts_alone
 from tests.patterns.links import Link, manual_link
-from tests.timer.worlds import SteppedWorld, World, reports
+from tests.timer.worlds import SteppedWorld, World
 
 each_world = pytest.mark.parametrize("world_class", WORLDS, ids=WORLD_NAMES)
-
-who = contextvars.ContextVar("who", default="unset")
-
 
 # Closing.
 
@@ -53,66 +49,6 @@ def test_a_read_before_the_final_check_saves_it() -> None:
 
 
 @pytest.mark.asyncio
-async def test_closed_while_a_ping_is_being_sent_it_lets_that_end() -> None:
-    world, ended = SteppedWorld(), []
-    timer = world.timer()
-
-    async def send() -> None:
-        await timer.sleep(5)
-        ended.append(timer.time())
-
-    link = Link(timer, send=send)
-    await world.run(61)
-    link.heart.close()
-    await world.run(1000)
-    assert (ended, link.deaths, timer.pending) == ([65], [], 0)
-
-
-@pytest.mark.parametrize("how", ["aclose", "async with"])
-@pytest.mark.asyncio
-async def test_aclose_cancels_the_current_ping_and_waits_for_its_end(how: str) -> None:
-    world, ended = SteppedWorld(), []
-    timer = world.timer()
-
-    async def send() -> None:
-        try:
-            await timer.sleep(500)
-        finally:
-            for _ in range(3):
-                await asyncio.sleep(0)
-            ended.append(timer.time())
-
-    link = Link(timer, send=send)
-    if how == "aclose":
-        await world.run(61)
-        await link.heart.aclose()
-    else:
-        async with link.heart as heart:
-            assert heart is link.heart
-            await world.run(61)
-    assert (ended, timer.pending) == ([61], 0)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-@pytest.mark.parametrize("closing", ["close", "aclose"])
-@pytest.mark.asyncio
-async def test_closed_from_inside_send_it_lets_that_end(closing: str) -> None:
-    world, ended = SteppedWorld(), []
-
-    async def send() -> None:
-        if closing == "close":
-            link.heart.close()
-        else:
-            await link.heart.aclose()
-        await asyncio.sleep(0)
-        ended.append(link.timer.time())
-
-    link = Link(world.timer(), send=send)
-    await world.run(1000)
-    assert (ended, link.deaths, link.timer.pending) == ([60], [], 0)
-
-
-@pytest.mark.asyncio
 async def test_aclose_in_on_dead_cancels_a_hanging_ping_but_not_itself() -> None:
     world, events = SteppedWorld(), []
 
@@ -133,38 +69,7 @@ async def test_aclose_in_on_dead_cancels_a_hanging_ping_but_not_itself() -> None
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-@each_world
-@pytest.mark.asyncio
-async def test_with_its_timer_it_ends_without_a_word(world_class: type[World]) -> None:
-    world, reported = world_class(), reports()
-    link = Link(world.timer())
-    await world.run(65)
-    link.timer.close()
-    await world.run(1000)
-    assert (link.pings, link.deaths, link.heart.alive, reported) == ([60], [], True, [])
-    assert "closed" in repr(link.heart)
-    await link.heart.aclose()
-
-
 # What it sees, keeps and shows.
-
-
-@pytest.mark.asyncio
-async def test_ping_and_death_run_in_the_context_it_was_made_in() -> None:
-    world, seen = SteppedWorld(), []
-
-    def note() -> None:
-        seen.append(who.get())
-        who.set("the ping before")
-
-    async def note_later() -> None:
-        note()
-
-    who.set("its maker")
-    Link(world.timer(), send=note, on_dead=note_later)
-    who.set("another caller")
-    await world.run(1000)
-    assert seen == ["its maker"] * 3
 
 
 class Watched(Heartbeat):

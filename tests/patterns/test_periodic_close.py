@@ -1,7 +1,6 @@
 """How `Periodic` ends, wherever it is closed from; and what it sees, keeps and shows."""
 
 import asyncio
-import contextvars
 import weakref
 from collections.abc import Callable
 
@@ -17,8 +16,6 @@ from tests.timer.worlds import SteppedWorld, World, reports
 each_world = pytest.mark.parametrize("world_class", WORLDS, ids=WORLD_NAMES)
 each_mode = pytest.mark.parametrize("mode", ["fixed_delay", "fixed_rate"])
 
-who = contextvars.ContextVar("who", default="unset")
-
 
 class Watched(Periodic):
     """One whose end can be seen."""
@@ -29,21 +26,6 @@ class WatchedError(Exception):
 
 
 # Closing.
-
-
-@each_world
-@pytest.mark.asyncio
-async def test_closed_before_its_first_run_it_never_runs(world_class: type[World]) -> None:
-    world = world_class()
-    diary = Diary(timer := world.timer())
-    beat = Periodic(timer, 1, diary.plain)
-    assert not beat.closed
-    beat.close()
-    beat.close()
-    await beat.aclose()
-    assert (beat.closed, timer.pending, timer.next_deadline) == (True, 0, None)
-    await world.run(5)
-    assert diary.begun == []
 
 
 @each_world
@@ -61,88 +43,6 @@ async def test_closed_from_inside_plain_work_it_does_not_run_again(
     beat = Periodic(timer, 1, work, mode=mode)
     await world.run(5)
     assert (beat.runs, beat.closed, timer.pending) == (1, True, 0)
-
-
-@pytest.mark.parametrize("steps", [0, 1], ids=["before it is suspended", "after it was suspended"])
-@pytest.mark.asyncio
-async def test_closed_from_inside_async_work_it_lets_the_work_end(steps: int) -> None:
-    world, ended = SteppedWorld(), []
-    timer = world.timer()
-
-    async def work() -> None:
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        beat.close()
-        await asyncio.sleep(0)
-        ended.append(timer.time())
-
-    beat = Periodic(timer, 1, work)
-    await world.run(5)
-    assert (ended, beat.runs, beat.closed, timer.pending) == ([1], 1, True, 0)
-
-
-@pytest.mark.parametrize("steps", [0, 1], ids=["before it is suspended", "after it was suspended"])
-@pytest.mark.asyncio
-async def test_aclose_inside_the_work_neither_cancels_nor_waits(steps: int) -> None:
-    world, ended = SteppedWorld(), []
-    timer = world.timer()
-
-    async def work() -> None:
-        for _ in range(steps):
-            await asyncio.sleep(0)
-        await beat.aclose()
-        await asyncio.sleep(0)
-        ended.append(timer.time())
-
-    beat = Periodic(timer, 1, work)
-    await world.run(5)
-    assert (ended, beat.runs, beat.closed, timer.pending) == ([1], 1, True, 0)
-
-
-@each_mode
-@pytest.mark.asyncio
-async def test_close_lets_suspended_async_work_end(mode: Mode) -> None:
-    world = SteppedWorld()
-    diary = Diary(timer := world.timer(), takes=(3,))
-    beat = Periodic(timer, 1, diary.awaited, mode=mode)
-    await world.run(2)
-    beat.close()
-    assert (beat.closed, diary.ended) == (True, [])
-    await world.run(5)
-    assert (diary.ended, diary.cancelled, beat.runs, beat.skipped) == ([4], 0, 1, 0)
-    assert timer.pending == 0
-
-
-@pytest.mark.asyncio
-async def test_aclose_cancels_the_work_and_waits_until_it_has_ended() -> None:
-    world, steps = SteppedWorld(), []
-    timer = world.timer()
-
-    async def work() -> None:
-        try:
-            await timer.sleep(100)
-        finally:
-            for step in range(5):
-                await asyncio.sleep(0)
-                steps.append(step)
-
-    beat = Periodic(timer, 1, work)
-    await world.run(2)
-    await beat.aclose()
-    assert (steps, beat.closed, timer.pending) == ([0, 1, 2, 3, 4], True, 0)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-    await beat.aclose()
-
-
-@pytest.mark.asyncio
-async def test_aclose_after_close_still_ends_the_work() -> None:
-    world = SteppedWorld()
-    diary = Diary(timer := world.timer(), takes=(100,))
-    beat = Periodic(timer, 1, diary.awaited)
-    await world.run(2)
-    beat.close()
-    await asyncio.gather(beat.aclose(), beat.aclose())
-    assert (diary.cancelled, diary.ended) == (1, [2])
 
 
 @pytest.mark.asyncio
@@ -168,48 +68,7 @@ async def test_aclose_waits_for_work_that_resists_cancellation() -> None:
     assert [str(context["exception"]) for context in reported] == ["broken at the end"]
 
 
-@pytest.mark.asyncio
-async def test_a_with_block_ends_it_even_after_an_exception() -> None:
-    world = SteppedWorld()
-    diary = Diary(timer := world.timer(), takes=(0, 100))
-    with pytest.raises(LookupError):  # noqa: PT012 - the block is what is tested
-        async with Periodic(timer, 1, diary.awaited) as beat:
-            await world.run(3)
-            raise LookupError
-    assert (diary.begun, diary.cancelled, beat.closed) == ([1, 2], 1, True)
-    assert timer.pending == 0
-
-
 # Its timer closes.
-
-
-@each_world
-@pytest.mark.asyncio
-async def test_it_is_closed_with_its_timer_while_it_waits(world_class: type[World]) -> None:
-    world = world_class()
-    diary = Diary(timer := world.timer())
-    beat = Periodic(timer, 1, diary.plain)
-    await world.run(1)
-    assert len(timer.close()) == 1
-    assert beat.closed
-    assert "closed" in repr(beat)
-    await beat.aclose()
-    await world.run(5)
-    assert diary.begun == [1]
-
-
-@each_mode
-@pytest.mark.asyncio
-async def test_it_is_closed_with_its_timer_while_the_work_runs(mode: Mode) -> None:
-    world, reported = SteppedWorld(), reports()
-    timer, release = world.timer(), asyncio.Event()
-    beat = Periodic(timer, 1, release.wait, mode=mode)
-    await world.run(3)
-    timer.close()
-    assert beat.closed
-    release.set()
-    await world.run(5)
-    assert (beat.runs, beat.skipped, reported) == (1, 0, [])
 
 
 @each_world
@@ -242,28 +101,6 @@ async def test_a_timer_filled_while_it_drains_ends_it_with_a_report() -> None:
 
 
 # What it sees, keeps and shows.
-
-
-@each_mode
-@pytest.mark.parametrize("is_async", [False, True], ids=["plain", "async"])
-@pytest.mark.asyncio
-async def test_every_run_begins_in_the_context_it_was_made_in(mode: Mode, *, is_async: bool) -> None:
-    world, seen = SteppedWorld(), []
-
-    def plain() -> None:
-        seen.append(who.get())
-        who.set("the run before")
-
-    async def awaited() -> None:
-        plain()
-
-    who.set("its maker")
-    beat = Periodic(world.timer(), 1, awaited if is_async else plain, mode=mode)
-    who.set("another caller")
-    await world.run(3)
-    assert seen == ["its maker"] * 3
-    assert who.get() == "another caller"
-    beat.close()
 
 
 @pytest.mark.parametrize("how", ["closed", "its timer closed", "closed from inside", "aclosed"])

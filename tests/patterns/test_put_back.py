@@ -4,18 +4,11 @@ import asyncio
 
 import pytest
 
-from purgatory_async import Purgatory, PurgatoryFull, Timer
+from purgatory_async import PurgatoryFull
 from purgatory_async.patterns import HandOff
-from purgatory_async.testing import ManualClock, assert_clean, settle
+from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio
-
-
-@pytest.fixture
-def purgatory():
-    with_clock = Purgatory(timer=Timer(clock=ManualClock()))
-    yield with_clock
-    assert_clean(with_clock)
 
 
 async def test_it_goes_in_front_of_all_that_is_kept(purgatory):

@@ -7,12 +7,8 @@ import pytest
 from purgatory_async import Outcome, Purgatory, Timer
 from purgatory_async.patterns import Quorum
 from purgatory_async.testing import ManualClock, assert_clean, cancel_sweep, settle
-from tests.patterns.guests import Guest, after_passes, each_way
+from tests.patterns.guests import Guest, after_passes, awaiting, each_way
 from tests.patterns.test_quorum import BROKERS, watched
-
-
-async def awaiting(operation) -> Outcome:
-    return await operation
 
 
 @pytest.mark.asyncio

@@ -1,7 +1,6 @@
 """What closing a `Retrier` leaves undone; and what its attempts see, and it shows."""
 
 import asyncio
-import contextvars
 
 import pytest
 
@@ -10,8 +9,6 @@ from purgatory_async.testing import settle
 from tests.patterns.calls import Call
 from tests.patterns.desk import Desk
 from tests.timer.worlds import SteppedWorld, reports
-
-who = contextvars.ContextVar("who", default="unset")
 
 
 @pytest.mark.asyncio
@@ -195,23 +192,6 @@ async def test_an_attempt_that_closes_the_timer_can_still_succeed() -> None:
 
 
 # What it sees and shows.
-
-
-@pytest.mark.asyncio
-async def test_all_attempts_run_in_the_context_it_was_submitted_in() -> None:
-    world, seen = SteppedWorld(), []
-    desk = Desk(world)
-
-    async def attempt() -> None:
-        seen.append(who.get())
-        who.set("the attempt before")
-        raise OSError("broken")
-
-    who.set("its maker")
-    desk.retrier.submit("key", attempt)
-    who.set("another caller")
-    await world.run(1000)
-    assert seen == ["its maker"] * 3
 
 
 @pytest.mark.asyncio

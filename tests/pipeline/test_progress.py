@@ -1,4 +1,4 @@
-"""Progress is for a person at a terminal and for nobody else."""
+"""Progress is shown on a terminal only."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What a session is told, where Spark is looked for, and that nothing of it stays behind."""
+"""A session's settings, how it finds Spark and Java, and that it leaves nothing behind."""
 
 import os
 import socket
@@ -14,7 +14,7 @@ from purgatory_async.pipeline.session import MEANING, open_session
 
 
 class FakeBuilder:
-    """Takes notes of what it is told, and of the environment in which it starts."""
+    """Records its settings and the environment in which it starts."""
 
     def __init__(self):
         self.settings, self.environment, self.stopped, self.scratch = {}, {}, False, Path()
@@ -38,7 +38,7 @@ class FakeBuilder:
 
 @pytest.fixture
 def builder(monkeypatch):
-    """A builder in the place of Spark's, in a process that has no session and was started by nobody special."""
+    """A fake builder in the place of Spark's, in a process without a session that Spark did not start."""
     fake = FakeBuilder()
     monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     monkeypatch.setattr(session, "SparkSession", SparkSession)

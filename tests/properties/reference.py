@@ -101,7 +101,7 @@ class Reference:
         self.now_ns = max(self.now_ns, target_ns)
 
     def hand_out(self):
-        """Put what is due before all that hooks will add, even with a timeout below zero."""
+        """Queue what is due before anything that hooks add, even with a timeout below zero."""
         self.deadlines = [(-inf if ns <= self.now_ns else ns, each) for ns, each in self.deadlines]
 
     @contextmanager

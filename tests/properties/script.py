@@ -42,7 +42,7 @@ class Touchy:
         return self is other
 
 
-# A single key may itself be a tuple, and must not be taken for two.
+# A single key may itself be a tuple, which must not count as two keys.
 KEYS = ("a", "b", "c", ("a", "b"), 0, frozenset(), Touchy(), Touchy(), Touchy())
 GROUPS = (("a", "b"), ("a", "b", "c"))  # keys that many operations watch together
 GATES = 3
@@ -77,7 +77,7 @@ class Plan(NamedTuple):
 
 
 class Planned:
-    """An operation that does as its plan says, on either side."""
+    """An operation that follows its plan, on either side."""
 
     def try_complete(self):
         self.side.log.append(("asked", self.number, self.side.purgatory.checking))
@@ -272,7 +272,7 @@ class RealSide(Side):
         self.timer.check_invariants()
 
     def take_report(self, unraisable):
-        """Stands in for `sys.unraisablehook`, to which a purgatory without a loop turns."""
+        """Replaces `sys.unraisablehook`, which a purgatory without a loop calls."""
         if isinstance(unraisable.exc_value, TouchyError):
             return
         if isinstance(unraisable.exc_value, tuple(RAISED.values())):

@@ -52,7 +52,7 @@ def commands_of_hooks(plans):
 
 
 def plans(hooks):
-    """Operations whose hooks do what is drawn from ``hooks``."""
+    """Operations whose hooks perform actions drawn from ``hooks``."""
     return st.builds(
         Plan,
         keys=st.sampled_from(GROUPS) | st.lists(keys, min_size=1, max_size=4).map(tuple),

@@ -56,7 +56,7 @@ class Twins:
             assert promised <= latest * (1 + 1e-12), f"due by {latest}, but nothing is done before {promised}"
 
     def check_invariants(self):
-        """Let the purgatory and its timer look at their own structures. O(pending)."""
+        """Check the invariants of the purgatory and its timer. O(pending)."""
         self.real.purgatory.check_invariants()
         self.real.timer.check_invariants()
 

@@ -23,7 +23,7 @@ from tests.properties.script import (
 from tests.properties.twins import Twins
 
 EPISODE = 2_000  # steps
-LOOK_INSIDE = 8  # steps from one look at the invariants to the next; a look costs as much as a step
+LOOK_INSIDE = 8  # steps between two checks of the invariants; a check costs as much as a step
 
 # How often what is done, in one and the same episode: from outside, and by a hook.
 FROM_OUTSIDE = {
@@ -77,11 +77,11 @@ ARGUMENTS = {
 
 
 class DivergenceError(AssertionError):
-    """The purgatory did not do as the reference; the message says how to see it again."""
+    """The purgatory differs from the reference; the message says how to reproduce it."""
 
 
 def walk(seed, steps):
-    """Walk at least so many steps, in whole episodes; return how many."""
+    """Walk at least this many steps, in whole episodes; returns how many."""
     episodes = -(-steps // EPISODE)
     for episode in range(episodes):
         walk_episode(seed, episode)

@@ -233,7 +233,7 @@ def test_an_end_tells_how_often_the_operation_was_asked(observed, diary):
 
 
 class RunningClock:
-    """Stands on a `ManualClock` and goes on by a microsecond whenever it is read."""
+    """Reads a `ManualClock` and moves it by a microsecond on each reading."""
 
     needs_loop = False
 

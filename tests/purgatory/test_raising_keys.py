@@ -50,7 +50,7 @@ def arm(request, monkeypatch):
 
 
 def disarm():
-    """Let none raise any more."""
+    """Stop all of them from raising."""
     Touchy.left = sys.maxsize
 
 

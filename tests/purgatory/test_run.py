@@ -28,7 +28,7 @@ async def running(purgatory, operation, *keys):
 
 
 def complete_after(passes, operation):
-    """Complete an operation so many passes of the loop from now."""
+    """Complete an operation this many passes of the loop from now."""
     loop = asyncio.get_running_loop()
     if passes:
         loop.call_soon(complete_after, passes - 1, operation)

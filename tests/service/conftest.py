@@ -75,7 +75,7 @@ class Exchange:
 
 
 class Client:
-    """Sends requests to an application whose time is ours."""
+    """Sends requests to an application in virtual time."""
 
     def __init__(self, settings, root_path=""):
         self.clock = ManualClock()
@@ -139,7 +139,7 @@ class Client:
 
 @pytest.fixture
 def make_client():
-    """Makes clients; at the end no service holds a request, and none made a mistake."""
+    """Make clients; at the end, check that no service holds a request or logged an error."""
     clients = []
 
     def make(root_path="", **settings):

@@ -1,4 +1,4 @@
-"""An nginx before a service, configured by the README's snippet."""
+"""An nginx before a service, configured by the service README's snippet."""
 
 import os
 import re
@@ -37,7 +37,7 @@ http {{
 
 
 def nginx_or_skip():
-    """Where nginx is; a CI that has none has not installed what the tests need."""
+    """Find nginx, or skip; in CI its absence is a failure."""
     found = shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
     if found is None:
         (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)("nginx is not installed")
@@ -45,10 +45,9 @@ def nginx_or_skip():
 
 
 def snippet():
-    """The README's block for nginx."""
-    [block] = re.findall(
-        r"^ *```nginx\n(.*?)^ *```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL
-    )
+    """The block for nginx in the service's README."""
+    page = (ROOT / "purgatory_async" / "service" / "README.md").read_text(encoding="utf-8")
+    [block] = re.findall(r"^```nginx\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     return block
 
 

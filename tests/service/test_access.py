@@ -1,13 +1,13 @@
-"""Who may call what: tokens and scopes, and the order in which a request is refused."""
+"""Tokens, scopes, and the order in which a request is refused."""
 
 import json
 
 import pytest
 
 from purgatory_async.service.access import Access
+from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.app import create_app
 from purgatory_async.service.problems import Kind, Problem
-from purgatory_async.service.routes import ROUTES
 from purgatory_async.service.settings import Settings, SettingsError
 from purgatory_async.testing import settle
 
@@ -69,7 +69,7 @@ def guarded(make_client, tokens):
 
 
 async def ask(client, method, target, *headers, body=None):
-    """Send a request, and hang up if it is held; return it with whatever was answered."""
+    """Send a request, and hang up if it is held; returns it with its answer, if any."""
     exchange = client.start(method, target, body, headers)
     await settle()
     if not exchange.answered:
@@ -83,7 +83,7 @@ def concrete(path):
 
 
 def refused_for_access(exchange):
-    """The slug of a refusal by this part of the service, None for every other answer and for none."""
+    """The slug of a refusal by this part of the service; None for any other answer, and without one."""
     if not exchange.started or exchange.status not in {400, 401, 403, 421}:
         return None
     if not exchange.body:  # of HEAD
@@ -254,7 +254,7 @@ async def test_a_wrong_scope_leaves_nothing_behind(guarded):
     assert (
         await ask(guarded, "POST", "/v1/operations", bearer(TOKEN["wait"]), JSON, body=body)
     ).status == 202
-    # Nor is a known operation told from an unknown one.
+    # Nor does the answer distinguish a known operation from an unknown one.
     for identifier in ("op", "none"):
         assert (
             await ask(guarded, "DELETE", f"/v1/operations/{identifier}", bearer(TOKEN["read"]))

@@ -1,4 +1,4 @@
-"""Hosts: one spelling each, and nothing that only looks like one of ours."""
+"""Host names: one spelling each, and no lookalike passes."""
 
 import re
 from ipaddress import IPv4Address, IPv6Address

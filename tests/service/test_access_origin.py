@@ -38,7 +38,7 @@ async def ask(app, headers, *, method="GET", path="/v1/operations", server=("127
 
 
 async def slug(app, host, **settings):
-    """Ask for something with a ``Host``; None if it was answered."""
+    """Send a request with a ``Host``; returns None if it was answered."""
     status, document = await ask(app, [("host", host)], **settings)
     if document is None:
         assert status == 200

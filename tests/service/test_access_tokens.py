@@ -1,4 +1,4 @@
-"""The tokens file: what it says, how a bad one is refused, and that a refusal repeats nothing of it."""
+"""The tokens file: its format, how a bad one is refused, and that no refusal repeats a token."""
 
 import hmac
 import os
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from purgatory_async.service import tokens
-from purgatory_async.service.endpoint import Permission
+from purgatory_async.service.api.endpoint import Permission
 from purgatory_async.service.settings import SettingsError
 from purgatory_async.service.tokens import MAX_FILE, MAX_TOKENS, Tokens, parse_tokens, read_tokens
 

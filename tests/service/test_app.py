@@ -1,4 +1,4 @@
-"""The application as other people's servers and frameworks see it."""
+"""The application under other servers and inside other frameworks."""
 
 import json
 

@@ -57,7 +57,7 @@ async def drained(client, exchanges):
 @pytest.mark.parametrize("poll", POLLS)
 async def test_requests_that_were_held_leave_nothing_to_the_collector(make_client, poll, end):
     method, target, body = POLLS[poll]
-    for warm in (True, False):  # what is made once and stays is none of a request's
+    for warm in (True, False):  # objects made once do not belong to a request
         client = make_client()
         if warm:
             await end(client, [await client.held(method, target, body)])
@@ -69,7 +69,7 @@ async def test_requests_that_were_held_leave_nothing_to_the_collector(make_clien
             del exchanges
 
 
-# To look at all of what 15 000 held requests consist of stops the loop for a third of a second.
+# Scanning all objects of 15 000 held requests stops the loop for a third of a second.
 def test_a_started_service_rarely_collects_all_generations(monkeypatch):
     seen = []
     monkeypatch.setattr(

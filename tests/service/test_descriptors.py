@@ -7,9 +7,9 @@ import json
 import pytest
 
 from purgatory_async import Timer
-from purgatory_async.service import descriptors
-from purgatory_async.service.descriptors import DescriptorProbe
+from purgatory_async.service import server
 from purgatory_async.service.logs import stderr_log
+from purgatory_async.service.stats.recent import Probe
 from purgatory_async.testing import ManualClock
 
 
@@ -19,8 +19,9 @@ class Probed:
     def __init__(self, monkeypatch):
         self.clock, self.stream, self.lack = ManualClock(), io.StringIO(), None
         self.timer = Timer(clock=self.clock)
-        monkeypatch.setattr(descriptors.socket, "socket", self.open)
-        DescriptorProbe(self.timer, stderr_log(self.stream)).start()
+        monkeypatch.setattr(server.socket, "socket", self.open)
+        log = stderr_log(self.stream)
+        Probe(self.timer, server.LACK_PERIOD, lambda _: server.report_lack(log)).start()
 
     def open(self, *_):
         if self.lack is not None:

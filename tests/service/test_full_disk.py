@@ -12,8 +12,8 @@ import time
 import pytest
 
 from purgatory_async.journal import _writer_thread, read_journal
-from purgatory_async.journal._segment_file import SegmentFile
 from purgatory_async.journal.schema import Outcome, Signal, Submit
+from purgatory_async.journal.segments import SegmentFile
 from tests.service.test_server import Served
 from tests.service.wire import PATIENCE, until
 
@@ -32,7 +32,7 @@ READS = [
 
 
 class Disk:
-    """Takes what is written, or is full; a write may be made to wait."""
+    """A disk that accepts writes or is full; a write can be made to wait."""
 
     def __init__(self, monkeypatch):
         self.full = False

@@ -102,7 +102,7 @@ def test_a_full_pipe_delays_nothing_and_keeps_lines_whole(pipe):
     source, stream = pipe
     log = stderr_log(stream)
     log.info("first")
-    log.info("second", value="x" * 10_000)  # begun: its rest is written as soon as there is room
+    log.info("second", value="x" * 10_000)  # begun: the rest follows as soon as it fits
     log.info("dropped")
     text = b""
     while text.count(b"\n") < 4:

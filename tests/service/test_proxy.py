@@ -10,8 +10,8 @@ from contextlib import ExitStack, closing
 import pytest
 
 from purgatory_async.client import Client, Policy
+from tests.service.http.test_events_sockets import Following
 from tests.service.proxied import PATIENCE, Proxy, nginx_or_skip
-from tests.service.test_events_sockets import Following
 from tests.service.test_server import Served
 
 pytestmark = pytest.mark.slow

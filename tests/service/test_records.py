@@ -1,4 +1,4 @@
-"""The service's journal: what was answered is recorded, and what cannot be recorded is said."""
+"""The service's journal: an answered change is recorded, and a failure to record is reported."""
 
 import threading
 from collections import Counter
@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from purgatory_async.journal import read_journal
-from purgatory_async.journal._segment_file import SegmentFile
 from purgatory_async.journal.schema import NO_SUM, Outcome, Signal, Stats, Submit
+from purgatory_async.journal.segments import SegmentFile
 from purgatory_async.service.service import Service
 from purgatory_async.service.settings import Settings, SettingsError
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.asyncio
 
 
 def records(client, directory):
-    """What is recorded when the service has stopped."""
+    """The records after the service has stopped."""
     client.service.close()
     return list(read_journal(directory))
 

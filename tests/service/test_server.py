@@ -148,7 +148,7 @@ def test_while_the_drain_is_delayed_it_serves_but_is_not_ready(serve):
     give_up = time.monotonic() + PATIENCE
     while served.request("GET", "/readyz")[0].status != 503:
         assert time.monotonic() < give_up
-    time.sleep(0.3)  # longer than a server that was told to stop by itself would take
+    time.sleep(0.3)  # longer than a server needs to stop
     assert served.request("GET", "/v1/keys/a")[0].status == 200
     assert served.request("POST", "/v1/operations", {"keys": ["a"]})[0].status == 202
     assert served.process.wait(PATIENCE) == 0

@@ -1,4 +1,4 @@
-"""Settings: who wins, and how a bad one is refused."""
+"""Settings: which source wins, and how a bad value is refused."""
 
 import pytest
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 from uvicorn.server import ServerState
 
-from purgatory_async.service.connection import connection_class
-from purgatory_async.service.front import Deadlines, ServerContext
+from purgatory_async.service.http.connection import connection_class
+from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.testing import settle
 
 HEAD_TIME = 10.0
 BODY_TIME = 30.0
-PATIENCE = 20.0  # seconds of real time, where there is any
+PATIENCE = 20.0  # seconds of real time
 DATE = (b"date", b"Thu, 01 Jan 2026 12:00:00 GMT")
 
 

@@ -1,4 +1,4 @@
-"""`assert_clean` passes for an empty purgatory, and says what is left in any other."""
+"""`assert_clean` passes for an empty purgatory, and names what is left in any other."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Time that moves when you say so: everything due on the way happens, in order, each at its own time."""
+"""Time that moves on demand: everything due on the way happens, in order, each at its own time."""
 
 from functools import partial
 from math import inf, nan

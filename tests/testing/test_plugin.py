@@ -74,7 +74,7 @@ ANYIO = ("-p", "anyio")
 
 
 class Report:
-    """What pytest says about a file of tests."""
+    """pytest's report on a file of tests."""
 
     def __init__(self, folder: Path, text: str, *options: str) -> None:
         (folder / "test_it.py").write_text(text)

@@ -1,4 +1,4 @@
-"""What a `Timer` refuses: too many, the wrong loop or none, bad delays, bad callbacks; a refusal changes nothing."""
+"""What a `Timer` refuses: too many entries, a wrong loop, bad delays, bad callbacks; a refusal changes nothing."""
 
 import asyncio
 import contextlib

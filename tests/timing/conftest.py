@@ -1,4 +1,4 @@
-"""The contract's asserts are in a module that is no test file; they too should say what was wrong."""
+"""Rewrite the asserts of the contract's module, which is no test file, so that they explain a failure."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The timer queue one would write without thinking about speed: the model that the wheels are held to."""
+"""A sorted list as a timer queue: the model that the wheels are checked against."""
 
 from purgatory_async.timing import TimerEntry
 

@@ -115,7 +115,7 @@ def test_its_repr_says_how_much_it_holds() -> None:
 
 
 def brute_force(entries: list[TimerEntry], width: int) -> tuple[tuple[int, int], ...]:
-    """The buckets of one level, from the deadlines of what is in it."""
+    """The buckets of one level, computed from its entries' deadlines."""
     return tuple(sorted(Counter(entry.deadline_tick // width * width for entry in entries).items()))
 
 

@@ -1,4 +1,4 @@
-"""A service as a process of its own, and a browser that looks at its dashboard."""
+"""A service in a process of its own, and a browser that shows its dashboard."""
 
 import os
 import shutil
@@ -60,7 +60,7 @@ class Service:
         return f"http://127.0.0.1:{self.port}"
 
     def until(self, operation_id, state):
-        """Wait until the service itself says that an operation is in a state."""
+        """Wait until the service reports an operation in a state."""
         give_up = time.monotonic() + PATIENCE
         with closing(Client(self.address)) as client:
             while (found := client.status(operation_id).state) != state:

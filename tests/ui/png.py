@@ -1,4 +1,4 @@
-"""Reads as much of a PNG as is needed to tell a picture from a blank one."""
+"""Decode enough of a PNG to tell a picture from a blank one."""
 
 import struct
 import zlib

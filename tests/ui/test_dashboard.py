@@ -208,7 +208,7 @@ def test_a_lost_service_is_shown_and_its_return_resumes_events(service, client, 
     expect(page.locator("#trouble")).to_contain_text("does not answer")
     page.evaluate("window.scrollTo(0, document.body.scrollHeight)")
     expect(page.locator("#trouble")).to_be_in_viewport()
-    expect(page.locator("#pending")).to_have_text("1")  # what it said last
+    expect(page.locator("#pending")).to_have_text("1")  # the last known figure
     service.start()
     expect(page.locator("#state")).to_have_text("serving")
     expect(page.locator("#trouble")).to_be_hidden()

@@ -1,4 +1,4 @@
-"""What every test of a poll may ask for."""
+"""Fixtures of the poll tests."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""One grammar of durations, and nothing that is nearly one."""
+"""One grammar of durations, which refuses everything else."""
 
 import pytest
 

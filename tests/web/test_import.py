@@ -1,4 +1,4 @@
-"""Importing it brings in no framework, and does not need one."""
+"""Importing the module loads no framework, and needs none."""
 
 import subprocess
 import sys

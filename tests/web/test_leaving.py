@@ -1,4 +1,4 @@
-"""A client that leaves, and a task that is cancelled from outside: nothing stays behind, nothing is lost."""
+"""A client that disconnects, and a task cancelled from outside: nothing leaks and nothing is lost."""
 
 import asyncio
 from collections import deque

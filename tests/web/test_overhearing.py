@@ -1,4 +1,4 @@
-"""A protocol that stands before another one: it hears of the end of the connection, and is not noticed."""
+"""A protocol in front of another one: it notices the end of the connection, and changes nothing."""
 
 import asyncio
 from functools import partial

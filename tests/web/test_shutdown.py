@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: held polls go with 503, and everything else is as if we were not there."""
+"""SIGTERM and SIGINT: held polls are answered 503, and the server's own handling stays as it was."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ def heard():
 
 @pytest.fixture
 def restored():
-    """Whatever a test does to the handlers, they are put back."""
+    """Restore the signal handlers after each test."""
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     yield before
     for number, handler in before.items():

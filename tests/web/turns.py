@@ -6,7 +6,7 @@ from purgatory_async.testing import settle
 
 
 def after_passes(passes, call):
-    """Call, so many passes of the loop from now."""
+    """Schedule a call this many passes of the loop from now."""
     loop = asyncio.get_running_loop()
     if passes:
         loop.call_soon(after_passes, passes - 1, call)
@@ -15,7 +15,7 @@ def after_passes(passes, call):
 
 
 async def passes(number):
-    """Let the loop make so many passes: `settle` does not see what only calls back without a task."""
+    """Let the loop make this many passes: `settle` does not see callbacks without a task."""
     for _ in range(number):
         await asyncio.sleep(0)
 

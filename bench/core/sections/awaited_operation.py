@@ -33,11 +33,12 @@ def lines(settings: Settings) -> Iterator[Line]:
 
 SECTION = Section(
     name="operation",
-    title="What a generic operation adds to a bare future, against call_later by hand",
+    title="What an awaited operation adds to a bare future, against call_later by hand",
     timed=(
-        "As in section wait. Ours: make a DelayedOperation subclass, try_complete_else_watch (its "
-        "try_complete says no), await it; check_and_complete(key) asks again and it forces its completion, "
-        "on_complete is called. By hand: future, call_later, await in try/finally, handle.cancel()."
+        "As in section wait. Ours: make an operation of a DelayedOperation subclass, pass it to "
+        "try_complete_else_watch (its try_complete returns False) and await it. check_and_complete(key) asks "
+        "it again; its try_complete forces the completion, and on_complete runs. By hand: a future, "
+        "call_later, await in try/finally, handle.cancel()."
     ),
     lines=lines,
 )

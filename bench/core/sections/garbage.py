@@ -156,9 +156,9 @@ SECTION = Section(
     name="garbage",
     title="gc.collect() finds nothing after a million operations",
     timed=(
-        "Nothing is timed. With the collector off, a million operations in batches, an equal share ended in "
-        "each way; what gc.collect() returns after each. Not one cycle is left, so nobody need fear raising "
-        "its thresholds."
+        "A count, not a time. With the collector off, a million operations run in batches, an equal share "
+        "ended in each way; the figure is what gc.collect() returns after each batch. No cycle is left, so it "
+        "is safe to raise the collector's thresholds."
     ),
     lines=lines,
 )

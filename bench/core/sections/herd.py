@@ -58,12 +58,12 @@ def _lines_for(
 
 SECTION = Section(
     name="herd",
-    title="A herd does not freeze the loop",
+    title="Many waiters that end at once do not freeze the loop",
     timed=(
-        "Wall time of the longest pass of the loop, seen by a task that only yields: after the call that "
-        "ends all waiters has returned, or from just before the common deadline, until the last has been "
-        "served; a pass that the system interrupted stands with its processor time. Median of the rounds; "
-        "in brackets their range, and the longest wall time of any pass with its interruptions."
+        "Wall time of the longest pass of the loop, as a task that only yields sees it. It begins when the "
+        "call that ends all waiters has returned, or just before the common deadline, and ends when the last "
+        "waiter has run. A pass that the system interrupted counts with its processor time. Median of the "
+        "rounds; in brackets their range, and the longest wall time of any pass, interruptions included."
     ),
     lines=lines,
 )

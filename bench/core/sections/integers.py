@@ -39,9 +39,9 @@ SECTION = Section(
     name="integers",
     title="timeout=5 against timeout=5.0",
     timed=(
-        "The same samples twice, with integers (ours) and with floats of the same values (reference). "
-        "make + watch: a DelayedOperation subclass on a key of its own. wait: a new task each, ended by "
-        "complete_for_key, with the task in the clock. call_later + cancel: as in section timer."
+        "The same samples twice: with integers (ours) and with floats of the same values (reference). make + "
+        "watch: a DelayedOperation subclass on a key of its own. wait: a new task each, ended by "
+        "complete_for_key; making the task is timed too. call_later + cancel: as in section timer."
     ),
     lines=lines,
 )

@@ -93,10 +93,10 @@ SECTION = Section(
     name="kafka",
     title="The bare timing wheel against a port of Kafka's (bench/designs/kafka_wheel.py)",
     timed=(
-        "add + cancel as in section wheel; of the port the bare wheel too, with the clock read; its tasks "
-        "are made beforehand, its entries in the clock, as Kafka does on every add. Expiry: N filled in "
-        f"untimed ({ARRIVALS_PER_TICK} arrivals a tick), then the clock goes from one due bucket to the next "
-        "until none is left; cascades included."
+        "add + cancel: as in section wheel; the port also runs as a bare wheel and reads the clock. Its tasks "
+        "are made beforehand, its entries in the timed part, as Kafka does on every add. Expiry: N are added "
+        f"untimed ({ARRIVALS_PER_TICK} arrivals a tick); then time moves from one due bucket to the next until "
+        "none is left, cascades included."
     ),
     lines=lines,
 )

@@ -37,9 +37,9 @@ SECTION = Section(
     name="wait",
     title="What a keyed wait adds to a bare future, against what asyncio.timeout adds",
     timed=(
-        "N new tasks start and wait, are ended in random order, finish, and the loop makes one pass more; "
-        "processor time per task, less that of tasks on a bare future in the same round (the floor: it "
-        "finds the future by index, so that the look-up of the key is ours to pay)."
+        "N new tasks start, wait, are ended in random order and finish; then the loop makes one more pass. "
+        "Processor time per task, less that of tasks on a bare future in the same round (the floor). The "
+        "floor finds its future by index, so the look-up of the key counts as ours."
     ),
     lines=lines,
 )

@@ -34,8 +34,8 @@ SECTION = Section(
     name="timer",
     title="Timer.call_later + cancel against the loop's own",
     timed=(
-        "N timers made by call_later(timeout, callback), then all cancelled in random order, then one pass "
-        "of the loop, as in section wheel; handles are made in the clock on both sides."
+        "N timers are made by call_later(timeout, callback) and all cancelled in random order; then the loop "
+        "makes one pass, as in section wheel. Making the handles is timed on both sides."
     ),
     lines=lines,
 )

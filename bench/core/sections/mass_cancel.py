@@ -119,10 +119,10 @@ SECTION = Section(
     name="cancel",
     title="No stall on mass cancel: one million pending, 99 % cancelled in random order",
     timed=(
-        "Wall time of the longest pass of the loop that follows a slice of cancellations, or one of the "
-        f"{LATER_PASSES} after the last; the caller's own slice is outside the clock. A pass that the system "
-        "interrupted stands with its processor time. Median of the rounds; in brackets their range, and the "
-        "longest wall time of any pass with its interruptions. Reference: the loop's own call_later."
+        "Wall time of the longest pass of the loop, of those that follow a slice of cancellations and the "
+        f"{LATER_PASSES} after the last; the cancelling itself is not timed. A pass that the system "
+        "interrupted counts with its processor time. Median of the rounds; in brackets their range, and the "
+        "longest wall time of any pass, interruptions included. Reference: the loop's own call_later."
     ),
     lines=lines,
 )

@@ -86,11 +86,11 @@ SECTION = Section(
     name="memory",
     title="One million pending callback operations, beside bare timers of the loop",
     timed=(
-        "Growth of a fresh process per operation, one subclass with __slots__ = (), a key each, kept by the "
-        "purgatory alone; keys made beforehand; floats of the timeouts made on the way and counted. rss: "
-        "resident memory; tracemalloc: what Python's allocators gave out. A loop's timer has no key and no "
-        "outcome. Entering: make and watch / call_later, processor time each; one process a figure, so no "
-        "spread."
+        "Growth of a fresh process, per operation: one subclass with __slots__ = (), a key each, referenced "
+        "by the purgatory alone. Keys are made beforehand; the floats of the timeouts are made on the way and "
+        "counted. rss: resident memory; tracemalloc: what Python's allocators gave out. A loop's timer has no "
+        "key and no outcome. Entering: processor time of make and watch, and of call_later. Each figure is "
+        "one process, so it has no spread."
     ),
     lines=lines,
 )

@@ -59,11 +59,11 @@ SECTION = Section(
     name="task",
     title="The steps of an operation against one new asyncio task (2.5 us on the machine of the targets)",
     timed=(
-        "The reference in the same round on the stock loop: create a future and a task, start it, let it "
-        "await the future, wake it, see it finish, N at once; processor time per task. Ours: N operations "
-        "of a subclass with try_complete and both hooks overridden, a key each; completed in random order, "
-        "nobody else referring to them. Expiring: the running timer's wakeups, slices and hooks, from all "
-        "entered to none pending."
+        "Reference, in the same round on the stock loop: create a future and a task, start it, let it await "
+        "the future, wake it and see it finish, N at once; processor time per task. Ours: N operations of a "
+        "subclass that overrides try_complete and both hooks, a key each, completed in random order; only the "
+        "purgatory refers to them. Expiring: wakeups, slices and hooks of the running timer, from all entered "
+        "to none pending."
     ),
     lines=lines,
 )

@@ -35,11 +35,11 @@ SECTION = Section(
     name="wheel",
     title="The bare timing wheel against the loops' own timers",
     timed=(
-        "N scheduled, then all cancelled in random order, then one pass of the loop (the loops put off part "
-        "of cancel() to it); processor time of all per timer. Ours: read the clock, round up to a tick of 1 "
-        "ms, schedule(entry); cancel(entry). Reference: call_later(); cancel(). What waits is made "
-        "beforehand (our entry, a callback), what holds it is not (the loop's handle); with 'make entry' "
-        "ours makes a TimerEntry in the clock."
+        "N are scheduled and all cancelled in random order; then the loop makes one pass, because the loops "
+        "put off part of cancel() to it. Processor time of all of it, per timer. Ours: read the clock, round "
+        "up to a tick of 1 ms, schedule(entry); cancel(entry). Reference: call_later(); cancel(). Our entry "
+        "and the loop's callback are made beforehand, the loop's handle is not. With 'make entry', ours makes "
+        "its TimerEntry in the timed part."
     ),
     lines=lines,
 )

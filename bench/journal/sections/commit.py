@@ -39,7 +39,7 @@ def lines(settings: JournalSettings) -> Iterator[Line]:
             yield _line(f"records made durable, always, {clients:,} at once", loop, "1/s", rate)
         for sync in (Sync.ALWAYS, Sync.GROUP):
             rates = [run_on(loop, streamed(sync, settings.operations)) for _ in range(settings.heavy_rounds)]
-            yield _line(f"records made durable, {sync.value}, nobody waits", loop, "1/s", median(rates))
+            yield _line(f"records made durable, {sync.value}, no commit", loop, "1/s", median(rates))
 
 
 def _line(name: str, loop: str, unit: str, ours: float, reference: float | None = None) -> Line:
@@ -96,12 +96,12 @@ def bare_syncs(times: int) -> list[float]:
 
 SECTION = Section(
     name="commit",
-    title="Acknowledgements with the policy always, and records on the disk in a second",
+    title="Latency of a commit with the policy always, and records made durable in a second",
     timed=(
-        "Wall time. A client submits and completes an operation, then awaits commit(), again and again: from the "
-        "call to its return, with fdatasync between; commits that wait at once share one. Reference: a write of "
-        "as many bytes and an fdatasync, one after another, with nothing around them. Nobody waits: operations as "
-        "fast as the loop makes them, up to the return of a last flush."
+        "Wall time. A client submits and completes an operation and awaits commit(), again and again. The "
+        "figure is the time from the call to its return, fdatasync included; commits that wait at the same "
+        "time share one. Reference: a write of as many bytes and an fdatasync, one after another, and nothing "
+        "else. No commit: operations as fast as the loop makes them, up to the return of a last flush."
     ),
     lines=lines,
 )

@@ -60,12 +60,12 @@ def spent(observed: Observed, operations: int, read: Callable[[], int]) -> Sampl
 
 SECTION = Section(
     name="cost",
-    title="A million operations, and what it adds to write them down",
+    title="A million operations, and the cost of writing them down",
     timed=(
-        "Processor time, in seconds for a million operations. Each is submitted with a timeout of 30 s and one "
-        "key, and completed by its key: three records of 250 bytes. Up to the sync of the last record. The loop's "
-        "thread: what the event loop has less of. The process: with the thread that encodes and writes; processes "
-        "that turn full segments into Parquet are not in it, no segment becomes full here."
+        "Processor time in seconds for a million operations, up to the sync of the last record. Each is "
+        "submitted with a timeout of 30 s and one key, and completed by its key: three records of 250 bytes. "
+        "The loop's thread: what the event loop loses. The process: also the thread that encodes and writes. "
+        "No segment becomes full here, so no process turns one into Parquet."
     ),
     lines=lines,
 )

@@ -107,12 +107,11 @@ def _timed(act: Callable[[], object], times: int) -> Sample:
 
 SECTION = Section(
     name="encoding",
-    title="An event made into a line of the journal",
+    title="From an event to a line of the journal",
     timed=(
-        "Processor time for each record. Ours: from the event that the purgatory told to the line with its "
-        "checksum, in a buffer. Reference: the line of a record that is there already (msgspec, and the "
-        "checksum). The journal's thread does this, not the loop's. The last line: only making the record, in the "
-        "two ways one can write it."
+        "Processor time per record. Ours: from the purgatory's event to the line with its checksum, in a "
+        "buffer. Reference: the line of an existing record (msgspec and the checksum). The journal's thread "
+        "does this, not the loop's. The last line: only making the record, written in two ways."
     ),
     lines=lines,
 )

@@ -54,12 +54,12 @@ async def watched(observed: Observed, operations: int) -> StallWatch:
 
 SECTION = Section(
     name="stall",
-    title="The longest time for which the loop is away",
+    title="The longest time for which the loop stands still",
     timed=(
-        "A pass of the loop: every 3 ms 20 operations begin and end, and a task yields all the time; up to the "
-        "return of a last flush. The journal's thread takes turns with the loop's on the interpreter. A segment "
-        "that is full is closed, another one opened, and a process started that turns it into Parquet. The "
-        "longest of all rounds."
+        "The longest pass of the loop in all rounds. Every 3 ms 20 operations begin and end while a task "
+        "yields all the time, up to the return of a last flush. The journal's thread shares the interpreter "
+        "with the loop's. A full segment is closed, another one is opened, and a new process turns the full "
+        "one into Parquet."
     ),
     lines=lines,
 )

@@ -65,18 +65,18 @@ SECTION = Section(
     name="hand-off",
     title="An item given to a taker that is cancelled, or times out, within three passes of the loop",
     timed=(
-        "Nothing is timed, all is counted; the same rounds for each. A taker waits with a timeout; an item is "
-        "put; the task of the taker is cancelled, 0 to 3 passes of the loop before or after (as many rounds for "
-        "each, half of them ahead of the steps that the earlier of the two set off, half behind); when it has "
-        "ended, a next taker comes. Or its own timeout and the put fall into one pass, since something held up "
-        "the loop past both (on a busy machine a few of these rounds miss the pass or the order: not every "
-        "interruption is seen, and HandOff's timer, if it was woken for something earlier, looks at the clock and "
-        "may so be ahead of the put). "
-        "Delivered: the taker has the item. Returned: the next one has it. Lost: neither. "
-        "Swallowed: task.cancel() was accepted, yet the task went on with an item; a loop of such takers does "
-        "not end at shutdown. Python 3.11's wait_for starts a task, and when it is cancelled after that has "
-        "finished, returns the item and forgets the cancellation; from 3.12 on it is asyncio.timeout. "
-        "Promised for HandOff: none lost, doubled or swallowed."
+        "A count, not a time; each contestant runs the same rounds. A taker waits with a timeout, and an item "
+        "is put. The taker's task is cancelled 0 to 3 passes of the loop before or after the put: as many "
+        "rounds for each distance, half of them ahead of the steps that the earlier of the two set off, half "
+        "behind. When the taker has ended, a next one comes. Or a busy loop lets the taker's timeout and the "
+        "put fall into one pass. (On a busy machine a few of these rounds miss the pass or the order: not "
+        "every interruption is seen, and a HandOff's timer that woke for something earlier reads the clock "
+        "and may be ahead of the put.) Delivered: the taker has the item. Returned: the next one has it. "
+        "Lost: neither has it. Swallowed: task.cancel() was accepted, yet the task went on with an item; a "
+        "loop of such takers does not end at shutdown. Python 3.11's wait_for starts a task; if it is "
+        "cancelled after that task has finished, it returns the item and forgets the cancellation. From 3.12 "
+        "on it is asyncio.timeout. HandOff promises that no item is lost or doubled and no cancellation "
+        "swallowed."
     ),
     lines=lines,
     heading=heading(),

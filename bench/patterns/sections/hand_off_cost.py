@@ -87,12 +87,13 @@ SECTION = Section(
     name="hand-off-cost",
     title="The price of a hand-off against asyncio.Queue",
     timed=(
-        "Processor time for each item, from put to taken. HandOff.take(key) against Queue.get(), and with a timeout "
-        "of 60 s, HandOff.take(key, timeout=60) against Queue.get() under asyncio.timeout. At once: no taker waits, "
-        "nothing else is kept. To the oldest: that many takers wait on the key, each comes back when it has been "
-        f"served; up to {BURST} items are put in a pass of the loop, the passes included. Until none is left: the "
-        "puts alone, one for each of the takers, who do not come back; they wake up with the clock stopped (the "
-        "library queues most of a herd's wakeups for later passes, a Queue makes all of them within the puts)."
+        "Processor time per item, from put to taken: HandOff.take(key) against Queue.get(), and with a "
+        "timeout, HandOff.take(key, timeout=60) against Queue.get() under asyncio.timeout. At once: no taker "
+        "waits, and no other item is kept. To the oldest: that many takers wait on the key, and each comes "
+        f"back once served; up to {BURST} items are put in a pass of the loop, and the passes are timed. Until "
+        "none is left: the puts alone, one per taker; the takers do not come back, and their wakeups are not "
+        "timed. The library queues most of a herd's wakeups for later passes; a Queue makes all of them "
+        "within the puts."
     ),
     lines=lines,
 )

@@ -16,7 +16,7 @@ __all__ = ["SECTION"]
 # How many an advance lets go, and how many advances make a sample.
 STEPS = {1: 1_000, 10: 1_000, 1_000: 50}
 ASKING_ALL = 5  # advances of a sample where each asks all waiters
-SIZES = (100, 10)  # so many times fewer waiters, to see what their number does
+SIZES = (100, 10)  # this many times fewer waiters, to show the effect of their number
 
 
 def lines(settings: PatternSettings) -> Iterator[Line]:
@@ -85,16 +85,16 @@ def _times(waiters: int, step: int) -> int:
 
 SECTION = Section(
     name="watermark",
-    title="Waiters for a number, let go in order of value, against operations that are all asked",
+    title="Waiters for a number, woken in order of value, against operations that are all asked",
     timed=(
-        "As many tasks as there are waiters, each waiting for a value of its own, entered in random order. Advance: "
-        "processor time of Watermark.advance(value) alone; the tasks that it woke run with the clock stopped. "
-        "Reference: operations on one watch key, try_complete compares with the current value; a "
-        "check_and_complete(key) for each advance asks all that wait, so there are few advances of that side. Both "
-        "end and wake their waiters by the same code of the purgatory. With more waiters: the heap is deeper, and "
-        "what an advance touches is less often in the cache. To begin: a new task up to where it waits, less a new "
-        "task up to a future (the floor); reach(value, timeout) against making an operation, "
-        "try_complete_else_watch and await."
+        "A task per waiter, each waiting for a value of its own, entered in random order. Advance: processor "
+        "time of Watermark.advance(value) alone; the tasks that it wakes run untimed. Reference: operations "
+        "on one watch key whose try_complete compares with the current value; a check_and_complete(key) for "
+        "each advance asks all of them, so that side makes few advances. Both end and wake their waiters "
+        "through the same code of the purgatory. With more waiters the heap is deeper, and what an advance "
+        "touches is less often in the cache. To begin: a new task up to its wait, less a new task up to a "
+        "future (the floor); reach(value, timeout) against making an operation, try_complete_else_watch and "
+        "await."
     ),
     lines=lines,
 )

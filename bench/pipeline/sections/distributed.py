@@ -217,10 +217,13 @@ def _kept(spark: SparkSession, checkpoint: Path) -> int:
 
 SECTION = Section(
     name="distributed",
-    title="the purgatory on Spark, 3000 operations a second for a minute",
-    timed="operations on one to three keys, timeouts of one to three seconds, two signals for three operations, in "
-    "files as they happen; from the instant at which an operation was decided to the file in which its outcome can be "
-    f"read. Before it {WARM_BATCHES} batches with little in them, so that Spark has compiled what it runs",
+    title="The purgatory on Spark, 3000 operations a second for a minute",
+    timed=(
+        "Operations on one to three keys with timeouts of one to three seconds, and two signals for three "
+        "operations, in files as they happen. The lag runs from the instant at which an operation was decided "
+        f"to the file that has its outcome. {WARM_BATCHES} small batches come first, so that Spark has "
+        "compiled what it runs."
+    ),
     lines=lines,
     heading=f"{'':<44} {'value':>14} {'unit':<8} {'target':>10}  verdict",
 )

@@ -59,9 +59,11 @@ def lines(settings: PipelineSettings) -> Iterator[Rate]:
 
 SECTION = Section(
     name="report",
-    title="report of a journal: tables, figures and page",
-    timed="from the files of the journal to the report on the disk; Spark is running and has made a report of a "
-    "fiftieth before",
+    title="Report of a journal: tables, figures and page",
+    timed=(
+        "Wall time from the files of the journal to the report on the disk. Spark is running and has made a "
+        "report of a fiftieth before."
+    ),
     lines=lines,
     heading=HEADING,
 )

@@ -119,10 +119,10 @@ def _named(path: Path) -> tuple[str, str, int]:
 
 SECTION = Section(
     name="source",
-    title="a journal as a table",
+    title="A journal as a table",
     timed=(
-        "Wall time to read all columns of all records of a journal; Spark is running and has read the files before, so "
-        "neither its start nor the disk is in it."
+        "Wall time to read all columns of all records of a journal. Spark is running and has read the files "
+        "before, so neither its start nor the disk counts."
     ),
     lines=lines,
     heading=HEADING,

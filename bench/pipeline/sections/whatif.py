@@ -71,9 +71,11 @@ def _arithmetic(settings: PipelineSettings) -> Rate:
 
 SECTION = Section(
     name="whatif",
-    title="what-if: operations times settings",
-    timed="first the simulated timer; then from the files of a journal with signals to the results on the disk, where "
-    "Spark is running and has done a fiftieth before",
+    title="What-if: operations times settings",
+    timed=(
+        "Wall time: first of the simulated timer alone, then from the files of a journal with signals to the "
+        "results on the disk. Spark is running and has done a fiftieth before."
+    ),
     lines=lines,
     heading=HEADING,
 )

@@ -53,9 +53,11 @@ def lines(settings: PipelineSettings) -> Iterator[Rate]:
 
 SECTION = Section(
     name="workload",
-    title="operations with arrivals, latencies and keys, as Parquet",
-    timed="both passes, the files and the wait until all of it is on the disk; Spark is running and has made a "
-    "smaller workload before, so that its workers are there",
+    title="Operations with arrivals, latencies and keys, as Parquet",
+    timed=(
+        "Wall time of both passes and the files, until all of it is on the disk. Spark is running and has "
+        "made a smaller workload before, so its workers have started."
+    ),
     lines=lines,
     heading=HEADING,
 )

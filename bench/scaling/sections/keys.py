@@ -52,9 +52,9 @@ SECTION = Section(
     name="keys",
     title="One operation on one to a hundred keys, per key",
     timed=(
-        "As complete + watch in section pending, divided by the keys that each operation watches; they are drawn from "
-        f"{KEY_SPACE:,}, so that most have other watchers. A price below x1 says that what does not depend on "
-        "the keys is shared by more of them."
+        "As complete + watch in section pending, divided by the keys that each operation watches. The keys "
+        f"are drawn from {KEY_SPACE:,}, so most have other watchers. A price below x1 means that more keys "
+        "share the cost that does not depend on them."
     ),
     lines=lines,
     heading=HEADING,

@@ -53,10 +53,10 @@ SECTION = Section(
     name="pending",
     title="One operation, while a thousand to a million others wait",
     timed=(
-        "Complete + watch: one of those that wait, drawn at random, is completed, and a new one made and watched on "
-        "its key; the loop gets a turn every 500, and a quarter of a second at the end, so that purges and cancelled "
-        "handles are in the price. Expire: new ones on keys of their own run out of time within 200 ms; from when all "
-        "are watched until the last has expired. Processor time each. Others: a key each, deadlines from ten "
+        "Complete + watch: a random pending operation is completed, and a new one is made and watched on its "
+        "key. The loop gets a turn every 500, and a quarter of a second at the end, so purges and cancelled "
+        "handles count. Expire: new ones on keys of their own expire within 200 ms; from when all are watched "
+        "until the last has expired. Processor time per operation. Others: a key each, deadlines from ten "
         "minutes to an hour. Floor: the same operations, put into a dict and taken out."
     ),
     lines=lines,

@@ -54,8 +54,8 @@ SECTION = Section(
     name="timeouts",
     title="Timeouts from a millisecond to a year, and all of them mixed",
     timed=(
-        "Make and watch 500, complete them in random order, then a turn of the loop; and again. Processor time per "
-        "operation, what purges and cancelled handles cost included. Others wait, as in section pending."
+        "Make and watch 500, complete them in random order, give the loop a turn, and repeat. Processor time "
+        "per operation, purges and cancelled handles included. Others wait, as in section pending."
     ),
     lines=lines,
     heading=HEADING,

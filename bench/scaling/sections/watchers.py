@@ -50,8 +50,9 @@ SECTION = Section(
     name="watchers",
     title="One to a hundred thousand operations that watch the same key",
     timed=(
-        "One: as complete + watch in section pending, all on one key; nobody asks the others. All: a check of the key "
-        "completes everyone who watches it, processor time of the check for each; watching them is not timed."
+        "One: as complete + watch in section pending, all on one key; the others are not asked. All: a check "
+        "of the key completes every operation that watches it; processor time of the check per operation. "
+        "Watching them is not timed."
     ),
     lines=lines,
     heading=HEADING,

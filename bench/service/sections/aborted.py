@@ -29,7 +29,7 @@ WAYS: dict[str, Callable[[Crowd], None]] = {"reset": Crowd.reset, "closed": Crow
 
 @dataclass(frozen=True, slots=True)
 class Leaving:
-    """How a crowd was let go of.
+    """How a crowd left.
 
     Attributes:
         left_s: How long it took the clients to leave, in seconds.
@@ -49,7 +49,7 @@ def lines(settings: ServiceSettings) -> Iterator[Line]:
             seen = run_on(UVLOOP, _play(served, settings.leaving, leave))
         name = f"{settings.leaving:,} polls {way} by their clients"
         yield figure(
-            f"{name}: nothing of them left after",
+            f"{name}: all freed after",
             seen.clean_s,
             "s",
             target=MAX_S,
@@ -87,13 +87,13 @@ async def _until_clean(channel: Channel, begin: float) -> None:
 
 SECTION = Section(
     name="aborted",
-    title="Clients that leave while their requests are held",
+    title="Clients that disconnect while their requests are held",
     timed=(
-        "A third each are blocking reads of a key, one-shot waits, and takes from a queue, every one on a key of its "
-        "own; all are held. Then all clients leave at once: by a reset (SO_LINGER with no time), or by closing. Wall "
-        "time from the first that leaves until /v1/admin/stats, asked every 10 ms, counts no operation or one-shot "
-        "wait pending, no pair of operation and key, no key watched, no request held and no taker; so it includes "
-        "the time the one process of the clients takes to leave."
+        "A third each are blocking reads of a key, one-shot waits and takes from a queue, each on a key of "
+        "its own; all are held. Then all clients disconnect at once, by a reset (SO_LINGER with no time) or "
+        "by closing. Wall time from the first disconnect until /v1/admin/stats, read every 10 ms, counts no "
+        "pending operation or one-shot wait, no watched key, no held request and no taker. It includes the "
+        "time that the one process of the clients takes to disconnect them."
     ),
     lines=lines,
 )

@@ -13,7 +13,7 @@ from bench.service.beside.nchan import Nchan, find_nginx
 from bench.service.beside.wrk import CONNECTIONS, Load, find_wrk, run_wrk
 from bench.service.crowd import all_files
 from bench.service.dialects import NCHAN, READ, Dialect
-from bench.service.holding import Letting, Server, hold, let_go_at_once, let_go_one_by_one
+from bench.service.holding import Release, Server, hold, release_at_once, release_one_by_one
 from bench.service.line import LeftOut
 from bench.service.served import Served
 from bench.service.settings import ServiceSettings
@@ -87,7 +87,7 @@ def _beside(exchange: str, loads: Mapping[str, Sequence[Load]]) -> Iterator[Line
 
 
 async def _held(servers: tuple[Served, Nchan], settings: ServiceSettings) -> list[Line]:
-    """Hold polls and let them go, on each side in turn."""
+    """Hold polls and release them, on each side in turn."""
     ours, nchan = servers
     sides: tuple[tuple[Server, Dialect], ...] = ((ours, READ), (nchan, NCHAN))
     p99s: dict[str, list[float]] = {dialect.name: [] for _, dialect in sides}
@@ -96,9 +96,9 @@ async def _held(servers: tuple[Served, Nchan], settings: ServiceSettings) -> lis
         keys = [f"held{turn}-{number}" for number in range(settings.subscribers)]
         herd = [f"herd{turn}"] * settings.subscribers
         for server, dialect in sides:
-            apart = await _let_go(server, dialect, keys, settings.rate)
+            apart = await _release(server, dialect, keys, settings.rate)
             p99s[dialect.name].append(apart.latencies.p99)
-            together = await _let_go(server, dialect, herd, None)
+            together = await _release(server, dialect, herd, None)
             lasts[dialect.name].append(together.latencies.worst)
     name, pace = f"{settings.subscribers:,} polls", f"{settings.rate:,} signals/s"
     return [
@@ -112,19 +112,19 @@ async def _held(servers: tuple[Served, Nchan], settings: ServiceSettings) -> lis
     ]
 
 
-async def _let_go(server: Server, dialect: Dialect, keys: Sequence[str], rate: int | None) -> Letting:
-    """Hold a poll on each key and let it go; without a rate all by one request."""
+async def _release(server: Server, dialect: Dialect, keys: Sequence[str], rate: int | None) -> Release:
+    """Hold a poll on each key and release it; without a rate all by one request."""
     crowd = await hold(server, dialect, keys)
     try:
         if rate is None:
-            letting = await let_go_at_once(server, dialect, crowd, keys[0])
+            release = await release_at_once(server, dialect, crowd, keys[0])
         else:
-            letting = await let_go_one_by_one(server, dialect, crowd, keys, rate)
+            release = await release_one_by_one(server, dialect, crowd, keys, rate)
     finally:
         crowd.reset()
-    if letting.refused:
-        raise RuntimeError(f"{letting.refused} of {len(keys)} polls, {dialect.name}, were not answered 200")
-    return letting
+    if release.refused:
+        raise RuntimeError(f"{release.refused} of {len(keys)} polls, {dialect.name}, were not answered 200")
+    return release
 
 
 def _line(name: str, ours: Sequence[float], reference: Sequence[float], unit: str, note: str = "") -> Line:
@@ -144,15 +144,16 @@ SECTION = Section(
     name="beside-nchan",
     title="The service beside nginx with nchan, which is written in C and keeps messages, but no operations",
     timed=(
-        f"wrk, {CONNECTIONS} threads with a connection each, as fast as it goes, two requests to an exchange, each "
-        "exchange with a name of its own; both sides, in turn, alone on a service and an nginx with one worker that "
-        "stay up. Signal, read: POST a value to a new key, GET it; nchan: POST a message to a new channel, GET it as a "
-        "late subscriber does. That is the same exchange, nothing is held. Submit, complete: POST an operation with "
-        "keys and need, POST its completion; nchan has no operations, so its publish, subscribe stands beside it and "
-        "is no equivalent: ours has a state, a deadline, a listing, and answers 350 bytes of JSON to nchan's 4. p99 is "
-        "wrk's, of single requests. Held: as many polls as said, from one client in Python, let go as in the section "
-        "held; at these rates that client is a good part of both sides' figures, most of all of nchan's. What "
-        "nchan keeps it keeps in shared memory, where several workers find it; one process of ours is all there is."
+        f"wrk with {CONNECTIONS} threads and a connection each, as fast as it goes, two requests to an "
+        "exchange, each exchange under a new name. Both sides take turns: a service, and an nginx with one "
+        "worker, both of which stay up. Signal, read: POST a value to a new key, GET it; nchan: POST a "
+        "message to a new channel, GET it as a late subscriber does. That is the same exchange, and no "
+        "request is held. Submit, complete: POST an operation with keys and need, POST its completion. nchan "
+        "has no operations, so its publish, subscribe stands beside it and is no equivalent: ours has a "
+        "state, a deadline and a listing, and answers 350 bytes of JSON to nchan's 4. p99 is wrk's, of single "
+        "requests. Held: polls from one client in Python, ended as in section held; at these rates that "
+        "client is a good part of both figures, above all of nchan's. nchan keeps its messages in shared "
+        "memory, where several workers find them; the service has one process."
     ),
     lines=lines,
 )

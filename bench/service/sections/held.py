@@ -13,7 +13,7 @@ from bench.measure.loops import UVLOOP, run_on
 from bench.measure.section import Section
 from bench.service.crowd import all_files
 from bench.service.dialects import READ, WAIT, Dialect
-from bench.service.holding import CHANNELS, Letting, hold, let_go_at_once, let_go_one_by_one
+from bench.service.holding import CHANNELS, Release, hold, release_at_once, release_one_by_one
 from bench.service.line import figure
 from bench.service.probe import PERIOD_S, Probe, Waits
 from bench.service.served import Served, processor_lost_ms
@@ -35,17 +35,17 @@ class Scene:
     Attributes:
         arriving_s: From the first connection to the moment in which all were held.
         kib: Of memory, for each poll.
-        letting: How they were let go.
+        release: How they were released.
         lost_ms: For how long the service, and the clients, had no processor meanwhile.
         idle: The probe's waits before the first client.
         arriving: The same while they came.
-        leaving: The same while they were let go.
+        leaving: The same while they were released.
         own_ms: The longest that the service itself was late for its own probe, since its start.
     """
 
     arriving_s: float
     kib: float
-    letting: Letting
+    release: Release
     lost_ms: tuple[float, float]
     idle: Waits
     arriving: Waits
@@ -78,9 +78,9 @@ async def _play(
     arriving, lost_ms = probe.waits(), _lost_ms(served)
     try:
         if together:
-            letting = await let_go_at_once(served, dialect, crowd, keys[0])
+            release = await release_at_once(served, dialect, crowd, keys[0])
         else:
-            letting = await let_go_one_by_one(served, dialect, crowd, keys, settings.rate)
+            release = await release_one_by_one(served, dialect, crowd, keys, settings.rate)
         leaving, lost_after_ms = probe.waits(), _lost_ms(served)
         lag_s = (await served.stats())["delays"]["loop_lag"]["max"]
     finally:
@@ -88,12 +88,12 @@ async def _play(
     return Scene(
         arriving_s=arriving_s,
         kib=(after - before) / len(keys),
-        letting=letting,
+        release=release,
         lost_ms=(lost_after_ms[0] - lost_ms[0], lost_after_ms[1] - lost_ms[1]),
         idle=idle,
         arriving=arriving,
         leaving=leaving,
-        own_ms=(lag_s or 0.0) * 1e3,  # there is none in its first tenth of a second
+        own_ms=(lag_s or 0.0) * 1e3,  # None in its first tenth of a second
     )
 
 
@@ -104,7 +104,7 @@ def _lost_ms(served: Served) -> tuple[float, float]:
 
 def _figures(settings: ServiceSettings, dialect: Dialect, scene: Scene, *, together: bool) -> Iterator[Line]:
     name = f"{dialect.name}, {'one key for all' if together else 'a key for each'}"
-    took = scene.letting.latencies
+    took = scene.release.latencies
     held = f"{settings.polls:,} held after {scene.arriving_s:.1f} s"
     yield figure(f"{name}: memory of a poll", scene.kib, "KiB", target=MAX_KIB, note=held)
     lost = "no processor for {:,.0f} ms, clients {:,.0f} ms".format(*scene.lost_ms)
@@ -113,9 +113,9 @@ def _figures(settings: ServiceSettings, dialect: Dialect, scene: Scene, *, toget
         yield figure(f"{name}: until the last is answered", took.worst, "ms")
     else:
         yield figure(f"{name}: p99", took.p99, "ms", note=f"{settings.rate:,} signals/s; {took}; {lost}")
-    yield figure(f"{name}: not answered 200", scene.letting.refused, "polls", target=0)
+    yield figure(f"{name}: not answered 200", scene.release.refused, "polls", target=0)
     own = f"the service's own, so far {scene.own_ms:.1f}; idle {scene.idle.loop.worst:.1f}"
-    for doing, waits in (("come", scene.arriving), ("are let go", scene.leaving)):
+    for doing, waits in (("come", scene.arriving), ("end", scene.leaving)):
         yield figure(
             f"{name}: stall while they {doing}",
             waits.loop.worst,
@@ -127,19 +127,20 @@ def _figures(settings: ServiceSettings, dialect: Dialect, scene: Scene, *, toget
 
 SECTION = Section(
     name="held",
-    title="Polls held in one process, and let go by signals",
+    title="Polls held in one process, and ended by signals",
     timed=(
-        "Each poll has a connection of its own, from several loopback addresses. Memory: what the resident set of the "
-        "service's process grew by, from before they came until all were held, over their number; the kernel's own "
-        "for sockets is not in it. p99: from sending a signal to the last byte of the answer to its poll, both in the "
-        "process of the clients, whose own time is in it, and what time either was ready to run and had no processor, "
-        "of which the sum stands beside it; signals are sent at the rate given over "
-        f"{CHANNELS} connections, whatever became of those before them, or one signal lets all go. Stall: the longest "
-        f"that a process of its own, asking /healthz every {PERIOD_S * 1e3:.0f} ms on one connection, waited for an "
-        "answer, without the time in which it or the service was ready to run and had no processor, as the system "
-        "counts it. That is at least the longest pass of the loop less that period, and usually more, for a request "
-        "takes two or three passes. Beside it stand the same with the lost time, the longest that the service itself "
-        "was late for its own probe, ten times a second, lost time included, and what the probe waited before."
+        "Each poll has a connection of its own, from several loopback addresses. Memory: the growth of the "
+        "service's resident set, from before the polls came until all were held, per poll; the kernel's "
+        "memory for sockets is not in it. p99: from sending a signal to the last byte of the answer to its "
+        "poll. The process of the clients takes both times, so its own work is included, and so is the time "
+        "in which either process was ready to run and had no processor; the sum of that stands beside it. The "
+        f"signals are sent at the given rate over {CHANNELS} connections, without waiting for earlier ones, or "
+        f"one signal ends all polls. Stall: a process of its own reads /healthz every {PERIOD_S * 1e3:.0f} ms "
+        "on one connection; the figure is its longest wait, less the time in which it or the service was "
+        "ready to run and had no processor, as the system counts it. That is at least the longest pass of the "
+        "loop less that period, and usually more, because a request takes two or three passes. Beside it "
+        "stand the same wait with the lost time, the service's own longest lateness (measured ten times a "
+        "second, lost time included), and the longest wait while idle."
     ),
     lines=lines,
 )

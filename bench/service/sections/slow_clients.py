@@ -18,7 +18,7 @@ from bench.service.served import Served
 from bench.service.settings import ServiceSettings
 from bench.service.trickle import KINDS, SlowClient, connect_all, trickle
 
-__all__ = ["SECTION", "told_right"]
+__all__ = ["SECTION", "answered_rightly"]
 
 MAX_P99_MS = 100
 GOOD = 8
@@ -60,7 +60,7 @@ def lines(settings: ServiceSettings) -> Iterator[Line]:
         note=f"--header-timeout {deadline} --body-timeout {deadline}",
     )
     yield figure(f"{name}: not closed", crawl.unclosed, "clients", target=0)
-    yield figure(f"{name}: not answered as they should be", crawl.unanswered, "clients", target=0)
+    yield figure(f"{name}: answered wrongly", crawl.unanswered, "clients", target=0)
     yield figure(
         f"{name}: p99 of good ones beside them", crawl.good.p99, "ms", target=MAX_P99_MS, note=str(crawl.good)
     )
@@ -88,7 +88,7 @@ async def _play(served: Served, settings: ServiceSettings) -> Crawl:
         longest_s=max(lasted, default=0.0),
         unclosed=len(slow) - len(lasted),
         unanswered=sum(
-            not told_right(client, list(KINDS)[place % len(kinds)]) for place, client in enumerate(slow)
+            not answered_rightly(client, list(KINDS)[place % len(kinds)]) for place, client in enumerate(slow)
         ),
         good=Latencies.of_ns([took for waits, _ in seen for took in waits]),
         refused=sum(refused for _, refused in seen),
@@ -117,7 +117,7 @@ async def _be_good(channel: Channel, number: int, over: asyncio.Event) -> tuple[
     return waits, refused
 
 
-def told_right(client: SlowClient, kind: str) -> bool:
+def answered_rightly(client: SlowClient, kind: str) -> bool:
     """Whether it got one 408, or nothing if it had sent nothing."""
     answer = client.received
     if kind == "silent":
@@ -127,15 +127,14 @@ def told_right(client: SlowClient, kind: str) -> bool:
 
 SECTION = Section(
     name="slow-clients",
-    title="Clients that take their time, and good ones beside them",
+    title="Slow clients, and good ones beside them",
     timed=(
-        "A third each send nothing, a head, or a body, a byte a second. The service is started with "
-        "--header-timeout 10s --body-timeout 10s (the default for a body is 30 s), so that 15 s means something for "
-        "every kind. A slow client's time "
-        "runs from its connection to the end the server made of it; whoever sent something must have been answered "
-        f"408. Beside them {GOOD} good clients submit an operation and complete it, {GOOD_RATE} times a second all "
-        "together, and each of their requests is timed at the client, which is the process that also sends all the "
-        "slow bytes."
+        "A third each send nothing, a head, or a body, a byte a second. The service is started with --header- "
+        "timeout 10s --body-timeout 10s (the default for a body is 30 s), so the target of 15 s fits every "
+        "kind. A slow client's time runs from its connection until the server closes it; a client that sent "
+        f"something must be answered 408. Beside them {GOOD} good clients submit and complete operations, "
+        f"{GOOD_RATE} times a second in all. Each of their requests is timed at the client, in the process "
+        "that also sends all the slow bytes."
     ),
     lines=lines,
 )

@@ -83,11 +83,12 @@ def answered_draining(answer: Answer | None) -> bool:
 
 SECTION = Section(
     name="stopped",
-    title="A service that is told to stop while it holds polls",
+    title="A service that gets SIGTERM while it holds polls",
     timed=(
-        "A third each are blocking reads of a key, one-shot waits, and takes from a queue. Wall time from SIGTERM "
-        "until the process has exited (looked for every 20 ms), and until the last answer had come to the client. "
-        "All must be answered 503 with the problem draining, and the process must exit with 0."
+        "A third each are blocking reads of a key, one-shot waits and takes from a queue. Wall time from "
+        "SIGTERM until the process has exited (checked every 20 ms), and until the last answer has reached "
+        "the client. Every poll must be answered 503 with the problem draining, and the process must exit "
+        "with 0."
     ),
     lines=lines,
 )

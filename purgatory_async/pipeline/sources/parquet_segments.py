@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from purgatory_async.journal.checksum import check_checksum
-from purgatory_async.journal.columns import arrow_schema
+from purgatory_async.journal.columns import arrow_schema, check_checksum
 from purgatory_async.journal.schema import FIELDS
 from purgatory_async.pipeline.refusal import Refused
 

@@ -196,7 +196,7 @@ function spark(svg, series, filled) {
 
 function drawWheel(wheel) {
   at("wheel-about").textContent = wheel
-    ? `${whole.format(wheel.entries)} deadlines in buckets, a tick is ${seconds(wheel.tick)}; each strip begins now.`
+    ? `${whole.format(wheel.entries)} deadlines of operations, signals, leases and connections. Each strip begins now; a tick is ${seconds(wheel.tick)}.`
     : "This service does not use a timing wheel.";
   const root = at("wheel");
   const levels = wheel ? wheel.levels : [];
@@ -326,7 +326,8 @@ async function follow() {
     if (newestEvent !== null) headers["Last-Event-ID"] = newestEvent;
     const answer = await ask("/events", { headers, signal: broken.signal });
     if (answer.ok) {
-      at("no-events").textContent = "None since this page was opened.";      let rest = "";
+      at("no-events").textContent = "None since this page was opened.";
+      let rest = "";
       for await (const text of chunks(answer.body)) {
         clearTimeout(watchdog);
         watchdog = setTimeout(() => broken.abort(), SILENCE_MS);

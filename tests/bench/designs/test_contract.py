@@ -1,4 +1,4 @@
-"""What every design of a purgatory does alike, and how far each goes its own way, as its traits say."""
+"""The contract of every design, and how far each departs from it, as its traits declare."""
 
 import pytest
 
@@ -16,7 +16,7 @@ def world(request):
 
 
 class World:
-    """A design on a clock that stands still, and a type of operation that writes down what happens to it."""
+    """A design on a manual clock, and an operation type that records its calls."""
 
     def __init__(self, design):
         self.clock = ManualClock(start=5.0004)
@@ -48,11 +48,11 @@ class World:
         assert not self.purgatory.watch(operation, keys or (name,))
         return operation
 
-    def told(self):
-        """What happened since the last time, without the asking."""
-        told = [line for line in self.log if not line.endswith("asked")]
+    def take_events(self):
+        """Return the completions and expirations since the last call."""
+        events = [line for line in self.log if not line.endswith("asked")]
         self.log.clear()
-        return told
+        return events
 
     def advance_ms(self, milliseconds):
         for _ in range(milliseconds):
@@ -62,7 +62,7 @@ class World:
 def test_an_operation_whose_condition_holds_completes_at_once(world):
     world.ready.add("a")
     assert world.purgatory.watch(world.operation("a"), ["k"])
-    assert world.told() == ["a completed"]
+    assert world.take_events() == ["a completed"]
     assert world.purgatory.pending == 0
 
 
@@ -74,11 +74,11 @@ def test_watching_asks_as_often_as_the_design_says(world):
 def test_it_expires_once_and_when_the_design_promises(world):
     world.watched("a")
     world.advance_ms(TIMEOUT_MS - 1 - world.traits.early_ms)
-    assert world.told() == []
+    assert world.take_events() == []
     world.advance_ms(1 + world.traits.early_ms + world.traits.late_ms)
-    assert world.told() == ["a completed", "a expired"]
+    assert world.take_events() == ["a completed", "a expired"]
     world.advance_ms(1000)
-    assert world.told() == []
+    assert world.take_events() == []
     assert world.purgatory.pending == 0
 
 
@@ -87,7 +87,7 @@ def test_it_is_not_early_even_by_part_of_a_millisecond(world):
     began_ns = world.clock.time_ns()
     world.watched("a")
     waited_ms = 0.0
-    while world.told() == [] and waited_ms < 2 * TIMEOUT_MS:
+    while world.take_events() == [] and waited_ms < 2 * TIMEOUT_MS:
         world.clock.advance(0.0001)
         waited_ms = (world.clock.time_ns() - began_ns) / 1e6
     assert TIMEOUT_MS - world.traits.early_ms <= waited_ms <= TIMEOUT_MS + world.traits.late_ms
@@ -96,10 +96,10 @@ def test_it_is_not_early_even_by_part_of_a_millisecond(world):
 def test_a_check_completes_those_that_hold_oldest_first(world):
     for name in "abcd":
         world.watched(name, "k")
-    world.told()
+    world.take_events()
     world.ready.update("dbc")
     assert world.purgatory.check("k") == 3
-    assert world.told() == ["b completed", "c completed", "d completed"]
+    assert world.take_events() == ["b completed", "c completed", "d completed"]
     assert world.purgatory.check("k") == 0
 
 
@@ -115,7 +115,7 @@ def test_what_was_completed_neither_completes_again_nor_expires(world):
     world.ready.add("a")
     assert world.purgatory.check("k") == world.purgatory.check("l") == 0
     world.advance_ms(2 * TIMEOUT_MS)
-    assert world.told() == ["a completed"]
+    assert world.take_events() == ["a completed"]
 
 
 def test_a_completed_operation_leaves_the_timer_at_once(world):
@@ -147,9 +147,9 @@ def test_a_purge_sweeps_what_has_gathered(world):
 def test_deadlines_on_every_level_and_round_are_met(world, timeout_ms):
     world.watched("a", timeout_ms=timeout_ms)
     world.advance_ms(max(0, timeout_ms - 1 - world.traits.early_ms))
-    assert world.told() == []
+    assert world.take_events() == []
     world.advance_ms(1 + world.traits.early_ms + world.traits.late_ms)
-    assert world.told() == ["a completed", "a expired"]
+    assert world.take_events() == ["a completed", "a expired"]
 
 
 def test_of_a_thousand_each_ends_once(world):
@@ -160,8 +160,8 @@ def test_of_a_thousand_each_ends_once(world):
     for operation in operations[::3]:
         operation.force_complete()
     world.advance_ms(200)
-    told = world.told()
-    completed = [line for line in told if line.endswith("completed")]
+    events = world.take_events()
+    completed = [line for line in events if line.endswith("completed")]
     assert len(completed) == len(set(completed)) == 1000
     assert all(operation.ended for operation in operations)
     assert world.purgatory.pending == 0
@@ -170,6 +170,6 @@ def test_of_a_thousand_each_ends_once(world):
 def test_a_closed_one_asks_for_no_wakeup(world):
     world.watched("a")
     world.purgatory.close()
-    world.told()
+    world.take_events()
     world.advance_ms(2 * TIMEOUT_MS)
-    assert [line for line in world.told() if line.endswith("expired")] == []
+    assert [line for line in world.take_events() if line.endswith("expired")] == []

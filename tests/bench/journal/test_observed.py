@@ -1,4 +1,4 @@
-"""What is compared does the same work, every record of it is written, and a sample leaves nothing behind."""
+"""The compared samples do the same work, write every record and leave nothing behind."""
 
 import asyncio
 import tempfile

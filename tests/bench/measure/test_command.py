@@ -1,4 +1,4 @@
-"""A benchmark as a command: what it is told, what it prints, what it writes."""
+"""A benchmark as a command: its options, its output and its files."""
 
 import dataclasses
 import json
@@ -85,14 +85,14 @@ def test_only_requested_sections_run_in_the_requested_order(capsys):
     ids=["full", "quick", "repeats", "seed-and-loops"],
 )
 def test_the_sections_receive_the_options(arguments, expected, capsys):
-    told = []
+    received = []
 
     def lines(settings):
-        told.append(dataclasses.asdict(settings))
+        received.append(dataclasses.asdict(settings))
         return iter(())
 
     benchmark(dataclasses.replace(SPEED, lines=lines)).run(arguments)
-    assert {name: told[0][name] for name in expected} == expected
+    assert {name: received[0][name] for name in expected} == expected
     assert ("numbers too small" in capsys.readouterr().out) is ("--quick" in arguments)
 
 

@@ -1,4 +1,4 @@
-"""What is not installed is said in one sentence; a fault of ours is not taken for it."""
+"""A missing package is reported in one sentence; an import error of ours is not mistaken for one."""
 
 import pytest
 

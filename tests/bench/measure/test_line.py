@@ -1,4 +1,4 @@
-"""A line says plainly whether its figure is as promised."""
+"""A line says whether its figure meets its target."""
 
 import pytest
 

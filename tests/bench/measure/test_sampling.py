@@ -1,4 +1,4 @@
-"""Samples take turns, and what is read from them is what it says."""
+"""Samples take turns, and the summary of their figures is right."""
 
 import asyncio
 import gc
@@ -106,7 +106,7 @@ def test_what_one_sample_leaves_is_collected_before_the_next():
 )
 def test_the_collector_is_set_for_the_block_and_put_back_after(mode, enabled):
     found = gc.isenabled(), gc.get_threshold()
-    # Whatever it was before: here the opposite, and thresholds of one's own.
+    # The collector's state before must not matter: here the opposite, with other thresholds.
     (gc.disable if enabled else gc.enable)()
     gc.set_threshold(5000, 20, 30)
     try:

@@ -1,4 +1,4 @@
-"""The watch on the loop keeps the longest pass, and is not taken in by a machine that is shared."""
+"""The stall watch keeps the longest pass, and discounts interruptions by a shared machine."""
 
 import asyncio
 
@@ -9,7 +9,7 @@ from bench.measure.stall import StallWatch, involuntary_switches
 
 
 class Machine:
-    """Two clocks that only go when told, and a count of interruptions."""
+    """Two clocks that move only on request, and a count of interruptions."""
 
     wall_ns = 0
     cpu_ns = 0

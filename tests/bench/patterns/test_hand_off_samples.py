@@ -1,4 +1,4 @@
-"""Every way to hand off gives each item to one taker, and a sample is a figure that leaves nothing behind."""
+"""Every hand-off gives each item to one taker; a sample leaves nothing behind."""
 
 import asyncio
 

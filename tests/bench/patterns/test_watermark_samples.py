@@ -1,4 +1,4 @@
-"""Both sides of the comparison let go the same waiters, and a sample is a figure that ends with nobody waiting."""
+"""Both sides of the comparison release the same waiters; a sample ends with no waiter left."""
 
 import asyncio
 
@@ -56,7 +56,7 @@ class LetsNobodyGo(Watermark):
 
 
 async def test_an_advance_that_does_not_do_its_work_is_no_sample():
-    with pytest.raises(AssertionError, match="0 were let go by a step of 10"):
+    with pytest.raises(AssertionError, match="0 were woken by a step of 10"):
         await advance(LetsNobodyGo, waiters=100, step=10, times=1, seed=1)()
     others = asyncio.all_tasks() - {asyncio.current_task()}
     await asyncio.gather(*others, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""The producer of the distributed purgatory's benchmark: its figures are about what it says it wrote."""
+"""The producer of the distributed purgatory's benchmark: its figures match the files it wrote."""
 
 import time
 

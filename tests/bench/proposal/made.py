@@ -1,4 +1,4 @@
-"""Points and readings as tests want them."""
+"""Builders of points and readings for tests."""
 
 from bench.measure.machine import Machine
 from bench.proposal.point import Point, Reading

@@ -1,4 +1,4 @@
-"""Every design as a contestant: its requests count themselves and carry a payload, and it has the wheel it should."""
+"""Every design as a contestant: its requests count themselves, carry a payload and use the right wheel."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""``python -m bench.proposal``: its options, what it prints and keeps, and what a failure costs."""
+"""``python -m bench.proposal``: its options, its output and files, and what a failure costs."""
 
 import json
 import subprocess
@@ -54,7 +54,7 @@ def test_a_lost_point_is_printed_in_words(read, capsys):
         "  at 20,000/s on asyncio, low: call_later used 20 % less processor time than purgatory_async; one "
         "reading each\n" in printed
     )
-    assert "\nsomebody else was better in 2 figures; " in printed
+    assert "\nanother contestant was better in 2 figures; " in printed
 
 
 def test_a_failing_reading_is_reported_and_others_are_kept(read, tmp_path, capsys):
@@ -139,7 +139,7 @@ def test_sizes_of_the_wheel_are_numbers_or_each_ones_own():
         (["--cases", "low,middle"], "'middle' is not among low, high"),
         (["--loops", "trio"], "'trio'"),
         (["--repeats", "0"], "'0'"),
-        (["--only", "nobody"], "'nobody'"),
+        (["--only", "unknown"], "'unknown'"),
         (["--callback", "--awaited"], "not allowed with"),
     ],
 )

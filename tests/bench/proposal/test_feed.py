@@ -1,4 +1,4 @@
-"""The load comes at its times, is answered at its, and keeps the loop free, whatever the contestant does."""
+"""The load arrives and is answered on time, and keeps the loop free, whatever the contestant does."""
 
 import asyncio
 from itertools import pairwise

@@ -1,4 +1,4 @@
-"""A journal of the load says the same as the requests themselves, and becomes a report where Spark is."""
+"""A journal of the load agrees with the requests' own counts, and becomes a report where Spark is installed."""
 
 import asyncio
 
@@ -40,7 +40,7 @@ def test_without_spark_it_prints_what_a_report_needs(tmp_path, monkeypatch, caps
 def test_what_is_there_already_is_not_touched(tmp_path, capsys):
     (tmp_path / "low").mkdir()
     assert journal.main([str(tmp_path), *SMALL]) == 2
-    assert "low is there already; name a directory that is not" in capsys.readouterr().err
+    assert "low exists; name a new directory" in capsys.readouterr().err
     assert list((tmp_path / "low").iterdir()) == []
 
 
@@ -62,7 +62,7 @@ def test_a_number_below_one_is_refused_before_anything_is_made(option, number, t
 
 
 def test_a_failing_report_is_reported_and_ends_the_run(tmp_path, monkeypatch):
-    # The fault: a report that could not be made is taken for one.
+    # The fault: a failed report counts as a report.
     monkeypatch.setattr(journal, "find_spec", lambda _: "somewhere")
     monkeypatch.setattr(journal.sys, "executable", "false")
     assert journal.main([str(tmp_path), *SMALL]) == 1

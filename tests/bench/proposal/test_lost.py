@@ -1,4 +1,4 @@
-"""A lost point is told in words: who was better, in what, by how much, and whether the readings bear it."""
+"""A lost point is a sentence: which contestant was better, in what, by how much, and whether the readings overlap."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from bench.proposal.point import FLOOD, HARNESS
 from tests.bench.proposal.made import point, reading
 
 
-def told(ours, theirs, *, name="call_later", **changes):
+def sentences(ours, theirs, *, name="call_later", **changes):
     """The sentences of one point, where each side has those readings."""
     mine = point(**changes)
     readings = {
@@ -18,7 +18,7 @@ def told(ours, theirs, *, name="call_later", **changes):
 
 
 def test_higher_processor_time_is_reported_with_its_case():
-    [sentence] = told(
+    [sentence] = sentences(
         [{"cpu_s_per_million": 5.0}] * 3,
         [{"cpu_s_per_million": 4.85}] * 3,
         rate=80_000,
@@ -32,8 +32,10 @@ def test_higher_processor_time_is_reported_with_its_case():
 
 
 def test_a_better_or_level_result_is_not_reported():
-    assert told([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 5.0}]) == []
-    assert told([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 7.0, "rate_reached": 9_000.0}]) == []
+    assert sentences([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 5.0}]) == []
+    assert (
+        sentences([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 7.0, "rate_reached": 9_000.0}]) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -48,34 +50,34 @@ def test_a_better_or_level_result_is_not_reported():
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_every_figure_that_is_shown_can_be_lost(ours, theirs, words):
-    [sentence] = told([ours] * 3, [theirs] * 3)
+    [sentence] = sentences([ours] * 3, [theirs] * 3)
     assert words in sentence
 
 
 def test_a_peer_less_late_for_being_early_is_marked():
     # The fault: a timer that fires before its time is praised for being on time.
     theirs = {"lateness_ms_p99": 1.0, "early": 20, "timeout_rate": 0.08}
-    [sentence] = told(
+    [sentence] = sentences(
         [{"lateness_ms_p99": 2.0}] * 3, [theirs, {**theirs, "early": 0}, {**theirs, "early": 40}]
     )
     assert (
         "was 1.00 ms less late at the 99th percentile (and too early in 25 % of its expirations) than"
         in sentence
     )
-    [sentence] = told([{"cpu_s_per_million": 6.0}] * 3, [{"cpu_s_per_million": 3.0, "early": 20}] * 3)
+    [sentence] = sentences([{"cpu_s_per_million": 6.0}] * 3, [{"cpu_s_per_million": 3.0, "early": 20}] * 3)
     assert "early" not in sentence
 
 
 def test_overlapping_readings_are_marked_beside_the_median():
     ours = [{"cpu_s_per_million": each} for each in (4.0, 6.0, 7.0)]
     theirs = [{"cpu_s_per_million": each} for each in (4.5, 5.0, 5.5)]
-    [sentence] = told(ours, theirs)
+    [sentence] = sentences(ours, theirs)
     assert sentence.endswith("; their readings overlap")
 
 
 def test_a_single_reading_each_is_marked_as_maybe_chance():
     # The fault: two single readings never overlap, and count as clear.
-    [sentence] = told([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 4.0}])
+    [sentence] = sentences([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 4.0}])
     assert sentence.endswith("; one reading each")
 
 
@@ -129,5 +131,5 @@ def test_both_awaited_variants_are_compared_with_every_peer():
 
 
 def test_the_flood_is_called_that():
-    [sentence] = told([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 4.0}], rate=FLOOD)
+    [sentence] = sentences([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 4.0}], rate=FLOOD)
     assert sentence.startswith("at the flood on asyncio")

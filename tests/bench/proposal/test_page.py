@@ -1,4 +1,4 @@
-"""The page is whole by itself, tells what it was made of, and can be made again from the readings alone."""
+"""The page is complete, names its source, and can be made again from the readings alone."""
 
 import re
 import sys
@@ -8,13 +8,13 @@ import pytest
 pytest.importorskip("matplotlib", reason="figures need the extra spark")
 pytest.importorskip("pyarrow", reason="readings need the extra spark")
 
-from bench.proposal import figures, page
+from bench.proposal import page, plots
 from bench.proposal.files import save
 from bench.proposal.lost import losses
 from bench.proposal.point import FLOOD, HARNESS
 from tests.bench.proposal.made import measured, point, reading
 
-FEW = figures.MEASURES[:2]
+FEW = plots.MEASURES[:2]
 
 
 def readings():
@@ -29,14 +29,14 @@ def readings():
 
 @pytest.fixture
 def made(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(figures, "MEASURES", FEW)
+    monkeypatch.setattr(plots, "MEASURES", FEW)
     save(tmp_path, measured(readings(), failed=["anyio fell asleep"]))
     assert page.main([str(tmp_path)]) == 0
     return tmp_path
 
 
 def test_every_measure_of_both_kinds_is_there_as_svg_and_png(made):
-    names = {f"{kind}-{measure.name}" for kind in figures.KINDS for measure in FEW}
+    names = {f"{kind}-{measure.name}" for kind in plots.KINDS for measure in FEW}
     assert {path.name for path in (made / "figures").iterdir()} == {
         f"{name}.{kind}" for name in names for kind in ("svg", "png")
     }
@@ -47,13 +47,13 @@ def test_every_measure_of_both_kinds_is_there_as_svg_and_png(made):
 
 
 def test_each_setting_of_the_collector_has_figures_of_its_own(tmp_path, monkeypatch):
-    # The fault: only the points of the default collector are drawn, and nobody is told that there are others.
-    monkeypatch.setattr(figures, "MEASURES", FEW[1:])
+    # The fault: only the points of the default collector are drawn, and the page does not mention the others.
+    monkeypatch.setattr(plots, "MEASURES", FEW[1:])
     taken = {
         point("purgatory_async", collector=collector, rate=rate): [reading()]
         for collector, rate in (("default", 10_000), ("recipe", 20_000))
     }
-    default, recipe = figures.draw(taken, tmp_path)
+    default, recipe = plots.draw(taken, tmp_path)
     assert (default.path.name, recipe.path.name) == (
         "callback-cpu.svg",
         "callback-cpu-recipe.svg",
@@ -75,10 +75,10 @@ def test_the_page_needs_nothing_else(made):
 
 def test_the_page_shows_machine_date_command_and_limits(made):
     text = (made / "page.html").read_text(encoding="utf-8")
-    # The fault: what the machine is called is taken for markup.
+    # The fault: the machine's name is read as markup.
     assert "a &lt;processor&gt;, 2 cores" in text
-    for told in ("2026-01-02", "<code>python -m bench.proposal --quick</code>", "anyio fell asleep"):
-        assert told in text
+    for fact in ("2026-01-02", "<code>python -m bench.proposal --quick</code>", "anyio fell asleep"):
+        assert fact in text
     assert "What this does not show" in text
 
 
@@ -88,9 +88,9 @@ def test_the_page_has_a_row_per_point_and_a_line_per_loss(made):
     assert "call_later used 20 % less processor time (25 % without the harness) than purgatory_async" in text
     # The fault: points of both kinds are counted together, and the many of one hide those of the other.
     assert (
-        "Nobody used less processor time than the library at 0 of 6 points where requests are told by a callback.</h1>"
-        in text
-    )
+        "No contestant used less processor time than the library at 0 of 6 points "
+        "where requests are answered by a callback.</h1>"
+    ) in text
 
 
 def test_the_headline_counts_each_kind_for_itself():
@@ -106,8 +106,8 @@ def test_the_headline_counts_each_kind_for_itself():
     }
     found = list(losses(taken))
     assert page._headline(taken, found) == (
-        "Nobody used less processor time than the library at 2 of 2 points where requests are told by a callback, and "
-        "at 1 of 2 points where requests are awaited."
+        "No contestant used less processor time than the library at 2 of 2 points "
+        "where requests are answered by a callback, and at 1 of 2 points where requests are awaited."
     )
     assert page._headline({}, []) == "Nothing was compared."
 
@@ -125,7 +125,7 @@ def test_a_directory_without_readings_is_refused_in_one_sentence(tmp_path, capsy
 
 
 def test_without_matplotlib_one_sentence_says_what_to_install(tmp_path, monkeypatch, capsys):
-    monkeypatch.delitem(sys.modules, "bench.proposal.figures")
+    monkeypatch.delitem(sys.modules, "bench.proposal.plots")
     for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setattr(sys, "meta_path", [_Without("matplotlib"), *sys.meta_path])
@@ -138,7 +138,7 @@ def test_without_matplotlib_one_sentence_says_what_to_install(tmp_path, monkeypa
 
 
 class _Without:
-    """Finds nothing, and says so, for one package."""
+    """A finder that reports one package as missing."""
 
     def __init__(self, name):
         self._name = name
@@ -152,14 +152,14 @@ def test_linear_scales_go_from_zero_to_above_the_highest_line():
     # The fault: the first panel sets the scale of all, and a higher line of the second is cut off.
     grown = {each: [reading(cpu_s_per_million=50.0 if each.case == "high" else 1.0)] for each in readings()}
     seen = []
-    save_figure = figures.Figure.savefig
+    save_figure = plots.Figure.savefig
 
     def remember(figure, *arguments, **keywords):
         seen.append([axes.get_ylim() for axes in figure.axes])
 
-    figures.Figure.savefig = remember
+    plots.Figure.savefig = remember
     try:
-        figures._drawn(FEW[1], "callback", "default", grown, figures.Path("nowhere"))
+        plots._drawn(FEW[1], "callback", "default", grown, plots.Path("nowhere"))
     finally:
-        figures.Figure.savefig = save_figure
+        plots.Figure.savefig = save_figure
     assert all(low == 0 and high > 50 for low, high in seen[0])

@@ -1,4 +1,4 @@
-"""Which points are run: everybody in every round, in an order of its own; who is saturated, only in the flood."""
+"""Which points are run: every contestant in each round, in a new order; a saturated one only in the flood."""
 
 from bench.proposal.plan import OWN, Plan
 from bench.proposal.point import FLOOD
@@ -73,7 +73,7 @@ def test_a_saturated_contestant_skips_higher_rates():
 
 
 def test_one_bad_reading_is_no_saturation():
-    # The fault: a machine that was busy for a moment ends somebody's curve.
+    # The fault: a machine that was busy for a moment ends a contestant's curve.
     bad = iter([True])
     rounds = run(plan(), lambda point: 100 if next(bad, False) else point.rate)
     assert all(len(points) == 4 for points in rounds)

@@ -1,4 +1,4 @@
-"""What is printed and kept of readings: medians, ranges, net of the harness; and files that give back what went in."""
+"""Summaries of readings: medians, ranges, net of the harness; and files that round-trip."""
 
 import dataclasses
 import json
@@ -74,13 +74,13 @@ def test_both_files_restore_every_reading_in_order(tmp_path):
         point("harness", wheel_size=0): [reading(lateness_ms_p50=None, lateness_ms_p99=None)],
         point("wait", loop="uvloop", case="high", rate=FLOOD): cpu(3.0),
     }
-    saved = measured(readings, failed=["somebody fell asleep"])
+    saved = measured(readings, failed=["anyio fell asleep"])
     save(tmp_path / "new" / "directory", saved)
     assert load(tmp_path / "new" / "directory") == saved
     document = json.loads((tmp_path / "new" / "directory" / "readings.json").read_text(encoding="utf-8"))
     assert document["machine"] == dataclasses.asdict(MACHINE)
     assert (document["command"], document["date"]) == (saved.command, saved.date)
-    assert document["failed"] == ["somebody fell asleep"]
+    assert document["failed"] == ["anyio fell asleep"]
     assert [row["cpu_s_per_million"] for row in document["readings"]] == [1.0, 2.0, 5.0, 3.0]
     assert document["readings"][0] == {**dataclasses.asdict(point()), **dataclasses.asdict(cpu(1.0)[0])}
 

@@ -1,4 +1,4 @@
-"""What a point's process does: who takes part, what load comes, and when it gives up."""
+"""The process of a point: its contestant, its load, and when it gives up."""
 
 import pytest
 
@@ -17,12 +17,12 @@ from tests.bench.proposal.made import point
 
 def test_the_harness_takes_and_ends_every_request_and_keeps_none():
     tally = Tally()
-    nobody = run._contestant(point(HARNESS), tally)
-    assert len(nobody.submit(0)) == 100
+    harness = run._contestant(point(HARNESS), tally)
+    assert len(harness.submit(0)) == 100
     assert (tally.submitted, tally.ended, tally.lateness_ns) == (1, 1, [])
-    nobody.answer(b"")
-    assert (tally.ended, nobody.entries) == (1, 0)
-    nobody.close()
+    harness.answer(b"")
+    assert (tally.ended, harness.entries) == (1, 0)
+    harness.close()
 
 
 @pytest.mark.parametrize("name", [*DESIGNS, *WAITS])

@@ -1,4 +1,4 @@
-"""Every peer waits alike: true when it was answered, false when its time was up, and nothing is left behind."""
+"""Every peer waits alike: true when answered, false on timeout, and nothing is left behind."""
 
 import asyncio
 

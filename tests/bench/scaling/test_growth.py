@@ -1,4 +1,4 @@
-"""A price is followed from the smallest size: who is flat is called that, who is not has it explained."""
+"""A price is followed from the smallest size; one that is not flat is explained."""
 
 from bench.designs.ours import OurPurgatory
 from bench.measure.collector import Collector

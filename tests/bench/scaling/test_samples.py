@@ -1,4 +1,4 @@
-"""Every sample does to every design what it says, and leaves those alone that only stand there."""
+"""Every sample does the same to every design, and leaves the waiting operations alone."""
 
 import asyncio
 

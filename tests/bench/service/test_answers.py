@@ -1,4 +1,4 @@
-"""Answers are cut out of what a connection brings, however it is cut into pieces."""
+"""Answers are parsed from a connection's bytes, however the bytes are split."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_an_answer_that_comes_byte_by_byte_is_one_answer():
     assert taken(*(FULL[place : place + 1] for place in range(len(FULL)))) == ([Answer(200, b"done")], b"")
 
 
-# A 304 may say how long the body would be; who waits for it waits for ever.
+# A 304 may declare a length but has no body: waiting for one would never end.
 def test_an_answer_without_a_body_ignores_its_length():
     assert taken(BARE.replace(b"x: y", b"content-length: 9") + FULL)[0] == [
         Answer(304, b""),

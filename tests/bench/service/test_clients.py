@@ -1,4 +1,4 @@
-"""The clients, on transports that are ours: what they note of an answer, and when they are done."""
+"""The clients, on fake transports: what they record of an answer, and when they are done."""
 
 import asyncio
 
@@ -8,9 +8,9 @@ from bench.service.answers import Answer
 from bench.service.channel import Channel
 from bench.service.crowd import PER_ADDRESS, Crowd, Poll, source_address
 from bench.service.dialects import DIALECTS, request
-from bench.service.holding import Letting, letting_of
+from bench.service.holding import Release, release_of
 from bench.service.latencies import Latencies
-from bench.service.sections.slow_clients import told_right
+from bench.service.sections.slow_clients import answered_rightly
 from bench.service.sections.stopped import answered_draining
 from bench.service.trickle import KINDS, SlowClient
 
@@ -69,7 +69,7 @@ async def test_latencies_pair_served_polls_with_their_signals():
         poll.data_received(DONE)
     crowd.polls[2].data_received(DONE.replace(b"200", b"503"))
     crowd.polls[0].answered_ns, crowd.polls[1].answered_ns = 5_000_000, 7_000_000
-    assert letting_of(crowd, [4_000_000, 4_000_000, 0]) == Letting(Latencies(1.0, 3.0, 3.0), 1)
+    assert release_of(crowd, [4_000_000, 4_000_000, 0]) == Release(Latencies(1.0, 3.0, 3.0), 1)
 
 
 async def test_a_channel_answers_in_order_and_fails_the_rest():
@@ -126,7 +126,7 @@ async def test_no_slow_client_ever_begins_with_a_whole_request():
 async def test_only_too_slow_is_right_for_a_client_that_sent_bytes(kind, received, right):
     client = SlowClient(*KINDS[kind])
     client.received = received
-    assert told_right(client, kind) is right
+    assert answered_rightly(client, kind) is right
 
 
 @pytest.mark.parametrize(
@@ -142,7 +142,7 @@ async def test_only_an_explicit_503_means_draining(answer, draining):
     assert answered_draining(answer) is draining
 
 
-# A source address has fewer ports than there are clients; 127.0.0.1 has the servers and everybody else.
+# One source address has fewer ports than the benchmark has clients; 127.0.0.1 is left to servers.
 async def test_clients_are_spread_over_loopback_addresses():
     addresses = [source_address(number) for number in range(3 * PER_ADDRESS)]
     assert set(addresses) == {"127.0.0.2", "127.0.0.3", "127.0.0.4"}

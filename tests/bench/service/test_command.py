@@ -10,7 +10,7 @@ from tests.bench.quick import run_quick
 @pytest.mark.slow
 def test_quick_exits_0_and_prints_and_writes_every_section(tmp_path):
     _, lines = run_quick("bench.service", SECTIONS, tmp_path)
-    # Who is not answered, is refused, or stays is none of how busy the machine is.
+    # Unanswered, refused and unclosed clients do not depend on how busy the machine is.
     counted = [line for line in lines if line.get("target") == 0]
     assert len(counted) == 9
     assert [line["name"] for line in counted if line["ours"]] == []
@@ -20,7 +20,7 @@ def test_every_section_says_what_is_timed():
     assert [section.name for section in SECTIONS.values() if len(section.timed) < 80] == []
 
 
-# The service is a process of its own: there is no loop to choose, and none but its own is named.
+# The service is a process of its own: the benchmark has no choice of loops, and names the service's.
 def test_the_loop_is_the_services_and_cannot_be_chosen(capsys):
     with pytest.raises(SystemExit):
         main(["--loops", "asyncio"])

@@ -1,4 +1,4 @@
-"""A percentile is one of the values, and no smaller than the share of all that it is called after."""
+"""A percentile is one of the values, and at least its share of them is not above it."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What wrk printed is read, and refused where some of its requests were."""
+"""wrk's output is parsed, and refused if some of its requests failed."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A job as a user would start it, and how a test ends it in the middle."""
+"""Start a job as a user would, and kill it in the middle."""
 
 import os
 import signal

@@ -124,7 +124,7 @@ def test_processing_time_ends_at_the_last_input_and_resumes(spark, inputs, plan,
 
 
 def test_an_impossible_row_stops_it_with_file_and_row(spark, inputs, plan):
-    # Left out, its operation would never end, and nobody would know.
+    # Left out, its operation would never end, without any report.
     inputs.submit(Operation("op", ("a", None), 1, T, SECOND))
     with pytest.raises(Refused, match=r'000000\.parquet has a row that cannot be right: \{"op_id":"op"'):
         run(plan(time="event"), spark)

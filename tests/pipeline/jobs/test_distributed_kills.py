@@ -33,7 +33,7 @@ class Crash(NamedTuple):
 
 
 def some_crashes(seed: int) -> list[Crash]:
-    """Two in the first batch of a run, where it repeats what was left, and four after steady work."""
+    """Two in the first batch of a run, which repeats unfinished work, and four after steady work."""
     some = random.Random(seed)
     phases = [some.choice(PHASES), *some.sample(PHASES, 4), some.choice(PHASES)]
     return [Crash(phase, batches) for phase, batches in zip(phases, (0, 2, 3, 0, 4, 2), strict=True)]
@@ -107,12 +107,12 @@ def test_six_kills_lose_nothing_and_end_as_one_machine_does(tmp_path, seed):
             wait_for_a_file(tmp_path / crash.phase, process)
             kill(process)
     with run(tmp_path) as process:
-        told, _ = process.communicate(timeout=PATIENCE_S)
+        output, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, (tmp_path / "stderr").read_text()
     ends = expected(operations, signals)
     assert read_outcomes(tmp_path / "out") == ends
     completed = sum(end.outcome == "completed" for end in ends)
-    assert json.loads(told.splitlines()[-1]) == {
+    assert json.loads(output.splitlines()[-1]) == {
         "submitted": COUNT + 1,
         "completed": completed,
         "expired": COUNT - completed,

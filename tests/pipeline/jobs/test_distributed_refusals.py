@@ -65,7 +65,7 @@ def test_inputs_that_are_right_are_taken(plan):
     ids=["int64 needed", "int32 instant", "large string", "large list"],
 )
 def test_another_width_of_the_same_type_is_taken(plan, column, values):
-    # pyarrow and pandas write int64 where nobody says otherwise.
+    # pyarrow and pandas write int64 by default.
     pq.write_table(with_column(OPERATIONS, column, values), plan.operations / "more.parquet")
     plan.check()
 
@@ -116,10 +116,10 @@ def test_a_checkpoint_is_not_continued_with_another_setting(plan, setting, value
     # Its state would be looked for in other shards, or mean something else.
     claim(plan)
     plan.check()
-    told = (
+    message = (
         f"was made with --{setting} {getattr(plan, setting)}, not {value}; continue with that, or begin anew"
     )
-    with pytest.raises(Refused, match=re.escape(told)):
+    with pytest.raises(Refused, match=re.escape(message)):
         dataclasses.replace(plan, **{setting: value}).check()
 
 
@@ -205,6 +205,6 @@ def test_a_wrong_option_is_named_with_its_bounds(inputs, tmp_path, options, comp
 
 
 def test_help_says_what_it_gives_and_what_it_does_not():
-    told = CliRunner().invoke(command, ["--help"]).output
-    assert "survive any crash" in told
-    assert "does not give milliseconds" in " ".join(told.split())
+    text = CliRunner().invoke(command, ["--help"]).output
+    assert "survive any crash" in text
+    assert "does not give milliseconds" in " ".join(text.split())

@@ -120,15 +120,15 @@ def test_killed_at_every_phase_it_counts_each_record_once(tmp_path, seed):
     for step in range(len(phases) + 1, 11):
         journal.grow(step)
     with run(tmp_path, "--available-now") as process:
-        told, _ = process.communicate(timeout=PATIENCE_S)
+        output, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, (tmp_path / "stderr").read_text()
-    assert json.loads(told.splitlines()[-1])["batches"] > 1
+    assert json.loads(output.splitlines()[-1])["batches"] > 1
     assert found(tmp_path / "out") == expected(journal.nodes)
     assert pq.read_table(tmp_path / "out" / "quarantine").num_rows == 0
     assert not [path for path in (tmp_path / "out").iterdir() if path.name.startswith(".windows")]
 
 
-# A stream without an end is ended by whoever started it, and that is no failure.
+# A stream runs until a signal ends it, which is no failure.
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_asked_to_stop_it_tells_what_it_did(tmp_path, how):
@@ -138,7 +138,7 @@ def test_asked_to_stop_it_tells_what_it_did(tmp_path, how):
         commits = partial(names, tmp_path / "checkpoint/query/commits")
         wait_for_something_new(commits, {"0"}, process, PATIENCE_S)
         process.send_signal(how)
-        told, _ = process.communicate(timeout=PATIENCE_S)
+        output, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0
-    assert json.loads(told.splitlines()[-1])["batches"] == 2
+    assert json.loads(output.splitlines()[-1])["batches"] == 2
     assert found(tmp_path / "out") == expected(journal.nodes)

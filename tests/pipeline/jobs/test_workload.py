@@ -17,7 +17,7 @@ SHAPE = ["--requests", "100", "--rate", "1000", "--profile", "low"]
 
 
 @pytest.fixture
-def told(capsys, monkeypatch, tmp_path):
+def cli(capsys, monkeypatch, tmp_path):
     """Run the command in an empty directory; its exit code, output and lines of complaint."""
     monkeypatch.chdir(tmp_path)
 
@@ -53,8 +53,8 @@ def test_any_partitioning_makes_the_same_rows_as_no_spark(spark, tmp_path):
     assert spark.read.parquet(f"{tmp_path}/three/*.parquet").count() == THREE_BLOCKS.requests
 
 
-def test_the_command_writes_parquet_manifest_and_a_summary(told, tmp_path):
-    code, out, err = told("--out", "made", *SHAPE, "--no-spark", "--keys", 2, "--seed", 2**64 - 1)
+def test_the_command_writes_parquet_manifest_and_a_summary(cli, tmp_path):
+    code, out, err = cli("--out", "made", *SHAPE, "--no-spark", "--keys", 2, "--seed", 2**64 - 1)
     assert (code, err) == (0, [])
     summary = json.loads(out.splitlines()[-1])
     assert set(summary) == {"requests", "checksum", "expected_timeout_rate"}
@@ -65,12 +65,12 @@ def test_the_command_writes_parquet_manifest_and_a_summary(told, tmp_path):
     assert pq.read_schema(tmp_path / "made" / "part-00000.parquet").names == SCHEMA.names
 
 
-def test_latencies_of_one_s_own_replace_the_profile_s(told):
+def test_latencies_of_one_s_own_replace_the_profile_s(cli):
     rates = [
-        json.loads(told("--out", name, "--requests", 9, "--rate", 1, *latencies, "--no-spark")[1])
+        json.loads(cli("--out", name, "--requests", 9, "--rate", 1, *latencies, "--no-spark")[1])
         for name, latencies in {
             "named": ["--profile", "low"],
-            "told": ["--p50", "0.02", "--p75", "0.06"],
+            "given": ["--p50", "0.02", "--p75", "0.06"],
             "median": ["--profile", "low", "--p50", "0.03"],
         }.items()
     ]
@@ -107,30 +107,30 @@ def test_latencies_of_one_s_own_replace_the_profile_s(told):
     ],
     ids=lambda value: " ".join(value[2:]) if isinstance(value, list) else "",
 )
-def test_an_error_is_one_line_before_spark_starts(told, tmp_path, monkeypatch, arguments, said):
+def test_an_error_is_one_line_before_spark_starts(cli, tmp_path, monkeypatch, arguments, said):
     monkeypatch.setattr("purgatory_async.pipeline.session.open_session", None)
     (tmp_path / "file").write_text("mine")
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / ".hidden").write_text("mine")
     before = sorted(path.name for path in Path.cwd().rglob("*"))
-    code, out, [line] = told(*arguments)
+    code, out, [line] = cli(*arguments)
     assert (code, out) == (2, "")
     assert line.startswith("purgatory: ")
     assert said in line
     assert sorted(path.name for path in Path.cwd().rglob("*")) == before
 
 
-def test_a_run_that_fails_leaves_nothing_behind(told, tmp_path, monkeypatch):
+def test_a_run_that_fails_leaves_nothing_behind(cli, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(job, "checksum", fail)
     with pytest.raises(OSError, match="No space"):
-        told("--out", "made", *SHAPE, "--no-spark")
+        cli("--out", "made", *SHAPE, "--no-spark")
     assert everything_in(tmp_path) == set()
 
 
-def test_help_has_an_example(told):
-    code, out, _ = told("--help")
+def test_help_has_an_example(cli):
+    code, out, _ = cli("--help")
     assert code == 0
     assert "\n  Example:\n    purgatory pipeline workload --out" in out

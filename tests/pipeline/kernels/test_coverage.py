@@ -1,4 +1,4 @@
-"""What records cover, told in parts: ranges of numbers, and counts."""
+"""What records cover, reported in parts: ranges of numbers, and counts."""
 
 import pyarrow as pa
 import pytest

@@ -46,7 +46,7 @@ RECORDS = st.lists(
 
 
 def dealt(rows, size, number):
-    """The rows of each bucket, when so many records are dealt at a time."""
+    """The rows of each bucket, dealing this many records at a time."""
     batches = pa.Table.from_pylist(rows, SCHEMA).to_batches(max_chunksize=max(size, 1))
     found = pa.Table.from_batches(deal(batches, number), DEALT)
     return [
@@ -120,7 +120,7 @@ def by_seq(rows):
 @given(RECORDS, st.randoms(), st.sampled_from([1, 3, 100]), st.sampled_from([1, 3, 64]))
 def test_pairing_agrees_with_a_sequential_reading(rows, chance, size, number):
     expected, strange = oracle(rows)
-    chance.shuffle(rows)  # whoever reads them reads them in any order
+    chance.shuffle(rows)  # a reader may get them in any order
     operations, anomalies = put_together(rows, size, number)
     assert in_order(operations) == in_order(expected)
     assert by_seq(anomalies) == by_seq(strange)

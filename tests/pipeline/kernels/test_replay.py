@@ -1,7 +1,7 @@
 """Recorded operations run again: with the recorded setting they end as they did.
 
-The journals here come from a real purgatory on a clock that stands still until it is told to move, through a
-recording of the tests' own, so that nothing is compared with itself.
+The journals here come from a real purgatory on a manual clock. The tests record them themselves, so that nothing is
+compared with itself.
 """
 
 from collections import Counter
@@ -170,7 +170,7 @@ def test_a_late_timer_changes_only_ends_decided_by_lateness(steps, tick_ns):
 
 @given(STEPS, st.sampled_from([5 * MS, 40 * MS, 1000 * MS]), st.sampled_from([1 * MS, 10 * MS]))
 def test_another_timeout_ends_as_the_purgatory_would(steps, timeout_ns, tick_ns):
-    # Only signals and time: what somebody completed or cancelled says nothing about another timeout.
+    # Only signals and time: a completion or cancellation by hand says nothing about another timeout.
     plain = [step for step in steps if step[0] in {"submit", "signal", "move"}]
     operations, signals = record(plain, 1 * MS)
     (totals,) = replay(operations, signals, [Setting(timeout_ns, tick_ns, WHEEL)])

@@ -56,7 +56,7 @@ def test_a_sum_that_falls_again_has_been_reached_all_the_same(journal):
         pytest.param(0, 2, [0], 2, id="nor do signals on other keys"),
         pytest.param(0, 3, [0, 1], 2, id="keys add up"),
         pytest.param(0, 9, [0, 1], 4, id="there is not enough"),
-        pytest.param(0, 1, [7], 4, id="a key that nobody signals"),
+        pytest.param(0, 1, [7], 4, id="a key without a signal"),
         pytest.param(0, 0, [7], AT_ONCE, id="nothing is needed"),
         pytest.param(9, 1, [0], 4, id="submitted after everything"),
     ],

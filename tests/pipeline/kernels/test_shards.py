@@ -79,7 +79,7 @@ def readings(draw):
 
 
 def heartbeat(purgatory, ms):
-    """Both inputs go on, with records that concern nobody else."""
+    """Both inputs go on, with records that concern no other operation."""
     at_ns = T + ms * MS
     purgatory.read([Operation(f"beat{ms}", (), 1, at_ns, 10**18)], [Signal("beat", at_ns, 1)])
     purgatory.read([], [])
@@ -186,7 +186,7 @@ def test_a_watermark_in_the_deadline_millisecond_expires_nothing():
 
 
 def test_a_signal_in_the_watermarks_millisecond_is_kept():
-    # Let go with the millisecond that the watermark stands for, it would be missing.
+    # Dropped with the watermark's millisecond, it would be missing.
     purgatory = ShardedPurgatory()
     purgatory.read([Operation("beat", (), 0, T + MS + 100, 0)], [Signal("a", T + MS + 900, 1)])
     purgatory.read([], [])

@@ -36,7 +36,7 @@ def test_results_of_another_checkpoint_are_refused(pair, tmp_path):
             check_pair(checkpoint, out, SECOND)
 
 
-# What the batches before have made is not there, and nobody would see that.
+# The results of earlier batches would be missing, unnoticed.
 def test_a_checkpoint_refuses_a_new_place_for_its_results(pair, tmp_path):
     with pytest.raises(Refused, match="has results elsewhere"):
         check_pair(pair[0], tmp_path / "new", SECOND)

@@ -27,9 +27,9 @@ def test_a_repeated_bucket_replaces_its_file_alone(tmp_path):
     parts.lay_out()
     assert pq.read_table(tmp_path / "outcomes").schema.equals(OPERATIONS)
     pairings = [pairing_of(node, bucket) for bucket, node in enumerate((one, other, ghost))]
-    told = [parts.write(pairing) for pairing in (*pairings, pairings[0])]
-    assert told[3].equals(told[0])
-    assert told[2].num_rows == 0
+    written = [parts.write(pairing) for pairing in (*pairings, pairings[0])]
+    assert written[3].equals(written[0])
+    assert written[2].num_rows == 0
     found = pq.read_table(tmp_path / "outcomes").sort_by("node")
     assert found.equals(pa.concat_tables(pairing.operations() for pairing in pairings[:2]))
     names = {path.name for path in (tmp_path / "outcomes").iterdir()}

@@ -190,7 +190,7 @@ def test_a_segment_changed_after_listing_is_read_as_it_is(tmp_path, monkeypatch,
     assert list(Query(tmp_path).batches()) == ([[("n1", 1)]] if became_parquet else [])
 
 
-# The stream must go on, and somebody must learn that something is missing.
+# The stream must go on, and report that something is missing.
 def test_a_segment_deleted_before_it_was_read_is_damage(tmp_path):
     node = Node()
     node.signal("k", 0)

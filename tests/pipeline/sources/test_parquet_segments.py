@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from purgatory_async.journal.checksum import add_checksum
+from purgatory_async.journal.columns import add_checksum
 from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.sources.extent import survey
 from purgatory_async.pipeline.sources.parquet_segments import holds_after, read_rows, spark_columns
@@ -49,7 +49,7 @@ def test_a_segment_that_was_hurt_is_refused_before_it_is_read(tmp_path, place):
         survey(tmp_path)
     with pytest.raises(pa.ArrowInvalid, match=r"000001\.parquet: its checksum must be .*; remove it, or put"):
         rows(path)
-    # Its statistics say whether a stream has something to read in it.
+    # Its statistics show whether a stream has something to read in it.
     with pytest.raises(ValueError, match="its checksum must be"):
         holds_after(path, 0)
 

@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 from py4j.protocol import Py4JJavaError
 
-from purgatory_async.journal.checksum import add_checksum
+from purgatory_async.journal.columns import add_checksum
 from purgatory_async.journal.schema import FIELDS
 from purgatory_async.pipeline.sources.tables import read_journal
 from tests.pipeline.journals import MS, Node, append, lines, live, rotated

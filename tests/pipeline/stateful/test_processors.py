@@ -21,7 +21,7 @@ CLOCK = Pace("processing", delay_ms=3, keep_ms=50)
 
 
 def stand_in(processor, pace):
-    # Spark is not told the event time of a row, so it drops none.
+    # Spark does not learn the event time of a row, so it drops none.
     return TwsTester(processor, timeMode=pace.time_mode, eventTimeExtractor=lambda _: MS**3)
 
 
@@ -101,7 +101,7 @@ def test_shards_know_nothing_of_each_other():
 
 @pytest.mark.parametrize("pace", [EVENT, CLOCK], ids=lambda pace: pace.time)
 def test_an_idle_shard_releases_what_it_kept(pace):
-    # The first batch comes before there is a watermark; a timer forgotten then would be missing for ever.
+    # The first batch comes before any watermark; a timer forgotten then would never fire.
     tester = watching(pace)
     tester.testInPandas(0, to_watch(watch("a", "op", 1 * MS, 9 * MS), signal("b", 5 * MS)))
     assert len(timers(tester)) == 1

@@ -17,7 +17,7 @@ from tests.web.servers.stacks import aiohttp_app, asgi_app, fastapi_app, free_so
 
 
 class Teller:
-    """Says when enough operations have been submitted."""
+    """Sets an event once enough operations have been submitted."""
 
     def __init__(self, count):
         self.left = count

@@ -1,4 +1,4 @@
-"""What people test their handlers with, in place of a server."""
+"""Test clients that take the place of a server."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ from tests.web.servers.stacks import fastapi_app, starlette_app
 
 
 class Ready:
-    """Has a value without waiting for it, or none."""
+    """A wait that has its value at once, or has none."""
 
     def __init__(self, value=None):
         self.value = value

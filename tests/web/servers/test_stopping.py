@@ -16,7 +16,7 @@ HELD = 50
 LOOPS = ("asyncio", "uvloop")
 SIGNALS = ("SIGTERM", "SIGINT")
 
-# A poll that is not let go holds its server up for longer than anybody here is patient.
+# A poll that is not released delays its server for longer than these tests wait.
 WAIT = PATIENCE + 20
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["asyncio"])]
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["asyncio"])]
 
 @pytest.fixture
 def start():
-    """Start servers; none outlives the test."""
+    """Start servers; stop them all after the test."""
     with ExitStack() as ends:
 
         def start(*arguments):

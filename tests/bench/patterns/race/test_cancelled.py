@@ -1,4 +1,4 @@
-"""The race sees every way to go wrong: an item lost, an item doubled, a cancellation swallowed."""
+"""The race detects every fault: an item lost, an item doubled, a cancellation swallowed."""
 
 import asyncio
 import sys

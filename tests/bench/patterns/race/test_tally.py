@@ -1,4 +1,4 @@
-"""A tally prints counts, and says plainly whether what was promised was kept."""
+"""A tally prints counts, and whether the promise was kept."""
 
 from collections import Counter
 

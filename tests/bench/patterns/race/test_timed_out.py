@@ -1,4 +1,4 @@
-"""A timeout and a put in one pass: where an interruption may have changed the order, a round does not count."""
+"""A timeout and a put in one pass: a round does not count if an interruption may have changed the order."""
 
 import time
 

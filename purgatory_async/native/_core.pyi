@@ -1,0 +1,6 @@
+from typing import Any
+
+sources: str
+
+def take_over(twin: type, reference: type) -> None: ...
+def __getattr__(name: str) -> Any: ...

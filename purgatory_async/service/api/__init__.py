@@ -1,0 +1,1 @@
+"""What requests mean: the endpoints, their routes, and their description in OpenAPI."""

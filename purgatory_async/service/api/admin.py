@@ -1,0 +1,160 @@
+"""``/v1/admin``, ``/healthz``, ``/readyz``, ``/metrics`` and ``/ui``: operate and watch the service."""
+
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from prometheus_client import generate_latest
+
+from purgatory_async import Outcome
+from purgatory_async.service import problems
+from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.http.answer import JSON, Answer, answer
+from purgatory_async.service.http.stream import MAX_STREAMS
+from purgatory_async.service.messages import DrainBody, Health
+from purgatory_async.service.service import Service
+from purgatory_async.service.stats.messages import Counts, Ended, Limits, Stats
+from purgatory_async.service.version import VERSION
+
+DRAIN: Final = msgspec.json.Decoder(DrainBody)
+EXPOSITION: Final = "text/plain"
+STATIC: Final = Path(__file__).parent.parent / "static"
+
+# A fixed table: no request's path becomes a path in the file system.
+_FILES: Final = {
+    name: (STATIC.joinpath(name).read_bytes(), media_type)
+    for name, media_type in (
+        ("index.html", "text/html; charset=utf-8"),
+        ("app.js", "text/javascript; charset=utf-8"),
+        ("style.css", "text/css; charset=utf-8"),
+    )
+}
+
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'"
+)
+_SAFE: Final = (
+    ("Content-Security-Policy", _POLICY),
+    ("Referrer-Policy", "no-referrer"),
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+    ("Cross-Origin-Resource-Policy", "same-origin"),
+)
+
+
+async def drain(service: Service, request: Request) -> Answer:
+    """``POST /v1/admin/drain``: drain as on SIGTERM, but keep the process; idempotent."""
+    request.check_accept(JSON)
+    request.query()
+    decoded(await request.body(), DRAIN, optional=True)
+    return answer(202, service.begin_drain())
+
+
+async def read_stats(service: Service, request: Request) -> Answer:
+    """``GET /v1/admin/stats``: show the service's stats."""
+    request.check_accept(JSON)
+    request.query()
+    return answer(200, await _stats_of(service))
+
+
+async def check_alive(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+    """``/healthz``: answer while the event loop runs."""
+    request.query()
+    request.check_accept(JSON)
+    return answer(200, Health("ok"))
+
+
+async def check_ready(service: Service, request: Request) -> Answer:
+    """``/readyz``: answer 503 while the service drains or the disk refuses records, for load balancers."""
+    request.query()
+    request.check_accept(JSON)
+    reasons = [
+        *(["draining"] if service.leaving else []),
+        *(["disk"] if service.records.refusing else []),
+    ]
+    if reasons:
+        raise problems.not_ready(reasons)
+    return answer(200, Health("ready"))
+
+
+async def read_metrics(service: Service, request: Request) -> Answer:
+    """``/metrics``: show the metrics in Prometheus's text format, as one snapshot."""
+    request.query()
+    request.check_accept(EXPOSITION)
+    text = generate_latest(service.metrics.registry)
+    return Answer(200, text, f"{EXPOSITION}; version=0.0.4; charset=utf-8")
+
+
+async def redirect_root(service: Service, request: Request) -> Answer:
+    """``/``: redirect to the dashboard."""
+    return await redirect_ui(service, request)
+
+
+async def redirect_ui(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+    """``/ui``: redirect to ``/ui/``, because the page has relative addresses."""
+    request.query()
+    return Answer(308, headers=(("Location", f"{request.prefix}/ui/"),))
+
+
+async def read_page(service: Service, request: Request) -> Answer:  # noqa: ARG001 - as above
+    """``/ui/``: the dashboard's page."""
+    return _file(request, "index.html")
+
+
+async def read_script(service: Service, request: Request) -> Answer:  # noqa: ARG001 - as above
+    """``/ui/app.js``: the dashboard's script."""
+    return _file(request, "app.js")
+
+
+async def read_style(service: Service, request: Request) -> Answer:  # noqa: ARG001 - as above
+    """``/ui/style.css``: the dashboard's style."""
+    return _file(request, "style.css")
+
+
+def _file(request: Request, name: str) -> Answer:
+    body, media_type = _FILES[name]
+    request.query()
+    request.check_accept(media_type.partition(";")[0])
+    return Answer(200, body, media_type, _SAFE)
+
+
+async def _stats_of(service: Service) -> Stats:
+    """O(1); once a second O(keys + deadlines), in passes of a millisecond."""
+    found = await service.survey.findings()
+    settings = service.settings
+    # Nothing else runs from here on, so the counts add up.
+    return Stats(
+        version=VERSION,
+        epoch=service.board.epoch,
+        at=service.wall_clock(),
+        uptime=round(service.recent.uptime, 3),
+        draining=service.draining,
+        counts=_counts(service),
+        limits=Limits(pending=settings.max_pending, items=settings.max_items, streams=MAX_STREAMS),
+        survey_age=round(service.timer.time() - found.taken, 6),
+        rates=found.rates,
+        history=found.history,
+        delays=found.delays,
+        busiest_keys=found.busiest_keys,
+        oldest_operations=found.oldest_operations,
+        wheel=found.wheel,
+    )
+
+
+def _counts(service: Service) -> Counts:
+    metrics, purgatory, queues = service.metrics, service.purgatory, service.queues
+    return Counts(
+        submitted=metrics.submitted,
+        ended=Ended(**{outcome.value: metrics.ended[outcome] for outcome in Outcome}),
+        pending=purgatory.pending,
+        watched=purgatory.watched,
+        keys=purgatory.keys,
+        signals=metrics.signals,
+        undelivered=metrics.undelivered,
+        held=service.holds.held,
+        takers=queues.takers,
+        items=queues.items,
+        leases=queues.leases,
+        streams=len(service.streams.running),
+        events=service.feed.newest,
+    )

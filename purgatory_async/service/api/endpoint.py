@@ -1,0 +1,116 @@
+"""Endpoints, each an async function from the service and a request to a reply, and the search for one by path."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+from urllib.parse import quote
+
+from msgspec import Struct
+from starlette.types import Scope, Send
+
+from purgatory_async.service.api.request import Request
+from purgatory_async.service.problems import Kind
+from purgatory_async.service.service import Service
+
+__all__ = ["Endpoint", "Permission", "Reply", "Routes", "raw_path"]
+
+
+class Permission(StrEnum):
+    """The scopes of a token; `ADMIN` includes all others."""
+
+    READ = "read"
+    WAIT = "wait"
+    SIGNAL = "signal"
+    ADMIN = "admin"
+
+
+class Reply(Protocol):
+    """A complete answer, or a stream."""
+
+    async def send_to(self, send: Send, *, head_only: bool = False) -> None:
+        """Send it; ``head_only`` omits the body, as for HEAD."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One method of one path, described for `openapi`.
+
+    Attributes:
+        serve: Answers, or raises a `Problem`. Its docstring after the path is the summary.
+        permission: The scope a token needs; None if the path is open.
+        answers: By status: a struct, a media type, or None for no body.
+        query: Its query parameters.
+        headers: The request headers that it reads.
+        body: The struct of the body; None if it takes none.
+        needs_body: Whether the body is required.
+        problems: Beyond those of every request of its kind.
+    """
+
+    serve: Callable[[Service, Request], Awaitable[Reply]]
+    permission: Permission | None
+    answers: Mapping[int, type[Struct] | str | None]
+    query: tuple[str, ...] = ()
+    headers: tuple[str, ...] = ()
+    body: type[Struct] | None = None
+    needs_body: bool = False
+    problems: tuple[Kind, ...] = ()
+
+
+class Routes:
+    """Finds the endpoints of a path.
+
+    Splits the raw path before decoding its segments, so ``%2F`` stays part of a key.
+
+    Args:
+        table: By pattern, such as ``/v1/operations/{id}``; a segment in braces matches any segment.
+
+    Example:
+        >>> routes = Routes({"/v1/keys/{key}": {}})
+        >>> routes.match(b"/v1/keys/a%2Fb")
+        ({}, {'key': b'a%2Fb'})
+        >>> routes.match(b"/v1/keys") is None
+        True
+    """
+
+    def __init__(self, table: Mapping[str, Mapping[str, Endpoint]]) -> None:
+        self._routes = [(_split(pattern.encode()), methods) for pattern, methods in table.items()]
+
+    def match(self, path: bytes) -> tuple[Mapping[str, Endpoint], dict[str, bytes]] | None:
+        """Find the route of a path. O(routes).
+
+        Args:
+            path: Percent-encoded, without the mount prefix.
+
+        Returns:
+            The endpoints by method, and the path's parameters; None if no route matches.
+        """
+        segments = _split(path)
+        for pattern, methods in self._routes:
+            if len(pattern) == len(segments):
+                parameters = _fit(pattern, segments)
+                if parameters is not None:
+                    return methods, parameters
+        return None
+
+
+def _split(path: bytes) -> Sequence[bytes]:
+    return path.split(b"/")
+
+
+def _fit(pattern: Sequence[bytes], segments: Sequence[bytes]) -> dict[str, bytes] | None:
+    parameters = {}
+    for wanted, given in zip(pattern, segments, strict=True):
+        if wanted.startswith(b"{"):
+            parameters[wanted[1:-1].decode()] = given
+        elif wanted != given:
+            return None
+    return parameters
+
+
+def raw_path(scope: Scope) -> bytes:
+    """Return the percent-encoded path below the mount point (``root_path``), with its leading slash."""
+    # ASGI servers may omit raw_path; then %2F is lost.
+    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    root = quote(scope.get("root_path", "")).encode()
+    return raw.removeprefix(root) or b"/"

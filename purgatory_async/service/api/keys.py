@@ -1,0 +1,63 @@
+"""``/v1/keys``: signal a key; read it, or wait for its next signal."""
+
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.http.answer import JSON, Answer, answer
+from purgatory_async.service.messages import KeyView, SignalBody
+from purgatory_async.service.service import Service
+
+SIGNAL: Final = msgspec.json.Decoder(SignalBody)
+MAX_INDEX: Final = 2**63 - 1
+
+
+async def signal_key(service: Service, request: Request) -> Answer:
+    """``POST /v1/keys/{key}/signal``: signal the key."""
+    request.check_accept(JSON)
+    request.query()
+    key = request.key()
+    body = decoded(await request.body(), SIGNAL, optional=True)
+    signalled = service.signal(key, body.value, body.amount, body.voter)
+    return answer(200, signalled, _epoch(service), *await service.records.settle())
+
+
+async def read_key(service: Service, request: Request) -> Answer:
+    """``GET /v1/keys/{key}``: show the newest signal; with ``wait`` hold the request until one is above ``index``."""
+    request.check_accept(JSON)
+    query = request.query("index", "wait")
+    index, wait = query.integer("index", 0, MAX_INDEX), request.wait(query, service.settings.max_wait)
+    key = request.key()
+    headers = (_epoch(service), *wait.headers)
+    # Without index and wait this is a plain read: 304 has nothing to compare with.
+    conditional = index is not None or wait.seconds > 0
+    if conditional and _nothing_new(service, key, index or 0):
+        # The next signal on the key completes the hold, and its index is the highest.
+        held_for = service.shortened(wait.seconds)
+        if not held_for or not await service.holds.until(key, held_for, request.receive):
+            return Answer(304, headers=(_index(service, key), *headers))
+    latest = service.board.latest(key)
+    # A signal may have no value; an unknown or dropped key reads as one without signals.
+    value = None if latest is None or latest.value is UNSET else latest.value
+    view = KeyView(key, 0 if latest is None else latest.index, value)
+    return answer(200, view, _index(service, key), *headers)
+
+
+def _nothing_new(service: Service, key: str, index: int) -> bool:
+    """Whether the key has no signal above the index.
+
+    An index above the board's newest is from another epoch: then everything is new.
+    """
+    latest = service.board.latest(key)
+    return index <= service.board.index and (0 if latest is None else latest.index) <= index
+
+
+def _index(service: Service, key: str) -> tuple[str, str]:
+    latest = service.board.latest(key)
+    return ("X-Purgatory-Index", str(0 if latest is None else latest.index))
+
+
+def _epoch(service: Service) -> tuple[str, str]:
+    return ("X-Purgatory-Epoch", service.board.epoch)

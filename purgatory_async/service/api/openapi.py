@@ -1,0 +1,201 @@
+"""Generates ``openapi.json`` from the routes.
+
+Bodies and answers are the structs of `messages` and `stats`, grammars come from their parsers, problems from `Kind`.
+"""
+
+import inspect
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any, Final
+
+import msgspec
+
+from purgatory_async.service.api.endpoint import Endpoint
+from purgatory_async.service.api.query_string import NEED_PATTERN
+from purgatory_async.service.api.request import MAX_HEADER, Request
+from purgatory_async.service.http.answer import JSON, PROBLEM_JSON, Answer
+from purgatory_async.service.http.feed import EVENT_ID
+from purgatory_async.service.messages import ID_SCHEMA, KEY_SCHEMA, CountNeed, ProblemDocument
+from purgatory_async.service.problems import Kind
+from purgatory_async.service.service import Service
+from purgatory_async.service.version import VERSION
+from purgatory_async.web.durations import GRAMMAR
+
+__all__ = ["document", "with_description"]
+
+Routes = Mapping[str, Mapping[str, Endpoint]]
+
+_REFERENCE: Final = "#/components/schemas/{name}"
+_INDEX: Final = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}
+_KEY: Final = {"type": "string", **KEY_SCHEMA}
+_DURATION: Final = {"type": "string", "pattern": f"^{GRAMMAR}$", "example": "30s"}
+
+_QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
+    "cursor": _INDEX,
+    "index": _INDEX,
+    "key": _KEY,
+    "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
+    "need": {"type": "string", "pattern": NEED_PATTERN, "default": "any"},
+    "wait": _DURATION,
+}
+_HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": MAX_HEADER},
+    "Last-Event-ID": {"type": "string", "pattern": f"^{EVENT_ID}$"},
+    "Prefer": {"type": "string", "example": "wait=30"},
+}
+_PATH: Final[Mapping[str, Mapping[str, Any]]] = {
+    "id": {"type": "string", **ID_SCHEMA},
+    "key": _KEY,
+    "queue": _KEY,
+}
+
+_EVERY: Final = (
+    Kind.BAD_PARAMETER,
+    Kind.NOT_ACCEPTABLE,
+    Kind.MISDIRECTED,
+    Kind.MALFORMED_REQUEST,
+    Kind.TARGET_TOO_LONG,
+    Kind.HEADERS_TOO_LARGE,
+    Kind.TOO_SLOW,
+)
+_GUARDED: Final = (Kind.UNAUTHORIZED, Kind.FORBIDDEN)
+_CHANGING: Final = (Kind.CROSS_ORIGIN,)
+_WITH_BODY: Final = (Kind.MALFORMED, Kind.INVALID, Kind.TOO_LARGE, Kind.UNSUPPORTED_MEDIA_TYPE)
+
+
+def with_description(routes: Routes) -> Routes:
+    """Return the routes with ``/openapi.json``, which describes all of them."""
+
+    @lru_cache(maxsize=4)
+    def encoded(prefix: str) -> bytes:
+        """Encode the document, once per mount point."""
+        return msgspec.json.encode(document(described, prefix))
+
+    async def describe(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
+        """``GET /openapi.json``: describe the service in OpenAPI."""
+        request.query()
+        request.check_accept(JSON)
+        return Answer(200, encoded(request.prefix))
+
+    itself = Endpoint(describe, None, {200: JSON})
+    described = {**routes, "/openapi.json": {"GET": itself, "HEAD": itself}}
+    return described
+
+
+def document(routes: Routes, prefix: str = "") -> dict[str, Any]:
+    """Describe the service in OpenAPI 3.1.
+
+    Args:
+        routes: Its endpoints by path and method.
+        prefix: The mount point.
+    """
+    endpoints = [endpoint for methods in routes.values() for endpoint in methods.values()]
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "purgatory",
+            "version": VERSION,
+            "description": "Parks operations until their condition holds or their timeout expires, exactly once.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": prefix or "/"}],
+        "paths": {
+            path: {method.lower(): _operation(path, method, endpoint) for method, endpoint in methods.items()}
+            for path, methods in routes.items()
+        },
+        "components": {
+            "schemas": _schemas(endpoints),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "operationId": _name(method, endpoint),
+        "summary": _summary(endpoint),
+        "parameters": list(_parameters(path, endpoint)),
+        "responses": _responses(method, endpoint),
+    }
+    if endpoint.body is not None:
+        described["requestBody"] = {
+            "required": endpoint.needs_body,
+            "content": {JSON: {"schema": _reference(endpoint.body)}},
+        }
+    # Either with a token or without: the operator decides.
+    described["security"] = [] if endpoint.permission is None else [{"token": []}, {}]
+    return described
+
+
+def _name(method: str, endpoint: Endpoint) -> str:
+    """The name for generated clients: the function's, such as ``readOperation``; ``headReadOperation`` for HEAD."""
+    words = endpoint.serve.__name__.split("_")
+    first, *others = ["head", *words] if method == "HEAD" else words
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _summary(endpoint: Endpoint) -> str:
+    """The text after the path in the docstring of the endpoint's function."""
+    line = (inspect.getdoc(endpoint.serve) or "").splitlines()[0]
+    sentence = line.partition(": ")[2] or line
+    return sentence[:1].upper() + sentence[1:].rstrip(".")
+
+
+def _parameters(path: str, endpoint: Endpoint) -> Iterable[dict[str, Any]]:
+    for name in re.findall("{([a-z]+)}", path):
+        yield {"name": name, "in": "path", "required": True, "schema": _PATH[name]}
+    for name in endpoint.query:
+        schema = _QUERY[name]
+        repeated = name == "key" and "need" in endpoint.query
+        if repeated:
+            schema = {"type": "array", "items": schema, "minItems": 1, "maxItems": 64}
+        yield {"name": name, "in": "query", "required": repeated, "schema": schema}
+    for name in endpoint.headers:
+        yield {"name": name, "in": "header", "required": False, "schema": _HEADERS[name]}
+
+
+def _responses(method: str, endpoint: Endpoint) -> dict[str, Any]:
+    responses: dict[str, Any] = {
+        str(status): _response(answer, has_body=method != "HEAD")
+        for status, answer in endpoint.answers.items()
+    }
+    kinds = [*_EVERY, *endpoint.problems]
+    kinds += [] if endpoint.permission is None else _GUARDED
+    kinds += [] if method in {"GET", "HEAD"} else _CHANGING
+    kinds += [] if endpoint.body is None else _WITH_BODY
+    by_status: dict[int, list[Kind]] = {}
+    for kind in dict.fromkeys(kinds):
+        by_status.setdefault(kind.status, []).append(kind)
+    for status, found in sorted(by_status.items()):
+        slugs = ", ".join(f"`{kind.slug}`" for kind in found)
+        content = {PROBLEM_JSON: {"schema": _reference(ProblemDocument)}}
+        responses[str(status)] = {"description": slugs} | ({} if method == "HEAD" else {"content": content})
+    return responses
+
+
+def _response(answer: type[msgspec.Struct] | str | None, *, has_body: bool) -> dict[str, Any]:
+    if not answer:
+        return {"description": "No body"}
+    if isinstance(answer, str):
+        description, content = answer, {answer: {"schema": {"type": "string"}}}
+    else:
+        description = (inspect.getdoc(answer) or "").splitlines()[0]
+        content = {JSON: {"schema": _reference(answer)}}
+    return {"description": description} | ({"content": content} if has_body else {})
+
+
+def _reference(struct: type[msgspec.Struct]) -> dict[str, str]:
+    return {"$ref": _REFERENCE.format(name=struct.__name__)}
+
+
+def _schemas(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
+    structs: dict[type[msgspec.Struct], None] = {ProblemDocument: None}
+    for endpoint in endpoints:
+        if endpoint.body is not None:
+            structs[endpoint.body] = None
+        structs |= dict.fromkeys(each for each in endpoint.answers.values() if isinstance(each, type))
+    _, components = msgspec.json.schema_components(structs, ref_template=_REFERENCE)
+    # `__post_init__` checks this, which msgspec's schema does not show: amount or voters, not both.
+    components[CountNeed.__name__] |= {"minProperties": 1, "maxProperties": 1}
+    return components

@@ -1,0 +1,183 @@
+"""A request for the endpoints: its head, and a bounded body that is read at most once.
+
+After the body, `receive` only reports that the client left.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, TypeVar
+from urllib.parse import quote
+
+import msgspec
+from starlette.types import Receive, Scope
+
+from purgatory_async.service import problems
+from purgatory_async.service.api import strict_json
+from purgatory_async.service.api.query_string import Query, parse_query, percent_decoded
+from purgatory_async.service.http.answer import JSON
+from purgatory_async.service.state.names import checked_key
+from purgatory_async.web._race import ClientLeft
+from purgatory_async.web.waiting import Wait, decided_wait
+
+MAX_BODY: Final = 1 << 20
+MAX_HEADER: Final = 255
+
+M = TypeVar("M")
+
+_JSON_TYPE: Final = re.compile(r'\s*application/json\s*(?:;\s*charset\s*=\s*"?utf-8"?\s*)?', re.IGNORECASE)
+_NO_WEIGHT: Final = re.compile(r";\s*q\s*=\s*0(?:\.0{0,3})?\s*(?:;|\Z)", re.IGNORECASE)
+# msgspec's messages end with the place: "Expected `str`, got `int` - at `$.keys[0]`"; a missing or unknown member is
+# named before it.
+_PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_MEMBER: Final = re.compile(r"(?:unknown|missing required) field `(.*)`$", re.DOTALL)
+_STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
+_MAX_FAULT: Final = 1024  # characters: the patterns would take minutes on a name of a megabyte
+
+
+class Request:
+    """One HTTP request.
+
+    Args:
+        scope: ASGI's.
+        receive: ASGI's; the request owns it.
+        parameters: The path's, still percent-encoded, by name.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, bytes]) -> None:
+        self.receive: Final = receive
+        self.parameters: Final = parameters
+        # The mount point, percent-encoded as in the client's URLs.
+        self.prefix: Final = quote(scope.get("root_path", ""))
+        self._query: bytes = scope["query_string"]
+        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
+
+    def header(self, name: str) -> str | None:
+        """Return a header, repetitions joined by commas; None if it is absent. O(headers)."""
+        wanted = name.lower().encode()
+        values = [value.decode("latin-1") for key, value in self._headers if key.lower() == wanted]
+        return ", ".join(values) if values else None
+
+    def query(self, *known: str, repeated: str = "") -> Query:
+        """Parse the query string.
+
+        Args:
+            known: The path's parameters.
+            repeated: The one that may repeat.
+
+        Raises:
+            Problem: ``bad-parameter`` or ``bad-key``.
+        """
+        return parse_query(self._query, frozenset(known), repeated=frozenset({repeated}))
+
+    def wait(self, query: Query, max_wait: float) -> Wait:
+        """Return how long to hold the request, at most ``max_wait`` seconds, before jitter.
+
+        Raises:
+            Problem: ``bad-parameter``.
+        """
+        return decided_wait(query.wait(), self.header("prefer"), max_wait)
+
+    def key(self, name: str = "key") -> str:
+        """Return the key, or the queue's name, in a parameter of the path.
+
+        Raises:
+            Problem: ``bad-key``.
+        """
+        raw = self.parameters[name]
+        try:
+            key = percent_decoded(raw)
+        except ValueError:
+            raise problems.bad_key(raw, "must be percent-encoded UTF-8") from None
+        return checked_key(key)
+
+    def check_accept(self, *served: str) -> None:
+        """Check that the client accepts one of the media types.
+
+        Raises:
+            Problem: ``not-acceptable``.
+        """
+        accept = self.header("accept")
+        if accept is not None and accept.strip() and not _accepts(accept, served):
+            raise problems.not_acceptable(" or ".join(served), accept)
+
+    async def body(self) -> bytes:
+        """Read the body, once.
+
+        Raises:
+            Problem: ``too-large``, at once if Content-Length says so; ``unsupported-media-type``.
+            ClientLeft: The client left while sending.
+        """
+        length = self.header("content-length")
+        if length is not None and _announces_too_much(length):
+            raise problems.too_large(MAX_BODY)
+        pieces, size = [], 0
+        while True:
+            message = await self.receive()
+            if message["type"] == "http.disconnect":
+                raise ClientLeft
+            piece: bytes = message.get("body", b"")
+            size += len(piece)
+            if size > MAX_BODY:
+                raise problems.too_large(MAX_BODY)
+            pieces.append(piece)
+            if not message.get("more_body", False):
+                break
+        if size:
+            self._check_content()
+        return b"".join(pieces)
+
+    def _check_content(self) -> None:
+        encoding = self.header("content-encoding")
+        if encoding is not None and encoding.strip().lower() not in {"", "identity"}:
+            raise problems.unsupported_media_type("a body must not be encoded", encoding)
+        media_type = self.header("content-type")
+        if media_type is None or _JSON_TYPE.fullmatch(media_type) is None:
+            raise problems.unsupported_media_type(f"a body must be {JSON}", media_type or "no Content-Type")
+
+
+def _announces_too_much(length: str) -> bool:
+    # Count the digits first: int() raises above a few thousand.
+    return length.isdecimal() and (len(length) > len(str(MAX_BODY)) or int(length) > MAX_BODY)
+
+
+def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = False) -> M:
+    """Decode a body as a message; ``optional`` reads an empty body as ``{}``.
+
+    Raises:
+        Problem: ``malformed`` or ``invalid``.
+    """
+    text = b"{}" if optional and not body else body
+    # Twice: the check covers the whole text, while the decoder leaves attachments unparsed.
+    try:
+        strict_json.check(text)
+    except ValueError as error:
+        raise problems.malformed(str(error)) from None
+    try:
+        return decoder.decode(text)
+    except msgspec.ValidationError as error:
+        raise problems.invalid(*_pointed(str(error))) from None
+
+
+def _pointed(text: str) -> tuple[str, str]:
+    """Split a message of msgspec into a JSON Pointer and an explanation."""
+    if len(text) > _MAX_FAULT:
+        text = f"{text[:_MAX_FAULT]}...`"
+    match = _PLACE.fullmatch(text)
+    detail, place = (text, "") if match is None else (match[1], match[2])
+    steps = [step[1] if step[1] is not None else step[2] for step in _STEP.finditer(place)]
+    member = _MEMBER.search(detail)
+    if member is not None:
+        steps.append(member[1])
+    return "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps), detail
+
+
+def _accepts(accept: str, served: tuple[str, ...]) -> bool:
+    """Whether ``Accept`` allows one of the types; the most specific matching range decides."""
+    weights: dict[str, bool] = {}
+    for part in accept.split(","):
+        media_range, _, parameters = part.partition(";")
+        weights[media_range.strip().lower()] = _NO_WEIGHT.search(";" + parameters) is None
+    return any(
+        next((weights[fit] for fit in (kind, kind.partition("/")[0] + "/*", "*/*") if fit in weights), False)
+        for kind in served
+    )

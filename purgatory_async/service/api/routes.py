@@ -1,0 +1,170 @@
+"""The table of all paths and methods: endpoint, permission, bodies, answers and problems."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from purgatory_async.service.api import admin, keys, operations, queues
+from purgatory_async.service.api.endpoint import Endpoint, Permission
+from purgatory_async.service.api.openapi import with_description
+from purgatory_async.service.http.stream import EVENT_STREAM
+from purgatory_async.service.messages import (
+    Complete,
+    Delivered,
+    DrainBody,
+    Draining,
+    Health,
+    ItemBody,
+    KeyView,
+    Leased,
+    OperationList,
+    OperationView,
+    SignalBody,
+    Signalled,
+    Submit,
+    TakeBody,
+    WaitView,
+)
+from purgatory_async.service.problems import Kind
+from purgatory_async.service.stats.messages import Stats
+
+__all__ = ["ROUTES"]
+
+_READ: Final = Permission.READ
+_WAIT: Final = Permission.WAIT
+_SIGNAL: Final = Permission.SIGNAL
+_ADMIN: Final = Permission.ADMIN
+
+_PREFER: Final = ("Prefer",)
+_ID: Final = (Kind.UNKNOWN_OPERATION, Kind.FORGOTTEN)
+_HELD: Final = (Kind.OVERLOADED, Kind.DRAINING)
+_LEASE: Final = (Kind.UNKNOWN_LEASE, Kind.LEASE_EXPIRED)
+_KEYS: Final = (Kind.BAD_KEY, Kind.TOO_MANY_KEYS)
+
+
+def _file(serve: object, media_type: str) -> Mapping[str, Endpoint]:
+    return {"GET": Endpoint(serve, None, {200: media_type})}  # type: ignore[arg-type]
+
+
+_ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
+    "/v1/operations": {
+        "GET": Endpoint(
+            operations.list_operations,
+            _READ,
+            {200: OperationList},
+            query=("cursor", "key", "limit"),
+            problems=(Kind.BAD_KEY,),
+        ),
+        "POST": Endpoint(
+            operations.submit_operation,
+            _WAIT,
+            dict.fromkeys((200, 201, 202), OperationView),
+            query=("wait",),
+            headers=("Idempotency-Key", "Prefer"),
+            body=Submit,
+            needs_body=True,
+            problems=(*_KEYS, *_HELD, Kind.DUPLICATE_ID, Kind.IDEMPOTENCY_MISMATCH, Kind.BAD_HEADER),
+        ),
+    },
+    "/v1/operations/{id}": {
+        "GET": Endpoint(
+            operations.read_operation,
+            _READ,
+            {200: OperationView},
+            query=("wait",),
+            headers=_PREFER,
+            problems=(*_ID, *_HELD),
+        ),
+        "DELETE": Endpoint(
+            operations.cancel_operation, _WAIT, {200: OperationView}, problems=(*_ID, Kind.OVERLOADED)
+        ),
+    },
+    "/v1/operations/{id}/complete": {
+        "POST": Endpoint(
+            operations.complete_operation,
+            _ADMIN,
+            {200: OperationView},
+            body=Complete,
+            problems=(*_ID, Kind.ALREADY_ENDED, Kind.OVERLOADED),
+        )
+    },
+    "/v1/keys/{key}": {
+        "GET": Endpoint(
+            keys.read_key,
+            _READ,
+            {200: KeyView, 304: None},
+            query=("index", "wait"),
+            headers=_PREFER,
+            problems=(Kind.BAD_KEY, *_HELD),
+        )
+    },
+    "/v1/keys/{key}/signal": {
+        "POST": Endpoint(
+            keys.signal_key,
+            _SIGNAL,
+            {200: Signalled},
+            body=SignalBody,
+            problems=(Kind.BAD_KEY, Kind.OVERLOADED),
+        )
+    },
+    "/v1/wait": {
+        "GET": Endpoint(
+            operations.wait_once,
+            _WAIT,
+            {200: WaitView, 204: None},
+            query=("key", "need", "wait"),
+            headers=_PREFER,
+            problems=(*_KEYS, *_HELD, Kind.INVALID),
+        )
+    },
+    "/v1/queues/{queue}/items": {
+        "POST": Endpoint(
+            queues.put_item,
+            _SIGNAL,
+            {201: Delivered},
+            body=ItemBody,
+            needs_body=True,
+            problems=(Kind.BAD_KEY, *_HELD),
+        )
+    },
+    "/v1/queues/{queue}/take": {
+        "POST": Endpoint(
+            queues.take_item,
+            _WAIT,
+            {200: Leased, 204: None},
+            query=("wait",),
+            headers=_PREFER,
+            body=TakeBody,
+            problems=(Kind.BAD_KEY, *_HELD),
+        )
+    },
+    "/v1/leases/{id}/ack": {"POST": Endpoint(queues.acknowledge_lease, _WAIT, {204: None}, problems=_LEASE)},
+    "/v1/leases/{id}/return": {"POST": Endpoint(queues.return_lease, _WAIT, {204: None}, problems=_LEASE)},
+    "/v1/events": {
+        "GET": Endpoint(
+            operations.read_events,
+            _READ,
+            {200: EVENT_STREAM},
+            headers=("Last-Event-ID",),
+            problems=(Kind.BAD_HEADER, *_HELD),
+        )
+    },
+    "/v1/admin/drain": {"POST": Endpoint(admin.drain, _ADMIN, {202: Draining}, body=DrainBody)},
+    "/v1/admin/stats": {"GET": Endpoint(admin.read_stats, _ADMIN, {200: Stats})},
+    "/healthz": {"GET": Endpoint(admin.check_alive, None, {200: Health})},
+    "/readyz": {
+        "GET": Endpoint(admin.check_ready, None, {200: Health}, problems=(Kind.DRAINING, Kind.NOT_READY))
+    },
+    "/metrics": {"GET": Endpoint(admin.read_metrics, _READ, {200: admin.EXPOSITION})},
+    "/": _file(admin.redirect_root, ""),
+    "/ui": _file(admin.redirect_ui, ""),
+    "/ui/": _file(admin.read_page, "text/html"),
+    "/ui/app.js": _file(admin.read_script, "text/javascript"),
+    "/ui/style.css": _file(admin.read_style, "text/css"),
+}
+
+
+def _with_head(methods: Mapping[str, Endpoint]) -> Mapping[str, Endpoint]:
+    return {**methods, "HEAD": methods["GET"]} if "GET" in methods else methods
+
+
+ROUTES: Final = with_description({path: _with_head(methods) for path, methods in _ROUTES.items()})

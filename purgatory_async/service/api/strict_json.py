@@ -1,0 +1,109 @@
+"""Strict JSON by RFC 8259: every reader of a checked body sees the same value.
+
+msgspec's decoder refuses NaN, byte-order marks, bad UTF-8 and lone surrogates. This module also refuses deep nesting,
+integers beyond 64 bits and repeated members.
+
+The check runs on the event loop, so its worst case counts (tests/service/api/test_body_cost.py). msgspec needs 10 us
+for some floats of 20 digits, so it parses none here. Each array, object or float costs at least 0.2 us, so their
+number is limited.
+"""
+
+import re
+from decimal import ROUND_UP, Context
+from math import inf
+from typing import Final
+
+import msgspec
+
+MAX_DEPTH: Final = 32
+MAX_CONTAINERS: Final = 1 << 15  # arrays and objects
+MAX_FLOATS: Final = 1 << 16  # numbers with a fraction or an exponent
+MIN_INTEGER: Final = -(2**63)
+MAX_INTEGER: Final = 2**63 - 1
+
+_OTHER: Final = bytes(set(range(256)) - set(b'[]{}"'))
+_SQUARE: Final = bytes.maketrans(b"{}", b"[]")
+# The shape of numbers: 0 for a digit, a point for the marks of a float, a comma for the rest.
+_SHAPE: Final = bytes(48 if byte in b"0123456789" else 46 if byte in b".eE" else 44 for byte in range(256))
+_LONG: Final = b"0" * 19
+_LONG_INTEGER: Final = re.compile(b"," + _LONG + rb"0*+(?!\.)")
+# Longer floats are rounded away from zero to these digits: `float` needs 30 us for some of 700 digits.
+_FLOAT_DIGITS: Final = 40
+_ROUGH: Final = Context(prec=_FLOAT_DIGITS, rounding=ROUND_UP, traps=[])
+
+
+def check(body: bytes) -> None:
+    """Check that a body is one document of strict JSON. O(length), without recursion in Python.
+
+    Raises:
+        ValueError: The body is not strict JSON; the message says why.
+    """
+    plain = _unescaped(body)
+    # Before the decoder, which recurses and builds every list and integer.
+    _check_nesting(plain)
+    _check_integers(plain)
+    floats: list[str] = []
+    try:
+        value: object = msgspec.json.Decoder(float_hook=floats.append).decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise _refused(_reason(body, error)) from None
+    _check_floats(floats)
+    # The decoder drops repeated members, so the re-encoded text has fewer strings.
+    if plain.count(b'"') != _unescaped(msgspec.json.encode(value)).count(b'"'):
+        raise _refused("an object has the same member twice")
+
+
+def _check_nesting(plain: bytes) -> None:
+    # Removing two adjacent quotes leaves every bracket as far inside or outside strings as before.
+    marks = plain.translate(_SQUARE, _OTHER).replace(b'""', b"")
+    brackets = b"".join(marks.split(b'"')[::2])
+    if len(brackets) > 2 * MAX_CONTAINERS:
+        raise _refused(f"it has more than {MAX_CONTAINERS} arrays and objects")
+    for _ in range(MAX_DEPTH):
+        brackets = brackets.replace(b"[]", b"")
+    if brackets:
+        raise _refused(f"nested deeper than {MAX_DEPTH} levels, or its brackets do not match")
+
+
+def _check_integers(plain: bytes) -> None:
+    if _LONG not in plain.translate(_SHAPE):
+        return
+    # A minus starts a number, except in an exponent.
+    text = b"," + plain.lower().replace(b"e-", b"e")
+    quotes = counted = 0
+    for match in _LONG_INTEGER.finditer(text.translate(_SHAPE)):
+        begin, end = match.span()
+        negative = text[begin] == ord("-")
+        if end - begin > len(_LONG) + 1 or int(text[begin + 1 : end]) > MAX_INTEGER + negative:
+            quotes += text.count(b'"', counted, begin + 1)
+            counted = begin + 1
+            if quotes % 2 == 0:  # outside strings
+                raise _refused(f"an integer must fit 64 bits, got one of {end - begin - 1} digits")
+
+
+def _check_floats(literals: list[str]) -> None:
+    if len(literals) > MAX_FLOATS:
+        raise _refused(f"it has more than {MAX_FLOATS} numbers with a fraction or an exponent")
+    if max(map(len, literals), default=0) > _FLOAT_DIGITS:
+        short = [literal for literal in literals if len(literal) <= _FLOAT_DIGITS]
+        long = [literal for literal in literals if len(literal) > _FLOAT_DIGITS]
+        literals = [*short, *map(str, map(_ROUGH.create_decimal, long))]
+    if not {inf, -inf}.isdisjoint(map(float, literals)):
+        raise _refused("a number must fit a double")
+
+
+def _unescaped(text: bytes) -> bytes:
+    """Remove escaped quotes and backslashes, so that each quote delimits a string."""
+    return text.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in text else text
+
+
+def _reason(body: bytes, error: Exception) -> str:
+    if body.startswith(b"\xef\xbb\xbf"):
+        return "it starts with a byte-order mark"
+    if isinstance(error, UnicodeDecodeError):
+        return f"its strings are not UTF-8 ({error.reason})"
+    return str(error).removeprefix("JSON is malformed: ")
+
+
+def _refused(reason: str) -> ValueError:
+    return ValueError(f"the body is not strict JSON: {reason}")

@@ -1,0 +1,103 @@
+"""What all connections of a server share: the application, the timer and the deadlines of clients."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from starlette.types import ASGIApp
+
+from purgatory_async import Timer, TimerHandle
+from purgatory_async.service.logs import Log
+
+__all__ = ["Allowed", "Deadlines", "ServerContext", "Watched"]
+
+Allowed = tuple[float, Callable[[Any], None]] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deadlines:
+    """The deadlines of a client, in seconds.
+
+    Attributes:
+        head: For a head, from accept or its first byte.
+        body: For a body, from the end of its head.
+        crowd: For the present answer, once the pipelined bytes exceed their limit.
+        idle: Between two requests.
+        stall: For reading part of an answer.
+        linger: For reading the last answer while still sending.
+    """
+
+    head: float
+    body: float
+    crowd: float = 1.0
+    idle: float = 75.0  # most load balancers close idle connections after 60
+    stall: float = 30.0
+    linger: float = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServerContext:
+    """What all connections of a server share; the log is for errors of the application."""
+
+    app: ASGIApp
+    timer: Timer
+    deadlines: Deadlines
+    log: Log
+
+
+class Watched:
+    """Something with states, some of which have a deadline.
+
+    A new deadline only stores a number: the timer's entry stays, and compares it when due. So a connection with a
+    thousand requests a second touches the timer once a minute, and a held request soon has no entry.
+    """
+
+    __slots__ = ("_entry", "_until")
+
+    context: ClassVar[ServerContext]
+    _entry: TimerHandle | None
+
+    def __init__(self) -> None:
+        self._entry = None
+        self._until = 0.0
+
+    def _allowed(self) -> Allowed:
+        """Return the seconds that the present state may last, and what runs then; None for no deadline."""
+        raise NotImplementedError
+
+    def cut(self) -> None:
+        """End at once; called when the timer is closed."""
+        raise NotImplementedError
+
+    def _watch(self) -> None:
+        """Start the deadline of the present state, which replaces the one before. O(1)."""
+        allowed = self._allowed()
+        if allowed is None:
+            return  # a present entry drops itself when due
+        timer, delay = self.context.timer, allowed[0]
+        self._until = timer.time() + delay
+        if timer.closed:
+            self.cut()
+        elif self._entry is None:
+            self._entry = timer.call_later(delay, Watched._look, self)
+        elif self._entry.when > self._until:
+            self._entry.reschedule(delay)
+
+    def _look(self) -> None:
+        """Run the deadline if it has passed, or schedule the rest."""
+        self._entry = None
+        allowed = self._allowed()
+        if allowed is None:
+            return
+        timer = self.context.timer
+        left = self._until - timer.time()
+        if left > 0:
+            self._entry = timer.call_later(left, Watched._look, self)
+        else:
+            allowed[1](self)
+
+    def _unwatch(self) -> None:
+        """Cancel the timer's entry."""
+        if self._entry is not None:
+            self._entry.cancel()
+            self._entry = None

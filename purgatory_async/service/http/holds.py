@@ -1,0 +1,121 @@
+"""Held requests: each is a delayed operation, in a separate purgatory.
+
+A hold watches an operation (until it ends) or a key (until its next signal). Its outcomes: that happened (completed),
+the wait is over (expired), the client left (cancelled), the service drains (closed). So the end of a wait never ends
+an operation, and one limit and one `close` cover all held requests.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import Final, final
+
+from starlette.types import Receive
+
+from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryClosed, PurgatoryFull, Timer
+from purgatory_async.events import Event, KeySignalled, OperationEnded
+from purgatory_async.service import problems
+from purgatory_async.web._race import ClientLeft
+
+
+@final
+class Hold(DelayedOperation[None]):
+    """A held request."""
+
+    __slots__ = ("gone",)
+
+    def __init__(self, timeout: float | None) -> None:
+        super().__init__(timeout)
+        self.gone = False  # also if the client left in the loop pass that completed the hold
+
+
+class Holds:
+    """All held requests; observes the purgatory of the operations.
+
+    Args:
+        timer: For the waits.
+        limit: The most requests held at once.
+        on_undelivered: Called when a hold completes as its client leaves.
+    """
+
+    def __init__(self, timer: Timer, limit: int, on_undelivered: Callable[[], None]) -> None:
+        self._purgatory: Final = Purgatory("holds", timer=timer, max_pending=limit)
+        self._limit: Final = limit
+        self._on_undelivered: Final = on_undelivered
+
+    def __repr__(self) -> str:
+        return f"<Holds held={self.held} limit={self._limit}>"
+
+    @property
+    def held(self) -> int:
+        """How many requests are held. O(1)."""
+        return self._purgatory.pending
+
+    def check_room(self) -> None:
+        """Check that one more request can be held, before registering anything for it. O(1).
+
+        Raises:
+            Problem: ``overloaded`` or ``draining``.
+        """
+        if self._purgatory.closed:
+            raise problems.draining()
+        if self._purgatory.pending >= self._limit:
+            raise problems.overloaded("requests", self._limit)
+
+    async def until(self, watched: object, wait: float | None, receive: Receive) -> bool:
+        """Hold a request until the watched operation ends or the key is signalled.
+
+        Args:
+            watched: A pending operation, or a key.
+            wait: Seconds; None for no limit.
+            receive: The request's; its body has been read.
+
+        Returns:
+            True if it happened, False if the wait is over.
+
+        Raises:
+            Problem: ``overloaded``, or ``draining`` (also while held).
+            ClientLeft: The client left; the hold is cancelled.
+        """
+        hold = Hold(wait)
+        try:
+            self._purgatory.try_complete_else_watch(hold, (watched,))
+        except PurgatoryFull:
+            raise problems.overloaded("requests", self._limit) from None
+        except PurgatoryClosed:
+            raise problems.draining() from None
+        listener = asyncio.get_running_loop().create_task(_listen(receive, hold))
+        try:
+            outcome = await hold
+        finally:
+            # Also when the request's task is cancelled.
+            hold.cancel()
+            listener.cancel()
+        if hold.gone:
+            if outcome is Outcome.COMPLETED:
+                self._on_undelivered()
+            raise ClientLeft
+        if outcome is Outcome.CLOSED:
+            raise problems.draining()
+        return outcome is Outcome.COMPLETED
+
+    def notify(self, event: Event) -> None:
+        """Complete the holds on an ended operation or a signalled key."""
+        if isinstance(event, OperationEnded):
+            self._purgatory.complete_for_key(event.operation)
+        elif isinstance(event, KeySignalled):
+            self._purgatory.complete_for_key(event.key)
+
+    def close(self) -> int:
+        """End every held request with ``draining``, refuse new ones; return how many were held."""
+        return len(self._purgatory.close())
+
+
+async def _listen(receive: Receive, hold: Hold) -> None:
+    """Cancel the hold when its client disconnects; ignore other messages."""
+    try:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+    except OSError:
+        pass  # some servers raise on a disconnect
+    hold.gone = True
+    hold.cancel()

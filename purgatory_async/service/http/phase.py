@@ -1,0 +1,53 @@
+"""The states of a connection, and what moves it from one to the next.
+
+                begin  request    upload  body       crowd    discard     turn  linger     close    lose
+    head        .      answering  body    .          .        .           .     lingering  closing  closed
+    body        .      .          .       answering  .        .           .     lingering  closing  closed
+    answering   .      .          .       .          crowded  .           idle  lingering  closing  closed
+    crowded     .      .          .       .          .        discarding  idle  lingering  closing  closed
+    discarding  .      .          .       .          .        .           .     lingering  closing  closed
+    idle        head   answering  body    .          .        .           .     lingering  closing  closed
+    lingering   .      .          .       .          .        .           .     .          closing  closed
+    closing     .      .          .       .          .        .           .     .          .        closed
+    closed      .      .          .       .          .        .           .     .          .        .
+
+`begin` is the first part of a head, `request` a whole head, `upload` one with a body, `body` the end of that body.
+`crowd` means that too many bytes follow the request, `discard` that the answer was not ready in time to read them.
+`turn` follows an answer after which the connection stays open. `linger` waits for the client to close, `close` for
+written bytes to leave, and `lose` is the end: also when the client closes in any other phase.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+__all__ = ["TRANSITIONS", "Phase"]
+
+
+class Phase(StrEnum):
+    """What a connection does now."""
+
+    HEAD = "reading a head"
+    BODY = "reading a body"
+    ANSWERING = "answering"
+    CROWDED = "answering, and not reading"
+    DISCARDING = "answering, and discarding input"
+    IDLE = "idle"
+    LINGERING = "lingering"
+    CLOSING = "closing"
+    CLOSED = "closed"
+
+
+_ENDS: Final = {"linger": Phase.LINGERING, "close": Phase.CLOSING, "lose": Phase.CLOSED}
+_REQUESTS: Final = {"request": Phase.ANSWERING, "upload": Phase.BODY}
+TRANSITIONS: Final[dict[Phase, dict[str, Phase]]] = {
+    Phase.HEAD: {**_REQUESTS, **_ENDS},
+    Phase.BODY: {"body": Phase.ANSWERING, **_ENDS},
+    Phase.ANSWERING: {"crowd": Phase.CROWDED, "turn": Phase.IDLE, **_ENDS},
+    Phase.CROWDED: {"discard": Phase.DISCARDING, "turn": Phase.IDLE, **_ENDS},
+    Phase.DISCARDING: _ENDS,
+    Phase.IDLE: {"begin": Phase.HEAD, **_REQUESTS, **_ENDS},
+    Phase.LINGERING: {"close": Phase.CLOSING, "lose": Phase.CLOSED},
+    Phase.CLOSING: {"lose": Phase.CLOSED},
+    Phase.CLOSED: {},
+}
+"""Each phase's events and where they lead; any other event is a fault of the connection."""

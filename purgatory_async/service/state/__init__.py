@@ -1,0 +1,1 @@
+"""What the service remembers: signals, operations with their needs, and queues."""

@@ -1,0 +1,142 @@
+"""The conditions of operations, counted from the signals on their keys; no clock and no I/O.
+
+`Amount` is Kafka's DelayedFetch (``min.bytes`` over several partitions), `Voters` its DelayedProduce (acks from
+distinct replicas).
+
+>>> from purgatory_async.service.messages import CountNeed, SignalView
+>>> need = need_for(CountNeed(voters=2), ("commit",))
+>>> [need.note(Signal(SignalView("commit", n, voter=name), 1)) for n, name in enumerate(["a", "a", "b"])]
+[False, False, True]
+"""
+
+from abc import ABC, abstractmethod
+from typing import Literal, final
+
+from msgspec import UNSET
+
+from purgatory_async.journal.schema import NO_SUM
+from purgatory_async.service.messages import CountNeed, WaitingFor, WireNeed
+from purgatory_async.service.state.signals import Signal
+
+
+class Need(ABC):
+    """A condition on signals; once it holds, it stays true."""
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def wire(self) -> WireNeed:
+        """The need in JSON."""
+
+    @abstractmethod
+    def note(self, signal: Signal) -> bool:
+        """Count a signal on one of the keys; return whether the need holds. O(1)."""
+
+    @property
+    def needed(self) -> int:
+        """The sum of amounts it needs, for the journal; `NO_SUM` for other needs."""
+        return NO_SUM
+
+    @abstractmethod
+    def waiting_for(self) -> WaitingFor:
+        """Return what is missing."""
+
+
+@final
+class AnyKey(Need):
+    """Any key signalled after submission."""
+
+    __slots__ = ("_keys",)
+    wire: Literal["any"] = "any"
+    needed = 1
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self._keys = keys
+
+    def note(self, signal: Signal) -> bool:  # noqa: ARG002 - any will do
+        """One signal is enough."""
+        return True
+
+    def waiting_for(self) -> WaitingFor:
+        """Return all keys."""
+        return WaitingFor(any=self._keys)
+
+
+@final
+class EveryKey(Need):
+    """Every key signalled after submission."""
+
+    __slots__ = ("_missing",)
+    wire: Literal["all"] = "all"
+
+    def __init__(self, keys: tuple[str, ...]) -> None:
+        self._missing = dict.fromkeys(keys)
+
+    def note(self, signal: Signal) -> bool:
+        """Remove the signal's key from the missing ones."""
+        self._missing.pop(signal.view.key, None)
+        return not self._missing
+
+    def waiting_for(self) -> WaitingFor:
+        """Return the keys without a signal."""
+        return WaitingFor(all=tuple(self._missing))
+
+
+@final
+class Amount(Need):
+    """The amounts of the signals, over all keys, reach a sum."""
+
+    __slots__ = ("_amount", "_left", "wire")
+
+    def __init__(self, amount: int) -> None:
+        self.wire: CountNeed = CountNeed(amount=amount)
+        self._amount = self._left = amount
+
+    @property
+    def needed(self) -> int:
+        """The amount."""
+        return self._amount
+
+    def note(self, signal: Signal) -> bool:
+        """Add the signal's amount."""
+        self._left -= signal.amount
+        return self._left <= 0
+
+    def waiting_for(self) -> WaitingFor:
+        """Return the amount left."""
+        return WaitingFor(amount=self._left)
+
+
+@final
+class Voters(Need):
+    """A number of distinct voters signalled; a signal without a voter does not count."""
+
+    __slots__ = ("_voters", "_wanted", "wire")
+
+    def __init__(self, voters: int) -> None:
+        self.wire: CountNeed = CountNeed(voters=voters)
+        self._wanted = voters
+        self._voters: set[str] = set()
+
+    def note(self, signal: Signal) -> bool:
+        """Count the signal's voter, once."""
+        if signal.view.voter is not UNSET:
+            self._voters.add(signal.view.voter)
+        return len(self._voters) >= self._wanted
+
+    def waiting_for(self) -> WaitingFor:
+        """Return the number of voters left."""
+        return WaitingFor(voters=self._wanted - len(self._voters))
+
+
+def need_for(wire: WireNeed, keys: tuple[str, ...]) -> Need:
+    """Make a new need for distinct keys from its JSON form."""
+    if wire == "any":
+        return AnyKey(keys)
+    if wire == "all":
+        return EveryKey(keys)
+    if isinstance(wire.amount, int):
+        return Amount(wire.amount)
+    assert isinstance(wire.voters, int), f"a need has neither amount nor voters: {wire!r}"
+    return Voters(wire.voters)

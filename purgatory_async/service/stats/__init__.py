@@ -1,0 +1,1 @@
+"""What happened lately, and what is pending now, for the dashboard."""

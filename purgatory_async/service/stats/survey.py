@@ -1,0 +1,159 @@
+"""The survey: the stats that need a walk over all pending operations, shared by concurrent requests.
+
+A walk over a hundred thousand operations takes milliseconds, too long for one pass of the event loop. So it runs in
+passes of some thousand steps, at most once a second and a tenth of the time. Requests meanwhile await the survey that
+is running.
+"""
+
+import asyncio
+import datetime as dt
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from heapq import nlargest
+from itertools import islice
+from operator import itemgetter
+from typing import Final, cast
+
+from purgatory_async import Purgatory, Timer
+from purgatory_async.service.state.operations import Operation, SignalledOperation
+from purgatory_async.service.stats.messages import (
+    BusyKey,
+    Delays,
+    History,
+    OldOperation,
+    Rates,
+    WheelStrip,
+    WheelView,
+)
+from purgatory_async.service.stats.recent import Recent
+from purgatory_async.timing import TimingWheel
+
+__all__ = ["Findings", "Survey"]
+
+PERIOD: Final = 1.0  # seconds between two surveys
+STEPS: Final = 4096  # keys, or entries of the wheel, in one pass
+MOST_KEYS: Final = 10
+MOST_OPERATIONS: Final = 20
+SHARE: Final = 0.1  # of the time, at most: a survey of millions of keys takes over a second
+_WATCHERS: Final = itemgetter(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """The results of a survey; ``taken`` is the timer's time at its end."""
+
+    taken: float
+    rates: Rates
+    history: History
+    delays: Delays
+    busiest_keys: list[BusyKey]
+    oldest_operations: list[OldOperation]
+    wheel: WheelView | None
+
+
+class Survey:
+    """Surveys the pending operations and the timer on demand."""
+
+    def __init__(
+        self, purgatory: Purgatory, timer: Timer, recent: Recent, wall_clock: Callable[[], dt.datetime]
+    ) -> None:
+        self._purgatory: Final = purgatory
+        self._timer: Final = timer
+        self._recent: Final = recent
+        self._wall_clock: Final = wall_clock
+        self._findings: Findings | None = None
+        self._due = 0.0  # when the findings expire, by the timer's time
+        self._resumed = self._spent = 0.0  # start of this pass, and seconds of the earlier ones
+        self._under_way: asyncio.Task[Findings] | None = None
+
+    def __repr__(self) -> str:
+        age = "none" if self._findings is None else f"{self._timer.time() - self._findings.taken:.3f} s ago"
+        return f"<Survey last={age}>"
+
+    async def findings(self) -> Findings:
+        """Return the last survey's findings, or run a new survey if they are a second old or more."""
+        if self._findings is not None and self._timer.time() < self._due:
+            return self._findings
+        if self._under_way is None or self._under_way.done():
+            self._under_way = asyncio.get_running_loop().create_task(self._make(), name="survey")
+        # Shielded: cancelling one request must not cancel the survey of the others.
+        return await asyncio.shield(self._under_way)
+
+    async def _make(self) -> Findings:
+        self._resumed, self._spent = self._timer.time(), 0.0
+        wheel = await self._wheel()
+        busiest = await self._busiest_keys()
+        taken = self._timer.time()
+        self._due = taken + max(PERIOD, self._spent / SHARE)
+        self._findings = Findings(
+            taken=taken,
+            rates=self._recent.rates(),
+            history=self._recent.history(self._purgatory.pending, self._wall_clock()),
+            delays=self._recent.delays(),
+            busiest_keys=busiest,
+            oldest_operations=self._oldest_operations(),
+            wheel=wheel,
+        )
+        return self._findings
+
+    async def _let_others_run(self) -> None:
+        self._spent += self._timer.time() - self._resumed
+        await asyncio.sleep(0)
+        self._resumed = self._timer.time()
+
+    async def _wheel(self) -> WheelView | None:
+        wheel = self._timer.queue
+        if not isinstance(wheel, TimingWheel):
+            return None
+        size, now_tick = wheel.wheel_size, wheel.now_tick
+        strips: list[WheelStrip] = []
+        steps = 0
+        for ticks_per_bucket, start, count in wheel.buckets():
+            while not strips or strips[-1].ticks_per_bucket < ticks_per_bucket:
+                strips.append(_empty_strip(size ** len(strips), now_tick, size))
+            strip = strips[-1]
+            # Overdue entries count as due now; entries newer than `now_tick` are at most just past the last bucket.
+            place = (max(start, strip.first_tick) - strip.first_tick) // ticks_per_bucket
+            strip.counts[min(place, size)] += count
+            steps += count + 1
+            if steps >= STEPS:
+                steps = 0
+                await self._let_others_run()
+        while len(strips) < 2:  # noqa: PLR2004 - a wheel always has two
+            strips.append(_empty_strip(size ** len(strips), now_tick, size))
+        entries = sum(sum(strip.counts) for strip in strips)
+        await self._let_others_run()
+        return WheelView(self._timer.tick, now_tick, entries, strips)
+
+    async def _busiest_keys(self) -> list[BusyKey]:
+        walk = cast("Iterator[tuple[str, int]]", self._purgatory.watchers())
+        best: list[tuple[str, int]] = []
+        while part := list(islice(walk, STEPS)):
+            best = nlargest(MOST_KEYS, best + part, key=_WATCHERS)
+            await self._let_others_run()
+        # Again, because each pass counted at another moment.
+        now = cast("Iterator[tuple[str, int]]", self._purgatory.watchers([key for key, _ in best]))
+        return [BusyKey(*item) for item in sorted(now, key=_WATCHERS, reverse=True)]
+
+    def _oldest_operations(self) -> list[OldOperation]:
+        now = self._timer.time()
+        # The purgatory has no other operations.
+        oldest = cast("list[SignalledOperation]", list(self._purgatory.operations(limit=MOST_OPERATIONS)))
+        return [_old_operation(operation, now) for operation in oldest]
+
+
+def _empty_strip(ticks_per_bucket: int, now_tick: int, size: int) -> WheelStrip:
+    # One more than the level's buckets: the first has begun, so part of one more is in reach.
+    return WheelStrip(ticks_per_bucket, now_tick - now_tick % ticks_per_bucket, [0] * (size + 1))
+
+
+def _old_operation(operation: SignalledOperation, now: float) -> OldOperation:
+    elapsed = now - operation.submitted
+    return OldOperation(
+        operation.id if isinstance(operation, Operation) else None,
+        keys=operation.watch_keys,
+        need=operation.need.wire,
+        waiting_for=operation.need.waiting_for(),
+        elapsed=round(elapsed, 6),
+        expires_in=None if operation.timeout is None else round(max(operation.timeout - elapsed, 0.0), 6),
+    )

@@ -1,0 +1,102 @@
+"""The worst bodies of a megabyte cost a few times as much as an ordinary one, and never seconds."""
+
+import hashlib
+import math
+import random
+import time
+from decimal import Decimal
+from itertools import count, islice
+
+import pytest
+
+from purgatory_async.service import problems
+from purgatory_async.service.api import request
+from purgatory_async.service.api.operations import SUBMIT
+from purgatory_async.service.messages import kept
+
+MEGABYTE = 1 << 20
+RANDOM = random.Random(1)
+
+
+def filled(pieces, head=b'{"keys":["a"],"data":[', tail=b"]}"):
+    """A body of at most a megabyte, from as many of the pieces as fit."""
+    size, taken = len(head) + len(tail), []
+    for piece in pieces:
+        size += len(piece) + 1
+        if size > MEGABYTE:
+            break
+        taken.append(piece)
+    return head + b",".join(taken) + tail
+
+
+def between_doubles(digits, exponent):
+    """Floats at the middle of two doubles, where reading takes longest."""
+    while True:
+        low = math.ldexp(1 + RANDOM.random(), exponent)
+        middle = (Decimal(low) + Decimal(math.nextafter(low, math.inf))) / 2
+        yield format(middle, f".{digits - 1}E").replace("E+", "e").encode()
+
+
+def repeated(piece):
+    while True:
+        yield piece
+
+
+NESTED = [b'{"":' * 28 + b"{}" + b"}" * 28] * (32_000 // 29)
+MEMBERS = (b'"%x":0' % number for number in count())
+SHAPES = {
+    "floats of 20 digits": filled(between_doubles(20, 1000)),
+    "floats of 100 digits": filled(between_doubles(100, 1000)),
+    "subnormal floats": filled(repeated(b"4.9406564584124654e-320")),
+    "small floats": filled(b"%de-%d" % (number % 1000, number % 300) for number in count()),
+    "short floats": filled(repeated(b"1.5")),
+    "integers of 4 000 digits": filled(repeated(b"1" * 4000)),
+    "integers of 64 bits": filled(repeated(b"9111111111111111111")),
+    "long digits in strings": filled(repeated(b'"99999999999999999999"')),
+    "digits": filled(repeated(b"0")),
+    "deep arrays": filled(repeated(b"[" * 30 + b"]" * 30)),
+    "deep objects": filled(repeated(b'{"":' * 28 + b"{}" + b"}" * 28)),
+    "as many objects as may be, and members": filled(
+        [
+            *NESTED,
+            b"9111111111111111111",
+            filled(MEMBERS, b"{", b"}")[: 650 * 1024].rpartition(b",")[0] + b"}",
+        ]
+    ),
+    "brackets": b"[" * MEGABYTE,
+    "brackets in strings": filled(repeated(b'["["]')),
+    "members": filled((b'"%x":0' % number for number in count()), b'{"keys":["a"],"data":{', b"}}"),
+    "doubled members": filled(repeated(b'"a":0'), b'{"keys":["a"],"data":{', b"}}"),
+    "strings": filled(repeated(b'"a"')),
+    "escapes": filled(repeated(b'"\\""')),
+    "surrogates": filled(repeated(b'"\\ud83d\\ude00"')),
+    "keys": filled((b'"%x"' % number for number in count()), b'{"keys":['),
+    "a long name": b'{"' + b"unknown field `" * 69_000 + b'x - at `$":0}',
+    "white space": filled([b" " * (MEGABYTE - 100)]),
+}
+
+
+def cost(body):
+    """Seconds of the processor's, at the least of three readings."""
+    seconds = []
+    for _ in range(3):
+        begin = time.process_time()
+        try:
+            order = request.decoded(body, SUBMIT)
+            hashlib.sha256(body).digest()
+            kept(order.data)
+        except problems.Problem:
+            pass
+        seconds.append(time.process_time() - begin)
+    return min(seconds)
+
+
+ORDINARY = filled(b'{"id":%d,"name":"order %d","price":%d.25}' % (n, n, n) for n in islice(count(), 20_000))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_body_costs_much_more_than_an_ordinary_one(shape):
+    # Of the worst of those above, floats of 20 digits, it was 30 times as much.
+    assert len(SHAPES[shape]) <= MEGABYTE
+    assert cost(SHAPES[shape]) < 5 * cost(ORDINARY)

@@ -1,0 +1,78 @@
+"""Query strings: strict about names, values and escapes."""
+
+import pytest
+
+from purgatory_async.service.api.query_string import parse_query, percent_decoded
+from purgatory_async.service.messages import CountNeed
+from purgatory_async.service.problems import Problem
+
+NAMES = frozenset({"wait", "need", "limit", "key"})
+
+
+def parse(text):
+    return parse_query(text, NAMES, repeated=frozenset({"key"}))
+
+
+def test_keys_may_repeat_and_are_decoded_after_splitting():
+    assert parse(b"key=a%26b%3D&key=%C3%A9+x&&").keys() == ["a&b=", "\u00e9 x"]
+
+
+@pytest.mark.parametrize(
+    ("text", "need"),
+    [
+        pytest.param(b"", "any", id="default"),
+        pytest.param(b"need=any", "any", id="any"),
+        pytest.param(b"need=all", "all", id="all"),
+        pytest.param(b"need=amount:9007199254740991", CountNeed(amount=2**53 - 1), id="the largest amount"),
+        pytest.param(b"need=voters:2", CountNeed(voters=2), id="voters"),
+    ],
+)
+def test_a_need_is_read(text, need):
+    assert parse(text).need() == need
+
+
+BAD = [
+    pytest.param(b"wait=-1", "wait", "-1", id="negative wait"),
+    pytest.param(b"wait=1%0A", "wait", "1\n", id="newline after a wait"),
+    pytest.param(b"wait=", "wait", "", id="empty wait"),
+    pytest.param(b"wait", "wait", "", id="wait without a value"),
+    pytest.param(b"wait=%EF%BC%91", "wait", "\uff11", id="full-width digit"),
+    pytest.param(b"wait=1&wait=1", "wait", "1", id="repeated"),
+    pytest.param(b"Wait=1", "Wait", "1", id="another case"),
+    pytest.param(b"colour=red", "colour", "red", id="unknown"),
+    pytest.param(b"wait=%zz", "wait", "%zz", id="bad escape"),
+    pytest.param(b"wait=%ff", "wait", "%ff", id="not UTF-8"),
+    pytest.param(b"%ff=1", "%ff", "1", id="a name that is not UTF-8"),
+    pytest.param(b"need=most", "need", "most", id="unknown need"),
+    pytest.param(b"need=amount:0", "need", "amount:0", id="amount of zero"),
+    pytest.param(b"need=amount:9007199254740992", "need", "amount:9007199254740992", id="amount of 2^53"),
+    pytest.param(b"need=voters:-1", "need", "voters:-1", id="negative voters"),
+    pytest.param(b"limit=0", "limit", "0", id="limit of zero"),
+    pytest.param(b"limit=1001", "limit", "1001", id="limit above a thousand"),
+    pytest.param(b"limit=1_0", "limit", "1_0", id="underscore"),
+    pytest.param(b"limit=99999999999999999999", "limit", "99999999999999999999", id="twenty digits"),
+]
+
+
+@pytest.mark.parametrize(("text", "name", "value"), BAD)
+def test_a_bad_parameter_is_named_with_its_value_and_grammar(text, name, value):
+    def read_everything():
+        query = parse(text)
+        return query.wait(), query.need(), query.integer("limit", 1, 1000)
+
+    with pytest.raises(Problem) as refusal:
+        read_everything()
+    document = refusal.value.document
+    assert (refusal.value.kind.slug, document.parameter, document.value) == ("bad-parameter", name, value)
+    assert document.grammar
+
+
+@pytest.mark.parametrize("text", [b"key=%ff", b"key=%z", b"key=%"])
+def test_a_key_that_cannot_be_decoded_is_a_bad_key(text):
+    with pytest.raises(Problem) as refusal:
+        parse(text)
+    assert refusal.value.kind.slug == "bad-key"
+
+
+def test_percent_decoding_does_not_decode_twice():
+    assert percent_decoded(b"%2541") == "%41"

@@ -16,7 +16,7 @@ from operator import attrgetter
 from typing import Final, Protocol, cast
 
 from purgatory_async.clock import Cancellable, Clock, TickScale
-from purgatory_async.core.life_cycle import Runner  # noqa: TC001 - one kind of import, seen by the architecture test
+from purgatory_async.core.owner import Runner  # noqa: TC001 - one kind of import, seen by the architecture test
 from purgatory_async.loop.ownership import NOT_YET
 from purgatory_async.loop.wakeups import SLICE, dispatcher_of
 from purgatory_async.native import also_compiled
@@ -225,7 +225,9 @@ class Reaper:
 
     def _pass(self) -> bool:
         """Fire due entries, for a bounded time unless exact, and arm for the rest; returns whether any fired."""
-        began_ns = self._now_ns()
+        return self._pass_from(self._now_ns())
+
+    def _pass_from(self, began_ns: int) -> bool:
         if not self._exact:
             self._armed_tick = _IN_PASS
         queue = self._queue

@@ -1,7 +1,6 @@
 # Mirrors loop/: ownership, timer_handle, reaper and scheduler. Ordinary delays on a timer in use stay in C; the rest,
 # such as a limit, another clock, a past deadline or a refusal, goes to the methods taken over from the reference.
 
-from collections import deque
 from contextvars import Context
 from itertools import count
 from time import monotonic_ns
@@ -21,20 +20,15 @@ cdef extern from *:
         return PyFunction_Check(callable)
             && !(((PyCodeObject *)PyFunction_GET_CODE(callable))->co_flags & CO_COROUTINE);
     }
-    #define NO_DEADLINE INT64_MIN
-    #define LONG_AGO INT64_MIN
     """
     int64_t monotonic_now() noexcept  # of `time.monotonic_ns`, without the object
     bint is_plain(object callable) noexcept
-    const int64_t NO_DEADLINE
-    const int64_t LONG_AGO
 
 cdef extern from "Python.h":
     object PyContext_CopyCurrent()
     int PyContext_Enter(object context) except -1
     int PyContext_Exit(object context) except -1
     unsigned long PyThread_get_thread_ident() noexcept
-    double PyLong_AsDouble(object number) except? -1
 
 cdef extern from "math.h" nogil:
     long long llrint(double number) noexcept
@@ -122,9 +116,6 @@ cdef class TimerHandle(TimerNode):
         timer._restart(self, delay)
         return True
 
-    def _expire(self):
-        return self.fire()
-
     cdef bint fire(self) except -1:
         callback, args, context = self._callback, self._args, self._context
         if callback is None or args is None:
@@ -188,7 +179,7 @@ cdef class Reaper:
         self._numbers = count()
         self._firing = deque()
         self._never = set()
-        self.same_until_ns = LONG_AGO
+        self.same_until_ns = -BEYOND
         if clock is not None:
             self._use(clock)
 
@@ -200,41 +191,14 @@ cdef class Reaper:
         self.base_tick = as_tick("now_tick", self._queue.now_tick)
         base_ns = self._scale.tick_start_ns(self.base_tick)
         self.base_ns = base_ns if -(LAST_TICK >> 2) <= base_ns <= LAST_TICK else BEYOND
-        self.same_until_ns = LONG_AGO
+        self.same_until_ns = -BEYOND
 
-    def _withdraw(self, TimerNode entry not None):
-        return self.withdraw(entry)
-
-    def _on_wakeup(self):
-        self._wakeup = None
-        self._wakeup_tick = LAST_TICK
-        return self.pass_once()
-
-    def _on_hurry(self):
-        if not self._hurried:
-            return False
-        self._calm()
-        return self.pass_once()
-
-    # For C.
-
-    cdef int64_t now(self) except? -1:
-        """The present; or `BEYOND`, if not all deadlines have 64 bits counted from it: then the reference counts."""
-        if self.monotonic:
-            return monotonic_now()
-        cdef int beyond = 0
-        cdef int64_t now_ns = PyLong_AsLongLongAndOverflow(self._clock.time_ns(), &beyond)
-        if beyond or self.base_ns == BEYOND or not -(LAST_TICK >> 2) <= now_ns <= LAST_TICK:
-            return BEYOND
-        return now_ns
-
-    cdef object pass_once(self):
-        """Fire due entries, for a bounded time unless exact, and arm for the rest; returns whether any fired."""
+    def _pass(self):
         cdef int64_t began_ns = self.now(), now_tick, next_tick
         cdef bint exact = self._exact, fired
-        self.same_until_ns = LONG_AGO
+        self.same_until_ns = -BEYOND
         if began_ns == BEYOND:
-            return self._pass()
+            return self._pass_from(self._now_ns())
         now_tick = next_tick = self.elapsed(began_ns)
         if not exact:
             self._armed_tick = 1 - LAST_TICK  # what is added during a pass is armed at its end
@@ -254,6 +218,18 @@ cdef class Reaper:
                 self._pass_soon()  # after an interrupt; these come first
         return fired
 
+    # For C.
+
+    cdef int64_t now(self) except? -1:
+        """The present; or `BEYOND`, if not all deadlines have 64 bits counted from it: then the reference counts."""
+        if self.monotonic:
+            return monotonic_now()
+        cdef int beyond = 0
+        cdef int64_t now_ns = PyLong_AsLongLongAndOverflow(self._clock.time_ns(), &beyond)
+        if beyond or self.base_ns == BEYOND or not -(LAST_TICK >> 2) <= now_ns <= LAST_TICK:
+            return BEYOND
+        return now_ns
+
     @cython.cdivision(True)
     cdef int64_t elapsed(self, int64_t now_ns) noexcept:
         """The last tick that has started."""
@@ -269,8 +245,8 @@ cdef class Reaper:
     cdef int start(self, TimerNode entry, int64_t now_ns, int64_t delay_ns) except -1:
         """Schedule an entry after a positive delay."""
         cdef int64_t deadline_ns = now_ns + delay_ns
-        entry.tick = self.elapsed(deadline_ns + self._tick_ns - 1)
-        if entry.tick < self._armed_tick:
+        entry._tick = self.elapsed(deadline_ns + self._tick_ns - 1)
+        if entry._tick < self._armed_tick:
             self._start_earliest(entry, now_ns, deadline_ns)
         elif not (self._queue.schedule(entry) if self.wheel is None else self.wheel.add(entry)):
             self._start_now(entry, deadline_ns)  # the clock has gone back
@@ -332,10 +308,11 @@ cdef class Reaper:
 cdef inline double ordinary(object delay) except? -1:
     """A delay in seconds that needs no further check, or zero."""
     cdef double seconds
+    cdef int beyond = 0
     if type(delay) is float:
         seconds = <double> delay
-    elif type(delay) is int and -1 < delay <= <long long> 3_155_760_000:
-        seconds = PyLong_AsDouble(delay)
+    elif type(delay) is int:
+        seconds = <double> PyLong_AsLongLongAndOverflow(delay, &beyond)  # -1 if beyond
     else:
         return 0
     return seconds if 0 < seconds <= MAX_TIMEOUT else 0
@@ -386,17 +363,17 @@ cdef class Scheduler(Reaper):
             self.last_delay = seconds
             self.last_delay_ns = max(1, llrint(seconds * 1e9))
         elif now_ns <= self.same_until_ns and self.last_bucket.prev_link is not None:  # not dropped
-            entry.tick = self.last_tick
+            entry._tick = self.last_tick
             link_last(self.last_bucket, entry)
             return now_ns
         self.start(entry, now_ns, self.last_delay_ns)
         # An entry goes to the end of its bucket, so its next link is the bucket.
-        if self.wheel is not None and entry.next_link is not None:
+        if self.wheel is not None and type(entry.next_link) is Bucket:
             self.last_bucket = <Bucket> entry.next_link
-            self.last_tick = entry.tick
-            self.same_until_ns = self.base_ns + (entry.tick - self.base_tick) * self._tick_ns - self.last_delay_ns
+            self.last_tick = entry._tick
+            self.same_until_ns = self.base_ns + (entry._tick - self.base_tick) * self._tick_ns - self.last_delay_ns
         else:
-            self.same_until_ns = LONG_AGO
+            self.same_until_ns = -BEYOND
         return now_ns
 
     # An operation's deadline. Its purgatory has checked the loop.

@@ -4,7 +4,6 @@ from cpython.dict cimport PyDict_GetItemWithError
 from cpython.long cimport PyLong_AsLongLongAndOverflow
 from cpython.number cimport PyNumber_Index
 from heapq import heappop, heappush
-from types import GenericAlias
 
 cdef extern from *:
     """
@@ -77,10 +76,10 @@ cdef Link as_link(object value):
 @cython.auto_pickle(False)
 @cython.trashcan(True)
 cdef class TimerNode(Link):
-    cdef int64_t tick
+    cdef public int64_t _tick
 
     def __cinit__(self):
-        self.tick = NO_TICK
+        self._tick = NO_TICK
 
     # The reaper calls this on an entry that is due; a twin overrides it to save the lookup.
     cdef bint fire(self) except -1:
@@ -88,25 +87,13 @@ cdef class TimerNode(Link):
 
     @property
     def deadline_tick(self):
-        if self.tick == NO_TICK:
+        if self._tick == NO_TICK:
             raise AttributeError(f"{type(self).__name__} has no deadline_tick yet")
-        return self.tick
+        return self._tick
 
     @deadline_tick.setter
     def deadline_tick(self, tick):
-        self.tick = as_tick("deadline_tick", tick)
-
-    @property
-    def _tick(self):
-        return self.tick
-
-    @_tick.setter
-    def _tick(self, tick):
-        self.tick = tick
-
-    @property
-    def scheduled(self):
-        return self.next_link is not None
+        self._tick = as_tick("deadline_tick", tick)
 
 
 @cython.auto_pickle(False)
@@ -118,7 +105,7 @@ cdef class TimerEntry(TimerNode):
     __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(self, deadline_tick, payload=None):
-        self.tick = as_tick("deadline_tick", deadline_tick)
+        self._tick = as_tick("deadline_tick", deadline_tick)
         self.payload = payload
         self.next_link = None
 
@@ -134,13 +121,15 @@ cdef inline void link_last(Bucket bucket, TimerNode entry) noexcept:
     bucket.prev_link = entry
 
 
+# Where Python could have cut a link, that is an error instead of a crash.
+
+
+@cython.nonecheck(True)
 cdef inline bint unlink_entry(TimerNode entry) except -1:
     """Remove an entry that a wheel may hold from its bucket; returns whether it was in one."""
     cdef Link following = entry.next_link, previous = entry.prev_link
     if following is None:
         return False
-    if previous is None:  # a queue in Python holds it
-        raise AttributeError(f"{entry!r} is in another queue")
     following.prev_link = previous
     previous.next_link = following
     entry.next_link = entry.prev_link = None
@@ -171,6 +160,7 @@ cdef inline void link_first(Bucket bucket, TimerNode entry) noexcept:
     bucket.next_link = entry
 
 
+@cython.nonecheck(True)
 cdef int64_t take_from(Bucket bucket, list due, int64_t budget) except? -1:
     cdef Link entry = bucket.next_link, following
     while entry is not bucket and budget:
@@ -255,16 +245,16 @@ cdef class TimingWheel:
         if entry.next_link is not None:
             from purgatory_async.timing._queue import already_scheduled
             raise already_scheduled(entry)
-        if entry.tick <= self.now_tick:
+        if entry._tick <= self.now_tick:
             entry.deadline_tick  # raises if it has none
             return False
-        cdef int64_t distance = entry.tick - self.now_tick
+        cdef int64_t distance = entry._tick - self.now_tick
         cdef Py_ssize_t level = 0
         while distance >= self.widths[level + 1] != BEYOND:
             level += 1
             if level == len(self.slots):
                 self.add_level()
-        link_last(self.bucket_at(level, entry.tick), entry)
+        link_last(self.bucket_at(level, entry._tick), entry)
         return True
 
     cdef int add_level(self) except -1:
@@ -323,13 +313,14 @@ cdef class TimingWheel:
                 heappop(self._starts)
         return due
 
+    @cython.nonecheck(True)
     cpdef int64_t _cascade(self, Py_ssize_t level, int64_t start, int64_t budget) except? -2:
         """Move the entries of a coarse bucket one level down, within the budget; returns its rest."""
         cdef Bucket bucket = <Bucket> (<dict> self.slots[level])[start]
         cdef Link entry = bucket.prev_link, previous
         while entry is not bucket and budget:
             previous = entry.prev_link
-            link_first(self.bucket_at(level - 1, (<TimerNode> entry).tick), <TimerNode> entry)
+            link_first(self.bucket_at(level - 1, (<TimerNode?> entry)._tick), <TimerNode> entry)
             entry = previous
             budget -= 1
         bucket.prev_link = entry

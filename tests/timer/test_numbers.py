@@ -144,3 +144,32 @@ def test_an_integer_ends_on_the_tick_of_its_float(number: int) -> None:
     assert {handle.deadline_tick for handle in handles} == {timer.queue.now_tick + number * 1000 + 1}
     clock.advance(number + 0.001)
     assert calls == [float, int]
+
+
+@pytest.mark.parametrize("years", [-400, -50, 140, 400], ids=lambda years: f"{years} years")
+@pytest.mark.parametrize("delay", [0, 0.5, 3_155_760_000, 3_155_760_000.0], ids=repr)
+def test_a_clock_may_be_far_from_its_origin(years: int, delay: float) -> None:
+    clock = ManualClock(start=min(0, years) * 31_557_600)
+    for _ in range(years // 20):
+        clock.advance(20 * 31_557_600)
+    timer, calls = Timer(clock=clock), []
+    handles = [timer.call_later(delay, lambda: calls.append(clock.time())) for _ in range(2)]
+    handles.append(timer.call_later(delay, int))
+    assert {handle.when for handle in handles} == {clock.time() + delay}
+    assert handles.pop().cancel()
+    clock.advance(delay)
+    assert calls == [years * 31_557_600 + delay] * 2
+
+
+@pytest.mark.asyncio
+async def test_a_timer_in_use_counts_on_for_centuries() -> None:
+    clock, calls = SteppedClock(start=1.0), []
+    timer = Timer(clock=clock)
+    for _ in range(6):
+        handle = timer.call_later(3_155_760_000, lambda: calls.append(clock.time_ns()))
+        purgatory, operation = Purgatory(timer=timer), DelayedOperation(3_155_760_000.0)
+        purgatory.try_complete_else_watch(operation, ["key"])
+        await clock.run(3_155_760_000)
+        assert (handle.fired, operation.outcome) == (True, "expired")
+        timer.check_invariants()
+    assert calls == [(1 + 3_155_760_000 * turn) * 10**9 for turn in range(1, 7)]

@@ -129,3 +129,21 @@ def test_a_queue_of_many_is_dropped_without_recursion(queue: type[TimingWheel]) 
     del entries, entry, full
     gc.collect()
     assert witness() is None
+
+
+@pytest.mark.parametrize("tick", [5, 70_000], ids=["on the finest level", "on a coarse level"])
+def test_a_cut_link_is_an_error(tick: int) -> None:
+    wheel, entries = TimingWheel(), [TimerEntry(tick) for _ in range(3)]
+    for entry in entries:
+        wheel.schedule(entry)
+    entries[1]._next = entries[1]._prev = None
+    with pytest.raises(AttributeError, match="NoneType"):
+        wheel.advance(tick)
+
+
+def test_a_link_may_hold_any_object() -> None:
+    entry, mark = TimerEntry(5), object()
+    entry._next = entry._prev = mark
+    assert (entry._next is mark, entry._prev is mark, entry.scheduled) == (True, True, True)
+    entry._next = None
+    assert not entry.scheduled

@@ -27,9 +27,11 @@ class Deadlines(Protocol):
 
     def _start_timeout(self, operation: DelayedOperation[Any], timeout: float) -> int | None:
         """Start a deadline; returns the nanoseconds from which it counts, None if it is infinite."""
+        ...
 
     def _unschedule(self, operation: DelayedOperation[Any]) -> bool:
         """Forget a deadline."""
+        ...
 
 
 class Dispatcher(Protocol):

@@ -20,7 +20,7 @@ All watchers also form one circular list in order of arrival: two pointers each,
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Final
+from typing import Final, cast
 
 from purgatory_async.core.watch_lists import (
     NO_KEYS,
@@ -117,8 +117,7 @@ class WatchTable:
                 self._unshare(found, OrderedDict.fromkeys)
             else:
                 self._watchers[key] = OrderedDict.fromkeys(found)
-            found = self._watchers[key]  # type: ignore[assignment]  # a list
-        return in_turn(found)  # pyright: ignore[reportUnknownArgumentType]
+        return in_turn(cast("dict[Watcher, None]", self._watchers[key]))
 
     def _arrived(self) -> Iterator[Watcher]:
         """All watchers, oldest first; the one yielded last may leave meanwhile."""

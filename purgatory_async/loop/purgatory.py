@@ -65,7 +65,7 @@ class Purgatory(Waiting, LoopOwner):
 
     closed: bool
     """Whether `close` was called."""
-    timer: Timer
+    timer: Timer  # pyright: ignore[reportIncompatibleVariableOverride]
     """The timer that expires its operations."""
 
     def __init__(

@@ -99,7 +99,7 @@ def _split(path: bytes) -> Sequence[bytes]:
 
 
 def _fit(pattern: Sequence[bytes], segments: Sequence[bytes]) -> dict[str, bytes] | None:
-    parameters = {}
+    parameters: dict[str, bytes] = {}
     for wanted, given in zip(pattern, segments, strict=True):
         if wanted.startswith(b"{"):
             parameters[wanted[1:-1].decode()] = given

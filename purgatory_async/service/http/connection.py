@@ -341,6 +341,8 @@ class Connection(Watched, asyncio.Protocol):
                 allowed = deadlines.idle, Connection._close
             case Phase.LINGERING:
                 allowed = deadlines.linger, Connection._close
+            case Phase.ANSWERING | Phase.DISCARDING | Phase.CLOSING | Phase.CLOSED:
+                pass  # their answers have deadlines of their own, or there is nothing to wait for
         return allowed
 
     def _late_head(self) -> None:

@@ -65,7 +65,7 @@ class Purgatory(Waiting, LoopOwner):
 
     closed: bool
     """Whether `close` was called."""
-    timer: Timer  # pyright: ignore[reportIncompatibleVariableOverride]
+    timer: Timer
     """The timer that expires its operations."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Purgatory(Waiting, LoopOwner):
         if timer is not None and not isinstance(timer, Timer):
             raise TypeError(f"timer must be a Timer, got {timer!r}")
         self._owns_timer = timer is None
-        self.timer = Timer() if timer is None else timer
+        self.timer = Timer() if timer is None else timer  # pyright: ignore[reportIncompatibleVariableOverride]
         if observer is not None:
             self._notifier = EventNotifier(observer, self.timer.time_ns)
         self.closed = False

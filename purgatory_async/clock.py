@@ -51,6 +51,7 @@ class Clock(Protocol):
 
     def time_ns(self) -> int:
         """The present in integer nanoseconds since a fixed origin; it must never go back."""
+        ...
 
     def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> Cancellable:
         """Call ``callback()`` once, at about ``when_ns`` nanoseconds of this clock; the caller re-reads the time.
@@ -58,6 +59,7 @@ class Clock(Protocol):
         Returns:
             A handle whose ``cancel()`` cancels the wakeup.
         """
+        ...
 
 
 class MonotonicClock:

@@ -13,7 +13,7 @@ import pytest
 from tests.source_tree import ROOT
 
 # Nothing that a reader starts may take longer than this.
-PATIENCE_S = 60
+PATIENCE_S = 300
 
 
 # What our own modules need beyond the library.

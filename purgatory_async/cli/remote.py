@@ -221,7 +221,7 @@ def wait_command(
       purgatory wait build:77 --since 0 --timeout 10m && ./deploy
     """  # noqa: D301 - as above
     if since is not None:
-        if len(keys) > 1 or need != "any":
+        if len(keys) != 1 or need != "any":
             raise click.ClickException(
                 f"--since must be given with one key and --need any, got {len(keys)} and {need!r}"
             )

@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 __all__ = ["Event", "KeyState", "Lease", "Operation", "RequestRefused", "ServiceError", "ServiceUnreachable"]
 
@@ -42,13 +42,14 @@ class RequestRefused(ServiceError):  # noqa: N818 - what happened
         """Read a problem document, or another answer in its place."""
         if not isinstance(document, dict):
             return cls(status, "", f"the answer must be a problem document, got {document!r:.200}", {})
-        slug = str(document.get("type", "")).removeprefix(_TYPE_PREFIX)
-        return cls(status, slug, str(document.get("detail", document)), document)
+        problem = cast("dict[str, Any]", document)
+        slug = str(problem.get("type", "")).removeprefix(_TYPE_PREFIX)
+        return cls(status, slug, str(problem.get("detail", problem)), problem)
 
     @classmethod
     def not_understood(cls, status: int, document: object) -> "RequestRefused":
         """Read an answer of another server, or of an unknown version of the service."""
-        known = document if isinstance(document, dict) else {}
+        known = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
         return cls(status, "", f"that is no answer of a purgatory service: {document!r:.200}", known)
 
 
@@ -70,7 +71,7 @@ class Operation:
     result: Any = None
     data: Any = None
     waiting_for: Mapping[str, Any] | None = None
-    document: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    document: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     @property
     def time_left(self) -> float | None:

@@ -80,7 +80,7 @@ class Request:
     path: str
     query: tuple[tuple[str, str], ...] = ()
     body: Mapping[str, Any] | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
     held: float = 0.0
     twice_is_once: bool = False
 

@@ -44,9 +44,11 @@ class Waiter(Protocol):
 
     def cancelled(self) -> bool:
         """Whether the waiting task was cancelled."""
+        ...
 
     def __await__(self) -> Generator[Any, None, None]:
         """Suspend the task."""
+        ...
 
 
 class Place(Protocol):
@@ -57,9 +59,11 @@ class Place(Protocol):
 
         A ``result`` that is not None becomes its result. Returns False, and changes nothing, if it has ended.
         """
+        ...
 
     def new_waiter(self, operation: "DelayedOperation[Any]") -> Waiter:
         """Return a future of the owning loop, for a task that awaits the operation."""
+        ...
 
 
 @also_compiled

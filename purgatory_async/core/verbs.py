@@ -56,7 +56,7 @@ class Verbs(LifeCycle):
         try:
             self._check_first(operation, keys)
             if operation._state is NEW:
-                self._watch(operation, keys)
+                self._watch(operation, keys)  # pyright: ignore[reportArgumentType]
         except BaseException:
             if fresh:
                 self._leave_loop()  # a call that raises changes nothing, not even the owner

@@ -64,7 +64,7 @@ def keys_of(watcher: Watcher) -> tuple[Hashable, ...]:
     keys = watcher._keys
     if type(keys) is SharedList:
         return keys.of
-    return keys if type(keys) is tuple else (keys,)
+    return keys if type(keys) is tuple else (keys,)  # pyright: ignore[reportUnknownVariableType]
 
 
 def in_turn(watchers: dict[Watcher, None]) -> Iterator[Watcher]:

@@ -118,7 +118,7 @@ class WatchTable:
             else:
                 self._watchers[key] = OrderedDict.fromkeys(found)
             found = self._watchers[key]  # type: ignore[assignment]  # a list
-        return in_turn(found)
+        return in_turn(found)  # pyright: ignore[reportUnknownArgumentType]
 
     def _arrived(self) -> Iterator[Watcher]:
         """All watchers, oldest first; the one yielded last may leave meanwhile."""
@@ -343,11 +343,11 @@ def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
         ValueError: There are none.
         TypeError: It is a string, not iterable, or a key is not hashable.
     """
-    if type(keys) is tuple and len(set(keys)) == len(keys) > 0:
-        return keys
+    if type(keys) is tuple and len(set(keys)) == len(keys) > 0:  # pyright: ignore[reportUnknownArgumentType]
+        return keys  # pyright: ignore[reportUnknownVariableType]
     if isinstance(keys, str | bytes):
         raise TypeError(f"keys must be an iterable of watch keys, got {keys!r}; did you mean [{keys!r}]?")
-    distinct = tuple(dict.fromkeys(keys))
+    distinct = tuple(dict.fromkeys(keys))  # pyright: ignore[reportUnknownArgumentType]
     if not distinct:
         raise ValueError(f"an operation must watch at least one key, got {keys!r}")
     return distinct

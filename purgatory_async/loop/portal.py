@@ -20,15 +20,19 @@ class Verbs(Protocol):
 
     def check_and_complete(self, key: Hashable) -> int:
         """Check the operations of a key."""
+        ...
 
     def complete_for_key(self, key: Hashable, result: object = None) -> int:
         """Complete the operations of a key."""
+        ...
 
     def fail_for_key(self, key: Hashable, exception: BaseException) -> int:
         """Fail the operations of a key."""
+        ...
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation[Any]]:
         """Cancel the operations of a key."""
+        ...
 
 
 class PurgatoryPortal:

@@ -49,9 +49,11 @@ class Timed(Protocol):
     @property
     def _waiting(self) -> bool:
         """Whether it has neither fired nor been cancelled."""
+        ...
 
     def _expire(self) -> bool:
         """Fire now; False if it is not waiting."""
+        ...
 
     def _lost_timer(self) -> None:
         """React to the closing of its timer."""

@@ -5,6 +5,7 @@ from typing import Any, TypeVar, cast, overload
 
 from purgatory_async.core.operation import DelayedOperation, Outcome, Waiter
 from purgatory_async.core.verbs import Verbs
+from purgatory_async.core.watch_table import distinct_keys
 from purgatory_async.errors import OperationCancelled, OperationExpired, PurgatoryClosed, check_callback
 from purgatory_async.native import also_compiled
 
@@ -128,6 +129,7 @@ class Waiting(Verbs):
         else:
             check_callback("until", until)
             operation = ConditionWait(until, timeout)
+        keys = distinct_keys(keys)
         self.try_complete_else_watch(operation, keys)
         if operation.outcome is None:
             future = operation._waiters = self.new_waiter(operation)

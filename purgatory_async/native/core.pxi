@@ -379,16 +379,19 @@ cdef class LifeCycle(WatchTable):
             raise self._full()
         self._add(operation, keys)
         operation._state = self
-        cdef int64_t since_ns = NO_DEADLINE
+        since_ns = None
         if operation._timeout is not None:
             try:
-                since_ns = self.timer._start_deadline(operation, operation._timeout)
+                if self._notifier is None:
+                    self.timer._start_deadline(operation, operation._timeout)
+                else:
+                    since_ns = self.timer._start_timeout(operation, operation._timeout)
             except BaseException:
                 self._remove(operation)
                 operation._state = _new
                 raise
         if self._notifier is not None:
-            self._notifier.submitted(operation, keys, None if since_ns == NO_DEADLINE else since_ns)
+            self._notifier.submitted(operation, keys, since_ns)
         return 0
 
     cdef Py_ssize_t _check_all(self, key, operations, limit) except -1:

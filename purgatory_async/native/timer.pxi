@@ -1,5 +1,5 @@
-# Mirrors loop/: ownership, timer_handle, reaper and scheduler. Ordinary delays on a timer in use stay in C; the rest,
-# such as a limit, another clock, a past deadline or a refusal, goes to the methods taken over from the reference.
+# Mirrors loop/: ownership, timer_handle, reaper and scheduler. Ordinary delays on a timer in use stay in C. A limit, a
+# clock far from its origin, a past deadline and a refusal go to the methods taken over from the reference.
 
 from contextvars import Context
 from itertools import count
@@ -20,11 +20,9 @@ cdef extern from *:
         return PyFunction_Check(callable)
             && !(((PyCodeObject *)PyFunction_GET_CODE(callable))->co_flags & CO_COROUTINE);
     }
-    #define NO_DEADLINE INT64_MIN
     """
     int64_t monotonic_now() noexcept  # of `time.monotonic_ns`, without the object
     bint is_plain(object callable) noexcept
-    const int64_t NO_DEADLINE
 
 cdef extern from "Python.h":
     object PyContext_CopyCurrent()
@@ -380,19 +378,12 @@ cdef class Scheduler(Reaper):
 
     # An operation's deadline. Its purgatory has checked the loop.
 
-    cdef int64_t _start_deadline(self, TimerNode operation, object timeout) except? -1:
-        """Start it; returns the present in nanoseconds, from which it counts.
-
-        `NO_DEADLINE` stands for an infinite one; and for a present out of bounds, which the caller then reads itself.
-        """
+    cdef int _start_deadline(self, TimerNode operation, object timeout) except -1:
+        """`_start_timeout`, where it does not matter since when it counts."""
         cdef double seconds = ordinary(timeout)
-        cdef int64_t now_ns
-        if seconds and self.is_ready():
-            now_ns = self.start_ordinary(operation, seconds)
-            if now_ns != BEYOND:
-                return now_ns
-        cdef object since_ns = self._start_timeout(operation, timeout)
-        return since_ns if since_ns is not None and -LAST_TICK < since_ns < LAST_TICK else NO_DEADLINE
+        if not seconds or not self.is_ready() or self.start_ordinary(operation, seconds) == BEYOND:
+            self._start_timeout(operation, timeout)
+        return 0
 
     cdef bint _unschedule(self, TimerNode operation) except -1:
         """Forget it; returns whether the queue held it."""

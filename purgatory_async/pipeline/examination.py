@@ -230,7 +230,7 @@ def _wall_ns(covered: Iterable[Row], most: Callable[..., int], end: str) -> int:
 
 
 def _by_outcome(counts: Iterable[Row]) -> dict[str, int]:
-    by_outcome = dict.fromkeys(OUTCOMES, 0)
+    by_outcome: dict[str, int] = dict.fromkeys(OUTCOMES, 0)
     for row in counts:
         by_outcome[row.outcome or "pending"] += row.operations
     return by_outcome

@@ -57,6 +57,7 @@ def share(part: float, whole: float) -> str:
     if not whole:
         return "none"
     percent = 100 * part / whole
+    text = ""
     for decimals in range(1, 6):
         text = f"{percent:.{decimals}f}"
         if percent in {0, 100} or float(text) not in {0.0, 100.0}:

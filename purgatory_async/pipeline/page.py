@@ -14,7 +14,9 @@ from purgatory_async.pipeline.formats import duration, instant, number, printabl
 
 __all__ = ["write_page"]
 
-_STYLE: Final = files(__package__) / "report.css"  # also from an archive, as spark-submit takes it
+_STYLE: Final = (
+    files("purgatory_async.pipeline") / "report.css"
+)  # also from an archive, as spark-submit takes it
 _FEW: Final = 10  # listed missing ranges, and nodes
 
 # The figures: name, title, description, and whether it takes the whole width.

@@ -109,7 +109,7 @@ def _hosts(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         given = [part.strip() for part in value.split(",")] if value else []
     if isinstance(given, list | tuple):
-        hosts = [canonical_host(host) if isinstance(host, str) else None for host in given]
+        hosts = [canonical_host(host) if isinstance(host, str) else None for host in given]  # pyright: ignore[reportUnknownVariableType]
         known = tuple(host for host in hosts if host is not None)
         if len(known) == len(hosts):
             return known

@@ -78,7 +78,7 @@ class _Probe:
             asyncio.get_running_loop().call_soon(self.cancel, task)
         elif isinstance(waits_for, asyncio.Future):
             # Added before the task's own callback, so it runs first.
-            waits_for.add_done_callback(lambda _: self.cancel(task))
+            waits_for.add_done_callback(lambda _: self.cancel(task))  # pyright: ignore[reportUnknownMemberType, reportUnknownLambdaType]
 
     def cancel(self, task: asyncio.Task[Any]) -> None:
         """Cancel the run, unless it is over."""

@@ -21,6 +21,7 @@ class TimerQueue(Protocol):
     @property
     def next_tick(self) -> int | None:
         """When `advance` next has something to do: never after the earliest deadline; None when empty."""
+        ...
 
     def schedule(self, entry: TimerNode) -> bool:
         """Add an entry that is in no queue. O(1).
@@ -31,9 +32,11 @@ class TimerQueue(Protocol):
         Raises:
             ValueError: It is scheduled already.
         """
+        ...
 
     def cancel(self, entry: TimerNode) -> bool:
         """Remove an entry that is in this queue or in none; returns whether it was scheduled. O(1)."""
+        ...
 
     def advance(self, now_tick: int, limit: int | None = None) -> list[TimerNode]:
         """Move time forward and return due entries.
@@ -50,9 +53,11 @@ class TimerQueue(Protocol):
         Raises:
             ValueError: ``limit`` is below 1.
         """
+        ...
 
     def __len__(self) -> int:
         """How many entries are scheduled. O(1) or O(n)."""
+        ...
 
     def check_invariants(self) -> None:
         """Assert that the structure is sound. O(n), for tests."""

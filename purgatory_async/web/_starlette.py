@@ -19,10 +19,12 @@ class StarletteRequest(Protocol):
     @property
     def scope(self) -> Scope:
         """ASGI's."""
+        ...
 
     @property
     def receive(self) -> Receive:
         """ASGI's."""
+        ...
 
 
 async def starlette_poll(

@@ -12,8 +12,9 @@ from pathlib import Path
 import pyte
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 30.0
+PATIENCE = 60.0
 CTRL_C = b"\x03"
+THE_END = b"\x1b]0;the end\x07"  # sets a title, which changes nothing on the screen
 # Only the terminal that controls a process turns ctrl-C into a signal, and a process takes it by itself.
 TAKE_TERMINAL = """
 import fcntl, os, sys, termios
@@ -78,8 +79,11 @@ class Terminal:
     def exit_code(self):
         """Read all output until the process has ended."""
         self.until(lambda: self.process.poll() is not None)
-        while self._read(0.5):  # on a busy machine a pseudo-terminal hands the last of it on later
+        while self._read(0):
             pass
+        os.write(self._its, THE_END)  # a pseudo-terminal may hand the last of the output on later, in order
+        self.until(lambda: self.written.endswith(THE_END))
+        self.written = self.written.removesuffix(THE_END)
         return self.process.returncode
 
     @property

@@ -17,6 +17,7 @@ import pytest
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
+PATIENCE = 120.0
 
 
 def run(*arguments):
@@ -26,13 +27,13 @@ def run(*arguments):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
 
 
 def get(url):
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(url, timeout=10) as reply:
+    with opener.open(url, timeout=PATIENCE) as reply:
         return reply.read().decode()
 
 
@@ -41,7 +42,7 @@ def counts_of(address):
 
 
 def test_a_bounded_demo_prints_its_address_and_ends_cleanly():
-    demo = run("--seconds", "3.5")
+    demo = run("--seconds", "6")  # longer than three frames take on a slow machine
     assert (demo.returncode, demo.stderr) == (0, "")
     announcement, first, *rest = demo.stdout.splitlines()
     address = re.fullmatch(r"purgatory demo answers at (http://127\.0\.0\.1:\d+)", announcement)[1]
@@ -54,7 +55,7 @@ def test_a_bounded_demo_prints_its_address_and_ends_cleanly():
 
 
 def test_a_detached_demo_answers_until_it_is_stopped():
-    demo = run("--detach", "--seconds", "60")
+    demo = run("--detach", "--seconds", "600")
     assert (demo.returncode, demo.stderr) == (0, "")
     address = re.search(r"answers at (\S+)", demo.stdout)[1]
     process = int(re.search(r"kill (\d+)", demo.stdout)[1])
@@ -62,7 +63,7 @@ def test_a_detached_demo_answers_until_it_is_stopped():
     try:
         assert os.getsid(process) == process
         assert f"curl {address}/metrics" in demo.stdout
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + PATIENCE
         while not json.loads(get(f"{address}/v1/operations?limit=3"))["operations"]:
             assert time.monotonic() < deadline
             time.sleep(0.1)
@@ -95,14 +96,17 @@ def test_a_demo_goes_on_when_its_service_takes_nothing_new():
     ) as demo:
         try:
             address = demo.stdout.readline().split()[-1]
-            urllib.request.urlopen(f"{address}/v1/admin/drain", data=b"", timeout=10).close()
-            lines = [line for line in (demo.stdout.readline() for _ in range(12)) if "submitted" in line]
-            assert len(lines) >= 5
-            assert all("submitted 0/s" in line for line in lines[2:])
+            urllib.request.urlopen(f"{address}/v1/admin/drain", data=b"", timeout=PATIENCE).close()
+            idle = 0  # lines in a row
+            for _ in range(60):
+                idle = idle + 1 if "submitted 0/s" in demo.stdout.readline() else 0
+                if idle == 5:
+                    break
+            assert idle == 5
         finally:
             demo.send_signal(signal.SIGTERM)
         rest = demo.stdout.read()
-        assert (demo.wait(20), "Traceback" in rest) == (0, False), rest
+        assert (demo.wait(PATIENCE), "Traceback" in rest) == (0, False), rest
 
 
 def test_a_detached_demo_that_cannot_start_says_why():

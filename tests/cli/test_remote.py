@@ -225,7 +225,7 @@ def test_the_exit_code_gives_the_outcome_to_a_shell():
             where = ["--url", server.stdout.readline().split()[-1]]
             with purgatory("wait", "never", "--timeout", "200ms", *where) as expires:
                 assert expires.wait(PATIENCE) == 3
-            with purgatory("wait", "k", "--timeout", "50s", *where) as waits:
+            with purgatory("wait", "k", "--timeout", "10m", *where) as waits:
                 while "completed 1 " not in purgatory("signal", "k", '{"v": 1}', *where).communicate()[0]:
                     assert waits.poll() is None
                 assert waits.communicate(timeout=PATIENCE) == ('{"v": 1}\n', "")

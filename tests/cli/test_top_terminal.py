@@ -45,8 +45,8 @@ def test_what_is_pending_is_seen_to_change_with_a_signal(client, top):
 
 
 def test_a_terminal_that_is_resized_is_filled_anew(client, top):
-    client.submit(["k" * 60], operation_id="long")
-    top.until(lambda: "leases" in top.line("pending 1 of") and "k" * 60 in top.line("^long "))
+    client.submit(["k" * 50], operation_id="long")  # shorter than what is left beside an age of hours
+    top.until(lambda: "leases" in top.line("pending 1 of") and "k" * 50 in top.line("^long "))
     top.resize(50, 40)
     top.until(lambda: "leases" not in top.line("pending 1 of") and top.line("^leases|leases 0"))
     assert top.lines[0].startswith("purgatory ")
@@ -54,7 +54,7 @@ def test_a_terminal_that_is_resized_is_filled_anew(client, top):
     top.until(lambda: "leases" in top.line("pending 1 of"))
     assert top.lines[0].startswith("purgatory ")
     top.resize(50, 100)
-    top.until(lambda: "k" * 60 in top.line("^long "))
+    top.until(lambda: "k" * 50 in top.line("^long "))
 
 
 def test_ctrl_c_leaves_it_with_zero_and_the_terminal_as_it_was(top):

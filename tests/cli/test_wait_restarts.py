@@ -2,10 +2,8 @@
 
 import json
 import signal
-import socket
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import httpx
@@ -13,6 +11,7 @@ import pytest
 
 from purgatory_async.cli import outlast, remote
 from tests.cli.faked import OPERATION, ended, problem
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
@@ -153,11 +152,6 @@ def test_a_wait_since_an_index_ends_with_a_service_away(script, answers, said):
     assert "Connection refused" in err[-1]
 
 
-def free_port():
-    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
-        return taken.getsockname()[1]
-
-
 def start(*arguments):
     return subprocess.Popen(
         [sys.executable, "-m", "purgatory_async", *arguments],
@@ -179,7 +173,7 @@ def serving(port):
 def test_a_wait_outlasts_a_restart_over_real_sockets(ending):
     port = str(free_port())
     where = ["--url", f"http://127.0.0.1:{port}"]
-    service, waits = serving(port), start("wait", "k", "--timeout", "50s", *where)
+    service, waits = serving(port), start("wait", "k", "--timeout", "10m", *where)
     try:
         while not start("ls", "--json", *where).communicate(timeout=PATIENCE)[0]:
             assert waits.poll() is None

@@ -98,7 +98,7 @@ def test_every_verb_of_the_blocking_client(client):
     assert client.put("verb", "item") is False
     lease = client.take("verb")
     client.give_back(lease)
-    client.acknowledge(client.take("verb", lease=5.0))
+    client.acknowledge(client.take("verb", lease=600.0))
     assert client.take("verb", timeout=0.5) is None
     assert client.stats()["draining"] is False
 

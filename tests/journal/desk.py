@@ -16,7 +16,7 @@ from purgatory_async.journal.segments import SegmentFile, list_segments
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import TimerQueue
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 
 
 class Desk:

@@ -15,6 +15,7 @@ import pytest
 
 from tests.pipeline.journals import MS, Node, live
 from tests.pipeline.without_java import path_without_java
+from tests.ports import free_port
 from tests.source_tree import PACKAGE, ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
@@ -81,8 +82,7 @@ def check_both_commands(tmp_path, journal, pipeline):
 @pytest.fixture
 def server(tmp_path):
     """The address of a Connect server, which ends with the test."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": port,

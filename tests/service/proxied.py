@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.ports import free_port
+
 ROOT = Path(__file__).parents[2]
-PATIENCE = 20.0
+PATIENCE = 45.0  # seconds; less than the 50 s of a held request
 README_ADDRESS = "http://127.0.0.1:8765"
 
 # What is compiled into Debian's nginx lies under /var, where only its package may write.
@@ -62,8 +64,7 @@ class Proxy:
 
     def __init__(self, folder, upstream, changes):
         self._folder = folder
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         settings = replaced(snippet(), README_ADDRESS, f"http://127.0.0.1:{upstream}")
         for old, new in changes.items():
             settings = replaced(settings, old, new)

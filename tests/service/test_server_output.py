@@ -14,6 +14,7 @@ import pytest
 
 from purgatory_async.journal import read_journal
 from purgatory_async.journal.schema import Outcome, Submit
+from tests.ports import free_port
 from tests.service.test_server import PATIENCE, ROOT, Served, read_answer
 
 pytestmark = pytest.mark.slow
@@ -26,8 +27,7 @@ class Deaf(Served):
     """A server on a port chosen beforehand, for its output cannot be read."""
 
     def __init__(self, *flags, stdout, stderr):
-        with closing(socket.create_server(("127.0.0.1", 0))) as free:
-            self.port = free.getsockname()[1]
+        self.port = free_port()
         self.process = subprocess.Popen(
             [sys.executable, "-m", "purgatory_async", "serve", "--port", str(self.port), *flags],
             cwd=ROOT,

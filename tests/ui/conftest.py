@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from purgatory_async.client import Client
+from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
-PATIENCE = 20.0
+PATIENCE = 60.0
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -31,7 +32,7 @@ class Service:
 
     def __init__(self, *flags):
         self._flags = flags
-        self.port = 0
+        self.port = free_port()
         self.start()
 
     def start(self):
@@ -43,7 +44,7 @@ class Service:
             text=True,
         )
         with closing(self.process.stdout) as output:
-            self.port = int(output.readline().rpartition(":")[2])
+            assert output.readline()
 
     def stop(self):
         self.process.kill()
@@ -65,6 +66,14 @@ class Service:
         with closing(Client(self.address)) as client:
             while (found := client.status(operation_id).state) != state:
                 assert time.monotonic() < give_up, f"{operation_id} is {found}, not {state}"
+                time.sleep(0.02)
+
+    def until_count(self, name, expected):
+        """Wait until a count of the service is as expected."""
+        give_up = time.monotonic() + PATIENCE
+        with closing(Client(self.address)) as client:
+            while (found := client.stats()["counts"][name]) != expected:
+                assert time.monotonic() < give_up, f"{name} is {found}, not {expected}"
                 time.sleep(0.02)
 
 

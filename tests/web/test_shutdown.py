@@ -14,7 +14,7 @@ from tests.web.exchange import Exchange
 
 both = pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 
-PATIENCE = 20  # seconds for a signal to be heard
+PATIENCE = 60  # seconds for a signal to be heard
 
 each_loop = pytest.mark.parametrize("loop_factory", default_loops().values(), ids=default_loops())
 

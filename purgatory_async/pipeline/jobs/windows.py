@@ -43,7 +43,7 @@ def run(journal: Path | Extent, out: Path, window_ns: int, spark: SparkSession) 
     spark_writes(windows(steps(lives), window_ns), out / "windows")
     spark_writes(read_journal(spark, extent).damage, out / "quarantine")
     made = spark.read.parquet(spark_path(out / "windows"))
-    counts = made.agg(sf.countDistinct("window_start_ns").alias("windows"), sf.count("*").alias("rows"))
+    counts = made.agg(sf.countDistinct("window_start_ns").alias("windows"), sf.count("*").alias("rows"))  # pyright: ignore[reportPrivateImportUsage]
     found: Any = counts.first()
     return {"windows": found["windows"], "rows": found["rows"]}
 

@@ -126,7 +126,7 @@ def _files(workload: Workload, parts: int, starts: list[int], out: Path) -> Work
         final = Path(target, f"part-{part:05d}.parquet")
         unfinished = final.with_name(f".{final.name}-{secrets.token_hex(4)}")
         digests = []
-        with pq.ParquetWriter(unfinished, SCHEMA, compression="zstd", use_dictionary=["timeout_ns"]) as file:
+        with pq.ParquetWriter(unfinished, SCHEMA, compression="zstd", use_dictionary=["timeout_ns"]) as file:  # pyright: ignore[reportArgumentType]
             for block in _blocks(workload, part, parts):
                 rows = workload.rows(block, starts[block])
                 file.write_batch(rows)

@@ -41,6 +41,6 @@ class OutcomeParts:
         operations = pairing.operations()
         if len(operations):
             unfinished = self.directory / f".{pairing.bucket}-{secrets.token_hex(4)}"
-            pq.write_table(operations, unfinished, use_dictionary=_REPEATED)
+            pq.write_table(operations, unfinished, use_dictionary=_REPEATED)  # pyright: ignore[reportArgumentType]
             unfinished.rename(self.directory / f"part-{pairing.bucket:05d}.parquet")
         return self.tally.of(operations)

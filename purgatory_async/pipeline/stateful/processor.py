@@ -43,7 +43,7 @@ class ShardProcessor(StatefulProcessor):
 
     # Spark passes these arguments by name. It handles the rows of a batch before its timers, so a signal that is read
     # in time counts even if its batch comes after the deadline.
-    def handleInputRows(  # noqa: N802
+    def handleInputRows(  # noqa: N802  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         key: Any,  # noqa: ARG002
         rows: Iterator[Frame],

@@ -110,7 +110,8 @@ class Request:
         length = self.header("content-length")
         if length is not None and _announces_too_much(length):
             raise problems.too_large(MAX_BODY)
-        pieces, size = [], 0
+        pieces: list[bytes] = []
+        size = 0
         while True:
             message = await self.receive()
             if message["type"] == "http.disconnect":

@@ -35,6 +35,7 @@ class Body(Protocol):
     @property
     def ended(self) -> bool:
         """Whether the whole body was taken."""
+        ...
 
     def take(self, data: bytes) -> tuple[bytes, bytes]:
         """Split received bytes into the body's content and the bytes after its end.
@@ -42,6 +43,7 @@ class Body(Protocol):
         Raises:
             Problem: ``malformed-request``; do not use the body again.
         """
+        ...
 
 
 class SizedBody:

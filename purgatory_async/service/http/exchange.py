@@ -45,9 +45,11 @@ class Wire(Protocol):
 
     def date(self) -> list[Field]:
         """Return the fields of every answer."""
+        ...
 
     def reusable(self) -> bool:
         """Whether another request can follow now."""
+        ...
 
     def answered(self) -> None:
         """Continue after the answer."""

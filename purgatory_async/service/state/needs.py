@@ -48,8 +48,8 @@ class AnyKey(Need):
     """Any key signalled after submission."""
 
     __slots__ = ("_keys",)
-    wire: Literal["any"] = "any"
-    needed = 1
+    wire: Literal["any"] = "any"  # pyright: ignore[reportIncompatibleMethodOverride]
+    needed = 1  # pyright: ignore[reportIncompatibleMethodOverride, reportAssignmentType]
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self._keys = keys
@@ -68,7 +68,7 @@ class EveryKey(Need):
     """Every key signalled after submission."""
 
     __slots__ = ("_missing",)
-    wire: Literal["all"] = "all"
+    wire: Literal["all"] = "all"  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def __init__(self, keys: tuple[str, ...]) -> None:
         self._missing = dict.fromkeys(keys)
@@ -90,7 +90,7 @@ class Amount(Need):
     __slots__ = ("_amount", "_left", "wire")
 
     def __init__(self, amount: int) -> None:
-        self.wire: CountNeed = CountNeed(amount=amount)
+        self.wire: CountNeed = CountNeed(amount=amount)  # pyright: ignore[reportIncompatibleMethodOverride]
         self._amount = self._left = amount
 
     @property
@@ -115,7 +115,7 @@ class Voters(Need):
     __slots__ = ("_voters", "_wanted", "wire")
 
     def __init__(self, voters: int) -> None:
-        self.wire: CountNeed = CountNeed(voters=voters)
+        self.wire: CountNeed = CountNeed(voters=voters)  # pyright: ignore[reportIncompatibleMethodOverride]
         self._wanted = voters
         self._voters: set[str] = set()
 

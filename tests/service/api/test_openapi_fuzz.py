@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(find_spec("schemathesis") is None, reason="schemathesis is not installed"),
 ]
 
-PATIENCE = 240.0
+PATIENCE = 900.0
 
 # Valid data may be refused: JSON Schema cannot express a length in bytes, or that 1.0 is not an integer here.
 # A request that is too long is refused before its data is read.

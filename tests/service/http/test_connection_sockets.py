@@ -24,8 +24,8 @@ from tests.service.wire import HELD, PATIENCE, SIGNAL, replies, request, until
 pytestmark = pytest.mark.slow
 
 SLOW = 2000
-# Short, but longer than a busy machine takes to accept them all: who had no turn to be read is late, too.
-SHORT = ("--header-timeout", "4s", "--body-timeout", "4s")
+# Short, but longer than a busy machine takes to accept them all: a client that had no turn to be read is late, too.
+SHORT = ("--header-timeout", "10s", "--body-timeout", "10s")
 RESET = struct.pack("ii", 1, 0)
 
 

@@ -85,6 +85,7 @@ async def test_a_server_makes_our_connections_and_awaits_their_end():
             _, idle = await asyncio.open_connection("127.0.0.1", port)
             writer.write(request())
             await held.wait()
+            await until(lambda: len(server.server_state.connections) == 2)
             assert [type(connection) for connection in server.server_state.connections] == [kind, kind]
             assert len(server.server_state.tasks) == 1
             server.should_exit = True

@@ -3,7 +3,7 @@
 import asyncio
 import socket
 
-PATIENCE = 30  # seconds for anything that should happen at once
+PATIENCE = 45  # seconds for what should happen at once; less than the 50 s of a held poll
 
 RESET = b"\1\0\0\0\0\0\0\0"  # SO_LINGER, on, for no time: close() sends RST
 

@@ -1,5 +1,5 @@
-# Mirrors loop/: ownership, timer_handle, reaper and scheduler. Ordinary delays on a timer in use stay in C; the rest,
-# such as a limit, another clock, a past deadline or a refusal, goes to the methods taken over from the reference.
+# Mirrors loop/: ownership, timer_handle, reaper and scheduler. Ordinary delays on a timer in use stay in C. A limit, a
+# clock far from its origin, a past deadline and a refusal go to the methods taken over from the reference.
 
 from contextvars import Context
 from itertools import count

@@ -205,6 +205,15 @@ def read(wheel):
     return shown
 
 
+def awaited_elsewhere(timer):
+    return {
+        "drain": drained,
+        "sleep": lambda: slept(timer, 0.01),
+        "sleep, cancelled": lambda: slept(timer, 1, cancel=True),
+        "sleep, refused": lambda: slept(timer, "1"),
+    }
+
+
 def on_loop(loop):
     """Verbs that are awaited, by name; each is a coroutine function."""
     purgatory, timer = Purgatory(), Timer()
@@ -239,10 +248,7 @@ def on_loop(loop):
         "wait until, raising": lambda: ended_by(complete, until=fail),
         "run": lambda: run_by(complete),
         "run, one cancelled": lambda: run_by(asyncio.Task.cancel),
-        "drain": drained,
-        "sleep": lambda: slept(timer, 0.01),
-        "sleep, cancelled": lambda: slept(timer, 1, cancel=True),
-        "sleep, refused": lambda: slept(timer, "1"),
+        **awaited_elsewhere(timer),
         "portal": lambda: ended_by(lambda _: purgatory.portal().complete_for_key(KEY, RESULT)),
     }
 

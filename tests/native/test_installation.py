@@ -122,7 +122,7 @@ def test_the_build_script_builds_once(tree: Path) -> None:
     paths = [Path(run(script, folder=tree).stdout.strip()) for _ in range(2)]
     made = [path.stat().st_mtime_ns for path in paths]
     assert made[0] == made[1]
-    with (script.parent / "core.pxi").open("a", encoding="utf-8") as source:
+    with (script.parent / "wait.pxi").open("a", encoding="utf-8") as source:
         source.write("# another\n")
     assert "built from other sources" in run("-c", USE, folder=tree).stderr
     assert run(script, folder=tree).returncode == 0

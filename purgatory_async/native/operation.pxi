@@ -1,0 +1,126 @@
+# Mirrors core/: hooks and operation.
+
+from purgatory_async.clock import check_timeout
+from purgatory_async.core.outcome import CANCELLED, COMPLETED, EXPIRED, FAILED, Outcome
+from purgatory_async.core.owner import CHECKING
+from purgatory_async.errors import check_callback, check_exception, check_limit
+
+cdef object _CANCELLED = CANCELLED, _COMPLETED = COMPLETED, _EXPIRED = EXPIRED, _FAILED = FAILED
+cdef object _CHECKING = CHECKING
+cdef object _Outcome = Outcome
+
+
+cdef object _reference(str module, str name):
+    """A name that is defined after this extension is loaded; for what is rare."""
+    return getattr(__import__("purgatory_async." + module, fromlist=[name]), name)
+
+
+cdef class HookQueue:
+    cdef public object queue
+    cdef public bint held
+
+    def __init__(self):
+        self.queue = deque()
+        self.held = False
+
+    cpdef release(self, bint held):
+        self.held = held
+        if not held and self.queue:
+            self.run()
+
+    cpdef run_unless_held(self):
+        if not self.held and self.queue:
+            self.run()
+
+
+cdef class DelayedOperation(Watcher):
+    cdef object __weakref__
+    cdef public object result, _state, _waiters, _failure
+    cdef object _timeout
+
+    __class_getitem__ = classmethod(GenericAlias)
+
+    @property
+    def timeout(self):
+        if self._state is None:
+            raise AttributeError("timeout")
+        return self._timeout
+
+    @timeout.setter
+    def timeout(self, value):
+        self._timeout = value
+
+    @property
+    def _has_hooks(self):
+        return not isinstance(self, KeyedWait)
+
+    def __init__(self, timeout=None):
+        _set_timeout(self, timeout)
+
+    def __repr__(self):
+        return _reprs[DelayedOperation](self)
+
+    def force_complete(self, result=None):
+        return _end(self, _COMPLETED, result)
+
+    def fail(self, exception):
+        check_exception(exception)
+        if type(self._state) is _Outcome:
+            return False
+        self._failure = (exception, exception.__traceback__)
+        return _end(self, _FAILED, None)
+
+    def cancel(self):
+        return _end(self, _CANCELLED, None)
+
+    @property
+    def outcome(self):
+        return self._state if type(self._state) is _Outcome else None
+
+    def _expire(self):
+        return self.fire()
+
+    cdef bint fire(self) except -1:
+        return _end(self, _EXPIRED, None)
+
+    @property
+    def _waiting(self):
+        return type(self._state) is not _Outcome
+
+    def __await__(self):
+        return OperationAwait.__new__(OperationAwait, self)
+
+
+cdef int _set_timeout(DelayedOperation operation, timeout) except -1:
+    if timeout is not None and not ordinary(timeout):
+        check_timeout(timeout)
+    operation._timeout = timeout
+    operation._state = _new
+    return 0
+
+
+cdef bint _end(DelayedOperation operation, outcome, result) except -1:
+    """End an operation wherever it is."""
+    state = operation._state
+    if isinstance(state, LifeCycle):
+        return (<LifeCycle> state)._finish(operation, outcome, result)
+    if type(state) is _Outcome:
+        return False
+    if state is None:
+        raise AttributeError("_state")
+    return state._end(operation, outcome, result)
+
+
+cdef class New:
+    def __reduce__(self):
+        return "NEW"
+
+
+cdef New _new = New()
+
+
+cdef class Admission:
+    cdef public HookQueue _hooks
+
+    def __init__(self, HookQueue hooks):
+        self._hooks = hooks

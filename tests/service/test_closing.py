@@ -30,7 +30,7 @@ async def test_closing_calls_few_functions_an_operation(make_client):
         calls.append(calls_of_closing(service))
     few, more, many = calls
     assert many - more <= 4.2 * (more - few)
-    assert (many - more) / 400 < 45
+    assert (many - more) / 400 < 60
 
 
 async def test_closing_starts_no_retention_times(client, monkeypatch):

@@ -8,7 +8,6 @@ import io
 import shutil
 import subprocess
 import sys
-import time
 from contextlib import closing
 
 from PIL import Image
@@ -47,7 +46,7 @@ def take(address):
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=flags)
         page = browser.new_page(viewport=SIZE, color_scheme="light")
         page.goto(f"{address}/ui/")
-        time.sleep(GRAPH_S)
+        page.wait_for_timeout(GRAPH_S * 1000)
         png = page.screenshot()
         browser.close()
     return png

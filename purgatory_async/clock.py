@@ -25,6 +25,9 @@ __all__ = ["MAX_TIMEOUT", "Clock", "MonotonicClock", "check_timeout", "describe"
 MAX_TIMEOUT: Final = 3_155_760_000.0
 """Longest finite timeout in seconds: 100 years of 365.25 days."""
 
+NUMBERS: Final = (float, int)
+"""The types of an ordinary number of seconds; a ``bool`` is none."""
+
 MIN_TICK: Final = 1e-6
 MAX_TICK: Final = 86_400.0
 
@@ -138,7 +141,7 @@ def delay_to_ns(name: str, delay: float) -> int | None:
     Raises:
         TypeError, ValueError: As `check_delay`.
     """
-    if (type(delay) is float or type(delay) is int) and 0 < delay <= MAX_TIMEOUT:
+    if type(delay) in NUMBERS and 0 < delay <= MAX_TIMEOUT:
         return round(delay * 1e9) or 1
     check_delay(name, delay)
     if delay == inf:
@@ -161,8 +164,7 @@ def check_timeout(timeout: float | None) -> None:
         TypeError: It is neither ``None`` nor an ``int`` or ``float`` (a ``bool`` is not).
         ValueError: It is NaN, ``-inf``, or above 100 years.
     """
-    ordinary = type(timeout) is float or type(timeout) is int
-    if timeout is not None and not (ordinary and 0 <= timeout <= MAX_TIMEOUT):
+    if timeout is not None and not (type(timeout) in NUMBERS and 0 <= timeout <= MAX_TIMEOUT):
         _check_number("timeout", timeout, "None or a number of seconds")
 
 

@@ -11,7 +11,7 @@ from weakref import WeakSet
 from purgatory_async.core.hooks import HookQueue, KeyRaised, hooks_of_thread
 from purgatory_async.core.notifier import EventNotifier  # noqa: TC001 - one kind of import, seen by the architecture test
 from purgatory_async.core.operation import NEW, Admission, DelayedOperation, Waiter
-from purgatory_async.core.outcome import COMPLETED, RUNS_HOOKS, Outcome
+from purgatory_async.core.outcome import COMPLETED, EXPIRED, Outcome
 from purgatory_async.core.owner import CHECKING, Runner
 from purgatory_async.core.reports import report
 from purgatory_async.core.watch_lists import Watcher
@@ -29,7 +29,7 @@ class Deadlines(Protocol):
         """Start a deadline; returns the nanoseconds from which it counts, None if it is infinite."""
         ...
 
-    def _unschedule(self, operation: DelayedOperation[Any]) -> bool:
+    def _withdraw(self, entry: DelayedOperation[Any]) -> bool:
         """Forget a deadline."""
         ...
 
@@ -183,19 +183,20 @@ class LifeCycle(WatchTable):
         operation._state = outcome
         if result is not None:
             operation.result = result
-        self.timer._unschedule(operation)
+        self.timer._withdraw(operation)
         self._remove(operation)
         waiters, operation._waiters = operation._waiters, None
         if waiters is not None:
             self._dispatcher.wake(waiters)
         hooks = self._hooks
-        if outcome in RUNS_HOOKS and operation._has_hooks:
+        if (outcome is COMPLETED or outcome is EXPIRED) and operation._has_hooks:
             hooks.queue.append(operation)
         if self._notifier is not None:
             self._notifier.ended(operation, outcome)
         if self._emptied is not None and not self.pending:
             self._emptied()
-        hooks.run_unless_held()
+        if hooks.queue and not hooks.held:
+            hooks.run()
         return True
 
     def _key_raised(self, watcher: Watcher, exception: BaseException) -> None:

@@ -18,7 +18,7 @@ from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from purgatory_async.clock import check_timeout
+from purgatory_async.clock import MAX_TIMEOUT, NUMBERS, check_timeout
 from purgatory_async.core.hooks import HookQueue, hooks_of_thread
 from purgatory_async.core.outcome import CANCELLED, COMPLETED, EXPIRED, FAILED, RUNS_HOOKS, Outcome, Phase
 from purgatory_async.core.watch_lists import Watcher, keys_of
@@ -110,7 +110,8 @@ class DelayedOperation(Watcher, Generic[T]):
     _has_hooks = True
 
     def __init__(self, timeout: float | None = None) -> None:
-        check_timeout(timeout)
+        if timeout is not None and not (type(timeout) in NUMBERS and 0 <= timeout <= MAX_TIMEOUT):
+            check_timeout(timeout)
         self.timeout = timeout
         self.result = None
         self._state = NEW

@@ -6,7 +6,7 @@ to wake a waiter, how to start and cancel a deadline.
 
 from collections.abc import Callable, Hashable, Iterable
 from operator import methodcaller
-from typing import Any
+from typing import Any, cast
 
 from purgatory_async.core.life_cycle import LifeCycle
 from purgatory_async.core.operation import NEW, DelayedOperation, cannot_watch
@@ -52,7 +52,9 @@ class Verbs(LifeCycle):
         if self._refusal is not None:
             raise self._refuse(keys)
         fresh = self._arrive(watching=True)
-        held = self._hooks.hold()  # until it is watched: a hook could signal a key that it does not watch yet
+        hooks = self._hooks
+        # Until it is watched: a hook could signal a key that it does not watch yet.
+        held, hooks.held = hooks.held, True
         try:
             self._check_first(operation, keys)
             if operation._state is NEW:
@@ -62,7 +64,7 @@ class Verbs(LifeCycle):
                 self._leave_loop()  # a call that raises changes nothing, not even the owner
             raise
         finally:
-            self._hooks.release(held)
+            hooks.release(held)
         return operation._state is COMPLETED
 
     def check_and_complete(self, key: Hashable, *, limit: int | None = None) -> int:
@@ -100,7 +102,19 @@ class Verbs(LifeCycle):
         Raises:
             PurgatoryError: As `check_and_complete`.
         """
-        return len(self._end_all(key, methodcaller("force_complete", result)))
+        self._arrive(watching=False)
+        completed = 0
+        hooks = self._hooks
+        held, hooks.held = hooks.held, True
+        try:
+            for operation in cast("list[DelayedOperation[Any]]", self._watchers_of(key)):
+                if operation.force_complete(result):
+                    completed += 1
+            if self._notifier is not None:
+                self._notifier.signalled(key, completed)
+        finally:
+            hooks.release(held)
+        return completed
 
     def fail_for_key(self, key: Hashable, exception: BaseException) -> int:
         """End every operation that watches ``key`` as failed; their waiters raise the exception.

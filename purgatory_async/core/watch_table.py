@@ -99,9 +99,9 @@ class WatchTable:
     def _watchers_of(self, key: Hashable) -> list[Watcher]:
         """A snapshot of a key's watchers, oldest first. O(watchers of the key)."""
         found = self._watchers.get(key)
-        if found is None or is_vacant(found):
-            return []
-        return list(found) if isinstance(found, dict) else [found]
+        if isinstance(found, dict):
+            return list(found)
+        return [] if found is None or found._keys is NO_KEYS else [found]
 
     def _in_turn(self, key: Hashable) -> Iterable[Watcher]:
         """A key's watchers as `in_turn`, for callers that repeatedly take the first few. Amortised O(taken).
@@ -129,24 +129,29 @@ class WatchTable:
 
     def _add(self, watcher: Watcher, keys: tuple[Hashable, ...]) -> None:
         """Watch distinct keys, or none if a key's hash or comparison raises. O(keys)."""
-        found = self._watchers.get(keys[0])
-        shared = None if found is None else self._shared_list(found, keys)
+        first = keys[0]
+        found = self._watchers.get(first)
+        if type(found) is SharedList and found.of is keys and found:
+            shared: SharedList | None = found
+        else:
+            shared = None if found is None else self._shared_list(found, keys)
         if shared is not None:
             refuse_equal(watcher)
             shared[watcher] = None
             self._more_pending += 1
             self._more_pairs += shared.width
         elif found is None and len(keys) == 1:
-            self._watchers[keys[0]] = watcher
+            self._watchers[first] = watcher
         else:
             self._enter(watcher, keys)
         if shared is not None and shared.of is keys:
             watcher._keys = shared
         else:
-            watcher._keys = keys[0] if len(keys) == 1 and type(keys[0]) is not tuple else keys
-        newest = watcher._older = self._arrivals._older
-        watcher._newer = self._arrivals
-        newest._newer = self._arrivals._older = watcher
+            watcher._keys = first if len(keys) == 1 and type(first) is not tuple else keys
+        arrivals = self._arrivals
+        newest = watcher._older = arrivals._older
+        watcher._newer = arrivals
+        newest._newer = arrivals._older = watcher
 
     def _shared_list(
         self, found: Watcher | dict[Watcher, None], keys: tuple[Hashable, ...]
@@ -156,7 +161,7 @@ class WatchTable:
         ``found`` is the first key's entry.
         """
         if type(found) is SharedList:
-            return found if found and (found.of is keys or found.of == keys) else None
+            return found if found and found.of == keys else None
         if not isinstance(found, Watcher) or is_vacant(found) or keys != keys_of(found):
             return None
         if any(self._watchers.get(key) is not found for key in keys):
@@ -215,8 +220,15 @@ class WatchTable:
 
     def _remove(self, watcher: Watcher) -> None:
         """Leave every list at once. O(keys of the watcher)."""
+        keys = watcher._keys
+        watchers = self._watchers
         try:
-            self._leave(watcher)
+            if type(keys) is SharedList:
+                self._leave_shared(keys, watcher)
+            elif type(keys) is tuple or watchers[keys] is not watcher:
+                self._leave(watcher)
+            else:
+                del watchers[keys]  # the sole watcher of its only key
         except BaseException as exception:  # noqa: BLE001 - leaving cannot be refused
             self._search_out(watcher, exception)
         watcher._keys = NO_KEYS
@@ -228,10 +240,6 @@ class WatchTable:
     def _leave(self, watcher: Watcher) -> None:
         """Leave the list of each key; if a lookup raises, the caller goes on with `_search_out`."""
         watchers = self._watchers
-        only = watcher._keys
-        if type(only) is not tuple and type(only) is not SharedList and watchers[only] is watcher:
-            del watchers[only]
-            return
         keys = keys_of(watcher)
         known = len(watchers)
         for key in keys:
@@ -240,11 +248,7 @@ class WatchTable:
                 if type(found) is not SharedList:
                     del found[watcher]  # type: ignore[union-attr]  # a sole watcher's key has changed
                 elif found.width == len(keys):
-                    del found[watcher]
-                    self._more_pending -= 1
-                    self._more_pairs -= found.width
-                    if not found:
-                        self._give_up(found)
+                    self._leave_shared(found, watcher)
                     return
                 else:
                     found.pop(watcher, None)  # a key may find it more than once
@@ -254,6 +258,14 @@ class WatchTable:
         gone = known - len(watchers)
         self._more_pending += gone - 1
         self._more_pairs += gone - len(keys)
+
+    def _leave_shared(self, shared: SharedList, watcher: Watcher) -> None:
+        """Leave a shared list, and delete its keys if no watcher is left."""
+        del shared[watcher]
+        self._more_pending -= 1
+        self._more_pairs -= shared.width
+        if not shared:
+            self._give_up(shared)
 
     def _give_up(self, empty: SharedList) -> None:
         """Delete the keys of a shared list without watchers."""
@@ -342,6 +354,9 @@ def distinct_keys(keys: Iterable[Hashable]) -> tuple[Hashable, ...]:
         ValueError: There are none.
         TypeError: It is a string, not iterable, or a key is not hashable.
     """
+    if type(keys) is tuple and len(keys) == 1:  # pyright: ignore[reportUnknownArgumentType]
+        hash(keys[0])  # raises unless it is hashable  # pyright: ignore[reportUnknownArgumentType]
+        return keys  # pyright: ignore[reportUnknownVariableType]
     if type(keys) is tuple and len(set(keys)) == len(keys) > 0:  # pyright: ignore[reportUnknownArgumentType]
         return keys  # pyright: ignore[reportUnknownVariableType]
     if isinstance(keys, str | bytes):

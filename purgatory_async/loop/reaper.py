@@ -23,7 +23,7 @@ from purgatory_async.native import also_compiled
 from purgatory_async.timing import TimerQueue
 from purgatory_async.timing._entry import LAST_TICK, Link, TimerNode
 
-__all__ = ["BY_DEADLINE", "NEVER", "Reaper", "Timed", "is_in"]
+__all__ = ["BY_DEADLINE", "LONG_AGO", "NEVER", "Reaper", "Timed", "is_in"]
 
 NEVER: Final = LAST_TICK
 """Later than any deadline: 100 years are 3e15 microseconds."""
@@ -31,6 +31,9 @@ NEVER: Final = LAST_TICK
 PASS_NS: Final = 1_000_000
 """How long a pass takes further slices, in nanoseconds: with one per turn a flooded loop would fall behind. A clock
 that stands still, or is that coarse, allows one slice."""
+
+LONG_AGO: Final = -(2**127)
+"""Before any clock's present, in nanoseconds."""
 
 _IN_PASS: Final = 1 - LAST_TICK  # before any tick: what is added during a pass is armed at its end
 BY_DEADLINE: Final = attrgetter("deadline_tick")
@@ -84,6 +87,7 @@ class Reaper:
         "_pending_ids",
         "_queue",
         "_runner",
+        "_same_until_ns",
         "_scale",
         "_soon",
         "_tick_ns",
@@ -95,6 +99,9 @@ class Reaper:
     closed: bool
     """Whether it has been closed."""
     _scale: TickScale
+    # Until this time the scheduler's last delay ends in the same tick and bucket. A pass resets it, since it may drop
+    # that bucket or move its entries.
+    _same_until_ns: int
 
     def __init__(self, tick_ns: int, queue: TimerQueue, clock: Clock | None, *, counted: bool) -> None:
         self._tick_ns = tick_ns
@@ -124,9 +131,17 @@ class Reaper:
         """The present on the clock in use."""
         return self._clock.time_ns()  # type: ignore[union-attr]  # in use
 
-    def _start(self, entry: TimerNode, now_ns: int, delay_ns: int) -> None:
-        """Schedule an entry after a positive delay."""
+    def _start(self, entry: TimerNode, delay_ns: int | None, now_ns: int) -> None:
+        """Schedule an entry after a delay that counts from ``now_ns``; None is never."""
+        if self._pending_ids is not None:
+            self._pending_ids.add(id(entry))
+        if delay_ns is None:
+            self._start_never(entry)
+            return
         deadline_ns = now_ns + delay_ns
+        if delay_ns <= 0:
+            self._start_now(entry, deadline_ns)
+            return
         entry._tick = tick = self._scale.deadline_tick(deadline_ns)
         if tick < self._armed_tick:
             self._start_earliest(entry, now_ns, deadline_ns)
@@ -172,6 +187,7 @@ class Reaper:
         self._clock = clock
         self._exact = not getattr(clock, "needs_loop", True)
         self._scale = TickScale(self._tick_ns, self._now_ns(), self._queue.now_tick)
+        self._same_until_ns = LONG_AGO
 
     def _arm(self) -> None:
         """Arm the only wakeup for the queue's next tick, or none."""
@@ -225,6 +241,7 @@ class Reaper:
 
     def _pass(self) -> bool:
         """Fire due entries, for a bounded time unless exact, and arm for the rest; returns whether any fired."""
+        self._same_until_ns = LONG_AGO
         return self._pass_from(self._now_ns())
 
     def _pass_from(self, began_ns: int) -> bool:

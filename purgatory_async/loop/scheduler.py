@@ -5,13 +5,13 @@ from collections.abc import Callable
 from math import inf
 from threading import get_ident
 
-from purgatory_async.clock import MAX_TIMEOUT, Clock, delay_to_ns, delay_until_ns
+from purgatory_async.clock import MAX_TIMEOUT, NUMBERS, Clock, delay_to_ns, delay_until_ns
 from purgatory_async.errors import PurgatoryClosed, PurgatoryFull
-from purgatory_async.loop.reaper import Reaper
+from purgatory_async.loop.reaper import LONG_AGO, Reaper
 from purgatory_async.loop.timer_handle import TimerHandle
 from purgatory_async.native import also_compiled
-from purgatory_async.timing import TimerQueue
-from purgatory_async.timing._entry import TimerNode
+from purgatory_async.timing import TimerQueue, TimingWheel
+from purgatory_async.timing._entry import Bucket, TimerNode
 
 __all__ = ["Scheduler"]
 
@@ -27,11 +27,17 @@ class Scheduler(Reaper):
         max_pending: Limit of pending entries.
     """
 
-    __slots__ = ("_max_pending",)
+    __slots__ = ("_last_bucket", "_last_delay", "_last_delay_ns", "_last_tick", "_max_pending")
+
+    # Where the last ordinary delay ended: most timers have few distinct delays, and many start within a tick.
+    _last_bucket: Bucket
+    _last_tick: int
 
     def __init__(self, tick_ns: int, queue: TimerQueue, clock: Clock | None, max_pending: int | None) -> None:
         super().__init__(tick_ns, queue, clock, counted=max_pending is not None)
         self._max_pending = max_pending
+        self._last_delay: float = 0.0  # compared by identity: True is not 1.0
+        self._last_delay_ns = 0
 
     # Implemented by `Timer`.
 
@@ -64,7 +70,11 @@ class Scheduler(Reaper):
             PurgatoryError: The clock needs a running event loop and none runs, or not the timer's.
         """
         handle = TimerHandle(self, callback, args)
-        self._start_handle(handle, self._admit("delay", delay))
+        now_ns = self._start_ordinary(handle, delay)
+        if now_ns is None:
+            self._start_handle(handle, self._admit("delay", delay))
+        else:
+            handle._when = (now_ns + self._last_delay_ns) / 1e9
         return handle
 
     def call_at(self, when: float, callback: Callable[..., object], *args: object) -> TimerHandle:
@@ -80,7 +90,7 @@ class Scheduler(Reaper):
         now_ns = self.time_ns()
         delay_ns = delay_until_ns(when, now_ns)
         self._enter("when", when)
-        self._begin(handle, delay_ns, now_ns)
+        self._start(handle, delay_ns, now_ns)
         # An int may be too large for a float.
         handle._when = when if type(when) is float else float(max(when, -MAX_TIMEOUT))
         return handle
@@ -107,21 +117,34 @@ class Scheduler(Reaper):
         if get_ident() != self._runner._thread_id:
             self._adopt(_get_running_loop())
 
-    def _begin(self, entry: TimerNode, delay_ns: int | None, now_ns: int) -> None:
-        """Start an admitted delay that counts from ``now_ns``; None is never."""
-        if self._pending_ids is not None:
-            self._pending_ids.add(id(entry))
-        if delay_ns is None:
-            self._start_never(entry)
-        elif delay_ns > 0:
-            self._start(entry, now_ns, delay_ns)
-        else:
-            self._start_now(entry, now_ns + delay_ns)
+    def _start_ordinary(self, entry: TimerNode, delay: float) -> int | None:
+        """Start a delay that needs no further check; returns the present in nanoseconds, None if it needs one."""
+        again = delay is self._last_delay
+        if not again and not (type(delay) in NUMBERS and 0 < delay <= MAX_TIMEOUT):
+            return None
+        if self.closed or self._pending_ids is not None or get_ident() != self._runner._thread_id:
+            return None
+        now_ns: int = self._clock.time_ns()  # type: ignore[union-attr]  # a loop runs it, so it has a clock
+        if not again:
+            self._last_delay = delay
+            self._last_delay_ns = round(delay * 1e9) or 1
+        elif now_ns <= self._same_until_ns and self._last_bucket._prev is not None:  # not dropped
+            entry._tick = self._last_tick
+            self._last_bucket.append(entry)
+            return now_ns
+        self._same_until_ns = LONG_AGO
+        self._start(entry, self._last_delay_ns, now_ns)
+        bucket = entry._next  # an entry goes to the end of its bucket
+        if again and type(bucket) is Bucket and type(self._queue) is TimingWheel:
+            self._last_bucket = bucket
+            self._last_tick = entry._tick
+            self._same_until_ns = self._scale.tick_start_ns(entry._tick) - self._last_delay_ns
+        return now_ns
 
     def _start_handle(self, handle: TimerHandle, delay_ns: int | None) -> None:
         """Start the admitted delay of a callback, from now on."""
         now_ns = self._now_ns()
-        self._begin(handle, delay_ns, now_ns)
+        self._start(handle, delay_ns, now_ns)
         handle._when = inf if delay_ns is None else (now_ns + delay_ns) / 1e9
 
     def _start_timeout(self, operation: TimerNode, timeout: float) -> int | None:
@@ -130,11 +153,12 @@ class Scheduler(Reaper):
         Returns:
             The present in nanoseconds, from which the deadline counts; None without a deadline.
         """
-        if timeout == inf:
-            return None
+        now_ns = self._start_ordinary(operation, timeout)
+        if now_ns is not None or timeout == inf:
+            return now_ns
         delay_ns = self._admit("timeout", timeout)
         now_ns = self._now_ns()
-        self._begin(operation, delay_ns, now_ns)
+        self._start(operation, delay_ns, now_ns)
         return now_ns
 
     def _restart(self, handle: TimerHandle, delay: float) -> None:
@@ -148,7 +172,3 @@ class Scheduler(Reaper):
         handle = TimerHandle(self, callback, args)
         self._start_handle(handle, self._admit("timeout", delay, unlimited=True))
         return handle
-
-    def _unschedule(self, operation: TimerNode) -> bool:
-        """Forget an operation's deadline; returns whether the queue held it."""
-        return self._withdraw(operation)

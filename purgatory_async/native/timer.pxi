@@ -337,6 +337,13 @@ cdef class Scheduler(Reaper):
             self._start_handle(handle, self._admit("delay", delay))
         return handle
 
+    def _start_ordinary(self, TimerNode entry not None, delay):
+        cdef double seconds = ordinary(delay)
+        if seconds == 0 or not self.is_ready() or not is_here(self._runner):
+            return None
+        cdef int64_t now_ns = self.start_ordinary(entry, seconds)
+        return None if now_ns == BEYOND else now_ns
+
     # For C.
 
     cdef bint is_ready(self) noexcept:

@@ -36,12 +36,12 @@ from operator import itemgetter
 
 from purgatory_async.native import also_compiled
 from purgatory_async.timing._entry import (
+    LAST_TICK,
     Bucket,
     TimerEntry,
     TimerNode,
     check_tick_number,
     entries_of,
-    unlink,
 )
 from purgatory_async.timing._queue import already_scheduled, check_limit, check_wheel_size
 
@@ -174,14 +174,20 @@ class TimingWheel:
                 break
         else:
             level = self._add_levels(delta)
-        self._bucket_at(level, tick).append(entry)
+        width, _, slots = level
+        start = tick - tick % width
+        (slots.get(start) or self._new_bucket(slots, start)).append(entry)
         return True
 
     def cancel(self, entry: TimerNode) -> bool:
         """Remove an entry at once; False if it was not scheduled. O(1)."""
-        if entry._next is None:
+        following = entry._next
+        if following is None:
             return False
-        unlink(entry)
+        previous = entry._prev
+        following._prev = previous
+        previous._next = following
+        entry._next = entry._prev = None  # type: ignore[assignment]  # `unlink`, without a call
         return True
 
     @property
@@ -191,13 +197,17 @@ class TimingWheel:
         while starts:
             if self._holds(starts[0]):
                 return starts[0]
-            heappop(starts)
         return None
 
     def advance(self, now_tick: int, limit: int | None = None) -> list[TimerNode]:
         """Move time forward and return due entries in order of deadline. See `TimerQueue.advance`."""
-        budget = check_limit(limit)
-        now_tick = self.now_tick = max(check_tick_number("now_tick", now_tick), self.now_tick)
+        budget = -1 if limit is None else check_limit(limit)
+        if type(now_tick) is not int or not -LAST_TICK < now_tick <= LAST_TICK:
+            now_tick = check_tick_number("now_tick", now_tick)
+        if now_tick > self.now_tick:
+            self.now_tick = now_tick
+        else:
+            now_tick = self.now_tick
         due: list[TimerNode] = []
         starts = self._starts
         finest = self._levels[0][2]
@@ -211,8 +221,7 @@ class TimingWheel:
             bucket = finest.get(start)
             if bucket is not None:
                 budget = bucket.take(due, budget)
-            if not self._holds(start):
-                heappop(starts)
+            self._holds(start)
         return due
 
     def check_invariants(self) -> None:
@@ -237,14 +246,10 @@ class TimingWheel:
             self._levels.append((width, width * self._wheel_size, {}))
         return self._levels[-1]
 
-    def _bucket_at(self, level: _Level, tick: int) -> Bucket:
-        """Return the level's bucket for a tick, a new one if needed."""
-        width, _, slots = level
-        start = tick - tick % width
-        bucket = slots.get(start)
-        if bucket is None:
-            bucket = slots[start] = Bucket()
-            heappush(self._starts, start)
+    def _new_bucket(self, slots: _Slots, start: int) -> Bucket:
+        """Add a bucket to a level, for the range that begins at ``start``."""
+        bucket = slots[start] = Bucket()
+        heappush(self._starts, start)
         return bucket
 
     def _cascade(self, level: int, start: int, budget: int) -> int:
@@ -255,11 +260,13 @@ class TimingWheel:
         entries held back still meet those that went ahead.
         """
         bucket = self._levels[level][2][start]
-        finer = self._levels[level - 1]
+        width, _, slots = self._levels[level - 1]
         entry = bucket._prev
         while entry is not bucket and budget:
             previous = entry._prev
-            self._bucket_at(finer, entry._tick).prepend(entry)  # type: ignore[attr-defined,arg-type]  # not the bucket
+            tick: int = entry._tick  # type: ignore[attr-defined]  # all but the bucket are entries
+            place = tick - tick % width  # pyright: ignore[reportUnknownVariableType]
+            (slots.get(place) or self._new_bucket(slots, place)).prepend(entry)  # type: ignore[arg-type]  # as above
             entry = previous
             budget -= 1
         bucket._prev = entry
@@ -268,13 +275,15 @@ class TimingWheel:
 
     def _holds(self, start: int) -> bool:
         """Whether a bucket at ``start``, the head of the heap, has an entry; drops empty ones."""
-        there = [(slots, slots[start]) for _, _, slots in self._levels if start in slots]
-        held = len(there)
-        for slots, bucket in there:
-            if bucket.empty:
-                del slots[start]
-                bucket.drop()
-                held -= 1
-                if held:
-                    heappop(self._starts)  # each bucket has its own start in the heap
-        return held > 0
+        held = False
+        for _, _, slots in self._levels:
+            bucket = slots.get(start)
+            if bucket is None:
+                continue
+            if bucket._next is not bucket:
+                held = True
+                continue
+            del slots[start]
+            bucket.drop()
+            heappop(self._starts)  # each bucket has its own start in the heap
+        return held

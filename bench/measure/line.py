@@ -9,7 +9,7 @@ __all__ = ["Line", "Verdict", "heading"]
 
 SMALL = 0.01
 WHOLE = frozenset(
-    {"ns", "bytes", "objects", "polls", "clients", "answers", "1/s"}
+    {"ns", "instr", "bytes", "objects", "polls", "clients", "answers", "1/s"}
 )  # units without a fraction
 
 

@@ -2,6 +2,7 @@
 
 from bench.core.sections import (
     awaited_operation,
+    builds,
     garbage,
     herd,
     integers,
@@ -30,5 +31,7 @@ SECTIONS = {
         mass_cancel.SECTION,
         herd.SECTION,
         garbage.SECTION,
+        builds.SECTION,
+        builds.INSTRUCTIONS,
     )
 }

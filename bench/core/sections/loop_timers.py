@@ -10,7 +10,7 @@ from bench.measure.section import Section, Settings
 
 __all__ = ["SECTION"]
 
-TARGETS = {"asyncio": 0.45, "uvloop": 0.75}
+TARGETS = {"asyncio": 0.35, "uvloop": 0.50}
 
 
 def lines(settings: Settings) -> Iterator[Line]:

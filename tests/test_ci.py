@@ -130,9 +130,12 @@ def test_the_core_is_built_once_before_the_tests_run(tmp_path):
 def test_the_pure_lane_runs_the_reference(tmp_path):
     status, diary = run_check(tmp_path, "pure")
     assert status == 0
-    [line] = diary
-    assert line.startswith("1 -m pytest ")
-    assert " tests/timing tests/timer " in line
+    tests, *measured = diary
+    assert tests.startswith("1 -m coverage run -m pytest ")
+    assert " tests/timing tests/timer " in tests
+    assert [line.split()[:4] for line in measured] == [
+        ["1", "-m", "coverage", verb] for verb in ("combine", "report")
+    ]
 
 
 @pytest.mark.parametrize("ci", [False, True])

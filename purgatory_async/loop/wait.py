@@ -140,6 +140,8 @@ class Waiting(Verbs):
                 raise
         return operation.answer(keys)
 
+    wait.__qualname__ = "Purgatory.wait"  # where users find it
+
     def new_waiter(self, operation: DelayedOperation[Any]) -> Waiter:  # noqa: ARG002 - other places name it
         """Return a future of the owning loop, for a task that awaits the operation."""
         self._arrive(watching=True)

@@ -5,6 +5,7 @@ from asyncio import InvalidStateError
 from collections import deque
 from inspect import Signature, iscoroutinefunction, signature
 from types import GenericAlias
+from warnings import warn
 from weakref import ref as weakref_of
 
 cimport cython

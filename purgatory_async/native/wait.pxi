@@ -6,15 +6,21 @@ cdef enum Step:
 
 cdef int SEND_RETURN = 0, SEND_NEXT = 1
 
+cdef str _WAIT = "Purgatory.wait"
+
 
 cdef class KeyedWait(DelayedOperation):
     cdef Waiting _purgatory
     cdef tuple _wanted  # the keys, for messages: an ended operation has none
     cdef Step _step
 
+    def __dealloc__(self):
+        if self._step == FRESH:
+            warn(f"coroutine '{_WAIT}' was never awaited", RuntimeWarning)
+
     def __repr__(self):
         if self._state is None:
-            return f"<coroutine object Purgatory.wait at {id(self):#x}>"
+            return f"<coroutine object {_WAIT} at {id(self):#x}>"
         return _reprs[DelayedOperation](self)
 
     def force_complete(self, result=None):
@@ -30,12 +36,22 @@ cdef class KeyedWait(DelayedOperation):
         return not self._given_up() and _end(self, _EXPIRED, None)
 
     cpdef bint _given_up(self) except -1:
+        if type(self._waiters) is dict:  # another task awaits it as an operation
+            return self.abandoned and self.cancel()
         return self._waiters is not None and self._waiters.cancelled() and self.cancel()
 
     # The coroutine.
 
+    @property
+    def __name__(self):
+        return "wait"
+
+    @property
+    def __qualname__(self):
+        return _WAIT
+
     def __await__(self):
-        return self
+        return self if self._step == FRESH else DelayedOperation.__await__(self)
 
     def __next__(self):
         cdef PyObject *result = NULL

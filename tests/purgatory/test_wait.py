@@ -8,6 +8,7 @@ import pytest
 from purgatory_async import (
     OperationCancelled,
     OperationExpired,
+    Outcome,
     Purgatory,
     PurgatoryClosed,
     PurgatoryError,
@@ -242,3 +243,48 @@ async def test_a_wait_that_never_began_has_registered_nothing(purgatory):
     coroutine = purgatory.wait("a")
     coroutine.close()
     assert counts(purgatory) == (0, 0, 0, 0)
+
+
+async def test_a_wait_that_nothing_awaits_is_warned_of(purgatory):
+    with pytest.warns(RuntimeWarning, match=r"coroutine 'Purgatory\.wait' was never awaited"):
+        purgatory.wait("k", timeout=5)
+
+
+# As an operation: `operations`, `close` and observers show it.
+
+
+async def awaiting(operation):
+    """A task in the middle of awaiting an operation."""
+
+    async def outcome():
+        return await operation
+
+    task = asyncio.create_task(outcome())
+    await settle()
+    return task
+
+
+async def test_another_task_may_await_a_wait_too(purgatory):
+    task = await waiting(purgatory, "k")
+    (operation,) = purgatory.operations("k")
+    other = await awaiting(operation)
+    assert purgatory.complete_for_key("k", "done") == 1
+    assert (await task, await other, await operation) == ("done", Outcome.COMPLETED, Outcome.COMPLETED)
+
+
+async def test_cancelling_the_other_task_leaves_the_wait(purgatory):
+    task = await waiting(purgatory, "k")
+    (operation,) = purgatory.operations("k")
+    other = await awaiting(operation)
+    other.cancel()
+    await settle()
+    assert (other.cancelled(), purgatory.complete_for_key("k", "done"), await task) == (True, 1, "done")
+
+
+async def test_cancelling_a_wait_wakes_the_other_task(purgatory):
+    task = await waiting(purgatory, "k")
+    (operation,) = purgatory.operations("k")
+    other = await awaiting(operation)
+    task.cancel()
+    assert await other is Outcome.CANCELLED
+    assert purgatory.pending == 0

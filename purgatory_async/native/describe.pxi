@@ -33,8 +33,6 @@ cdef extern from *:
     void set_send(object type, sendfunc send)
 
 cdef set _OWN = {"__dict__", "__doc__", "__module__", "__slots__", "__static_attributes__", "__firstlineno__"}
-
-
 cdef dict _reprs = {}  # twin: ``__repr__`` of its reference; a slot, which cannot be taken over
 
 
@@ -77,3 +75,8 @@ cdef _rebind_super(function, twin):
     names = getattr(getattr(function, "__code__", None), "co_freevars", ())
     if "__class__" in names:
         function.__closure__[names.index("__class__")].cell_contents = twin
+
+
+cdef object _reference(str module, str name):
+    """A name that is defined after this extension is loaded; for what is rare."""
+    return getattr(__import__("purgatory_async." + module, fromlist=[name]), name)

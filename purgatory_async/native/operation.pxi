@@ -10,11 +10,6 @@ cdef object _CHECKING = CHECKING
 cdef object _Outcome = Outcome
 
 
-cdef object _reference(str module, str name):
-    """A name that is defined after this extension is loaded; for what is rare."""
-    return getattr(__import__("purgatory_async." + module, fromlist=[name]), name)
-
-
 cdef class HookQueue:
     cdef public object queue
     cdef public bint held
@@ -26,10 +21,6 @@ cdef class HookQueue:
     cpdef release(self, bint held):
         self.held = held
         if not held and self.queue:
-            self.run()
-
-    cpdef run_unless_held(self):
-        if not self.held and self.queue:
             self.run()
 
 
@@ -112,8 +103,7 @@ cdef bint _end(DelayedOperation operation, outcome, result) except -1:
 
 
 cdef class New:
-    def __reduce__(self):
-        return "NEW"
+    pass
 
 
 cdef New _new = New()

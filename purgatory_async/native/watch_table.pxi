@@ -128,8 +128,15 @@ cdef class WatchTable:
         self._more_pairs += len(keys) - new
 
     cpdef _remove(self, Watcher watcher):
+        cdef dict watchers = self._watchers
+        keys = watcher._keys
         try:
-            self._leave(watcher)
+            if type(keys) is SharedList:
+                self._leave_shared(keys, watcher)
+            elif type(keys) is tuple or watchers[keys] is not watcher:
+                self._leave(watcher)
+            else:
+                del watchers[keys]  # the sole watcher of its only key
         except BaseException as exception:  # leaving cannot be refused
             self._search_out(watcher, exception)
         watcher._keys = self._no_keys
@@ -140,35 +147,15 @@ cdef class WatchTable:
 
     cpdef _leave(self, Watcher watcher):
         cdef dict watchers = self._watchers
-        cdef tuple keys
-        cdef SharedList shared
-        cdef Py_ssize_t known, gone
-        only = watcher._keys
-        if type(only) is SharedList:
-            shared = only
-            del shared[watcher]
-            self._more_pending -= 1
-            self._more_pairs -= shared.width
-            if not len(shared):
-                self._give_up(shared)
-            return
-        if type(only) is not tuple and watchers[only] is watcher:
-            del watchers[only]
-            return
-        keys = only if type(only) is tuple else (only,)
-        known = len(watchers)
+        cdef tuple keys = _keys_of(watcher)
+        cdef Py_ssize_t known = len(watchers), gone
         for key in keys:
             found = watchers[key]
             if found is not watcher:
                 if type(found) is not SharedList:
                     del found[watcher]
                 elif (<SharedList> found).width == len(keys):
-                    shared = found
-                    del shared[watcher]
-                    self._more_pending -= 1
-                    self._more_pairs -= shared.width
-                    if not len(shared):
-                        self._give_up(shared)
+                    self._leave_shared(found, watcher)
                     return
                 else:
                     found.pop(watcher, None)  # a key may find it more than once
@@ -178,6 +165,13 @@ cdef class WatchTable:
         gone = known - len(watchers)
         self._more_pending += gone - 1
         self._more_pairs += gone - len(keys)
+
+    cpdef _leave_shared(self, SharedList shared, Watcher watcher):
+        del shared[watcher]
+        self._more_pending -= 1
+        self._more_pairs -= shared.width
+        if not len(shared):
+            self._give_up(shared)
 
     cpdef list _watchers_of(self, key):
         found = self._watchers.get(key)

@@ -62,7 +62,7 @@ STEPS = [
 
 
 class Subject:
-    """One connection, and an application that answers when it is told to."""
+    """One connection, and an application that answers when the test lets it."""
 
     def __init__(self, client):
         self.wired = Wired(client, self.app)

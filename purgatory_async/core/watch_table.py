@@ -130,19 +130,18 @@ class WatchTable:
     def _add(self, watcher: Watcher, keys: tuple[Hashable, ...]) -> None:
         """Watch distinct keys, or none if a key's hash or comparison raises. O(keys)."""
         first = keys[0]
-        found = self._watchers.get(first)
-        if type(found) is SharedList and found.of is keys and found:
-            shared: SharedList | None = found
+        watchers = self._watchers
+        found = watchers.setdefault(first, watcher) if len(keys) == 1 else watchers.get(first)
+        if found is None or found is watcher:
+            shared = None
         else:
-            shared = None if found is None else self._shared_list(found, keys)
+            shared = self._shared_list(found, keys)
         if shared is not None:
             refuse_equal(watcher)
             shared[watcher] = None
             self._more_pending += 1
             self._more_pairs += shared.width
-        elif found is None and len(keys) == 1:
-            self._watchers[first] = watcher
-        else:
+        elif found is not watcher:  # which `setdefault` has entered
             self._enter(watcher, keys)
         if shared is not None and shared.of is keys:
             watcher._keys = shared
@@ -161,7 +160,7 @@ class WatchTable:
         ``found`` is the first key's entry.
         """
         if type(found) is SharedList:
-            return found if found and found.of == keys else None
+            return found if found and (found.of is keys or found.of == keys) else None
         if not isinstance(found, Watcher) or is_vacant(found) or keys != keys_of(found):
             return None
         if any(self._watchers.get(key) is not found for key in keys):
@@ -184,9 +183,8 @@ class WatchTable:
         entered: list[dict[Watcher, None]] = []
         try:
             for key in keys:
-                found = watchers.get(key)
-                if found is None:
-                    watchers[key] = watcher
+                found = watchers.setdefault(key, watcher)
+                if found is watcher:
                     continue
                 refuse_equal(watcher)
                 if isinstance(found, dict) and type(found) is not SharedList and found:

@@ -1,7 +1,7 @@
 # cython: language_level=3, binding=True, boundscheck=False, wraparound=False, initializedcheck=False
 """The compiled twins of the classes marked `also_compiled`; each file below mirrors the reference of its name."""
 
-from asyncio import InvalidStateError
+from asyncio import BaseEventLoop, Future, InvalidStateError
 from collections import deque
 from inspect import Signature, iscoroutinefunction, signature
 from types import GenericAlias

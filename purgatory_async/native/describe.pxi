@@ -77,6 +77,12 @@ cdef _rebind_super(function, twin):
         function.__closure__[names.index("__class__")].cell_contents = twin
 
 
+cdef dict _found = {}
+
+
 cdef object _reference(str module, str name):
-    """A name that is defined after this extension is loaded; for what is rare."""
-    return getattr(__import__("purgatory_async." + module, fromlist=[name]), name)
+    """A name that is defined after this extension is loaded."""
+    found = _found.get(name)
+    if found is None:
+        found = _found[name] = getattr(__import__("purgatory_async." + module, fromlist=[name]), name)
+    return found

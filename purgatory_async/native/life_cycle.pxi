@@ -1,10 +1,13 @@
 # Mirrors core/: life_cycle and verbs.
 
+cdef class Dispatcher
+
 
 cdef class LifeCycle(WatchTable):
     cdef public object name, max_pending, checking
     cdef public Scheduler timer
-    cdef public object _dispatcher, _emptied, _notifier, _refusal, _runner
+    cdef public Dispatcher _dispatcher
+    cdef public object _emptied, _notifier, _refusal, _runner
     cdef public HookQueue _hooks
     cdef public Admission _admission
 
@@ -68,11 +71,14 @@ cdef class LifeCycle(WatchTable):
         self._runner = _CHECKING
         self.checking = key
         try:
-            for operation in operations:
-                if operation._state is self and self._check_again(operation):
-                    completed += 1
-                    if limit is not None and completed == limit:
-                        break
+            if isinstance(operations, DelayedOperation):  # sole
+                completed = (<DelayedOperation> operations)._state is self and self._check_again(operations)
+            else:
+                for operation in operations:
+                    if operation._state is self and self._check_again(operation):
+                        completed += 1
+                        if limit is not None and completed == limit:
+                            break
             if self._notifier is not None:
                 self._notifier.signalled(key, completed)
         finally:
@@ -109,7 +115,7 @@ cdef class LifeCycle(WatchTable):
             operation._waiters = None
             self._dispatcher.wake(waiters)
         if (outcome is _COMPLETED or outcome is _EXPIRED) and not isinstance(operation, KeyedWait):
-            hooks.queue.append(operation)
+            _append(hooks.queue, operation)
         if self._notifier is not None:
             self._notifier.ended(operation, outcome)
         if self._emptied is not None and not self._count():
@@ -156,7 +162,10 @@ cdef class Verbs(LifeCycle):
         if limit is not None:
             check_limit("limit", limit)
         self._here(False)
-        return self._check_all(key, self._watchers_of(key) if limit is None else self._in_turn(key), limit)
+        found = self._watchers.get(key)
+        if not isinstance(found, DelayedOperation):
+            found = self._watchers_of(key) if limit is None else self._in_turn(key)
+        return self._check_all(key, found, limit)
 
     def complete_for_key(self, key, result=None):
         cdef Py_ssize_t completed = 0

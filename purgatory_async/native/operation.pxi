@@ -8,6 +8,10 @@ from purgatory_async.errors import check_callback, check_exception, check_limit
 cdef object _CANCELLED = CANCELLED, _COMPLETED = COMPLETED, _EXPIRED = EXPIRED, _FAILED = FAILED
 cdef object _CHECKING = CHECKING
 cdef object _Outcome = Outcome
+cdef object _append = deque.append, _popleft = deque.popleft
+
+
+cdef class OperationAwait
 
 
 cdef class HookQueue:
@@ -22,6 +26,30 @@ cdef class HookQueue:
         self.held = held
         if not held and self.queue:
             self.run()
+
+    cpdef run(self):
+        queue = self.queue
+        self.held = True
+        try:
+            while queue:
+                ended = _popleft(queue)
+                try:
+                    ended.on_complete()
+                except BaseException as exception:
+                    self._raised("on_complete", ended, exception)
+                if _has_expired(ended):
+                    try:
+                        ended.on_expiration()
+                    except BaseException as exception:
+                        self._raised("on_expiration", ended, exception)
+        finally:
+            self.held = False
+            if queue:  # after an interrupt
+                _reference("core.reports", "call_soon")(self.run_unless_held)
+
+
+cdef bint _has_expired(object ended) except -1:
+    return (<DelayedOperation> ended)._state is _EXPIRED if isinstance(ended, DelayedOperation) else ended._state is _EXPIRED
 
 
 cdef class DelayedOperation(Watcher):
@@ -51,6 +79,15 @@ cdef class DelayedOperation(Watcher):
     def __repr__(self):
         return _reprs[DelayedOperation](self)
 
+    def try_complete(self):
+        return False
+
+    def on_complete(self):
+        pass
+
+    def on_expiration(self):
+        pass
+
     def force_complete(self, result=None):
         return _end(self, _COMPLETED, result)
 
@@ -79,7 +116,9 @@ cdef class DelayedOperation(Watcher):
         return type(self._state) is not _Outcome
 
     def __await__(self):
-        return OperationAwait.__new__(OperationAwait, self)
+        cdef OperationAwait started = OperationAwait.__new__(OperationAwait)
+        started._operation = self
+        return started
 
 
 cdef int _set_timeout(DelayedOperation operation, timeout) except -1:

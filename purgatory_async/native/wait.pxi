@@ -1,6 +1,25 @@
 # Mirrors loop/: wait, wakeups. A wait is operation and coroutine in one, and yields an exact asyncio future: a task
 # takes its fast path only for that.
 
+cdef extern from *:
+    """
+    static PyObject *make(PyObject *type, PyObject *args, PyObject *kwargs) {  /* a call, without copies */
+        PyObject *made = ((PyTypeObject *)type)->tp_new((PyTypeObject *)type, args, NULL);
+        if (made != NULL && Py_TYPE(made)->tp_init(made, args, kwargs) < 0) Py_CLEAR(made);
+        return made;
+    }
+    static int set_attribute(PyObject *descriptor, PyObject *of, PyObject *value) {
+        return Py_TYPE(descriptor)->tp_descr_set(descriptor, of, value);
+    }
+    """
+    object make(object type, tuple args, dict kwargs)
+    int set_attribute(object descriptor, object of, object value) except -1
+
+# Looked up once: most waiters are exact futures.
+cdef object _blocking = vars(Future)["_asyncio_future_blocking"]
+cdef object _set_result = Future.set_result, _cancelled = Future.cancelled
+cdef tuple _no_arguments = ()
+
 cdef enum Step:
     FRESH, STARTED, FINISHED
 
@@ -36,9 +55,12 @@ cdef class KeyedWait(DelayedOperation):
         return not self._given_up() and _end(self, _EXPIRED, None)
 
     cpdef bint _given_up(self) except -1:
-        if type(self._waiters) is dict:  # another task awaits it as an operation
+        waiters = self._waiters
+        if waiters is None:
+            return False
+        if type(waiters) is dict:  # another task awaits it as an operation
             return self.abandoned and self.cancel()
-        return self._waiters is not None and self._waiters.cancelled() and self.cancel()
+        return (_cancelled(waiters) if type(waiters) is Future else waiters.cancelled()) and self.cancel()
 
     # The coroutine.
 
@@ -81,11 +103,8 @@ cdef class KeyedWait(DelayedOperation):
             self._purgatory._begin(self)
             if type(self._state) is not _Outcome:
                 self._step = STARTED
-                self._waiters = future = self._purgatory.new_waiter(self)
-                future._asyncio_future_blocking = True
-                result[0] = <PyObject *> future
-                Py_INCREF(future)
-                return SEND_NEXT
+                self._waiters = future = self._purgatory.new_future()
+                return _suspend(future, result)
         elif self._step == FINISHED:
             raise RuntimeError("cannot reuse already awaited coroutine")
         self._step = FINISHED
@@ -118,9 +137,6 @@ cdef class OperationAwait:
     cdef DelayedOperation _operation
     cdef object _waiter
     cdef Step _step
-
-    def __cinit__(self, DelayedOperation operation):
-        self._operation = operation
 
     def __await__(self):
         return self
@@ -158,16 +174,18 @@ cdef class OperationAwait:
                 raise RuntimeError("await wasn't used with future")
             if state is None:
                 raise AttributeError("_state")
-            self._waiter = waiter = state.new_waiter(operation)
+            if isinstance(state, Waiting):
+                (<Waiting> state)._here(True)
+                waiter = (<Waiting> state).new_future()
+            else:
+                waiter = state.new_waiter(operation)  # raises
+            self._waiter = waiter
             if operation._waiters is None:
                 operation._waiters = waiter
             else:
                 operation._add_waiter(waiter)
-            waiter._asyncio_future_blocking = True
             self._step = STARTED
-            result[0] = <PyObject *> waiter
-            Py_INCREF(waiter)
-            return SEND_NEXT
+            return _suspend(waiter, result)
         if step == FINISHED:
             raise StopIteration
         if state is _FAILED:
@@ -185,6 +203,17 @@ cdef PySendResult _send_operation(PyObject *self, PyObject *value, PyObject **re
     return (<OperationAwait> self)._send(result)
 
 
+cdef int _suspend(object future, PyObject **result) except -1:
+    """Hand a future to the task, as its ``__await__`` would."""
+    if type(future) is Future:
+        set_attribute(_blocking, future, True)
+    else:
+        future._asyncio_future_blocking = True
+    result[0] = <PyObject *> future
+    Py_INCREF(future)
+    return SEND_NEXT
+
+
 cdef object _owned(PyObject *result):
     """The object of a reference that the caller owns."""
     owned = <object> result
@@ -199,7 +228,21 @@ cdef object _thrown(kind, value, traceback):
 
 
 cdef class Waiting(Verbs):
-    cdef public object _new_future
+    cdef object _create_future
+    cdef dict _of_loop  # arguments of a future, if the loop's `create_future` is that of asyncio
+
+    @property
+    def _new_future(self):
+        return self._create_future
+
+    @_new_future.setter
+    def _new_future(self, create):
+        self._create_future = create
+        plain = getattr(create, "__func__", None) is BaseEventLoop.create_future
+        self._of_loop = {"loop": create.__self__} if plain else None
+
+    cdef object new_future(self):
+        return self._create_future() if self._of_loop is None else make(Future, _no_arguments, self._of_loop)
 
     def wait(self, *keys, until=None, timeout=None):
         cdef KeyedWait operation
@@ -215,15 +258,15 @@ cdef class Waiting(Verbs):
 
     def new_waiter(self, operation):
         self._here(True)
-        return self._new_future()
+        return self.new_future()
 
     cdef int _begin(self, KeyedWait operation) except -1:
         cdef tuple keys = operation._wanted
-        for key in keys:
-            try:
+        try:
+            for key in keys:
                 hash(key)
-            except TypeError:
-                _reference("loop.wait", "_check_hashable")(keys)
+        except TypeError:
+            _reference("loop.wait", "_check_hashable")(keys)
         if type(operation) is ConditionWait:
             check_callback("until", (<ConditionWait> operation)._until)
         _set_timeout(operation, operation._timeout)
@@ -252,7 +295,10 @@ cdef class Dispatcher:
         elif self._left:
             self._left -= 1
             try:
-                waiters.set_result(None)
+                if type(waiters) is Future:
+                    _set_result(waiters, None)
+                else:
+                    waiters.set_result(None)
             except InvalidStateError:
                 pass  # cancelled
             except RuntimeError:

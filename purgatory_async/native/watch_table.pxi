@@ -1,5 +1,19 @@
 # Mirrors core/: watch_lists and watch_table.
 
+from cpython.dict cimport PyDict_DelItem, PyDict_SetDefault, PyDict_SetItem
+
+cdef extern from *:
+    """
+    static int compares_itself(PyObject *watcher) {  /* it may define __eq__ */
+        return Py_TYPE(watcher)->tp_richcompare != PyBaseObject_Type.tp_richcompare;
+    }
+    """
+    bint compares_itself(object watcher) noexcept
+
+cdef enum:
+    FEW_KEYS = 8  # are compared with each other
+
+
 @cython.trashcan(True)
 cdef class Watcher(TimerNode):
     cdef public object _keys
@@ -24,11 +38,22 @@ cdef tuple _keys_of(Watcher watcher):
     return keys if type(keys) is tuple else (keys,)
 
 
+cdef bint _differ(tuple keys) except -1:
+    """Whether a few keys have different hashes."""
+    cdef Py_hash_t[FEW_KEYS] hashes
+    cdef Py_ssize_t index, other
+    for index in range(len(keys)):
+        hashes[index] = hash(keys[index])
+        for other in range(index):
+            if hashes[other] == hashes[index]:
+                return False
+    return True
+
+
 cdef class WatchTable:
     cdef public dict _watchers
     cdef public Py_ssize_t _more_pending, _more_pairs, _vacant
     cdef public Watcher _arrivals
-    cdef SharedList _last_shared  # entered last: its keys need no second check
     cdef object _no_keys
 
     def __init__(self):
@@ -41,28 +66,25 @@ cdef class WatchTable:
         return len(self._watchers) + self._more_pending
 
     cdef tuple _distinct(self, keys):
-        if self._last_shared is not None and keys is self._last_shared.of:
-            return <tuple> keys
-        if type(keys) is tuple and len(<tuple> keys) == 1:
-            hash((<tuple> keys)[0])
-            return <tuple> keys
+        cdef tuple given
+        if type(keys) is tuple or type(keys) is list:
+            given = <tuple> keys if type(keys) is tuple else tuple(<list> keys)
+            if 0 < len(given) <= FEW_KEYS and _differ(given):
+                return given
         return _reference("core.watch_table", "distinct_keys")(keys)
 
     cdef int _add(self, Watcher watcher, tuple keys) except -1:
         cdef SharedList shared = None
         first = keys[0]
-        found = self._watchers.get(first)
-        if found is not None:
+        found = _set_default(self._watchers, first, watcher) if len(keys) == 1 else self._watchers.get(first)
+        if found is not None and found is not watcher:
             shared = self._shared_list(found, keys)
         if shared is not None:
             _refuse_equal(watcher)
-            shared[watcher] = None
+            PyDict_SetItem(shared, watcher, None)
             self._more_pending += 1
             self._more_pairs += shared.width
-            self._last_shared = shared
-        elif found is None and len(keys) == 1:
-            self._watchers[first] = watcher
-        else:
+        elif found is not watcher:
             self._enter(watcher, keys)
         if shared is not None and shared.of is keys:
             watcher._keys = shared
@@ -94,7 +116,7 @@ cdef class WatchTable:
                 self._watchers[key] = shared
                 switched += 1
         finally:
-            shared.now_of(keys[:switched])
+            shared.now_of(keys if switched == len(keys) else keys[:switched])  # a whole slice is a copy here
         return shared
 
     cpdef _enter(self, Watcher watcher, tuple keys):
@@ -104,9 +126,8 @@ cdef class WatchTable:
         cdef list entered = []
         try:
             for key in keys:
-                found = watchers.get(key)
-                if found is None:
-                    watchers[key] = watcher
+                found = _set_default(watchers, key, watcher)
+                if found is watcher:
                     continue
                 _refuse_equal(watcher)
                 if isinstance(found, dict) and type(found) is not SharedList and found:
@@ -167,7 +188,7 @@ cdef class WatchTable:
         self._more_pairs += gone - len(keys)
 
     cpdef _leave_shared(self, SharedList shared, Watcher watcher):
-        del shared[watcher]
+        PyDict_DelItem(shared, watcher)
         self._more_pending -= 1
         self._more_pairs -= shared.width
         if not len(shared):
@@ -182,10 +203,11 @@ cdef class WatchTable:
         return [] if (<Watcher> found)._keys is self._no_keys else [found]
 
 
+cdef inline object _set_default(dict watchers, object key, Watcher watcher):
+    return <object> PyDict_SetDefault(watchers, key, watcher)
+
+
 cdef int _refuse_equal(object watcher) except -1:
-    if type(watcher).__eq__ is not _identity:
+    if compares_itself(watcher):
         _reference("core.watch_lists", "refuse_equal")(watcher)
     return 0
-
-
-cdef object _identity = object.__eq__

@@ -92,6 +92,15 @@ def test_several_on_one_key_and_no_other_are_a_list_too(purgatory, key):
     assert purgatory.complete_for_key(key) == 4
 
 
+def test_operations_on_one_tuple_share_it_with_their_list(purgatory):
+    keys = tuple("abc")
+    watch(purgatory, keys, keys)
+    shared = purgatory._watchers["a"]
+    assert shared.of is keys
+    (third,) = watch(purgatory, keys)
+    assert third._keys is shared
+
+
 def test_the_same_keys_in_another_order_are_others(purgatory):
     first, second = watch(purgatory, KEYS, KEYS[::-1])
     assert lists(purgatory) == [dict, dict, dict]

@@ -111,7 +111,7 @@ class LifeCycle(WatchTable):
         operation._state = admission = self._admission
         try:
             if operation.try_complete() and operation._state is admission:
-                warn_unended(operation, stacklevel=4)
+                warn_unended(operation, stacklevel=5)
         finally:
             self._runner = runner
             if operation._state is admission:

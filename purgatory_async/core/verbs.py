@@ -49,6 +49,10 @@ class Verbs(LifeCycle):
         keys = distinct_keys(keys)
         if getattr(operation, "_state", None) is not NEW:
             raise cannot_watch(operation)
+        return self._admit(operation, keys)
+
+    def _admit(self, operation: DelayedOperation[Any], keys: tuple[Hashable, ...]) -> bool:
+        """Check a new operation, then watch distinct keys; `try_complete_else_watch` without its argument checks."""
         if self._refusal is not None:
             raise self._refuse(keys)
         fresh = self._arrive(watching=True)

@@ -132,10 +132,10 @@ class WatchTable:
         first = keys[0]
         watchers = self._watchers
         found = watchers.setdefault(first, watcher) if len(keys) == 1 else watchers.get(first)
-        if found is None or found is watcher:
-            shared = None
+        if type(found) is SharedList and found.of is keys and found:
+            shared: SharedList | None = found
         else:
-            shared = self._shared_list(found, keys)
+            shared = None if found is None or found is watcher else self._shared_list(found, keys)
         if shared is not None:
             refuse_equal(watcher)
             shared[watcher] = None
@@ -160,7 +160,7 @@ class WatchTable:
         ``found`` is the first key's entry.
         """
         if type(found) is SharedList:
-            return found if found and (found.of is keys or found.of == keys) else None
+            return found if found and found.of == keys else None
         if not isinstance(found, Watcher) or is_vacant(found) or keys != keys_of(found):
             return None
         if any(self._watchers.get(key) is not found for key in keys):

@@ -130,7 +130,7 @@ class Waiting(Verbs):
             check_callback("until", until)
             operation = ConditionWait(until, timeout)
         keys = distinct_keys(keys)
-        self.try_complete_else_watch(operation, keys)
+        self._admit(operation, keys)
         if operation.outcome is None:
             future = operation._waiters = self.new_waiter(operation)
             try:

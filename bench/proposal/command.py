@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from bench.measure.build import BUILDS, environment
 from bench.measure.machine import Machine, describe_machine
 from bench.proposal.files import save
 from bench.proposal.lost import compared, losses
@@ -44,6 +45,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         rates=(20_000,) if options.quick else options.rates,
         collectors=options.collectors,
         wheel_sizes=options.wheel_sizes,
+        pure=BUILDS,
         requests=5_000 if options.quick else options.requests,
         longest_s=options.longest,
         repeats=1 if options.quick else options.repeats,
@@ -118,6 +120,7 @@ def read(point: Point) -> Reading:
     done = subprocess.run(
         [sys.executable, "-m", "bench.proposal.run", json.dumps(dataclasses.asdict(point))],
         check=True,
+        env=environment(pure=point.pure),
         stdout=subprocess.PIPE,
         timeout=PATIENCE_S,
     )

@@ -57,7 +57,7 @@ def load(directory: Path) -> Measured:
         )
     readings: dict[Point, list[Reading]] = {}
     for row in table.to_pylist():
-        point = Point(**{name: row[name] for name in _OF_POINT})
+        point = Point(**{name: row[name] for name in _OF_POINT if name in row})  # older files have fewer
         readings.setdefault(point, []).append(Reading(**{name: row[name] for name in _OF_READING}))
     known = json.loads(facts)
     return Measured(readings=readings, **{**known, "machine": Machine(**known["machine"])})

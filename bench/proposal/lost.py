@@ -1,7 +1,7 @@
 """The figures in which another contestant was better: one sentence for each figure of each point."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bench.designs.ours import OurPurgatory
 from bench.proposal.point import HARNESS, Point, Reading
@@ -101,10 +101,15 @@ def losses(readings: Readings) -> Iterator[Loss]:
 def compared(readings: Readings) -> Iterator[tuple[Point, Point]]:
     """Each point of ours, the lowest rate first, with every one of the same load and kind."""
     for ours in sorted(readings, key=lambda point: (point.rate, point.loop, point.case, point.collector)):
-        if ours.contestant in OURS and not ours.wheel_size:
+        if ours.contestant in OURS and not ours.wheel_size and not _beside_compiled(ours, readings):
             for theirs in readings:
                 if theirs.contestant not in (*OURS, HARNESS) and _like(ours) == _like(theirs):
                     yield ours, theirs
+
+
+def _beside_compiled(point: Point, readings: Readings) -> bool:
+    """Whether a point is of pure Python, and the compiled core was measured too."""
+    return point.pure and replace(point, pure=False) in readings
 
 
 def _like(point: Point) -> tuple[object, ...]:

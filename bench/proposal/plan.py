@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from bench.proposal.callbacks import own_wheel_size
+from bench.proposal.lost import OURS
 from bench.proposal.point import FLOOD, Point, Reading
 
 __all__ = ["OWN", "Plan"]
@@ -27,6 +28,8 @@ class Plan:
         rates: Requests offered per second.
         collectors: Settings of the garbage collector.
         wheel_sizes: Of the designs that have a wheel, `OWN` for each one's own; who has none runs once.
+        pure: Of the library's contestants: False for the compiled core, True for pure Python, which runs only with its
+            own size of wheel.
         requests: Of a point, unless it would take too long.
         longest_s: How long requests of a point come at most, in seconds.
         repeats: Readings of each point.
@@ -39,6 +42,7 @@ class Plan:
     rates: Sequence[int]
     collectors: Sequence[str]
     wheel_sizes: Sequence[int]
+    pure: Sequence[bool]
     requests: int
     longest_s: float
     repeats: int
@@ -68,7 +72,7 @@ class Plan:
         for case in self.cases:
             for loop in self.loops:
                 for collector in self.collectors:
-                    for contestant, wheel_size in self._sized:
+                    for contestant, wheel_size, pure in self._variants:
                         yield Point(
                             contestant=contestant,
                             loop=loop,
@@ -77,16 +81,20 @@ class Plan:
                             requests=requests,
                             collector=collector,
                             wheel_size=wheel_size,
+                            pure=pure,
                             seed=self.seed,
                         )
 
     @property
-    def _sized(self) -> Iterator[tuple[str, int]]:
-        """Each contestant with each size of wheel that makes a difference to it."""
+    def _variants(self) -> Iterator[tuple[str, int, bool]]:
+        """Each contestant with each size of wheel and each build that makes a difference to it."""
         for contestant in self.contestants:
             own = own_wheel_size(contestant)
             sizes = {OWN if size == own else size for size in self.wheel_sizes} if own else {OWN}
-            yield from ((contestant, size) for size in sorted(sizes))
+            builds = self.pure if contestant in OURS else (False,)
+            for size in sorted(sizes):
+                # A size of ours that is not its own is there to be compared with its own.
+                yield from ((contestant, size, pure) for pure in (builds if size == OWN else builds[:1]))
 
     def _saturated(self, point: Point, readings: Mapping[Point, Sequence[Reading]]) -> bool:
         return any(

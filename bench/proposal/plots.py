@@ -28,6 +28,7 @@ _INK, _MUTED, _GRID, _BLUE = "#1c2430", "#5d6776", "#e6e9ee", "#0060a8"
 # Colour, marker, dash.
 _LOOKS: Final[dict[str, tuple[str, str, Any]]] = {
     "purgatory_async": (_BLUE, "o", "-"),
+    "purgatory_async, pure": ("#56b4e9", "o", "-"),
     "purgatory_async/20": ("#56b4e9", "o", (0, (4, 1.5))),
     "purging_wheel": ("#d55e00", "s", "-"),
     "weak_watchers": ("#cc79a7", "D", "-"),
@@ -36,6 +37,8 @@ _LOOKS: Final[dict[str, tuple[str, str, Any]]] = {
     "call_later": ("#4d4d4d", "X", "-"),
     "wait": (_BLUE, "o", "-"),
     "operation": (_BLUE, "P", (0, (4, 1.5))),
+    "wait, pure": ("#56b4e9", "o", "-"),
+    "operation, pure": ("#56b4e9", "P", (0, (4, 1.5))),
     "call_later_future": ("#4d4d4d", "X", "-"),
     "asyncio_timeout": ("#d55e00", "s", "-"),
     "wait_for_event": ("#e69f00", "^", "-"),
@@ -313,7 +316,9 @@ def _scale(axes: Axes, measure: Measure) -> None:
 def _rank(name: str) -> tuple[bool, int]:
     """Ours first, then in the order of the looks."""
     names = list(_LOOKS)
-    return name.partition("/")[0] not in OURS, names.index(name) if name in names else len(names)
+    return name.partition(",")[0].partition("/")[0] not in OURS, names.index(name) if name in names else len(
+        names
+    )
 
 
 def _short(value: float) -> str:

@@ -27,6 +27,7 @@ class Point:
         requests: How many.
         collector: ``default``: CPython's thresholds; ``recipe``: those that the README recommends.
         wheel_size: Of the designs that have a wheel; 0 for each one's own.
+        pure: Without the library's compiled core.
         timeout_ms: Of every request.
         payload: Bytes that each carries.
         seed: Of arrivals and latencies.
@@ -39,14 +40,16 @@ class Point:
     requests: int
     collector: str = "default"
     wheel_size: int = 0
+    pure: bool = False
     timeout_ms: int = 200
     payload: int = 100
     seed: int = 1
 
     @property
     def name(self) -> str:
-        """The contestant, with the size of its wheel if that is not its own."""
-        return f"{self.contestant}/{self.wheel_size}" if self.wheel_size else self.contestant
+        """The contestant, with the size of its wheel if that is not its own, and whether it is pure Python."""
+        size = f"/{self.wheel_size}" if self.wheel_size else ""
+        return f"{self.contestant}{size}{', pure' if self.pure else ''}"
 
     @property
     def offered(self) -> str:

@@ -70,7 +70,7 @@ def middle(readings: Sequence[Reading], name: str) -> float | None:
 
 def net_cpu(readings: Readings, point: Point) -> Range | None:
     """Processor seconds per million, less those of the harness in the same round; None if it ran in none of them."""
-    harness = readings.get(dataclasses.replace(point, contestant=HARNESS, wheel_size=0))
+    harness = readings.get(dataclasses.replace(point, contestant=HARNESS, wheel_size=0, pure=False))
     if not harness:
         return None
     alone = {reading.round_number: reading.cpu_s_per_million for reading in harness}
@@ -85,7 +85,7 @@ def net_cpu(readings: Readings, point: Point) -> Range | None:
 def heading() -> str:
     """The names of the columns of `line`."""
     return (
-        f"{'contestant':<20} {'loop':<8} {'case':<5} {'gc':<8} {'offered':>10} {'reached/s':>10} "
+        f"{'contestant':<22} {'loop':<8} {'case':<5} {'gc':<8} {'offered':>10} {'reached/s':>10} "
         f"{'CPU s/M':>8} {'[range]':<13} {'net':>6} {'timed out':>9} {'early':>6} {'late p50':>9} "
         f"{'p99':>8} {'p99.9 ms':>9} {'gc ms':>8} {'pending':>8} {'held MiB':>8} {'entries':>8}"
     )
@@ -99,7 +99,7 @@ def line(readings: Readings, point: Point) -> str:
     assert cpu is not None, f"{point} has no reading"
     net = None if point.contestant == HARNESS else net_cpu(readings, point)
     return (
-        f"{point.name:<20} {point.loop:<8} {point.case:<5} {point.collector:<8} {point.offered:>10} "
+        f"{point.name:<22} {point.loop:<8} {point.case:<5} {point.collector:<8} {point.offered:>10} "
         f"{figures['rate_reached']:>10,.0f} {cpu.median:>8.2f} {f'[{cpu.low:.2f}-{cpu.high:.2f}]':<13} "
         f"{_if_any(None if net is None else net.median):>6} {figures['timeout_rate']:>9.1%} {figures['early']:>6,.0f} "
         f"{_if_any(figures['lateness_ms_p50']):>9} {_if_any(figures['lateness_ms_p99']):>8} "

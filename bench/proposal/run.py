@@ -20,11 +20,13 @@ from bench.measure.loops import run_on
 from bench.proposal.callbacks import callback_contestant
 from bench.proposal.contestant import Contestant, Tally
 from bench.proposal.feed import NS_PER_MS, Feed
+from bench.proposal.lost import OURS
 from bench.proposal.point import CASES, HARNESS, Point, Reading
 from bench.proposal.waits import waiting_contestant
+from purgatory_async import compiled
 from purgatory_async.pipeline.kernels.workload import Workload
 
-__all__ = ["load", "measure", "run_point", "until_ended"]
+__all__ = ["load", "main", "measure", "run_point", "until_ended"]
 
 RECIPE = (100_000, 50, 100)
 PAGE_KIB = resource.getpagesize() / 1024
@@ -177,5 +179,18 @@ def _rss_mib() -> float:
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE_KIB / 1024
 
 
+def main() -> None:
+    """Run the point of the command line.
+
+    Raises:
+        RuntimeError: It is the library's, and this process has not the build that it names.
+    """
+    point = Point(**json.loads(sys.argv[1]))
+    if point.contestant in OURS and point.pure == compiled:
+        running = "the compiled core" if compiled else "pure Python"
+        raise RuntimeError(f"{point.name} must not run on {running}; set PURGATORY_ASYNC_PURE={point.pure:d}")
+    print(json.dumps(dataclasses.asdict(run_point(point))))
+
+
 if __name__ == "__main__":
-    print(json.dumps(dataclasses.asdict(run_point(Point(**json.loads(sys.argv[1]))))))
+    main()

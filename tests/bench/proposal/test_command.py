@@ -1,6 +1,8 @@
 """``python -m bench.proposal``: its options, its output and files, and what a failure costs."""
 
+import dataclasses
 import json
+import os
 import subprocess
 import sys
 
@@ -12,7 +14,8 @@ from bench.proposal import command
 from bench.proposal.files import load
 from bench.proposal.options import CONTESTANTS, parser
 from bench.proposal.point import FLOOD
-from tests.bench.proposal.made import reading
+from purgatory_async import compiled
+from tests.bench.proposal.made import point, reading
 from tests.source_tree import ROOT
 
 SMALL = ("--quick", "--loops", "asyncio", "--cases", "low")
@@ -27,6 +30,7 @@ def read(monkeypatch):
         return does.get(point.contestant, lambda: reading(rate_reached=20_000.0))()
 
     monkeypatch.setattr(command, "read", read_point)
+    monkeypatch.setattr(command, "BUILDS", (False,))  # whatever is built here
     return does
 
 
@@ -41,7 +45,7 @@ def test_every_point_is_printed_and_saved_with_its_machine(read, tmp_path, capsy
     kept = load(tmp_path)
     assert {point.contestant for point in kept.readings} == set(CONTESTANTS)
     assert {point.rate for point in kept.readings} == {20_000, FLOOD}
-    assert all(f"\n{point.name:<20} " in printed for point in kept.readings)
+    assert all(f"\n{point.name:<22} " in printed for point in kept.readings)
     assert kept.command == f"python -m bench.proposal {' '.join(SMALL)}"
     assert "numbers too small" in printed
 
@@ -150,6 +154,19 @@ def test_a_bad_option_is_refused_by_its_value(flags, complaint, capsys):
     assert complaint in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("pure", [False, True])
+def test_a_point_runs_on_the_build_that_it_names(pure, monkeypatch):
+    seen = {}
+
+    def ran(command, **how):
+        seen.update(how["env"])
+        return subprocess.CompletedProcess(command, 0, json.dumps(dataclasses.asdict(reading())))
+
+    monkeypatch.setattr(subprocess, "run", ran)
+    assert command.read(point("wait", pure=pure)) == reading()
+    assert (seen["PURGATORY_ASYNC_PURE"], seen["PATH"]) == ("01"[pure], os.environ["PATH"])
+
+
 @pytest.mark.slow
 def test_quick_runs_real_points_each_in_a_process_of_its_own(tmp_path):
     some = [word for name in ("harness", "purgatory_async", "wait") for word in ("--only", name)]
@@ -163,6 +180,7 @@ def test_quick_runs_real_points_each_in_a_process_of_its_own(tmp_path):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads((tmp_path / "readings.json").read_text(encoding="utf-8"))["readings"]
-    assert len(rows) == 8  # of the library's wheel there are two sizes; each at a rate and in the flood
+    # Of the library's wheel there are two sizes, and of the library two builds; each at a rate and in the flood.
+    assert len(rows) == (12 if compiled else 8)
     assert all(row["entries_left"] == 0 for row in rows)
     assert all(row["timeout_rate"] > 0 for row in rows if row["contestant"] != "harness")

@@ -133,3 +133,17 @@ def test_both_awaited_variants_are_compared_with_every_peer():
 def test_the_flood_is_called_that():
     [sentence] = sentences([{"cpu_s_per_million": 5.0}], [{"cpu_s_per_million": 4.0}], rate=FLOOD)
     assert sentence.startswith("at the flood on asyncio")
+
+
+@pytest.mark.parametrize(
+    ("compiled", "judged"), [(True, "purgatory_async"), (False, "purgatory_async, pure")]
+)
+def test_pure_python_is_judged_where_nothing_is_compiled(compiled, judged):
+    # The faults: every loss is told twice, or an installation without a compiler has none.
+    readings = {
+        point(pure=True): [reading(cpu_s_per_million=9.0)],
+        point("call_later"): [reading(cpu_s_per_million=4.0)],
+    }
+    if compiled:
+        readings[point()] = [reading(cpu_s_per_million=5.0)]
+    assert [loss.ours.name for loss in losses(readings)] == [judged]

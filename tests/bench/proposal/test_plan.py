@@ -13,6 +13,7 @@ def plan(**changes):
         "rates": (20_000, 10_000),
         "collectors": ("default",),
         "wheel_sizes": (OWN,),
+        "pure": (False,),
         "requests": 150_000,
         "longest_s": 10.0,
         "repeats": 3,
@@ -105,3 +106,17 @@ def test_sizes_apply_to_wheels_and_each_point_runs_once():
         ("wait", OWN),
     }
     assert len(first) == 6
+
+
+def test_the_library_alone_runs_as_both_builds():
+    made = plan(wheel_sizes=(OWN, 20), pure=(False, True))
+    [first, *_] = run(made)
+    assert sorted(point.name for point in first) == [
+        "call_later",
+        "harness",
+        "purgatory_async",
+        "purgatory_async, pure",
+        "purgatory_async/20",
+        "wait",
+        "wait, pure",
+    ]

@@ -11,6 +11,8 @@ from tests.bench.proposal.made import MACHINE, measured, point, reading
 
 pytest.importorskip("pyarrow", reason="the files need the extra spark")
 
+import pyarrow.parquet as pq
+
 from bench.proposal.files import load, save
 
 
@@ -30,8 +32,8 @@ def test_a_contestant_that_never_expires_has_no_lateness():
 
 
 def test_net_uses_the_harness_of_the_same_round_and_load():
-    # The faults: medians are subtracted, or the harness of another loop or size is taken.
-    ours = point(wheel_size=20)
+    # The faults: medians are subtracted, the harness of another loop or size is taken, or one of pure Python is sought.
+    ours = point(wheel_size=20, pure=True)
     readings = {
         ours: cpu(10.0, 20.0, 31.0),
         point(HARNESS): cpu(1.0, 9.0, 2.0),
@@ -90,3 +92,11 @@ def test_a_directory_without_readings_is_refused(tmp_path):
         ValueError, match=r"readings\.parquet; make one with: python -m bench\.proposal --out"
     ):
         load(tmp_path)
+
+
+def test_readings_from_before_there_were_two_builds_load(tmp_path):
+    # The fault: what was published can no longer be drawn.
+    save(tmp_path, measured({point("wait"): cpu(1.0)}))
+    kept = tmp_path / "readings.parquet"
+    pq.write_table(pq.read_table(kept).drop_columns(["pure"]), kept)
+    assert list(load(tmp_path).readings) == [point("wait", pure=False)]

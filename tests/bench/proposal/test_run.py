@@ -6,6 +6,8 @@ pytest.importorskip("numpy", reason="the load needs the extra spark")
 
 import asyncio
 import dataclasses
+import json
+import sys
 
 from bench.designs import DESIGNS
 from bench.proposal import run
@@ -69,3 +71,14 @@ def test_a_reading_of_a_small_point_has_every_figure(monkeypatch):
     assert (found.early, found.entries_left) == (0, 0)
     assert found.peak_pending > 0
     assert not [name for name, value in dataclasses.asdict(found).items() if value is None]
+
+
+def test_a_figure_of_one_build_is_not_taken_on_the_other(monkeypatch):
+    # The fault: an extension that was built from other sources is passed over, and pure Python is called compiled.
+    monkeypatch.setattr(run, "run_point", lambda _: pytest.fail("it ran"))
+    wrong = point("wait", pure=run.compiled)
+    monkeypatch.setattr(sys, "argv", ["run", json.dumps(dataclasses.asdict(wrong))])
+    with pytest.raises(
+        RuntimeError, match=f"{wrong.name} must not run on .*; set PURGATORY_ASYNC_PURE={wrong.pure:d}"
+    ):
+        run.main()

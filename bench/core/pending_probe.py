@@ -12,13 +12,13 @@ import time
 import tracemalloc
 from array import array
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from random import Random
 
 from bench.core.timer_samples import nothing
 from bench.core.workload import CallbackOperation
 from bench.measure.collector import Collector, collector_set
 from bench.measure.loops import run_on
+from bench.measure.memory import resident_bytes
 from purgatory_async import Purgatory
 
 __all__ = ["KINDS", "MEASURES", "SHAPES"]
@@ -26,8 +26,6 @@ __all__ = ["KINDS", "MEASURES", "SHAPES"]
 KINDS = ("operation", "loop timer")
 MEASURES = ("rss", "tracemalloc")
 SHAPES = {"same": "same 30 s", "uniform": "1-60 s"}
-
-PAGE_FIELD = "VmRSS:"
 
 
 def main() -> None:
@@ -97,9 +95,7 @@ def memory_in_use(measure: str) -> int:
     """Bytes: resident ones of the process, or those Python's allocators gave out since tracing began."""
     if measure == "tracemalloc":
         return tracemalloc.get_traced_memory()[0]
-    status = Path("/proc/self/status").read_text(encoding="ascii")
-    line = next(line for line in status.splitlines() if line.startswith(PAGE_FIELD))
-    return int(line.split()[1]) * 1024
+    return resident_bytes()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Generic
+from typing import Any, Generic
 
 from bench.measure.loops import LOOPS
 from bench.measure.machine import describe_machine
@@ -29,6 +29,7 @@ class Benchmark(Generic[S]):
         numbers: Says in words how much that is.
         conventions: Says how figures are taken, and how to read them.
         chooses_loop: Whether ``--loops`` is offered; what runs in another process has the loop that it has there.
+        bounded: Settings with sizes, of which ``--most`` leaves out the larger ones; it is offered if there are any.
     """
 
     module: str
@@ -40,6 +41,7 @@ class Benchmark(Generic[S]):
     numbers: Callable[[S], str]
     conventions: Callable[[S], Mapping[str, str]] = in_process
     chooses_loop: bool = True
+    bounded: Sequence[str] = ()
 
     def run(self, arguments: Sequence[str] | None = None) -> int:
         """Run the sections asked for; 0 whatever they find, because figures are shown here and not judged."""
@@ -67,6 +69,8 @@ class Benchmark(Generic[S]):
         parser.set_defaults(loops=self.full.loops)
         if self.chooses_loop:
             parser.add_argument("--loops", type=_loops, help=f"of {','.join(LOOPS)}; default: all")
+        if self.bounded:
+            parser.add_argument("--most", type=_positive, metavar="SIZE", help="leave out larger sizes")
         parser.add_argument("--repeats", type=_positive, help="samples of each subject")
         parser.add_argument("--seed", type=int, default=self.full.seed, help="of shuffles and drawn timeouts")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the lines there too")
@@ -75,6 +79,12 @@ class Benchmark(Generic[S]):
     def _settings(self, options: argparse.Namespace) -> S:
         size = self.quick if options.quick else self.full
         settings = dataclasses.replace(size, loops=options.loops, seed=options.seed)
+        if self.bounded and options.most is not None:
+            kept: dict[str, Any] = {
+                name: tuple(one for one in getattr(size, name) if one <= options.most)
+                for name in self.bounded
+            }
+            settings = dataclasses.replace(settings, **kept)
         if options.repeats is None:
             return settings
         return dataclasses.replace(settings, rounds=options.repeats, heavy_rounds=options.repeats)

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import ClassVar
 
 from bench.measure.sampling import Spread
 
-__all__ = ["Line", "Verdict", "heading"]
+__all__ = ["Line", "Skipped", "Verdict", "heading"]
 
 SMALL = 0.01
 WHOLE = frozenset(
@@ -79,6 +80,18 @@ class Line:
         unit = f" {self.unit}" if self.absolute or self.ratio is None else ""
         goal = "" if self.goal is None else f" goal {self.goal:g}"
         return f"<= {self.target:g}{unit}{goal}"
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A row for what cannot be measured here."""
+
+    why: str
+
+    verdict: ClassVar = Verdict.SHOWN
+
+    def __str__(self) -> str:
+        return self.why
 
 
 def heading() -> str:

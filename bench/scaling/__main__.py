@@ -15,6 +15,7 @@ FULL = ScalingSettings(
     keys=(1, 3, 10, 30, 100),
     watchers=(1, 10, 100, 1_000, 10_000, 100_000),
     standing=10_000,
+    millions=(1_000_000, 2_000_000, 5_000_000, 10_000_000),
     rounds=5,
     heavy_rounds=3,
     loops=LOOPS,
@@ -51,12 +52,14 @@ BENCHMARK = Benchmark(
         keys=(1, 10),
         watchers=(1, 100),
         standing=200,
+        millions=(1_000, 2_000),
         rounds=1,
         heavy_rounds=1,
         loops=LOOPS[:1],
     ),
     numbers=numbers,
     conventions=conventions,
+    bounded=("pending", "watchers", "millions"),
 )
 
 main = BENCHMARK.run

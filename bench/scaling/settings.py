@@ -17,6 +17,7 @@ class ScalingSettings(Conditions):
         keys: How many keys an operation watches.
         watchers: How many watch one key.
         standing: How many others wait where that is not what is varied.
+        millions: How many are pending at once in the section of that name.
     """
 
     operations: int
@@ -24,3 +25,4 @@ class ScalingSettings(Conditions):
     keys: tuple[int, ...]
     watchers: tuple[int, ...]
     standing: int
+    millions: tuple[int, ...]

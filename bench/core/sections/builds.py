@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from types import MappingProxyType
-from typing import ClassVar
 
 from bench.core.sections.loop_timers import TARGETS
 from bench.measure.collector import Collector
-from bench.measure.line import Line, Verdict
+from bench.measure.line import Line, Skipped
 from bench.measure.loops import ASYNCIO
 from bench.measure.sampling import ratios
 from bench.measure.section import Row, Section, Settings
@@ -70,18 +69,6 @@ SUBJECTS = (
     Subject(scene="wait", most=2_000, peer="asyncio.timeout", floor="bare future"),
     Subject(scene="awaited operation", most=8_000, peer="call_later by hand", floor="bare future"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A row for what cannot be measured here."""
-
-    why: str
-
-    verdict: ClassVar = Verdict.SHOWN
-
-    def __str__(self) -> str:
-        return self.why
 
 
 def times(settings: Settings) -> Iterator[Row]:

@@ -25,6 +25,11 @@ class Size(Conditions):
     size: int
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Sizes(Size):
+    sizes: tuple[int, ...]
+
+
 def benchmark(*sections, **changes):
     full = Size(rounds=9, heavy_rounds=3, loops=("asyncio",), seed=1, size=1_000)
     facts = {
@@ -94,6 +99,22 @@ def test_the_sections_receive_the_options(arguments, expected, capsys):
     benchmark(dataclasses.replace(SPEED, lines=lines)).run(arguments)
     assert {name: received[0][name] for name in expected} == expected
     assert ("numbers too small" in capsys.readouterr().out) is ("--quick" in arguments)
+
+
+def test_most_leaves_out_larger_sizes_where_there_are_any(capsys):
+    received = []
+
+    def lines(settings):
+        received.append((settings.sizes, settings.size))
+        return iter(())
+
+    full = Sizes(rounds=9, heavy_rounds=3, loops=("asyncio",), seed=1, size=1_000, sizes=(10, 200, 3_000))
+    some = {"full": full, "quick": full}
+    benchmark(dataclasses.replace(SPEED, lines=lines), **some, bounded=("sizes",)).run(["--most", "200"])
+    assert received == [((10, 200), 1_000)]
+    with pytest.raises(SystemExit):
+        benchmark(SPEED).run(["--most", "200"])
+    assert "--most" in capsys.readouterr().err
 
 
 def test_the_header_says_how_much_is_measured(capsys):

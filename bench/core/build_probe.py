@@ -17,9 +17,11 @@ from typing import Any
 from bench.core.task_samples import awaited_operation, bare_future, by_hand, keyed_wait, under_timeout
 from bench.core.timer_samples import loop_churn, timer_churn
 from bench.core.workload import GatedOperation, Workload
+from bench.designs.by_hand import ByHandPurgatory, HandOperation
 from bench.measure.loops import run_on
 from bench.measure.sampling import Sample
 from purgatory_async import Purgatory
+from purgatory_async.clock import MonotonicClock
 
 __all__ = ["SCENES"]
 
@@ -53,6 +55,37 @@ def one_key(workload: Workload, shape: str) -> Sample:
     return make_watch_complete(workload, shape, [(key,) for key in workload.keys])
 
 
+def one_key_by_hand(workload: Workload) -> Sample:
+    """The same with a dict of dicts and the loop's ``call_later``."""
+    timeouts = [round(1_000 * timeout) for timeout in workload.timeouts("same")]
+
+    class Gated(HandOperation):
+        """Its condition is one flag for all, as of `GatedOperation`."""
+
+        __slots__ = ()
+
+        def try_complete(self) -> bool:
+            """Complete if the flag is up."""
+            return GatedOperation.condition_holds and self.force_complete()
+
+    async def sample() -> float:
+        GatedOperation.condition_holds = False
+        purgatory = ByHandPurgatory(MonotonicClock())
+        watch, check = purgatory.watch, purgatory.check
+        started = time.process_time_ns()
+        for timeout, key in zip(timeouts, workload.keys, strict=True):
+            watch(Gated(timeout), (key,))
+        GatedOperation.condition_holds = True
+        for index in workload.order:
+            check(workload.keys[index])
+        await asyncio.sleep(0)  # there the loops do what cancelling a timer put off
+        spent = time.process_time_ns() - started
+        assert purgatory.pending == 0, f"{purgatory.pending} operations are still pending"
+        return spent / workload.count
+
+    return sample
+
+
 def three_own_keys(workload: Workload, shape: str) -> Sample:
     """Each operation watches three keys of its own."""
     return make_watch_complete(
@@ -67,6 +100,7 @@ def three_shared_keys(workload: Workload, shape: str) -> Sample:
 
 SCENES: dict[str, Callable[[Workload], Sample]] = {
     "one key": lambda workload: one_key(workload, "same"),
+    "one key by hand": one_key_by_hand,
     "one key, int": lambda workload: one_key(workload, "same int"),
     "three own keys": lambda workload: three_own_keys(workload, "same"),
     "three own keys, int": lambda workload: three_own_keys(workload, "same int"),

@@ -3,6 +3,7 @@
 from bench.core.sections import (
     awaited_operation,
     builds,
+    cost,
     garbage,
     herd,
     integers,
@@ -31,6 +32,7 @@ SECTIONS = {
         mass_cancel.SECTION,
         herd.SECTION,
         garbage.SECTION,
+        cost.SECTION,
         builds.SECTION,
         builds.INSTRUCTIONS,
     )

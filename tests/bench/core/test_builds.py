@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from bench.core.build_probe import SCENES
-from bench.core.sections import builds
+from bench.core.sections import builds, cost
 from bench.core.sections.builds import SUBJECTS, per_operation, total_of
 from bench.core.workload import GatedOperation, Workload
 from bench.measure.line import Verdict
@@ -38,7 +38,10 @@ def test_the_floor_is_subtracted_from_ours_and_the_peer():
 
 
 def test_every_subject_asks_for_scenes_of_the_probe():
-    assert {scene for subject in SUBJECTS for scene in subject.scenes} == set(SCENES)
+    compared = {scene for subject in SUBJECTS for scene in subject.scenes}
+    assert compared | {scene for subject in cost.SUBJECTS.values() for scene in subject if scene} == set(
+        SCENES
+    )
 
 
 def test_without_valgrind_one_sentence_is_printed(monkeypatch):

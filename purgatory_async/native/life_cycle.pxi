@@ -105,14 +105,17 @@ cdef class LifeCycle(WatchTable):
     cdef bint _finish(self, DelayedOperation operation, outcome, result) except -1:
         """`_end`."""
         cdef HookQueue hooks = self._hooks
+        waiters = operation._waiters_or_failure
         operation._state = outcome
-        if result is not None:
-            operation.result = result
+        if outcome is _FAILED:
+            operation._waiters_or_failure = result
+        else:
+            operation._waiters_or_failure = None
+            if result is not None:
+                operation.result = result
         self.timer._unschedule(operation)
         self._remove(operation)
-        waiters = operation._waiters
         if waiters is not None:
-            operation._waiters = None
             self._dispatcher.wake(waiters)
         if (outcome is _COMPLETED or outcome is _EXPIRED) and not isinstance(operation, KeyedWait):
             _append(hooks.queue, operation)

@@ -54,7 +54,8 @@ cdef bint _has_expired(object ended) except -1:
 
 cdef class DelayedOperation(Watcher):
     cdef object __weakref__
-    cdef public object result, _state, _waiters, _failure
+    cdef public object result, _state
+    cdef object _waiters_or_failure  # a failed one has no waiters; one place for both saves 16 bytes
     cdef object _timeout
 
     __class_getitem__ = classmethod(GenericAlias)
@@ -68,6 +69,18 @@ cdef class DelayedOperation(Watcher):
     @timeout.setter
     def timeout(self, value):
         self._timeout = value
+
+    @property
+    def _waiters(self):
+        return None if self._state is _FAILED else self._waiters_or_failure
+
+    @_waiters.setter
+    def _waiters(self, waiters):
+        self._waiters_or_failure = waiters
+
+    @property
+    def _failure(self):
+        return self._waiters_or_failure
 
     @property
     def _has_hooks(self):
@@ -95,7 +108,10 @@ cdef class DelayedOperation(Watcher):
         check_exception(exception)
         if type(self._state) is _Outcome:
             return False
-        self._failure = (exception, exception.__traceback__)
+        failure = (exception, exception.__traceback__)
+        if isinstance(self._state, LifeCycle):
+            return (<LifeCycle> self._state)._finish(self, _FAILED, failure)
+        self._waiters_or_failure = failure
         return _end(self, _FAILED, None)
 
     def cancel(self):

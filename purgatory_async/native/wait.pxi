@@ -55,8 +55,8 @@ cdef class KeyedWait(DelayedOperation):
         return not self._given_up() and _end(self, _EXPIRED, None)
 
     cpdef bint _given_up(self) except -1:
-        waiters = self._waiters
-        if waiters is None:
+        waiters = self._waiters_or_failure
+        if waiters is None or self._state is _FAILED:
             return False
         if type(waiters) is dict:  # another task awaits it as an operation
             return self.abandoned and self.cancel()
@@ -103,7 +103,7 @@ cdef class KeyedWait(DelayedOperation):
             self._purgatory._begin(self)
             if type(self._state) is not _Outcome:
                 self._step = STARTED
-                self._waiters = future = self._purgatory.new_future()
+                self._waiters_or_failure = future = self._purgatory.new_future()
                 return _suspend(future, result)
         elif self._step == FINISHED:
             raise RuntimeError("cannot reuse already awaited coroutine")
@@ -180,8 +180,8 @@ cdef class OperationAwait:
             else:
                 waiter = state.new_waiter(operation)  # raises
             self._waiter = waiter
-            if operation._waiters is None:
-                operation._waiters = waiter
+            if operation._waiters_or_failure is None:
+                operation._waiters_or_failure = waiter
             else:
                 operation._add_waiter(waiter)
             self._step = STARTED

@@ -13,7 +13,7 @@ errors survive pickle and copy.
 """
 
 from collections.abc import Hashable
-from typing import Final
+from typing import Final, NoReturn
 
 __all__ = [
     "CO_COROUTINE",
@@ -25,6 +25,7 @@ __all__ = [
     "check_callback",
     "check_exception",
     "check_limit",
+    "refuse_copy",
 ]
 
 CO_COROUTINE: Final = 0x80
@@ -94,6 +95,11 @@ def check_callback(name: str, callback: object) -> None:
             raise TypeError(f"{name} must be callable, got {callback!r}")
     elif code.co_flags & CO_COROUTINE:
         raise TypeError(f"{name} must be a plain function, not async, got {callback!r}; let it start a task")
+
+
+def refuse_copy(self: object, protocol: object) -> NoReturn:  # noqa: ARG001 - a `__reduce_ex__`
+    """Raise `TypeError`: the `__reduce_ex__` of what wheels and watch lists link, which a copy would corrupt."""
+    raise TypeError(f"cannot copy or pickle a {type(self).__name__}; make a new one")
 
 
 def check_exception(exception: object) -> None:

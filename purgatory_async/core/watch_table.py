@@ -31,6 +31,7 @@ from purgatory_async.core.watch_lists import (
     keys_of,
     refuse_equal,
 )
+from purgatory_async.errors import refuse_copy
 from purgatory_async.native import also_compiled
 
 __all__ = ["WatchTable", "distinct_keys"]
@@ -47,6 +48,8 @@ class WatchTable:
     """
 
     __slots__ = ("_arrivals", "_more_pairs", "_more_pending", "_vacant", "_watchers")
+
+    __reduce_ex__ = refuse_copy
 
     def __init__(self) -> None:
         # A value is the sole watcher itself, a shared list, or the key's own list.

@@ -17,6 +17,7 @@ from typing import Final, Protocol, cast
 
 from purgatory_async.clock import Cancellable, Clock, TickScale
 from purgatory_async.core.owner import Runner  # noqa: TC001 - one kind of import, seen by the architecture test
+from purgatory_async.errors import refuse_copy
 from purgatory_async.loop.ownership import NOT_YET
 from purgatory_async.loop.wakeups import SLICE, dispatcher_of
 from purgatory_async.native import also_compiled
@@ -95,6 +96,8 @@ class Reaper:
         "_wakeup_tick",
         "closed",
     )
+
+    __reduce_ex__ = refuse_copy
 
     closed: bool
     """Whether it has been closed."""

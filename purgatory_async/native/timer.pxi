@@ -42,7 +42,6 @@ cdef double MAX_TIMEOUT = 3_155_760_000.0  # as in clock
 # Ownership.
 
 
-@cython.auto_pickle(False)
 cdef class Elsewhere:
     cdef unsigned long ident
     cdef object is_running
@@ -70,7 +69,6 @@ cdef inline bint is_here(object runner) except -1:
 # Handles.
 
 
-@cython.auto_pickle(False)
 @cython.trashcan(True)
 cdef class TimerHandle(TimerNode):
     cdef object __weakref__
@@ -153,7 +151,6 @@ cdef inline int fill_handle(TimerHandle handle, Scheduler timer, object callback
 # Firing.
 
 
-@cython.auto_pickle(False)
 cdef class Reaper:
     cdef object __weakref__
     cdef public object _loop, _runner, _queue, _pending_ids, _clock, _wakeup, _hurry, _scale
@@ -318,7 +315,6 @@ cdef inline double ordinary(object delay) except? -1:
     return seconds if 0 < seconds <= MAX_TIMEOUT else 0
 
 
-@cython.auto_pickle(False)
 cdef class Scheduler(Reaper):
     cdef public object _max_pending
     # The last ordinary delay, and where it ended: most timers have few distinct ones, and many start within a tick.

@@ -33,7 +33,6 @@ cdef inline int64_t grid(int64_t tick, int64_t width) noexcept:
     return tick - rest - (width if rest < 0 else 0)
 
 
-@cython.auto_pickle(False)
 @cython.trashcan(True)
 cdef class Link:
     # `_next` and `_prev` for Python. A queue in Python may store any object there, which `Foreign` then holds.
@@ -56,7 +55,6 @@ cdef class Link:
         self.prev_link = as_link(value)
 
 
-@cython.auto_pickle(False)
 cdef class Foreign(Link):
     cdef object value
 
@@ -73,7 +71,6 @@ cdef Link as_link(object value):
     return link
 
 
-@cython.auto_pickle(False)
 @cython.trashcan(True)
 cdef class TimerNode(Link):
     cdef public int64_t _tick
@@ -96,7 +93,6 @@ cdef class TimerNode(Link):
         self._tick = as_tick("deadline_tick", tick)
 
 
-@cython.auto_pickle(False)
 @cython.trashcan(True)
 cdef class TimerEntry(TimerNode):
     cdef object __weakref__
@@ -136,7 +132,6 @@ cdef inline bint unlink_entry(TimerNode entry) except -1:
     return True
 
 
-@cython.auto_pickle(False)
 @cython.trashcan(True)
 cdef class Bucket(Link):
     def __init__(self):
@@ -183,7 +178,6 @@ cdef Py_ssize_t length_of(Bucket bucket) noexcept:
     return count
 
 
-@cython.auto_pickle(False)
 cdef class TimingWheel:
     cdef object __weakref__
     cdef public int64_t now_tick

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from operator import index
 from typing import Final, Generic, TypeVar
 
+from purgatory_async.errors import refuse_copy
 from purgatory_async.native import also_compiled
 
 __all__ = ["LAST_TICK", "Bucket", "TimerEntry", "TimerNode"]
@@ -42,6 +43,8 @@ class Link:
 
     _next: "Link"
     _prev: "Link"
+
+    __reduce_ex__ = refuse_copy
 
 
 @also_compiled

@@ -23,6 +23,7 @@ neither cost.
 
 from collections.abc import Iterator
 
+from purgatory_async.errors import refuse_copy
 from purgatory_async.timing._entry import Bucket, TimerEntry, TimerNode, check_tick_number, entries_of, unlink
 from purgatory_async.timing._queue import already_scheduled, check_limit, check_wheel_size
 
@@ -42,6 +43,8 @@ class HashedWheel:
     """
 
     __slots__ = ("__weakref__", "_barren", "_buckets", "_count", "_hand", "_kept", "_wheel_size", "now_tick")
+
+    __reduce_ex__ = refuse_copy
 
     def __init__(self, wheel_size: int = 512, start_tick: int = 0) -> None:
         check_wheel_size(wheel_size)

@@ -34,6 +34,7 @@ from heapq import heappop, heappush
 from itertools import groupby
 from operator import itemgetter
 
+from purgatory_async.errors import refuse_copy
 from purgatory_async.native import also_compiled
 from purgatory_async.timing._entry import (
     LAST_TICK,
@@ -79,6 +80,8 @@ class TimingWheel:
     """
 
     __slots__ = ("__weakref__", "_levels", "_starts", "_wheel_size", "now_tick")
+
+    __reduce_ex__ = refuse_copy
 
     def __init__(self, wheel_size: int = 256, start_tick: int = 0) -> None:
         check_wheel_size(wheel_size)

@@ -33,6 +33,7 @@ __all__ = [
     "Place",
     "Waiter",
     "cannot_watch",
+    "no_operation",
     "phase_of",
 ]
 
@@ -350,7 +351,12 @@ def phase_of(operation: DelayedOperation[Any]) -> Phase | Outcome:
 def cannot_watch(operation: DelayedOperation[Any]) -> Exception:
     """The error for watching anything but a new operation; it names the state, because a subclass's repr may not."""
     if not isinstance(operation, DelayedOperation):
-        return TypeError(f"operation must be a DelayedOperation, got {operation!r}")
+        return no_operation(operation)
     if getattr(operation, "_state", None) is None:
         return TypeError(f"{type(operation).__name__}.__init__ must call super().__init__(timeout)")
     return PurgatoryError(f"{operation!r} is {phase_of(operation)}: cannot watch it again; make a new one")
+
+
+def no_operation(given: object) -> TypeError:
+    """The error for watching something else, such as the coroutine of a wait."""
+    return TypeError(f"operation must be a DelayedOperation, got {given!r}")

@@ -135,6 +135,8 @@ cdef class Verbs(LifeCycle):
     def try_complete_else_watch(self, operation, keys):
         cdef DelayedOperation op
         cdef tuple distinct = self._distinct(keys)
+        if isinstance(operation, KeyedWait) and (<KeyedWait> operation)._is_coroutine():
+            raise _reference("core.operation", "no_operation")(operation)
         if not isinstance(operation, DelayedOperation) or (<DelayedOperation> operation)._state is not _new:
             raise _reference("core.operation", "cannot_watch")(operation)
         op = operation

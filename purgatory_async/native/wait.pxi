@@ -38,7 +38,7 @@ cdef class KeyedWait(DelayedOperation):
             warn(f"coroutine '{_WAIT}' was never awaited", RuntimeWarning)
 
     def __repr__(self):
-        if self._state is None:
+        if self._is_coroutine():
             return f"<coroutine object {_WAIT} at {id(self):#x}>"
         return _reprs[DelayedOperation](self)
 
@@ -61,6 +61,10 @@ cdef class KeyedWait(DelayedOperation):
         if type(waiters) is dict:  # another task awaits it as an operation
             return self.abandoned and self.cancel()
         return (_cancelled(waiters) if type(waiters) is Future else waiters.cancelled()) and self.cancel()
+
+    cdef bint _is_coroutine(self):
+        """Whether it has not been watched: as long as it has not, the reference has no operation."""
+        return self._purgatory is not None and (self._state is None or self._state is _new)
 
     # The coroutine.
 

@@ -1,4 +1,4 @@
-"""What is linked into wheels and lists cannot be copied."""
+"""What is refused because it would corrupt a list, and what a subclass may override."""
 
 import copy
 import pickle
@@ -31,3 +31,11 @@ def test_what_is_linked_cannot_be_copied_or_pickled(
     it = make()
     with pytest.raises(TypeError, match=rf"^cannot copy or pickle a {type(it).__name__}; make a new one$"):
         copier(it)
+
+
+def test_the_coroutine_of_a_wait_is_no_operation() -> None:
+    purgatory = Purgatory(timer=Timer(clock=ManualClock()))
+    wait = purgatory.wait("k")
+    with pytest.raises(TypeError, match=r"^operation must be a DelayedOperation, got <coroutine object"):
+        purgatory.try_complete_else_watch(wait, ["k"])  # type: ignore[arg-type]  # as a caller may
+    wait.close()

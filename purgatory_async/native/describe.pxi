@@ -64,7 +64,8 @@ def take_over(twin: type, reference: type) -> None:
             if is_getset(own[name]):
                 set_getset_doc(own[name], _for_ever(text))
             elif hasattr(own[name], "__code__"):
-                own[name].__doc__ = text
+                for detail in ("__doc__", "__annotations__", "__module__", "__qualname__"):
+                    setattr(own[name], detail, getattr(member, detail))
                 if iscoroutinefunction(member):
                     mark_coroutine(own[name].__code__)
         _rebind_super(getattr(member, "fget", None) or getattr(member, "__func__", member), twin)

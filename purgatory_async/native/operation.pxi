@@ -119,6 +119,8 @@ cdef class DelayedOperation(Watcher):
 
     @property
     def outcome(self):
+        if self._state is None:
+            raise AttributeError("_state")
         return self._state if type(self._state) is _Outcome else None
 
     def _expire(self):

@@ -1,7 +1,9 @@
-"""What is refused because it would corrupt a list, and what a subclass may override."""
+"""Both builds answer alike to the interpreter and to subclasses, and refuse what would corrupt a list."""
 
 import copy
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -9,6 +11,30 @@ import pytest
 from purgatory_async import DelayedOperation, Purgatory, Timer
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import HashedWheel, TimerEntry, TimingWheel
+from tests.native.built import environment_of, needs_compiled_core
+from tests.source_tree import ROOT
+
+
+def answers(*, pure: bool) -> list[str]:
+    """The lines of one build."""
+    shown = subprocess.run(
+        [sys.executable, "-m", "tests.native.surface"],
+        cwd=ROOT,
+        env=environment_of(pure=pure),
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert shown.stderr == ""
+    return shown.stdout.splitlines()
+
+
+@needs_compiled_core
+def test_both_builds_give_the_same_answers() -> None:
+    reference, compiled = answers(pure=True), answers(pure=False)
+    assert len(reference) > 700
+    differing = [pair for pair in zip(reference, compiled, strict=True) if len(set(pair)) > 1]
+    assert differing == []
 
 
 @pytest.mark.parametrize("copier", [copy.copy, copy.deepcopy, pickle.dumps])

@@ -1,4 +1,4 @@
-# cython: language_level=3, binding=True, boundscheck=False, wraparound=False, initializedcheck=False, auto_pickle=False
+# cython: language_level=3, binding=False, boundscheck=False, wraparound=False, initializedcheck=False, auto_pickle=False, nonecheck=True
 """The compiled twins of the classes marked `also_compiled`; each file below mirrors the reference of its name."""
 
 from asyncio import BaseEventLoop, Future, InvalidStateError

@@ -13,9 +13,13 @@ cdef extern from *:
     }
     static void mark_coroutine(PyObject *code) { ((PyCodeObject *)code)->co_flags |= CO_COROUTINE; }
     static int is_getset(PyObject *member) { return Py_IS_TYPE(member, &PyGetSetDescr_Type); }
+    static int is_method(PyObject *member) { return Py_IS_TYPE(member, &PyMethodDescr_Type); }
     static int is_slot(PyObject *member) { return Py_IS_TYPE(member, &PyMemberDescr_Type); }
     static void set_getset_doc(PyObject *member, const char *doc) {
         ((PyGetSetDescrObject *)member)->d_getset->doc = doc;
+    }
+    static void set_method_doc(PyObject *member, const char *doc) {
+        ((PyMethodDescrObject *)member)->d_method->ml_doc = doc;
     }
     static void set_send(PyObject *type, sendfunc send) {
         ((PyTypeObject *)type)->tp_as_async->am_send = send;
@@ -28,8 +32,10 @@ cdef extern from *:
     int add_member(object type, object name, object member) except -1
     void mark_coroutine(object code)
     bint is_getset(object member)
+    bint is_method(object member)
     bint is_slot(object member)
     void set_getset_doc(object member, const char *doc)
+    void set_method_doc(object member, const char *doc)
     void set_send(object type, sendfunc send)
 
 cdef set _OWN = {"__dict__", "__doc__", "__module__", "__slots__", "__static_attributes__", "__firstlineno__"}
@@ -50,10 +56,7 @@ cdef const char *_for_ever(str text) except NULL:
 def take_over(twin: type, reference: type) -> None:
     """Give a twin its reference's name, its docstrings, and the methods that are not compiled."""
     name = f"{reference.__module__}.{reference.__qualname__}"
-    # CPython reads a type's signature from its docstring, without annotations.
-    parameters = [one.replace(annotation=one.empty) for one in signature(reference).parameters.values()]
-    text = f"{reference.__name__}{Signature(parameters)}\n--\n\n{reference.__doc__ or ''}"
-    set_type_text(twin, _for_ever(name), _for_ever(text))
+    set_type_text(twin, _for_ever(name), _for_ever(_documented(reference)))
     own = vars(twin)
     _reprs[twin] = vars(reference).get("__repr__")
     for name, member in vars(reference).items():
@@ -63,12 +66,21 @@ def take_over(twin: type, reference: type) -> None:
         elif isinstance(text := getattr(member, "__doc__", None), str):
             if is_getset(own[name]):
                 set_getset_doc(own[name], _for_ever(text))
+            elif is_method(own[name]):
+                set_method_doc(own[name], _for_ever(_documented(member)))
             elif hasattr(own[name], "__code__"):
-                for detail in ("__doc__", "__annotations__", "__module__", "__qualname__"):
+                for detail in ("__doc__", "__annotations__", "__module__", "__qualname__"):  # of `wait`
                     setattr(own[name], detail, getattr(member, detail))
                 if iscoroutinefunction(member):
                     mark_coroutine(own[name].__code__)
         _rebind_super(getattr(member, "fget", None) or getattr(member, "__func__", member), twin)
+
+
+cdef str _documented(member):
+    """A docstring from which CPython also reads the signature, without annotations."""
+    parameters = [one.replace(annotation=one.empty) for one in signature(member).parameters.values()]
+    shown = f"{Signature(parameters)}".replace("(self", "($self", 1)
+    return f"{member.__name__}{shown}\n--\n\n{member.__doc__ or ''}"
 
 
 cdef _rebind_super(function, twin):

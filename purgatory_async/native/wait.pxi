@@ -248,8 +248,11 @@ cdef class Waiting(Verbs):
     cdef object new_future(self):
         return self._create_future() if self._of_loop is None else make(Future, _no_arguments, self._of_loop)
 
+    @cython.binding(True)  # a function, for it must show as an async one; it does not check its self
     def wait(self, *keys, until=None, timeout=None):
         cdef KeyedWait operation
+        if not isinstance(self, Waiting):
+            raise TypeError(f"descriptor 'wait' requires a 'Purgatory' object but received a {type(self).__name__!r}")
         if until is None:
             operation = KeyedWait.__new__(KeyedWait)
         else:

@@ -2,8 +2,8 @@
 
 python -m tests.native.surface       both builds must print the same
 
-Left out is what a compiled class cannot do: inherit from Generic, annotate its constructor, give up an attribute of a
-C type or take another type for it.
+Left out is what a compiled class cannot do: inherit from Generic, annotate its methods, give up an attribute of a C
+type or take another type for it.
 """
 
 import copy
@@ -185,6 +185,12 @@ def shape(answer):
     return type(answer).__name__
 
 
+def parameters_of(member):
+    """What is called with which arguments; whether a method's ``self`` has a name is all the same."""
+    parameters = [one for one in inspect.signature(member).parameters.values() if one.name != "self"]
+    return [(one.name, one.kind.name, one.default) for one in parameters]
+
+
 def bases_of(kind):
     """The names of a class and its bases."""
     return [each.__name__ for each in kind.__mro__ if each is not Generic]
@@ -303,17 +309,16 @@ def classes():
         yield kind.__name__, (kind.__module__, kind.__qualname__, type(kind).__name__, repr(kind))
         yield "bases", bases_of(kind)
         yield "parameters", attempt(lambda kind=kind: repr(kind[int])).partition(":")[0]
-        parameters = inspect.signature(kind).parameters.values()
-        yield "constructor", [(one.name, one.kind.name, one.default) for one in parameters]
+        yield "constructor", parameters_of(kind)
         yield "docstring", kind.__doc__
         yield "hints", sorted(attempt(get_type_hints, kind)) if kind is DelayedOperation else None
         for name in (name for name in dir(kind) if not name.startswith("_")):
             member = inspect.getattr_static(kind, name)
             yield f"doc of {name}", inspect.getdoc(getattr(kind, name))
             if callable(member):
-                yield f"signature of {name}", attempt(lambda it=member: str(inspect.signature(it)))
+                yield f"signature of {name}", parameters_of(member)
                 yield f"kind of {name}", (inspect.iscoroutinefunction(member), inspect.isroutine(member))
-                yield f"names of {name}", (member.__name__, member.__qualname__, member.__module__)
+                yield f"names of {name}", (member.__name__, member.__qualname__)
         for other in CLASSES:
             yield f"also a {other.__name__}", issubclass(kind, other)
     yield "of an instance", [isinstance(DelayedOperation(), kind) for kind in CLASSES]

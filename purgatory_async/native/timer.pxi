@@ -74,7 +74,8 @@ cdef class TimerHandle(TimerNode):
     cdef object __weakref__
     cdef Scheduler timer  # None once it has ended
     cdef bint has_fired
-    cdef public object _callback, _args, _context
+    cdef public object _callback, _context
+    cdef public tuple _args
     cdef public double _when
 
     def __init__(self, Scheduler home not None, callback, tuple args not None):
@@ -99,7 +100,7 @@ cdef class TimerHandle(TimerNode):
         self.timer = None
         self._callback = self._args = self._context = None
         if not timer.withdraw(self):
-            (<set> timer._never).discard(self)
+            timer._never.discard(self)
         return True
 
     def reschedule(self, delay):
@@ -108,14 +109,15 @@ cdef class TimerHandle(TimerNode):
             return False
         if ordinary(delay) and timer.is_ready() and is_here(timer._runner):
             if not timer.withdraw(self):
-                (<set> timer._never).discard(self)
+                timer._never.discard(self)
             if timer.start_handle(self, delay):
                 return True
         timer._restart(self, delay)
         return True
 
     cdef bint fire(self) except -1:
-        callback, args, context = self._callback, self._args, self._context
+        callback, context = self._callback, self._context
+        cdef tuple args = self._args
         if callback is None or args is None:
             return False
         self.timer = None
@@ -126,7 +128,7 @@ cdef class TimerHandle(TimerNode):
                 context = Context()
             PyContext_Enter(context)
             try:
-                callback(*<tuple> args)
+                callback(*args)
             finally:
                 PyContext_Exit(context)
         except (KeyboardInterrupt, SystemExit):
@@ -153,8 +155,8 @@ cdef inline int fill_handle(TimerHandle handle, Scheduler timer, object callback
 
 cdef class Reaper:
     cdef object __weakref__
-    cdef public object _loop, _runner, _queue, _pending_ids, _clock, _wakeup, _hurry, _scale
-    cdef public object _firing, _soon, _numbers, _never
+    cdef public object _loop, _runner, _queue, _clock, _wakeup, _hurry, _scale, _firing, _soon, _numbers
+    cdef public set _pending_ids, _never
     cdef public bint closed, _exact, _hurried
     cdef public int64_t _tick_ns, _armed_tick, _wakeup_tick
     cdef TimingWheel wheel  # the queue, if it is exactly that
@@ -253,7 +255,7 @@ cdef class Reaper:
         """Remove an entry from the queue and the count; returns whether the queue held it."""
         cdef bint queued = self._queue.cancel(entry) if self.wheel is None else unlink_entry(entry)
         if self._pending_ids is not None:
-            (<set> self._pending_ids).discard(<size_t> <PyObject *> entry)
+            self._pending_ids.discard(<size_t> <PyObject *> entry)
         if queued and self._exact:
             self._arm()
         return queued
@@ -279,7 +281,7 @@ cdef class Reaper:
             if entry.next_link is not None or entry.prev_link is not None:
                 continue  # rescheduled by an earlier one
             if self._pending_ids is not None:
-                (<set> self._pending_ids).discard(<size_t> <PyObject *> entry)
+                self._pending_ids.discard(<size_t> <PyObject *> entry)
             if entry.fire():
                 fired = True
         return fired

@@ -189,6 +189,14 @@ cdef class TimingWheel:
     cdef list slots
     cdef readonly list _starts  # heap; one push per new bucket of any level
 
+    def __cinit__(self):
+        # A wheel of one bucket per tick, for an instance that is never initialised: the C code relies on the first level.
+        self.size = BEYOND
+        self.slots = []
+        self._starts = []
+        self.widths[0] = 1
+        self.add_level()
+
     def __init__(self, wheel_size=256, start_tick=0):
         from purgatory_async.timing._queue import check_wheel_size
         check_wheel_size(wheel_size)
@@ -197,7 +205,6 @@ cdef class TimingWheel:
         self.size = wheel_size if wheel_size < BEYOND else BEYOND
         self.slots = []
         self._starts = []
-        self.widths[0] = 1
         self.add_level()
 
     def __repr__(self):
@@ -310,6 +317,8 @@ cdef class TimingWheel:
     @cython.nonecheck(True)
     cpdef int64_t _cascade(self, Py_ssize_t level, int64_t start, int64_t budget) except? -2:
         """Move the entries of a coarse bucket one level down, within the budget; returns its rest."""
+        if not 0 < level < len(self.slots):
+            raise IndexError(f"level must be from 1 to {len(self.slots) - 1}, got {level}")
         cdef Bucket bucket = <Bucket> (<dict> self.slots[level])[start]
         cdef Link entry = bucket.prev_link, previous
         while entry is not bucket and budget:

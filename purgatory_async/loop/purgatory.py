@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Hashable, Iterable, Iterator
 from itertools import islice
 from threading import get_ident
-from typing import Any, Final, Self, cast
+from typing import Any, Final, NoReturn, Self, cast
 
 from purgatory_async.clock import check_timeout
 from purgatory_async.core.hooks import hooks_of_thread
@@ -255,6 +255,7 @@ class Purgatory(Waiting, LoopOwner):
         self.timer._adopt(running)
         if running is None:
             self._runner = runner_of(None)
+            self._new_future = _without_loop
         else:
             self._own(running)
             self._dispatcher = dispatcher_of(running)
@@ -265,6 +266,10 @@ class Purgatory(Waiting, LoopOwner):
     def _wake_drains(self) -> None:
         for drained in self._drains:
             self._dispatcher.wake(drained)
+
+
+def _without_loop() -> NoReturn:
+    raise PurgatoryError("no event loop is running: cannot await an operation")
 
 
 _living: Final[weakref.WeakSet[Purgatory]] = weakref.WeakSet()

@@ -132,8 +132,8 @@ class Waiting(Verbs):
         keys = distinct_keys(keys)
         self._admit(operation, keys)
         if operation.outcome is None:
-            future = operation._waiters = self.new_waiter(operation)
             try:
+                future = operation._waiters = self.new_waiter(operation)
                 await future
             except BaseException:
                 operation.cancel()

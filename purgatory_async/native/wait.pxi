@@ -106,8 +106,12 @@ cdef class KeyedWait(DelayedOperation):
             self._step = FINISHED  # if it raises
             self._purgatory._begin(self)
             if type(self._state) is not _Outcome:
+                try:
+                    self._waiters_or_failure = future = self._purgatory.new_future()
+                except BaseException:
+                    self.cancel()
+                    raise
                 self._step = STARTED
-                self._waiters_or_failure = future = self._purgatory.new_future()
                 return _suspend(future, result)
         elif self._step == FINISHED:
             raise RuntimeError("cannot reuse already awaited coroutine")

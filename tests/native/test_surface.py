@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from purgatory_async import DelayedOperation, Purgatory, Timer
+from purgatory_async import DelayedOperation, Purgatory, PurgatoryError, Timer
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import HashedWheel, TimerEntry, TimingWheel
 from tests.native.built import environment_of, needs_compiled_core
@@ -65,3 +65,11 @@ def test_the_coroutine_of_a_wait_is_no_operation() -> None:
     with pytest.raises(TypeError, match=r"^operation must be a DelayedOperation, got <coroutine object"):
         purgatory.try_complete_else_watch(wait, ["k"])  # type: ignore[arg-type]  # as a caller may
     wait.close()
+
+
+def test_a_wait_without_a_loop_is_refused_and_leaves_nothing() -> None:
+    purgatory = Purgatory(timer=Timer(clock=ManualClock()))
+    for coroutine in (purgatory.wait("k", timeout=3), purgatory.run(DelayedOperation(3), ["k"])):
+        with pytest.raises(PurgatoryError, match=r"^no event loop is running: cannot await an operation$"):
+            coroutine.send(None)
+    assert (purgatory.pending, purgatory.timer.pending) == (0, 0)

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Iterator
 
 import purgatory_async
+from tests.native.argument_script import argument_steps
 from tests.native.purgatory_script import purgatory_steps
 from tests.native.task_script import task_steps
 from tests.native.timer_script import timer_steps
@@ -20,6 +21,7 @@ from tests.native.wheel_script import wheel_steps
 
 BLOCK = 1_000  # steps
 SCRIPTS: dict[str, Callable[[int], Iterator[str]]] = {
+    "arguments": argument_steps,
     "purgatory": purgatory_steps,
     "tasks": task_steps,
     "timers": timer_steps,

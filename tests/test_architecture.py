@@ -28,8 +28,8 @@ LAYERS = {
     # The thirteen public names. Higher layers use only these, like a user's code.
     "package": ("",),
     "patterns": ("patterns", "patterns.*"),
+    "cluster": ("cluster", "cluster.*"),
     "journal": ("journal", "journal.*"),
-    # Arithmetic on columns, which is tested without Spark.
     "kernels": ("pipeline.kernels", "pipeline.kernels.*", "pipeline.refusal"),
     "adapters": (
         *("client", "client.*", "metrics", "pipeline", "pipeline.*"),
@@ -107,7 +107,7 @@ EXCEPTIONS = {
     "threading.get_ident": ("loop.ownership", "loop.purgatory", "loop.scheduler"),
 }
 # Layers that use only the public names, as a user's code does, and the modules of those names.
-ON_PUBLIC_NAMES = ("patterns", "patterns.*", "web", "web.*")
+ON_PUBLIC_NAMES = ("patterns", "patterns.*", "cluster", "cluster.*", "web", "web.*")
 PUBLIC_MODULES = ("", "clock", "errors", "events", "timing")
 # The library imports these, if at all, in the function that needs them: they cost more than all of the rest.
 LAZY = ("anyio", "structlog")
@@ -116,7 +116,7 @@ LAZY = ("anyio", "structlog")
 BANNED_IN_LIBRARY = ("Condition", "timeout", "timeout_at", "wait", "wait_for")
 
 # What ``import purgatory_async`` must not bring in.
-ABOVE = ("cli", "client", "journal", "metrics", "pipeline", "service", "testing", "web")
+ABOVE = ("cli", "client", "cluster", "journal", "metrics", "pipeline", "service", "testing", "web")
 HEAVY = {
     *LAZY,
     *EXTRAS,

@@ -1,0 +1,262 @@
+"""What every log promises: one order of entries, durable once appended, read from a position.
+
+A **position** is an integer from 1 without holes; 0 stands for "before the first entry". **Log time** is the engine's
+clock in microseconds since 1970. The engine stamps it in the append, and it never decreases. Workers' clocks are never
+written.
+
+    PurgatoryError
+     +-- LogError                 the log is closed, not open, or cannot do this
+          +-- LogUnavailable      the engine is away; an append may have happened
+          +-- LogGap              the entries asked for are gone: oldest, epoch
+          +-- LogDamaged          what is stored is not what was appended: position
+          +-- LogRefused          the engine's settings rule it out
+
+Data is in attributes, outside ``args``, so that the errors survive pickle and copy.
+"""
+
+import secrets
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Final, NamedTuple, Protocol, runtime_checkable
+
+from purgatory_async import PurgatoryError
+
+__all__ = [
+    "MAX_BATCH_BYTES",
+    "MAX_BATCH_ENTRIES",
+    "MAX_ENTRY_BYTES",
+    "MAX_READ_BYTES",
+    "MAX_READ_ENTRIES",
+    "Appended",
+    "Checkpoint",
+    "Entry",
+    "Head",
+    "Log",
+    "LogDamaged",
+    "LogError",
+    "LogGap",
+    "LogRefused",
+    "LogUnavailable",
+    "check_batch",
+    "check_follow",
+    "check_save",
+    "new_epoch",
+    "one_read",
+]
+
+MAX_ENTRY_BYTES: Final = 1_572_864  # 1.5 MiB
+MAX_BATCH_ENTRIES: Final = 1_000
+MAX_BATCH_BYTES: Final = 4_194_304  # 4 MiB
+MAX_READ_ENTRIES: Final = 2_000
+MAX_READ_BYTES: Final = 8_388_608  # 8 MiB
+
+
+class LogError(PurgatoryError):
+    """Base of a log's errors; raised itself for a log that is closed or not open."""
+
+
+class LogUnavailable(LogError):
+    """The engine is away. The entries of an append may be in the log or not: append the same ones again."""
+
+
+class LogGap(LogError):
+    """The entries after a position are no longer in the log.
+
+    Either they were trimmed, or the engine lost its newest entries, in which case ``epoch`` is another one. Continue
+    from a checkpoint, or from ``oldest - 1``.
+    """
+
+    def __init__(self, *args: object, oldest: int = 1, epoch: str = "") -> None:
+        super().__init__(*args)
+        self.oldest = oldest
+        self.epoch = epoch
+
+
+class LogDamaged(LogError):
+    """What is stored is not what was appended; ``position`` is that of the first bad entry, if it is known."""
+
+    def __init__(self, *args: object, position: int | None = None) -> None:
+        super().__init__(*args)
+        self.position = position
+
+
+class LogRefused(LogError):
+    """The engine cannot keep a log's promises as it is set up; the message names the setting."""
+
+
+class Entry(NamedTuple):
+    """One entry of the log.
+
+    Attributes:
+        position: Its place in the order, from 1.
+        at_us: Its log time, in microseconds since 1970.
+        data: What was appended.
+    """
+
+    position: int
+    at_us: int
+    data: bytes
+
+
+class Head(NamedTuple):
+    """The state of a log when it was opened.
+
+    Attributes:
+        epoch: Random text, made with the log. It changes when the engine lost entries.
+        position: The newest entry's position; 0 if there has been none.
+        at_us: The newest entry's log time; 0 if there has been none.
+        oldest: The position of the oldest entry still there; ``position + 1`` if none is.
+        checkpoint: The newest checkpoint's position; 0 if there is none.
+    """
+
+    epoch: str
+    position: int
+    at_us: int
+    oldest: int
+    checkpoint: int
+
+
+class Appended(NamedTuple):
+    """Where a batch is: the position of its first entry, and the log time of all of them."""
+
+    first: int
+    at_us: int
+
+
+class Checkpoint(NamedTuple):
+    """A saved state: the last position that is in it, and its parts in order.
+
+    Iterating over the parts reads them one at a time. It raises `LogDamaged` if one is not what was saved, and
+    `LogUnavailable` if a newer checkpoint replaced this one meanwhile: load again.
+    """
+
+    position: int
+    parts: AsyncIterator[bytes]
+
+
+@runtime_checkable
+class Log(Protocol):
+    """One worker's connection to a log. It belongs to the loop in which it was opened.
+
+    Every method but `open` and `aclose` raises `LogError` unless the log is open, and `LogUnavailable` while the
+    engine is away.
+    """
+
+    async def open(self) -> Head:
+        """Connect, create an empty log if there is none, and return its state; once.
+
+        Raises:
+            LogUnavailable: The engine is away.
+            LogRefused: The engine's settings rule it out.
+            LogDamaged: What is stored is no log.
+        """
+        ...
+
+    async def append(self, entries: Sequence[bytes]) -> Appended:
+        """Append a batch of 1 to 1 000 entries, 4 MiB at most, at consecutive positions: all of them or none.
+
+        Returns once they are durable. A call that is cancelled may still append. Takes one round trip.
+
+        Raises:
+            TypeError, ValueError: The batch is empty or too large, or an entry is no bytes or too large.
+            LogUnavailable: The outcome is unknown; the batch may be in the log, whole, now or later.
+        """
+        ...
+
+    def follow(self, after: int) -> AsyncIterator[Sequence[Entry]]:
+        """Yield the entries after a position, in order, as they come; at most 2 000 or 8 MiB at a time.
+
+        It reconnects by itself for as long as it takes, and ends when the log is closed.
+
+        Raises:
+            ValueError: ``after`` is negative.
+            LogGap: Entries after ``after`` were trimmed, or the engine lost entries that were handed out.
+            LogDamaged: An entry is not what was appended.
+        """
+        ...
+
+    async def end(self) -> int:
+        """Return the newest durable position, no older than this call; concurrent calls share one round trip."""
+        ...
+
+    async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
+        """Save a checkpoint, then trim the entries at or before ``position - keep``.
+
+        It becomes visible whole, in one step. An interrupted one stays invisible and is removed by the next.
+
+        Args:
+            position: The last position that is in it, from 1 to the newest; above the present checkpoint's.
+            parts: Its bytes, in parts of about 1 MiB, and 1.5 MiB at most.
+            keep: How many entries up to ``position`` stay in the log.
+
+        Raises:
+            ValueError: ``position`` or ``keep`` is out of bounds; an older checkpoint is not saved over a newer one.
+        """
+        ...
+
+    async def load(self) -> Checkpoint | None:
+        """Return the newest checkpoint, or None if there is none.
+
+        Raises:
+            LogDamaged: It is not what was saved.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Disconnect; followers end, waiting calls raise `LogError`. Does nothing if closed already."""
+        ...
+
+
+def new_epoch() -> str:
+    """Return a random epoch: 96 bits as hexadecimal digits."""
+    return secrets.token_hex(12)
+
+
+def check_batch(entries: Sequence[bytes]) -> None:
+    """Raise `TypeError` or `ValueError` unless `Log.append` takes these entries."""
+    if isinstance(entries, bytes | bytearray | memoryview | str):
+        raise TypeError(
+            f"entries must be a sequence of bytes, got {type(entries).__name__}; put it in a list"
+        )
+    if not 1 <= len(entries) <= MAX_BATCH_ENTRIES:
+        raise ValueError(f"a batch must have 1 to {MAX_BATCH_ENTRIES} entries, got {len(entries)}")
+    total = 0
+    for entry in entries:
+        if not isinstance(entry, bytes):
+            raise TypeError(f"an entry must be bytes, got {type(entry).__name__}")
+        if len(entry) > MAX_ENTRY_BYTES:
+            raise ValueError(f"an entry must be at most {MAX_ENTRY_BYTES} bytes, got {len(entry)}")
+        total += len(entry)
+    if total > MAX_BATCH_BYTES:
+        raise ValueError(f"a batch must be at most {MAX_BATCH_BYTES} bytes, got {total}")
+
+
+def check_follow(after: int) -> None:
+    """Raise `ValueError` unless `Log.follow` can start there."""
+    if after < 0:
+        raise ValueError(f"after must be 0 or a position, got {after}")
+
+
+def check_save(position: int, keep: int, head: Head) -> None:
+    """Raise `ValueError` unless `Log.save` takes these, given the log's present state."""
+    if not 1 <= position <= head.position:
+        raise ValueError(f"position must be from 1 to the newest, {head.position}, got {position}")
+    if position <= head.checkpoint:
+        raise ValueError(
+            f"position must be above the present checkpoint's, {head.checkpoint}, got {position}"
+        )
+    if keep < 0:
+        raise ValueError(f"keep must be at least 0, got {keep}")
+
+
+def one_read(entries: Iterable[Entry]) -> list[Entry]:
+    """Take as many entries as one read of `Log.follow` may hand out: at least one, if any is there."""
+    taken: list[Entry] = []
+    total = 0
+    for entry in entries:
+        total += len(entry.data)
+        if taken and total > MAX_READ_BYTES:
+            break
+        taken.append(entry)
+        if len(taken) == MAX_READ_ENTRIES:
+            break
+    return taken

@@ -1,0 +1,69 @@
+"""The engines that `test_log_contract` runs on; a new one is one entry in `ENGINES`.
+
+An engine is one empty store. Its factory takes a folder of its own and skips the test, with a sentence, where the
+engine is not installed.
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+from purgatory_async.cluster import Log, MemoryLog, MemoryStore
+from tests.cluster.faulty import FaultyLog
+
+
+class Engine:
+    """One store, empty at first; for an engine without connections, `cut` has nothing to do."""
+
+    def __init__(self, make_log: Callable[[], Log]) -> None:
+        self.log = make_log
+        """Make another log on the store, not yet open."""
+
+    async def cut(self) -> None:
+        """Break every connection to the store; a call under way may then raise `LogUnavailable`."""
+
+    async def stored_parts(self) -> int:
+        """Count the parts of all checkpoints that are stored, the invisible ones too."""
+        raise NotImplementedError
+
+
+class _MemoryEngine(Engine):
+    def __init__(self) -> None:
+        self.store = MemoryStore()
+        super().__init__(lambda: MemoryLog(self.store))
+
+    async def stored_parts(self) -> int:
+        return len(self.store.parts)
+
+
+class _FaultyEngine(_MemoryEngine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.logs: list[FaultyLog] = []
+        self.log = self._make
+
+    def _make(self) -> FaultyLog:
+        self.logs.append(FaultyLog(MemoryLog(self.store)))
+        return self.logs[-1]
+
+    async def cut(self) -> None:
+        for log in self.logs:
+            log.cut()
+
+
+@asynccontextmanager
+async def memory(folder: Path) -> AsyncIterator[Engine]:
+    """A list."""
+    yield _MemoryEngine()
+
+
+@asynccontextmanager
+async def faulty(folder: Path) -> AsyncIterator[Engine]:
+    """A list behind connections that break."""
+    yield _FaultyEngine()
+
+
+ENGINES: dict[str, Callable[[Path], AbstractAsyncContextManager[Engine]]] = {
+    "memory": memory,
+    "faulty": faulty,
+}

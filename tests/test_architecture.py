@@ -65,8 +65,8 @@ FORBIDDEN = (
     (
         ("_thread", "concurrent", "queue", "threading"),
         EVERYWHERE,
-        ("loop.portal", "journal._writer_thread"),
-        "threads meet the loop in the portal, and a journal is written beside it",
+        ("loop.portal", "journal._writer_thread", "cluster.worker_thread"),
+        "threads meet the loop in the portal; files are written beside it",
     ),
     (("gc", "importlib"), LIBRARY, (), "the collector is the caller's, and imports are there to be read"),
     (("anyio", "structlog"), ("timing", "core"), (), "the core needs nothing but the standard library"),

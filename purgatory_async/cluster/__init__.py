@@ -1,6 +1,7 @@
 """One log for several workers: what one of them signals, all of them apply, in the same order.
 
-A `Log` holds entries in one order and keeps them safe: `MemoryLog` in this process.
+A `Log` holds entries in one order and keeps them safe: `MemoryLog` in this process, `SqliteLog` in a file for the
+processes of one machine.
 """
 
 from purgatory_async.cluster.log import (
@@ -16,6 +17,7 @@ from purgatory_async.cluster.log import (
     LogUnavailable,
 )
 from purgatory_async.cluster.memory import MemoryLog, MemoryStore
+from purgatory_async.cluster.sqlite import SqliteLog
 
 __all__ = [
     "Appended",
@@ -30,4 +32,5 @@ __all__ = [
     "LogUnavailable",
     "MemoryLog",
     "MemoryStore",
+    "SqliteLog",
 ]

@@ -79,11 +79,16 @@ class SharedTrip:
         if self._next is None:
             self._next = asyncio.create_task(self._go(self._running))
             self._next.add_done_callback(_retrieve)
-        # A caller that is cancelled leaves the trip to the others.
-        return await asyncio.shield(self._next)
+        trip = self._next
+        try:
+            return await asyncio.shield(trip)  # a caller that is cancelled leaves the trip to the others
+        except asyncio.CancelledError:
+            if trip.cancelled():
+                raise LogError("log is closed: its round trip was cancelled") from None
+            raise
 
     def close(self) -> None:
-        """Cancel the trip under way and the next one; their callers get `asyncio.CancelledError`."""
+        """Cancel the trip under way and the next one; their callers get `LogError`."""
         for trip in (self._running, self._next):
             if trip is not None:
                 trip.cancel()

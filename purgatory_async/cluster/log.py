@@ -181,7 +181,8 @@ class Log(Protocol):
     async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
         """Save a checkpoint, then trim the entries at or before ``position - keep``.
 
-        It becomes visible whole, in one step. An interrupted one stays invisible and is removed by the next.
+        It becomes visible whole, in one step. An interrupted one stays invisible and is removed by the next. The newest
+        entry may stay in any case.
 
         Args:
             position: The last position that is in it, from 1 to the newest; above the present checkpoint's.

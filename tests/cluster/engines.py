@@ -4,11 +4,12 @@ An engine is one empty store. Its factory takes a folder of its own and skips th
 engine is not installed.
 """
 
+import sqlite3
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 
-from purgatory_async.cluster import Log, MemoryLog, MemoryStore
+from purgatory_async.cluster import Log, MemoryLog, MemoryStore, SqliteLog
 from tests.cluster.faulty import FaultyLog
 
 
@@ -63,7 +64,26 @@ async def faulty(folder: Path) -> AsyncIterator[Engine]:
     yield _FaultyEngine()
 
 
+class _SqliteEngine(Engine):
+    def __init__(self, path: Path) -> None:
+        super().__init__(lambda: SqliteLog(path))
+        self.path = path
+
+    async def stored_parts(self) -> int:
+        # Each checkpoint ends with an empty part.
+        query = "SELECT count(*) - count(DISTINCT position) FROM purgatory_checkpoint"
+        with closing(sqlite3.connect(self.path)) as connection:
+            return connection.execute(query).fetchone()[0]
+
+
+@asynccontextmanager
+async def sqlite(folder: Path) -> AsyncIterator[Engine]:
+    """A file."""
+    yield _SqliteEngine(folder / "log.db")
+
+
 ENGINES: dict[str, Callable[[Path], AbstractAsyncContextManager[Engine]]] = {
     "memory": memory,
     "faulty": faulty,
+    "sqlite": sqlite,
 }

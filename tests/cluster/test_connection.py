@@ -79,7 +79,7 @@ async def test_closing_cancels_the_trips():
     await turns()
     end.close()
     for task in (first, second):
-        with pytest.raises(asyncio.CancelledError):
+        with pytest.raises(LogError, match="log is closed"):
             await task
 
 

@@ -1,0 +1,253 @@
+"""A log in a SQLite file, for any number of processes on one machine."""
+
+import asyncio
+import os
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import Final, Literal, NamedTuple
+
+from purgatory_async.cluster.connection import Backoff, OpenOnce, SharedTrip
+from purgatory_async.cluster.log import (
+    MAX_ENTRY_BYTES,
+    Appended,
+    Checkpoint,
+    Entry,
+    Head,
+    LogError,
+    LogGap,
+    LogUnavailable,
+    check_batch,
+    check_follow,
+)
+from purgatory_async.cluster.nudges import Nudges
+from purgatory_async.cluster.sqlite_file import SYNCS, SqliteReader, SqliteWriter, check_file_system
+from purgatory_async.cluster.worker_thread import WorkerThread
+
+__all__ = ["SqliteLog"]
+
+POLL_S: Final = 0.05  # how late a follower hears if a nudge is lost
+GROUP_ENTRIES: Final = 2_000  # batches that wait are committed together, up to about so many entries
+
+CLOSE_S: Final = 5.0
+
+
+class _Waiting(NamedTuple):
+    """A batch that waits for its commit."""
+
+    entries: Sequence[bytes]
+    appended: asyncio.Future[Appended]
+
+
+class SqliteLog:
+    """A log in a SQLite file: no server, and what was appended survives ``kill -9`` and power loss.
+
+    Beside the file there are SQLite's own two, ``PATH.lock`` and the folder ``PATH.d``; copy the file only while no
+    process has it open. Log time follows no step of the wall clock until the machine starts again.
+
+    Args:
+        path: The file; made if it is missing, in a folder that must exist, on a local file system.
+        sync: ``"always"`` waits for the disk in each commit; with ``"os"`` a power loss may take the last moments.
+
+    Raises:
+        ValueError: ``sync`` is neither.
+
+    >>> import asyncio, tempfile
+    >>> async def main(folder):
+    ...     log = SqliteLog(f"{folder}/orders.db")
+    ...     await log.open()
+    ...     appended = await log.append([b"a", b"b"])
+    ...     await log.aclose()
+    ...     return appended.first
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     asyncio.run(main(folder))
+    1
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, sync: Literal["always", "os"] = "always") -> None:
+        if sync not in SYNCS:
+            raise ValueError(f"sync must be one of {', '.join(map(repr, SYNCS))}, got {sync!r}")
+        self._path = Path(path).absolute()
+        self._sync = sync
+        self._open = OpenOnce()
+        self._changed = asyncio.Event()
+        self._waiting: deque[_Waiting] = deque()
+        self._committing = False
+        self._trip = SharedTrip(self._end)
+        self._epoch = ""
+        # What each thread opens, it closes.
+        self._of_loop, self._of_writing, self._of_reading = ExitStack(), ExitStack(), ExitStack()
+
+    def __repr__(self) -> str:
+        return f"<SqliteLog {self._path} {self._open.state}>"
+
+    async def open(self) -> Head:
+        """Open the file, or create it; see `Log.open`.
+
+        Raises:
+            LogRefused: The folder does not exist, or is on a network file system.
+            LogUnavailable: The file cannot be opened.
+            LogDamaged: It is no log, or lost its newest entries.
+        """
+        self._open.open()
+        check_file_system(self._path)
+        self._writing = WorkerThread("purgatory-sqlite-writer")
+        self._reading = WorkerThread("purgatory-sqlite-reader")
+        for thread in (self._writing, self._reading):
+            thread.start()
+        try:
+            self._nudges = Nudges(self._path.with_name(f"{self._path.name}.d"), self._wake)
+            self._of_loop.callback(self._nudges.close)
+            await self._writing.submit(self._open_writer)
+            head = await self._reading.submit(self._open_reader)
+        except BaseException:
+            await self.aclose()
+            raise
+        self._epoch = head.epoch
+        return head
+
+    async def append(self, entries: Sequence[bytes]) -> Appended:
+        """Append a batch; see `Log.append`. Batches that wait at the same time share a commit."""
+        self._open.require("append")
+        check_batch(entries)
+        waiting = _Waiting(entries, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        if not self._committing:
+            self._commit_soon()
+        return await waiting.appended
+
+    async def follow(self, after: int) -> AsyncIterator[Sequence[Entry]]:
+        """Yield the entries after a position; see `Log.follow`."""
+        self._open.require("follow")
+        check_follow(after)
+        backoff = Backoff()
+        loop = asyncio.get_running_loop()
+        while self._open:
+            changed = self._changed
+            try:
+                entries = await self._reading.submit(partial(self._reader.read, after, self._epoch))
+            except LogGap as gap:
+                self._epoch = gap.epoch
+                raise
+            except LogUnavailable:
+                delay, entries = backoff.next_delay(), None
+            else:
+                delay = POLL_S
+                backoff.reset()
+            if entries:
+                after = entries[-1].position
+                yield entries
+                continue
+            poll = loop.call_later(delay, self._wake)
+            try:
+                await changed.wait()
+            finally:
+                poll.cancel()
+
+    async def end(self) -> int:
+        """Return the newest position; see `Log.end`."""
+        self._open.require("ask for its end")
+        return await self._trip()
+
+    async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
+        """Save a checkpoint and trim; see `Log.save`. Appends go on between the parts."""
+        self._open.require("save")
+        await self._writing.submit(partial(self._writer.begin_save, position, keep))
+        number = 0
+        async for part in parts:
+            if len(part) > MAX_ENTRY_BYTES:
+                raise ValueError(f"a part must be at most {MAX_ENTRY_BYTES} bytes, got {len(part)}")
+            if part:
+                await self._writing.submit(partial(self._writer.save_part, position, number, part))
+                number += 1
+        await self._writing.submit(partial(self._writer.save_part, position, number, b""))
+        await self._writing.submit(partial(self._writer.publish, position, keep, number + 1))
+        while await self._writing.submit(partial(self._writer.trim, position - keep)):
+            pass
+
+    async def load(self) -> Checkpoint | None:
+        """Return the newest checkpoint; see `Log.load`."""
+        self._open.require("load")
+        head = await self._reading.submit(self._reader.head)
+        return Checkpoint(head.checkpoint, self._parts(head.checkpoint)) if head.checkpoint else None
+
+    async def aclose(self) -> None:
+        """Finish the commit under way and close the file; see `Log.aclose`."""
+        if not self._open.close():
+            return
+        closed = LogError(f"log is closed: cannot append to {self._path}")
+        for waiting in self._waiting:
+            if not waiting.appended.done():
+                waiting.appended.set_exception(closed)
+        self._waiting.clear()
+        self._wake()
+        self._trip.close()
+        closing = [self._writing.submit(self._of_writing.close), self._reading.submit(self._of_reading.close)]
+        for thread in (self._writing, self._reading):
+            thread.stop()
+        # A stopped process may hold the lock for ever; then the threads are left behind.
+        _, late = await asyncio.wait(closing, timeout=CLOSE_S)
+        if not late:
+            self._of_loop.close()
+
+    def _open_writer(self) -> None:
+        self._writer = SqliteWriter(self._path, self._sync)
+        self._of_writing.callback(self._writer.close)
+
+    def _open_reader(self) -> Head:
+        self._reader = SqliteReader(self._path, self._sync)
+        self._of_reading.callback(self._reader.close)
+        return self._reader.head()
+
+    def _commit_soon(self) -> None:
+        # One turn later, so that all callers that woke in this one share the commit.
+        self._committing = True
+        asyncio.get_running_loop().call_soon(self._commit)
+
+    def _commit(self) -> None:
+        """Hand the waiting batches to the writer thread; it commits one group at a time."""
+        self._committing = False
+        group, size = list[_Waiting](), 0
+        while self._waiting and size < GROUP_ENTRIES:
+            waiting = self._waiting.popleft()
+            if not waiting.appended.done():  # otherwise its caller was cancelled
+                group.append(waiting)
+                size += len(waiting.entries)
+        if not group or not self._open:
+            return
+        self._committing = True
+        committed = self._writing.submit(partial(self._append, [waiting.entries for waiting in group]))
+        committed.add_done_callback(partial(self._committed, group))
+
+    def _append(self, batches: Sequence[Sequence[bytes]]) -> list[Appended]:
+        appended = self._writer.append(batches)
+        self._nudges.send()
+        return appended
+
+    def _committed(self, group: Sequence[_Waiting], committed: asyncio.Future[list[Appended]]) -> None:
+        self._committing = False
+        if (error := committed.exception()) is None:
+            self._wake()
+        for index, waiting in enumerate(group):
+            if waiting.appended.done():
+                continue
+            if error is None:
+                waiting.appended.set_result(committed.result()[index])
+            else:
+                waiting.appended.set_exception(error)
+        self._commit_soon()
+
+    async def _end(self) -> int:
+        return (await self._reading.submit(self._reader.head)).position
+
+    async def _parts(self, position: int) -> AsyncIterator[bytes]:
+        number = 0
+        while part := await self._reading.submit(partial(self._reader.part, position, number)):
+            yield part
+            number += 1
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()

@@ -1,0 +1,346 @@
+"""The calls on a log in a SQLite file that block: each runs on a thread of `SqliteLog`.
+
+Appends of all processes take turns on a lock file, whose queue is fair; SQLite's own busy wait sleeps and is not.
+"""
+
+import fcntl
+import os
+import sqlite3
+import time
+import zlib
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final
+
+from purgatory_async.cluster.log import (
+    Appended,
+    Entry,
+    Head,
+    LogDamaged,
+    LogError,
+    LogGap,
+    LogRefused,
+    LogUnavailable,
+    check_save,
+    new_epoch,
+    one_read,
+)
+from purgatory_async.cluster.sqlite_schema import (
+    MARK_BYTES,
+    TABLES,
+    EndMark,
+    seal,
+    translated,
+    unseal,
+    verified,
+)
+
+__all__ = ["SYNCS", "SqliteReader", "SqliteWriter", "check_file_system"]
+
+SYNCS: Final = {"always": "FULL", "os": "NORMAL"}
+"""The values of ``sync``, each with SQLite's word for it."""
+
+TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay appends
+
+_NETWORK: Final = ("nfs", "cifs", "smb", "ncpfs", "afs", "fuse.sshfs")
+_BUSY_S: Final = 5.0  # for a program that is none of ours, as a shell
+_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+_BOUNDS: Final = """
+SELECT h.epoch, coalesce((SELECT max(position) FROM purgatory_log), 0),
+    coalesce((SELECT at_us FROM purgatory_log ORDER BY position DESC LIMIT 1), 0),
+    coalesce((SELECT min(position) FROM purgatory_log), 1), h.checkpoint FROM purgatory_head h
+"""
+
+
+class _File:
+    """One connection to the file.
+
+    Args:
+        path: The SQLite file.
+        sync: A key of `SYNCS`.
+    """
+
+    def __init__(self, path: Path, sync: str) -> None:
+        self.path = path
+        self.sync = sync
+        self._inode = path.stat().st_ino
+        with self._translating():
+            self._connection = sqlite3.connect(
+                path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+            )
+            for setting in ("journal_mode=WAL", f"synchronous={SYNCS[sync]}", "cell_size_check=ON"):
+                self._connection.execute(f"PRAGMA {setting}").fetchall()
+            self._connection.execute(
+                "PRAGMA wal_autocheckpoint=4000"
+            ).fetchall()  # 16 MB, so that fsyncs are few
+
+    def head(self) -> Head:
+        """Read the log's state."""
+        with self._translating():
+            rows = self._connection.execute(_BOUNDS).fetchmany(2)
+        if (
+            len(rows) != 1
+            or not isinstance(rows[0][0], str)
+            or not all(isinstance(one, int) for one in rows[0][1:])
+        ):
+            raise LogDamaged(f"{self.path} must have one head, got {rows}")
+        head = Head(*rows[0])
+        if head.checkpoint > head.position:
+            raise LogDamaged(
+                f"{self.path} must reach its checkpoint at {head.checkpoint}, ends at {head.position}"
+            )
+        return head
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def _require_same_file(self) -> None:
+        try:
+            replaced = self.path.stat().st_ino != self._inode
+        except FileNotFoundError:
+            replaced = True
+        except OSError as error:
+            raise LogUnavailable(f"{self.path} is not usable: {error.strerror}") from error
+        if replaced:
+            raise LogDamaged(f"{self.path} was moved or replaced while in use; restart with the right file")
+
+    @contextmanager
+    def _translating(self) -> Iterator[None]:
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise translated(error, self.path) from error
+
+
+class SqliteReader(_File):
+    """What the reader thread does."""
+
+    def read(self, after: int, epoch: str) -> list[Entry]:
+        """Read the entries after a position, as many as one read has; none if it is the newest.
+
+        Raises:
+            LogGap: They are gone, or the epoch is another one.
+        """
+        query = (
+            "SELECT position, at_us, entry FROM purgatory_log WHERE position > ? ORDER BY position LIMIT 2001"
+        )
+        with self._translating(), closing(self._connection.execute(query, [after])) as rows:
+            first = next(rows, None)
+            if first is not None and first[0] == after + 1:
+                return one_read(verified(_chain(first, rows), after))
+        self._require_same_file()
+        head = self.head()
+        if head.epoch == epoch and head.oldest - 1 <= after <= head.position:
+            if first is not None:
+                raise LogDamaged(f"entry {after + 1} must come next, got {first[0]}", position=after + 1)
+            return []  # what has come since the query is for the next read
+        raise LogGap(
+            f"after must be from {head.oldest - 1} to {head.position}, got {after}; the entries between are gone",
+            oldest=head.oldest,
+            epoch=head.epoch,
+        )
+
+    def part(self, position: int, number: int) -> bytes:
+        """Read one part of a checkpoint; the last one is empty."""
+        query = "SELECT data FROM purgatory_checkpoint WHERE position = ? AND part = ?"
+        with self._translating():
+            row = self._connection.execute(query, [position, number]).fetchone()
+        if row is not None:
+            return unseal(row[0], position, number, f"part {number} of checkpoint")
+        if (present := self.head().checkpoint) != position:
+            raise LogUnavailable(
+                f"checkpoint {position} was replaced by that at {present} meanwhile: load again"
+            )
+        raise LogDamaged(f"checkpoint {position} must have a part {number}, but has none", position=position)
+
+
+class SqliteWriter(_File):
+    """What the writer thread does; it creates the log if there is none."""
+
+    def __init__(self, path: Path, sync: str) -> None:
+        self._lock = -1
+        try:
+            self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.close(
+                os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            )  # SQLite would let others read it
+            self._boot = Path(_BOOT_ID).read_text(encoding="ascii").strip()
+        except OSError as error:
+            raise LogUnavailable(f"{error.filename} is not usable: {error.strerror}") from error
+        try:
+            with self._turn():
+                super().__init__(path, sync)
+                self._create()
+        except BaseException:
+            os.close(self._lock)
+            raise
+
+    def close(self) -> None:
+        """Close the connection and the lock file."""
+        super().close()
+        os.close(self._lock)
+
+    def append(self, batches: Sequence[Sequence[bytes]]) -> list[Appended]:
+        """Append batches in one transaction."""
+        with self._turn(), self._transaction():
+            self._require_same_file()
+            head = self._checked_head()
+            at_us = max(head.at_us, self._now_us())
+            position, appended, rows = head.position, list[Appended](), list[tuple[int, int, bytes]]()
+            for batch in batches:
+                appended.append(Appended(position + 1, at_us))
+                for data in batch:
+                    position += 1
+                    rows.append((position, at_us, seal(data, position, at_us)))
+            self._connection.executemany("INSERT INTO purgatory_log VALUES (?, ?, ?)", rows)
+            self._connection.execute("COMMIT")
+            self._mark(head.epoch, position)
+        return appended
+
+    def begin_save(self, position: int, keep: int) -> None:
+        """Remove what an interrupted save has left."""
+        with self._turn(), self._transaction():
+            head = self._checked_head()
+            check_save(position, keep, head)
+            self._connection.execute(
+                "DELETE FROM purgatory_checkpoint WHERE position <> ?", [head.checkpoint]
+            )
+            self._connection.execute("COMMIT")
+
+    def save_part(self, position: int, number: int, data: bytes) -> None:
+        """Store one part, still invisible; the last one is empty."""
+        row = (position, number, seal(data, position, number))
+        with self._turn(), self._transaction():
+            self._connection.execute("INSERT INTO purgatory_checkpoint VALUES (?, ?, ?)", row)
+            self._connection.execute("COMMIT")
+
+    def publish(self, position: int, keep: int, count: int) -> None:
+        """Make the saved parts the checkpoint."""
+        query = "SELECT count(*) FROM purgatory_checkpoint WHERE position = ?"
+        with self._turn(), self._transaction():
+            check_save(position, keep, self._checked_head())
+            (found,) = self._connection.execute(query, [position]).fetchone()
+            if found != count:
+                raise LogError(
+                    f"checkpoint {position} was removed by another save: {found} of {count} parts are left"
+                )
+            self._connection.execute("UPDATE purgatory_head SET checkpoint = ?", [position])
+            self._connection.execute("DELETE FROM purgatory_checkpoint WHERE position <> ?", [position])
+            self._connection.execute("COMMIT")
+
+    def trim(self, last: int) -> bool:
+        """Delete some entries up to a position, but never the newest; True if more are left to delete."""
+        with self._turn(), self._transaction():
+            head = self._checked_head()
+            last = min(last, head.position - 1)  # the newest entry holds the position and the log time
+            upto = min(last, head.oldest + TRIM_SLICE - 1)
+            self._connection.execute("DELETE FROM purgatory_log WHERE position <= ?", [upto])
+            self._connection.execute("COMMIT")
+        return upto < last
+
+    def _create(self) -> None:
+        with self._transaction():
+            for statement in TABLES.split(";"):
+                self._connection.execute(statement)
+            insert = "INSERT INTO purgatory_head SELECT ?, 0, '', 0 WHERE NOT EXISTS (SELECT 1 FROM purgatory_head)"
+            self._connection.execute(insert, [new_epoch()])
+            head = self.head()
+            epoch = head.epoch
+            if self._may_have_lost(head):
+                # A copy, a restored backup or a power loss: what others saw after its end may never come.
+                epoch = new_epoch()
+                self._connection.execute("UPDATE purgatory_head SET epoch = ?", [epoch])
+            self._connection.execute("COMMIT")
+        self._mark(epoch, head.position)
+        os.fsync(self._lock)
+
+    def _may_have_lost(self, head: Head) -> bool:
+        mark = self._read_mark()
+        if mark is None or mark.epoch != head.epoch:
+            return head.position > 0
+        if not mark.safe and mark.boot != self._boot:
+            return head.position < mark.position
+        self._require_reached(mark, head)
+        return False
+
+    def _checked_head(self) -> Head:
+        head, mark = self.head(), self._read_mark()
+        if mark is not None and mark.epoch == head.epoch:
+            self._require_reached(mark, head)
+        return head
+
+    def _require_reached(self, mark: EndMark, head: Head) -> None:
+        if head.position < mark.position:
+            raise LogDamaged(
+                f"{self.path} must reach position {mark.position}, ends at {head.position}; to go on without what is "
+                f"lost, delete {self.path}.lock",
+                position=head.position + 1,
+            )
+
+    def _now_us(self) -> int:
+        """The clock: it runs while the machine sleeps, and no step of the wall clock shows until the next boot."""
+        up_us = time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1000
+        boot, offset_us = self._connection.execute(
+            "SELECT boot, boot_offset_us FROM purgatory_head"
+        ).fetchone()
+        if boot != self._sealed_boot(offset_us):
+            if isinstance(boot, str) and boot.startswith(self._boot):
+                raise LogDamaged(f"{self.path} has a damaged clock: boot {boot}, offset {offset_us} us")
+            offset_us = time.time_ns() // 1000 - up_us
+            update = "UPDATE purgatory_head SET boot = ?, boot_offset_us = ?"
+            self._connection.execute(update, [self._sealed_boot(offset_us), offset_us])
+        return up_us + int(offset_us)
+
+    def _sealed_boot(self, offset_us: object) -> str:
+        return f"{self._boot} {zlib.crc32(f'{self._boot} {offset_us}'.encode()):08x}"
+
+    def _mark(self, epoch: str, position: int) -> None:
+        # After the commit, so it is never ahead of what is safe; behind by a crash in between, which does no harm.
+        os.pwrite(self._lock, EndMark(epoch, position, self._boot, self.sync == "always").pack(), 0)
+
+    def _read_mark(self) -> EndMark | None:
+        return EndMark.unpack(os.pread(self._lock, MARK_BYTES, 0))
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Wait for this process's turn to write."""
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        with self._translating():
+            self._connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+
+
+def check_file_system(path: Path) -> None:
+    """Raise `LogRefused` if the file would be on a network file system, or in a folder that does not exist."""
+    try:
+        device = path.parent.stat().st_dev
+    except OSError as error:
+        raise LogRefused(f"the folder of {path} must exist, got: {error.strerror}") from error
+    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+        mount, _, system = line.partition(" - ")
+        name = system.split(" ", 1)[0]
+        if mount.split()[2] == f"{os.major(device)}:{os.minor(device)}" and name.startswith(_NETWORK):
+            raise LogRefused(
+                f"{path} must be on a local file system, got {name}: processes on other machines would not see its "
+                "locks; use Postgres or Redis"
+            )
+
+
+def _chain(
+    first: tuple[int, int, bytes], rest: Iterator[tuple[int, int, bytes]]
+) -> Iterator[tuple[int, int, bytes]]:
+    yield first
+    yield from rest

@@ -1,0 +1,109 @@
+"""How a log is laid out in a SQLite file, and how damage shows.
+
+SQLite checks no page of its file, so each blob ends with a checksum over itself and its place. Entries must be
+consecutive, and a checkpoint ends with an empty part. What is left is the loss of the newest entries, as by a cut
+write-ahead log, which SQLite takes for a crash: `EndMark` remembers outside of the file how far it went.
+"""
+
+import sqlite3
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from purgatory_async.cluster.log import Entry, LogDamaged, LogUnavailable
+
+__all__ = [
+    "TABLES",
+    "EndMark",
+    "seal",
+    "translated",
+    "unseal",
+    "verified",
+]
+
+TABLES: Final = """
+CREATE TABLE IF NOT EXISTS purgatory_log(
+    position INTEGER PRIMARY KEY, at_us INTEGER NOT NULL, entry BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS purgatory_checkpoint(
+    position INTEGER NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (position, part));
+CREATE TABLE IF NOT EXISTS purgatory_head(
+    epoch TEXT NOT NULL, checkpoint INTEGER NOT NULL, boot TEXT NOT NULL, boot_offset_us INTEGER NOT NULL);
+"""
+
+_DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH)
+_CHECKSUM: Final = struct.Struct("<I")
+_PLACE: Final = struct.Struct("<qq")
+
+
+def seal(data: bytes, position: int, second: int) -> bytes:
+    """Add the checksum of a blob and its place: position and log time of an entry, position and number of a part."""
+    return data + _CHECKSUM.pack(zlib.crc32(data, zlib.crc32(_PLACE.pack(position, second))))
+
+
+def unseal(blob: object, position: int, second: int, what: str) -> bytes:
+    """Return the data, or raise `LogDamaged` if its checksum does not match."""
+    if isinstance(blob, bytes) and len(blob) >= _CHECKSUM.size:
+        data = blob[: -_CHECKSUM.size]
+        if seal(data, position, second) == blob:
+            return data
+    raise LogDamaged(f"{what} {position} must match its checksum, but does not", position=position)
+
+
+def verified(rows: Iterable[tuple[int, int, bytes]], after: int) -> Iterator[Entry]:
+    """Yield the rows as entries; raise `LogDamaged` at the first that is missing or does not match."""
+    for position, at_us, blob in rows:
+        after += 1
+        if position != after:
+            raise LogDamaged(f"entry {after} must come next, got {position}", position=after)
+        if not isinstance(at_us, int):
+            raise LogDamaged(f"entry {position} must have a log time, got {at_us!r}", position=position)
+        yield Entry(position, at_us, unseal(blob, position, at_us, "entry"))
+
+
+def translated(error: sqlite3.Error, path: Path) -> LogDamaged | LogUnavailable:
+    """Return what an error of SQLite means for the log."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    # Names and types that are not ours come from damaged pages, too.
+    if (
+        code in _DAMAGE
+        or isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)
+        or code == sqlite3.SQLITE_ERROR
+    ):
+        return LogDamaged(f"{path} is damaged: {error}")
+    return LogUnavailable(f"{path} is not usable: {error}")
+
+
+class EndMark(NamedTuple):
+    """How far the log went, as the lock file says.
+
+    Attributes:
+        epoch: The log's epoch.
+        position: The newest position; it may lag behind by what was appended just before a crash.
+        boot: The boot during which it was written.
+        safe: Whether what it counts survives a power loss.
+    """
+
+    epoch: str
+    position: int
+    boot: str
+    safe: bool
+
+    def pack(self) -> bytes:
+        """Return it as bytes of a fixed size."""
+        packed = _MARK.pack(self.epoch.encode(), self.position, self.boot.encode(), self.safe)
+        return packed + _CHECKSUM.pack(zlib.crc32(packed))
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "EndMark | None":
+        """Read it; None if these bytes are none."""
+        body, checksum = packed[: _MARK.size], packed[_MARK.size : MARK_BYTES]
+        if len(packed) < MARK_BYTES or _CHECKSUM.pack(zlib.crc32(body)) != checksum:
+            return None
+        epoch, position, boot, safe = _MARK.unpack(body)
+        return cls(epoch.rstrip(b"\0").decode(), position, boot.rstrip(b"\0").decode(), safe)
+
+
+_MARK: Final = struct.Struct("<24sq40s?")
+MARK_BYTES: Final = _MARK.size + _CHECKSUM.size

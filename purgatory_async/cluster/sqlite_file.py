@@ -10,6 +10,7 @@ import time
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +46,8 @@ TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay appends
 
 _NETWORK: Final = ("nfs", "cifs", "smb", "ncpfs", "afs", "fuse.sshfs")
 _BUSY_S: Final = 5.0  # for a program that is none of ours, as a shell
-_BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_MOUNTS: Final = Path("/proc/self/mountinfo")
 _BOUNDS: Final = """
 SELECT h.epoch, coalesce((SELECT max(position) FROM purgatory_log), 0),
     coalesce((SELECT at_us FROM purgatory_log ORDER BY position DESC LIMIT 1), 0),
@@ -129,7 +131,7 @@ class SqliteReader(_File):
         with self._translating(), closing(self._connection.execute(query, [after])) as rows:
             first = next(rows, None)
             if first is not None and first[0] == after + 1:
-                return one_read(verified(_chain(first, rows), after))
+                return one_read(verified(chain([first], rows), after))
         self._require_same_file()
         head = self.head()
         if head.epoch == epoch and head.oldest - 1 <= after <= head.position:
@@ -166,7 +168,7 @@ class SqliteWriter(_File):
             os.close(
                 os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             )  # SQLite would let others read it
-            self._boot = Path(_BOOT_ID).read_text(encoding="ascii").strip()
+            self._boot = _BOOT_ID.read_text(encoding="ascii").strip()
         except OSError as error:
             raise LogUnavailable(f"{error.filename} is not usable: {error.strerror}") from error
         try:
@@ -258,16 +260,16 @@ class SqliteWriter(_File):
 
     def _may_have_lost(self, head: Head) -> bool:
         mark = self._read_mark()
-        if mark is None or mark.epoch != head.epoch:
+        if mark is None:
             return head.position > 0
         if not mark.safe and mark.boot != self._boot:
             return head.position < mark.position
         self._require_reached(mark, head)
-        return False
+        return mark.epoch != head.epoch
 
     def _checked_head(self) -> Head:
         head, mark = self.head(), self._read_mark()
-        if mark is not None and mark.epoch == head.epoch:
+        if mark is not None:
             self._require_reached(mark, head)
         return head
 
@@ -329,7 +331,7 @@ def check_file_system(path: Path) -> None:
         device = path.parent.stat().st_dev
     except OSError as error:
         raise LogRefused(f"the folder of {path} must exist, got: {error.strerror}") from error
-    for line in Path("/proc/self/mountinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in _MOUNTS.read_text(encoding="utf-8", errors="replace").splitlines():
         mount, _, system = line.partition(" - ")
         name = system.split(" ", 1)[0]
         if mount.split()[2] == f"{os.major(device)}:{os.minor(device)}" and name.startswith(_NETWORK):
@@ -337,10 +339,3 @@ def check_file_system(path: Path) -> None:
                 f"{path} must be on a local file system, got {name}: processes on other machines would not see its "
                 "locks; use Postgres or Redis"
             )
-
-
-def _chain(
-    first: tuple[int, int, bytes], rest: Iterator[tuple[int, int, bytes]]
-) -> Iterator[tuple[int, int, bytes]]:
-    yield first
-    yield from rest

@@ -17,7 +17,11 @@ PATIENCE_S = 300
 
 
 # What our own modules need beyond the library.
-NEEDS = {"purgatory_async.client": "httpx", "purgatory_async.journal": "msgspec"}
+NEEDS = {
+    "purgatory_async.client": "httpx",
+    "purgatory_async.cluster": "msgspec",
+    "purgatory_async.journal": "msgspec",
+}
 
 
 def skip_without_its_imports(code: str) -> None:

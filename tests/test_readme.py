@@ -20,6 +20,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDERS = (
     "bench",
     "examples",
+    "purgatory_async/cluster",
     "purgatory_async/patterns",
     "purgatory_async/pipeline",
     "purgatory_async/service",

@@ -1,0 +1,120 @@
+"""A long poll held by one of four uvicorn workers, answered by a payment that another one receives.
+
+Each worker has a purgatory of its own. A cluster carries signals between them over a log in a SQLite file; there is no
+server besides. Run as a program it starts ``uvicorn --workers 4`` and uses it. The handlers are the same under FastAPI.
+"""
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import httpx
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from purgatory_async import Purgatory
+from purgatory_async.cluster import Cluster, Signalled, SqliteLog
+from purgatory_async.web import starlette_poll
+
+payments = Purgatory("payments", max_pending=10_000)
+paid: dict[str, object] = {}  # what this worker has heard; an application looks into its database instead
+
+
+def note(signalled: Signalled) -> None:
+    paid[signalled.key] = signalled.value
+
+
+cluster = Cluster(payments, SqliteLog(os.environ.get("PAYMENTS_LOG", "payments.db")), apply=note)
+
+
+@asynccontextmanager
+async def lifespan(_: Starlette) -> AsyncIterator[None]:
+    async with payments, cluster:
+        yield
+
+
+async def wait_for_payment(request: Request) -> Response:
+    order = request.path_params["order"]
+    return await starlette_poll(request, partial(payments.wait, until=lambda: paid.get(order)), order)
+
+
+async def pay(request: Request) -> Response:
+    order = request.path_params["order"]
+    return JSONResponse({"position": await cluster.signal(order, await request.json())})
+
+
+async def worker(_: Request) -> Response:
+    return JSONResponse({"worker": os.getpid(), "pending": payments.pending})
+
+
+app = Starlette(
+    lifespan=lifespan,
+    routes=[
+        Route("/orders/{order}", wait_for_payment),
+        Route("/orders/{order}", pay, methods=["POST"]),
+        Route("/worker", worker),
+    ],
+)
+
+
+async def connect(stack: AsyncExitStack, address: Path) -> tuple[httpx.AsyncClient, int]:
+    """Open one connection, which stays with one worker; waits for the first worker to start."""
+    transport = httpx.AsyncHTTPTransport(uds=str(address), limits=httpx.Limits(max_connections=1))
+    client = httpx.AsyncClient(transport=transport, base_url="http://payments", timeout=30)
+    await stack.enter_async_context(client)
+    for _ in range(1000):
+        try:
+            return client, (await client.get("/worker")).json()["worker"]
+        except httpx.TransportError:
+            await asyncio.sleep(0.05)
+    raise TimeoutError(f"nothing listens on {address}")
+
+
+async def use(address: Path) -> None:
+    async with AsyncExitStack() as stack:
+        clients: dict[int, httpx.AsyncClient] = {}
+        while len(clients) < 2:  # the kernel chooses the worker
+            client, number = await connect(stack, address)
+            clients.setdefault(number, client)
+        here, there = clients.values()
+        print(f"connected to two workers: {len(clients) == 2}")
+
+        empty = await here.get("/orders/41", params={"wait": "300ms"})
+        print(f"order 41: {empty.status_code}, not paid in 300 ms")
+
+        held = asyncio.create_task(here.get("/orders/42", params={"wait": "20s"}))
+        await asyncio.sleep(0.2)
+        await there.post("/orders/42", json={"amount": 99})
+        answer = await held
+        print(f"order 42: {answer.status_code} {answer.json()}, paid at the other worker")
+
+        late = await there.get("/orders/42")
+        print(f"order 42: {late.status_code} {late.json()}, asked for afterwards")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        address = Path(folder) / "payments.sock"
+        # uvicorn's supervisor leaves its socket to the interpreter.
+        python = [sys.executable, "-W", "ignore::ResourceWarning"]
+        uvicorn = ["-m", "uvicorn", "--app-dir", str(Path(__file__).parent), "--log-level", "warning"]
+        serve = [*python, *uvicorn, "--workers", "4", "--uds", str(address), f"{Path(__file__).stem}:app"]
+        environment = {**os.environ, "PAYMENTS_LOG": f"{folder}/payments.db"}
+        with subprocess.Popen(serve, env=environment) as server:  # noqa: S603 - its own arguments
+            try:
+                asyncio.run(use(address))
+            finally:
+                server.terminate()
+        print(f"the server ended with {server.returncode}")
+
+
+if __name__ == "__main__":
+    main()

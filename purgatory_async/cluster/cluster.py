@@ -22,6 +22,7 @@ from purgatory_async.cluster.entries import (
 from purgatory_async.cluster.log import (
     Appended,
     Entry,
+    Head,
     Log,
     LogError,
     LogGap,
@@ -41,7 +42,6 @@ ASK_S: Final = 1.0  # how often the log is asked for its end
 SILENT_S: Final = 5.0  # how long an engine may be silent and still count as connected
 TRIM_S: Final = 60.0
 SLICE: Final = 256  # keys checked after a gap before other tasks run
-_OURS: Final = ("signal", "alive")
 
 T = TypeVar("T")
 
@@ -101,6 +101,9 @@ class Cluster:
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: LogError | PurgatoryError = PurgatoryError("cluster is not open: cannot use it")
         self._open = False
+        self._replica = Replica(log, Head("", 0, 0, 1, 0), self._take)  # until the log is open
+        self._known = 0  # the newest position heard of
+        self._heard_at = self._level_at = 0.0
 
     def __repr__(self) -> str:
         state = f"at {self.position}" if self._open else "not open"
@@ -115,9 +118,9 @@ class Cluster:
             self._log, encode=encode, introduction=WireEntry(k="alive"), appended=self._appended
         )
         self._repetitions = Repetitions(since_us=head.at_us)
-        self._retention = Retention(self._log, head)
+        self._retention = Retention(self._log, head, kind_of=lambda entry: decode(entry).k)
         self._reached = Watermark(head.position, timer=self._purgatory.timer)
-        self._known = head.position  # the newest position heard of
+        self._known = head.position
         self._heard_at = self._level_at = loop.time()
         self._open = True
         for work in (self._read(), self._writer.run(), self._ask(), self._trim()):
@@ -129,8 +132,10 @@ class Cluster:
     async def __aexit__(self, *_: object) -> None:
         """Close the log; signals and waits under way raise `LogError`."""
         self._stop(LogError("cluster is closed: cannot use it"))
-        await asyncio.gather(*self._tasks, return_exceptions=True)
-        await self._log.aclose()
+        try:
+            await asyncio.gather(*self._tasks, return_exceptions=True)
+        finally:
+            await self._log.aclose()
 
     @property
     def position(self) -> int:
@@ -212,7 +217,8 @@ class Cluster:
             try:
                 position = await asking
             except asyncio.CancelledError:
-                if expiry is None or not expiry.fired:
+                task = asyncio.current_task()
+                if expiry is None or not expiry.fired or (task is not None and task.cancelling()):
                     raise
                 raise OperationExpired(
                     f"the log's end did not come within {timeout} s; the cluster is at {self.position}",
@@ -239,14 +245,12 @@ class Cluster:
         if wire.w is not None:
             introduces = wire.k == "alive"
             verdict = self._repetitions.judge(wire.w, wire.n, introduces=introduces, at_us=entry.at_us)
-        self._retention.note(entry)
+        self._retention.note(entry, wire.k)
         if wire.k == "level" and wire.level > LEVEL:
             raise LogRefused(
                 f"the log must be at level {LEVEL} or below, got {wire.level}; upgrade this package"
             )
-        if wire.k not in _OURS:
-            self._retention.foreign = True
-        elif wire.k == "signal" and verdict is Verdict.NEW:
+        if wire.k == "signal" and verdict is Verdict.NEW:
             if self._apply is not None:
                 self._call(self._apply, signalled(entry, wire))
             self._purgatory.check_and_complete(wire.key)
@@ -293,6 +297,7 @@ class Cluster:
             reached.fail_all(lost)
         self._replica.restart(position, gap.epoch)
         self._repetitions = Repetitions()
+        self._retention.restart(gap.oldest, position)
         self._known = position
         self._writer.lose(lost)
         if self._on_gap is not None:
@@ -320,7 +325,7 @@ class Cluster:
     async def _trim(self) -> None:
         while True:
             await asyncio.sleep(TRIM_S * random.uniform(0.5, 1.5))  # noqa: S311 - so that workers take turns
-            with contextlib.suppress(LogUnavailable):
+            with contextlib.suppress(LogGap, LogUnavailable):
                 await self._retention.trim()
 
     # Ending.
@@ -347,4 +352,4 @@ class Cluster:
 
     def _require_open(self) -> None:
         if not self._open:
-            raise self._failure
+            raise self._failure.with_traceback(None)  # otherwise each raise would make it longer

@@ -5,10 +5,11 @@ a service's, which then trims.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing
 from typing import Final
 
-from purgatory_async.cluster.log import Entry, Head, Log, LogUnavailable
+from purgatory_async.cluster.log import Entry, Head, Log, LogGap, LogUnavailable
 
 __all__ = ["MARK", "Retention"]
 
@@ -17,6 +18,7 @@ MARK: Final = b'{"cluster":1}'
 KEPT_US: Final = 3_600_000_000
 KEPT_ENTRIES: Final = 1_000_000
 
+_OURS: Final = ("signal", "alive")
 _SAMPLE_US: Final = 60_000_000
 
 
@@ -26,21 +28,30 @@ class Retention:
     Args:
         log: An open log.
         head: Its state when it was opened.
+        kind_of: Reads the kind of an entry.
     """
 
-    def __init__(self, log: Log, head: Head) -> None:
-        self.foreign = False
-        """Whether a service writes to the log, so that nothing is trimmed here."""
+    def __init__(self, log: Log, head: Head, *, kind_of: Callable[[Entry], str]) -> None:
+        self._foreign = False  # whether a service writes to the log, so that nothing is trimmed here
+        self._unread = head.oldest - 1, head.position  # what was appended before this worker started
+        self._kind_of = kind_of
         self._log = log
         self._samples = deque([(head.position, head.at_us)])  # positions about a minute of log time apart
-        self._newest = head.position
+        self._newest, self._at_us = head.position, head.at_us
         self._trimmed = head.checkpoint
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: Entry, kind: str) -> None:
         """Note an entry, in the order of the log. O(1)."""
-        self._newest = entry.position
+        self._foreign |= kind not in _OURS
+        self._newest, self._at_us = entry.position, entry.at_us
         if entry.at_us - self._samples[-1][1] >= _SAMPLE_US:
             self._samples.append((entry.position, entry.at_us))
+
+    def restart(self, oldest: int, position: int) -> None:
+        """Continue after a gap, in which positions may have gone back."""
+        self._unread = oldest - 1, position
+        self._samples = deque([(position, self._at_us)])
+        self._newest, self._trimmed = position, 0
 
     def surplus(self) -> int:
         """Return the last position that need not be kept; 0 if there is none."""
@@ -55,24 +66,41 @@ class Retention:
         """Trim what need not be kept, unless a service does.
 
         Raises:
-            LogError: As `Log.load` and `Log.save`.
+            LogError: As `Log.follow`, `Log.load` and `Log.save`; try again later after a `LogGap` or `LogUnavailable`.
         """
         surplus = self.surplus()
-        if self.foreign or surplus <= self._trimmed:
+        if self._foreign or surplus <= self._trimmed or await self._has_foreign():
             return
         checkpoint = await self._log.load()
         if checkpoint is not None:
             try:
-                self.foreign = [part async for part in checkpoint.parts] != [MARK]
+                self._foreign = [part async for part in checkpoint.parts] != [MARK]
             except LogUnavailable:
                 return  # another worker saved meanwhile
-            if self.foreign or checkpoint.position >= surplus:
+            if self._foreign or checkpoint.position >= surplus:
                 return
         try:
             await self._log.save(surplus, _mark(), keep=0)
         except ValueError:
             return  # another worker was faster
         self._trimmed = surplus
+
+    async def _has_foreign(self) -> bool:
+        """Look once at the entries from before the start: a service that is stopped needs its own."""
+        after, last = self._unread
+        while after < last and not self._foreign:
+            try:
+                async with aclosing(self._log.follow(after)) as reads:  # type: ignore[type-var]
+                    entries = await anext(reads)
+            except LogGap as gap:  # another worker trimmed meanwhile
+                if gap.oldest <= after + 1:
+                    raise
+                after = gap.oldest - 1
+            else:
+                after = entries[-1].position
+                self._foreign = any(self._kind_of(entry) not in _OURS for entry in entries)
+        self._unread = after, last
+        return self._foreign
 
 
 async def _mark() -> AsyncIterator[bytes]:

@@ -91,8 +91,8 @@ class SqliteLog:
             LogUnavailable: The file cannot be opened.
             LogDamaged: It is no log, or lost its newest entries.
         """
-        self._open.open()
         check_file_system(self._path)
+        self._open.open()
         self._writing = WorkerThread("purgatory-sqlite-writer")
         self._reading = WorkerThread("purgatory-sqlite-reader")
         for thread in (self._writing, self._reading):
@@ -188,7 +188,9 @@ class SqliteLog:
         for thread in (self._writing, self._reading):
             thread.stop()
         # A stopped process may hold the lock for ever; then the threads are left behind.
-        _, late = await asyncio.wait(closing, timeout=CLOSE_S)
+        done, late = await asyncio.wait(closing, timeout=CLOSE_S)
+        for each in done:
+            each.exception()  # nothing was open any more that could be lost
         if not late:
             self._of_loop.close()
 

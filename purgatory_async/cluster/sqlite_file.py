@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from purgatory_async.cluster.log import (
+    MAX_READ_ENTRIES,
     Appended,
     Entry,
     Head,
@@ -126,9 +127,9 @@ class SqliteReader(_File):
             LogGap: They are gone, or the epoch is another one.
         """
         query = (
-            "SELECT position, at_us, entry FROM purgatory_log WHERE position > ? ORDER BY position LIMIT 2001"
+            "SELECT position, at_us, entry FROM purgatory_log WHERE position > ? ORDER BY position LIMIT ?"
         )
-        with self._translating(), closing(self._connection.execute(query, [after])) as rows:
+        with self._translating(), closing(self._connection.execute(query, [after, MAX_READ_ENTRIES])) as rows:
             first = next(rows, None)
             if first is not None and first[0] == after + 1:
                 return one_read(verified(chain([first], rows), after))
@@ -255,8 +256,7 @@ class SqliteWriter(_File):
                 epoch = new_epoch()
                 self._connection.execute("UPDATE purgatory_head SET epoch = ?", [epoch])
             self._connection.execute("COMMIT")
-        self._mark(epoch, head.position)
-        os.fsync(self._lock)
+        self._mark(epoch, head.position, durable=True)
 
     def _may_have_lost(self, head: Head) -> bool:
         mark = self._read_mark()
@@ -298,9 +298,15 @@ class SqliteWriter(_File):
     def _sealed_boot(self, offset_us: object) -> str:
         return f"{self._boot} {zlib.crc32(f'{self._boot} {offset_us}'.encode()):08x}"
 
-    def _mark(self, epoch: str, position: int) -> None:
+    def _mark(self, epoch: str, position: int, *, durable: bool = False) -> None:
         # After the commit, so it is never ahead of what is safe; behind by a crash in between, which does no harm.
-        os.pwrite(self._lock, EndMark(epoch, position, self._boot, self.sync == "always").pack(), 0)
+        mark = EndMark(epoch, position, self._boot, self.sync == "always")
+        try:
+            os.pwrite(self._lock, mark.pack(), 0)
+            if durable:
+                os.fsync(self._lock)
+        except OSError as error:
+            raise LogUnavailable(f"{self.path}.lock is not usable: {error.strerror}") from error
 
     def _read_mark(self) -> EndMark | None:
         return EndMark.unpack(os.pread(self._lock, MARK_BYTES, 0))

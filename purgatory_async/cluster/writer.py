@@ -90,7 +90,7 @@ class Writer(Generic[E, R]):
             LogError: The writer has failed.
         """
         if self._failure is not None:
-            raise self._failure
+            raise self._failure.with_traceback(None)
         while self._queue and self._queue[0].future.done():  # its caller left while the engine was away
             self._queued_bytes -= self._queue.popleft().size
         if len(self._queue) >= MAX_WAITING or self._queued_bytes + size > MAX_WAITING_BYTES:

@@ -193,3 +193,13 @@ async def test_a_service_that_writes_keeps_its_entries(workers, monkeypatch):
         await worker.cluster.signal("k")
     await asyncio.sleep(600)
     assert workers.store.trimmed == 0
+
+
+async def test_entries_of_a_stopped_service_are_kept(workers, monkeypatch):
+    monkeypatch.setattr("purgatory_async.cluster.retention.KEPT_ENTRIES", 50)
+    workers.append(k="submit", w="service", n=2, id="x", keys=["k"])
+    worker = await workers.start()
+    for _ in range(200):
+        await worker.cluster.signal("k")
+    await asyncio.sleep(600)
+    assert workers.store.trimmed == 0

@@ -4,13 +4,22 @@ import asyncio
 import os
 import shutil
 import socket
+import sqlite3
 import stat
 import time
-from contextlib import asynccontextmanager, chdir
+from contextlib import asynccontextmanager, chdir, closing
 
 import pytest
 
-from purgatory_async.cluster import LogDamaged, LogGap, LogRefused, LogUnavailable, SqliteLog, sqlite_file
+from purgatory_async.cluster import (
+    LogDamaged,
+    LogError,
+    LogGap,
+    LogRefused,
+    LogUnavailable,
+    SqliteLog,
+    sqlite_file,
+)
 from purgatory_async.cluster.nudges import Nudges
 from tests.cluster.reading import read
 
@@ -231,6 +240,37 @@ async def test_a_file_replaced_while_in_use_is_damaged(path):
             await log.append([b"b"])
         with pytest.raises(LogDamaged, match="was moved or replaced while in use"):
             await read(log, 2, after=1)
+
+
+async def test_entries_removed_while_in_use_are_damage(path):
+    async with opened(path) as log:
+        await log.append([b"a", b"b"])
+        with closing(sqlite3.connect(path)) as another, another:
+            another.execute("DELETE FROM purgatory_log WHERE position = 2")
+        with pytest.raises(
+            LogDamaged, match=r"must reach position 2, ends at 1; .* delete .*\.lock"
+        ) as caught:
+            await log.append([b"c"])
+        assert caught.value.position == 2
+
+
+async def test_a_save_that_another_one_removed_changes_nothing(path):
+    async with opened(path) as log, opened(path) as other:
+        await log.append([b"a", b"b"])
+
+        async def parts():
+            yield b"half"
+            with pytest.raises(RuntimeError):
+                await other.save(2, broken(), keep=0)
+            yield b"of it"
+
+        async def broken():
+            raise RuntimeError("the state cannot be written")
+            yield
+
+        with pytest.raises(LogError, match="checkpoint 1 was removed by another save: 2 of 3 parts are left"):
+            await log.save(1, parts(), keep=0)
+        assert await log.load() is None
 
 
 async def test_batches_that_wait_share_one_commit(path):

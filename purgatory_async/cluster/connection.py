@@ -2,12 +2,13 @@
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Final
 
-from purgatory_async.cluster.log import LogError
+from purgatory_async.cluster.log import Entry, Log, LogError
 
-__all__ = ["Backoff", "OpenOnce", "SharedTrip"]
+__all__ = ["Backoff", "OpenOnce", "SharedTrip", "following"]
 
 _SHORTEST_S: Final = 0.010
 _LONGEST_S: Final = 2.0
@@ -104,3 +105,14 @@ def _retrieve(trip: asyncio.Task[int]) -> None:
     # Without this, an error whose callers were all cancelled would be reported as never retrieved.
     if not trip.cancelled():
         trip.exception()
+
+
+@asynccontextmanager
+async def following(log: Log, after: int) -> AsyncIterator[AsyncIterator[Sequence[Entry]]]:
+    """Follow a log inside an ``async with`` block, which closes the stream."""
+    reads = log.follow(after)
+    try:
+        yield reads
+    finally:
+        if isinstance(reads, AsyncGenerator):
+            await reads.aclose()

@@ -7,9 +7,9 @@ the same one; otherwise the engine has lost it, and others have appended past it
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from contextlib import aclosing
 from typing import Final
 
+from purgatory_async.cluster.connection import following
 from purgatory_async.cluster.log import Appended, Entry, Head, Log, LogGap
 
 __all__ = ["Replica"]
@@ -52,7 +52,7 @@ class Replica:
             LogGap: Entries are gone; `restart`, then run again.
             LogDamaged: An entry is not what was appended.
         """
-        async with aclosing(self._log.follow(self.position - len(self._ahead))) as reads:  # type: ignore[type-var]
+        async with following(self._log, self.position - len(self._ahead)) as reads:
             async for entries in reads:
                 for count, entry in enumerate(entries, start=1):
                     self._read(entry)

@@ -6,9 +6,9 @@ a service's, which then trims.
 
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
 from typing import Final
 
+from purgatory_async.cluster.connection import following
 from purgatory_async.cluster.log import Entry, Head, Log, LogGap, LogUnavailable
 
 __all__ = ["MARK", "Retention"]
@@ -90,7 +90,7 @@ class Retention:
         after, last = self._unread
         while after < last and not self._foreign:
             try:
-                async with aclosing(self._log.follow(after)) as reads:  # type: ignore[type-var]
+                async with following(self._log, after) as reads:
                     entries = await anext(reads)
             except LogGap as gap:  # another worker trimmed meanwhile
                 if gap.oldest <= after + 1:

@@ -29,7 +29,8 @@ from purgatory_async.cluster.worker_thread import WorkerThread
 __all__ = ["SqliteLog"]
 
 POLL_S: Final = 0.05  # how late a follower hears if a nudge is lost
-GROUP_ENTRIES: Final = 2_000  # batches that wait are committed together, up to about so many entries
+GROUP_ENTRIES: Final = 2_000  # batches that wait are committed together, up to about so much
+GROUP_BYTES: Final = 8_388_608
 
 CLOSE_S: Final = 5.0
 
@@ -211,12 +212,13 @@ class SqliteLog:
     def _commit(self) -> None:
         """Hand the waiting batches to the writer thread; it commits one group at a time."""
         self._committing = False
-        group, size = list[_Waiting](), 0
-        while self._waiting and size < GROUP_ENTRIES:
+        group, entries, size = list[_Waiting](), 0, 0
+        while self._waiting and entries < GROUP_ENTRIES and size < GROUP_BYTES:
             waiting = self._waiting.popleft()
             if not waiting.appended.done():  # otherwise its caller was cancelled
                 group.append(waiting)
-                size += len(waiting.entries)
+                entries += len(waiting.entries)
+                size += sum(map(len, waiting.entries))
         if not group or not self._open:
             return
         self._committing = True

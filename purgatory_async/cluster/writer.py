@@ -91,8 +91,7 @@ class Writer(Generic[E, R]):
         """
         if self._failure is not None:
             raise self._failure.with_traceback(None)
-        while self._queue and self._queue[0].future.done():  # its caller left while the engine was away
-            self._queued_bytes -= self._queue.popleft().size
+        self._drop_left()
         if len(self._queue) >= MAX_WAITING or self._queued_bytes + size > MAX_WAITING_BYTES:
             raise PurgatoryFull(
                 f"at most {MAX_WAITING} entries or {MAX_WAITING_BYTES} bytes may wait for the log, got "
@@ -146,6 +145,9 @@ class Writer(Generic[E, R]):
 
     async def _send_one(self) -> None:
         """Send the introduction if it is due, otherwise the next batch."""
+        self._drop_left()
+        if not self._queue:
+            return
         loop = asyncio.get_running_loop()
         if self._number and loop.time() - self._sent_at > RENEWED_AFTER_S and not self._unsettled:
             self._renew()
@@ -154,8 +156,6 @@ class Writer(Generic[E, R]):
         else:
             self._number, numbers = 1, []
             batch = [self._encode(self._introduction, self.name, 1)]
-        if not batch:
-            return
         name = self.name
         appended = await self._append(batch, name, numbers)
         if appended is not None:
@@ -167,6 +167,11 @@ class Writer(Generic[E, R]):
                 self._unsettled.pop(number, None)
             if not numbers:
                 self._number = 0
+
+    def _drop_left(self) -> None:
+        """Drop the oldest proposals whose callers have left."""
+        while self._queue and self._queue[0].future.done():
+            self._queued_bytes -= self._queue.popleft().size
 
     def _next_batch(self) -> tuple[list[int], list[bytes]]:
         numbers, batch, total = list[int](), list[bytes](), 0

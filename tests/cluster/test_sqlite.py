@@ -105,12 +105,14 @@ async def test_a_lost_nudge_is_made_up_by_the_poll(path, monkeypatch):
         assert [entry.data for entry in await hearing] == [b"a"]
 
 
-async def test_a_nudge_reaches_a_follower_that_does_not_poll(path, monkeypatch):
+@pytest.mark.parametrize("own", [True, False])
+async def test_a_nudge_reaches_a_follower_that_does_not_poll(path, monkeypatch, own):
     monkeypatch.setattr("purgatory_async.cluster.sqlite.POLL_S", 3600)
     async with opened(path) as log, opened(path) as other:
         hearing = asyncio.create_task(read(log, 3))
         for _ in range(3):
-            await other.append([b"a"])
+            await log.end()  # the follower has found nothing, and waits
+            await (log if own else other).append([b"a"])
         assert len(await hearing) == 3
 
 
@@ -271,6 +273,13 @@ async def test_a_save_that_another_one_removed_changes_nothing(path):
         with pytest.raises(LogError, match="checkpoint 1 was removed by another save: 2 of 3 parts are left"):
             await log.save(1, parts(), keep=0)
         assert await log.load() is None
+
+
+async def test_a_commit_is_bounded_in_bytes(path):
+    async with opened(path) as log:
+        appended = await asyncio.gather(*(log.append([bytes(1_000_000)] * 4) for _ in range(6)))
+        assert [each.first for each in appended] == list(range(1, 25, 4))
+        assert len({each.at_us for each in appended}) == 2
 
 
 async def test_batches_that_wait_share_one_commit(path):

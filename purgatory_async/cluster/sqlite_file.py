@@ -46,6 +46,8 @@ SYNCS: Final = {"always": "FULL", "os": "NORMAL"}
 TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay appends
 
 _NETWORK: Final = ("nfs", "cifs", "smb", "ncpfs", "afs", "fuse.sshfs")
+# A write-ahead log of 16 MB, so that fsyncs are few; what can be checked of pages is checked.
+_SETTINGS: Final = ("journal_mode=WAL", "wal_autocheckpoint=4000", "cell_size_check=ON")
 _BUSY_S: Final = 5.0  # for a program that is none of ours, as a shell
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MOUNTS: Final = Path("/proc/self/mountinfo")
@@ -72,21 +74,15 @@ class _File:
             self._connection = sqlite3.connect(
                 path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
-            for setting in ("journal_mode=WAL", f"synchronous={SYNCS[sync]}", "cell_size_check=ON"):
+            for setting in (*_SETTINGS, f"synchronous={SYNCS[sync]}"):
                 self._connection.execute(f"PRAGMA {setting}").fetchall()
-            self._connection.execute(
-                "PRAGMA wal_autocheckpoint=4000"
-            ).fetchall()  # 16 MB, so that fsyncs are few
 
     def head(self) -> Head:
         """Read the log's state."""
         with self._translating():
             rows = self._connection.execute(_BOUNDS).fetchmany(2)
-        if (
-            len(rows) != 1
-            or not isinstance(rows[0][0], str)
-            or not all(isinstance(one, int) for one in rows[0][1:])
-        ):
+        # Damaged pages have values of any type.
+        if [[type(value) for value in row] for row in rows] != [[str, int, int, int, int]]:
             raise LogDamaged(f"{self.path} must have one head, got {rows}")
         head = Head(*rows[0])
         if head.checkpoint > head.position:
@@ -163,13 +159,12 @@ class SqliteWriter(_File):
     """What the writer thread does; it creates the log if there is none."""
 
     def __init__(self, path: Path, sync: str) -> None:
-        self._lock = -1
+        self._last = 0, 0  # the position and log time of the entry it wrote last
         try:
-            self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            os.close(
-                os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            )  # SQLite would let others read it
             self._boot = _BOOT_ID.read_text(encoding="ascii").strip()
+            # SQLite would let others read the file.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise LogUnavailable(f"{error.filename} is not usable: {error.strerror}") from error
         try:
@@ -190,6 +185,7 @@ class SqliteWriter(_File):
         with self._turn(), self._transaction():
             self._require_same_file()
             head = self._checked_head()
+            self._check_newest(head)
             at_us = max(head.at_us, self._now_us())
             position, appended, rows = head.position, list[Appended](), list[tuple[int, int, bytes]]()
             for batch in batches:
@@ -199,6 +195,7 @@ class SqliteWriter(_File):
                     rows.append((position, at_us, seal(data, position, at_us)))
             self._connection.executemany("INSERT INTO purgatory_log VALUES (?, ?, ?)", rows)
             self._connection.execute("COMMIT")
+            self._last = position, at_us
             self._mark(head.epoch, position)
         return appended
 
@@ -262,16 +259,22 @@ class SqliteWriter(_File):
         mark = self._read_mark()
         if mark is None:
             return head.position > 0
-        if not mark.safe and mark.boot != self._boot:
-            return head.position < mark.position
-        self._require_reached(mark, head)
-        return mark.epoch != head.epoch
+        if mark.safe or mark.boot == self._boot:
+            self._require_reached(mark, head)
+        return head.position < mark.position or mark.epoch != head.epoch
 
     def _checked_head(self) -> Head:
         head, mark = self.head(), self._read_mark()
         if mark is not None:
             self._require_reached(mark, head)
         return head
+
+    def _check_newest(self, head: Head) -> None:
+        """Check the entry whose position and log time the next one continues, unless it was written here."""
+        if (head.position, head.at_us) != self._last and head.position:
+            query = "SELECT entry FROM purgatory_log WHERE position = ?"
+            (entry,) = self._connection.execute(query, [head.position]).fetchone()
+            unseal(entry, head.position, head.at_us, "entry")
 
     def _require_reached(self, mark: EndMark, head: Head) -> None:
         if head.position < mark.position:

@@ -256,6 +256,44 @@ async def test_entries_removed_while_in_use_are_damage(path):
         assert caught.value.position == 2
 
 
+async def test_a_damaged_log_time_is_not_continued(path):
+    async with opened(path) as log:
+        await log.append([b"a"])
+    with closing(sqlite3.connect(path)) as another, another:
+        another.execute("UPDATE purgatory_log SET at_us = at_us + 1000000000")
+    async with opened(path) as log:
+        with pytest.raises(LogDamaged, match="entry 1 must match its checksum"):
+            await log.append([b"b"])
+        assert await log.end() == 1
+
+
+@pytest.mark.parametrize("column", ["boot_offset_us = boot_offset_us + 3600000000", "boot = boot || 'x'"])
+async def test_a_damaged_clock_is_not_used(path, column):
+    async with opened(path) as log:
+        await log.append([b"a"])
+        with closing(sqlite3.connect(path)) as another, another:
+            another.execute(f"UPDATE purgatory_head SET {column}")
+        with pytest.raises(LogDamaged, match="damaged clock"):
+            await log.append([b"b"])
+
+
+async def test_a_power_loss_after_an_unsafe_end_is_a_new_epoch(path, boot):
+    async with opened(path, sync="os") as log:
+        await log.append([b"a", b"b"])
+        epoch = log._epoch
+    with closing(sqlite3.connect(path)) as disk, disk:
+        disk.execute("DELETE FROM purgatory_log WHERE position = 2")  # as if it had not reached the disk
+    with pytest.raises(LogDamaged, match="must reach position 2, ends at 1"):
+        await SqliteLog(path).open()
+    boot("second")
+    log = SqliteLog(path)
+    head = await log.open()
+    assert head.position == 1
+    assert head.epoch != epoch
+    assert (await log.append([b"c"])).first == 2
+    await log.aclose()
+
+
 async def test_a_save_that_another_one_removed_changes_nothing(path):
     async with opened(path) as log, opened(path) as other:
         await log.append([b"a", b"b"])

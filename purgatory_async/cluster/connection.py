@@ -95,6 +95,7 @@ class SharedTrip:
                 trip.cancel()
 
     async def _go(self, before: asyncio.Task[int] | None) -> int:
+        await asyncio.sleep(0)  # an eager task starts inside create_task, before it is `_next`
         if before is not None and not before.done():
             await asyncio.wait([before])
         self._running, self._next = self._next, None

@@ -74,8 +74,12 @@ class _File:
             self._connection = sqlite3.connect(
                 path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
             )
-            for setting in (*_SETTINGS, f"synchronous={SYNCS[sync]}"):
-                self._connection.execute(f"PRAGMA {setting}").fetchall()
+            try:
+                for setting in (*_SETTINGS, f"synchronous={SYNCS[sync]}"):
+                    self._connection.execute(f"PRAGMA {setting}").fetchall()
+            except BaseException:
+                self._connection.close()
+                raise
 
     def head(self) -> Head:
         """Read the log's state."""
@@ -170,7 +174,11 @@ class SqliteWriter(_File):
         try:
             with self._turn():
                 super().__init__(path, sync)
-                self._create()
+                try:
+                    self._create()
+                except BaseException:
+                    super().close()
+                    raise
         except BaseException:
             os.close(self._lock)
             raise

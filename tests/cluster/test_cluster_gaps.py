@@ -87,6 +87,20 @@ async def test_a_signal_in_a_gap_is_unknown_at_once(workers):
     assert there.keys == ["first", "k", "after"]
 
 
+async def test_a_writer_introduced_in_a_gap_is_known_after_it(workers):
+    here, there = await workers.start(), await workers.start()
+    there.log.deaf_s = 7000
+    await here.cluster.signal("a")
+    await asyncio.sleep(3600)
+    await here.cluster.signal("b")  # under another name, after so long
+    await trim(workers, workers.store.position)
+    there.log.deaf_s = 0
+    await here.cluster.signal("c")
+    await there.cluster.caught_up()
+    assert len(there.gaps) == 1
+    assert there.keys == ["c"]
+
+
 async def test_an_error_of_on_gap_is_reported(workers):
     reported = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))

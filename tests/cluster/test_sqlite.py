@@ -21,7 +21,7 @@ from purgatory_async.cluster import (
     sqlite_file,
 )
 from purgatory_async.cluster.nudges import Nudges
-from tests.cluster.reading import read
+from tests.cluster.reading import each, read
 
 pytestmark = pytest.mark.asyncio
 
@@ -318,6 +318,22 @@ async def test_a_commit_is_bounded_in_bytes(path):
         appended = await asyncio.gather(*(log.append([bytes(1_000_000)] * 4) for _ in range(6)))
         assert [each.first for each in appended] == list(range(1, 25, 4))
         assert len({each.at_us for each in appended}) == 2
+
+
+async def test_what_goes_on_while_it_closes_is_an_error(path):
+    async with opened(path) as log:
+        await log.append([b"a", b"b"])
+        await log.save(1, each([b"state"]), keep=2)
+        loaded = await log.load()
+
+        async def parts():
+            await log.aclose()
+            yield b"more"
+
+        with pytest.raises(LogError, match="log is closed"):
+            await log.save(2, parts(), keep=2)
+        with pytest.raises(LogError, match="log is closed"):
+            await anext(loaded.parts)
 
 
 async def test_batches_that_wait_share_one_commit(path):

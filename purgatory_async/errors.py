@@ -7,6 +7,7 @@
           +-- PurgatoryClosed      the purgatory or timer is closed or draining: keys
           +-- PurgatoryFull        max_pending is reached: limit
           +-- JournalError         a journal is unusable (in purgatory_async.journal)
+          +-- LogError             a log is unusable (in purgatory_async.cluster)
 
 Bad arguments are plain ``TypeError`` and ``ValueError``. Data is in attributes, outside ``args``, so that the
 errors survive pickle and copy.

@@ -165,7 +165,9 @@ class Log(Protocol):
     def follow(self, after: int) -> AsyncIterator[Sequence[Entry]]:
         """Yield the entries after a position, in order, as they come; at most 2 000 or 8 MiB at a time.
 
-        It reconnects by itself for as long as it takes, and ends when the log is closed.
+        It reconnects by itself for as long as it takes, and ends when the log is closed. After a reconnect it compares
+        the epoch and the entry at its position. If the engine has lost that entry, the first to see it changes the
+        epoch, by compare-and-set.
 
         Raises:
             ValueError: ``after`` is negative.

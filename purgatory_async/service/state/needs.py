@@ -18,6 +18,9 @@ from purgatory_async.journal.schema import NO_SUM
 from purgatory_async.service.messages import CountNeed, WaitingFor, WireNeed
 from purgatory_async.service.state.signals import Signal
 
+Progress = int | list[str] | None
+"""What a need has counted, in JSON: the amount left, the keys missing, or the voters."""
+
 
 class Need(ABC):
     """A condition on signals; once it holds, it stays true."""
@@ -42,6 +45,15 @@ class Need(ABC):
     def waiting_for(self) -> WaitingFor:
         """Return what is missing."""
 
+    @property
+    @abstractmethod
+    def progress(self) -> Progress:
+        """What it has counted; equal for equal signals, in whatever order a set has them."""
+
+    @abstractmethod
+    def resume(self, progress: Progress) -> None:
+        """Continue a new need from the progress of an equal one."""
+
 
 @final
 class AnyKey(Need):
@@ -62,6 +74,13 @@ class AnyKey(Need):
         """Return all keys."""
         return WaitingFor(any=self._keys)
 
+    @property
+    def progress(self) -> None:
+        """Nothing: the first signal ends it."""
+
+    def resume(self, progress: Progress) -> None:
+        """Change nothing."""
+
 
 @final
 class EveryKey(Need):
@@ -81,6 +100,16 @@ class EveryKey(Need):
     def waiting_for(self) -> WaitingFor:
         """Return the keys without a signal."""
         return WaitingFor(all=tuple(self._missing))
+
+    @property
+    def progress(self) -> list[str]:
+        """The missing keys, in the order of the operation's."""
+        return list(self._missing)
+
+    def resume(self, progress: Progress) -> None:
+        """Wait for these keys only."""
+        assert isinstance(progress, list), f"missing keys must be a list, got {progress!r}"
+        self._missing = dict.fromkeys(progress)
 
 
 @final
@@ -107,6 +136,16 @@ class Amount(Need):
         """Return the amount left."""
         return WaitingFor(amount=self._left)
 
+    @property
+    def progress(self) -> int:
+        """The amount left."""
+        return self._left
+
+    def resume(self, progress: Progress) -> None:
+        """Wait for this amount only."""
+        assert isinstance(progress, int), f"the amount left must be an integer, got {progress!r}"
+        self._left = progress
+
 
 @final
 class Voters(Need):
@@ -128,6 +167,16 @@ class Voters(Need):
     def waiting_for(self) -> WaitingFor:
         """Return the number of voters left."""
         return WaitingFor(voters=self._wanted - len(self._voters))
+
+    @property
+    def progress(self) -> list[str]:
+        """The voters so far, sorted."""
+        return sorted(self._voters)
+
+    def resume(self, progress: Progress) -> None:
+        """Count these voters."""
+        assert isinstance(progress, list), f"voters must be a list, got {progress!r}"
+        self._voters = set(progress)
 
 
 def need_for(wire: WireNeed, keys: tuple[str, ...]) -> Need:

@@ -12,8 +12,8 @@ from msgspec import UNSET
 
 from purgatory_async import DelayedOperation
 from purgatory_async.service.messages import Attached, OperationView, SignalView, State
-from purgatory_async.service.state.needs import Need
-from purgatory_async.service.state.signals import Board, Ledger
+from purgatory_async.service.state.needs import Need, Progress
+from purgatory_async.service.state.signals import Ledger, Newest
 
 
 class SignalledOperation(DelayedOperation[Attached]):
@@ -25,14 +25,14 @@ class SignalledOperation(DelayedOperation[Attached]):
         need: Counts the signals; never shared.
         timeout: Seconds until it expires; None for no deadline.
         sequence: Its place in the order of submission, one-shot waits included.
-        submitted: The timer's time, in seconds.
+        submitted: When, on the clock of its owner: seconds of the timer, or microseconds of log time.
     """
 
     __slots__ = ("_board", "_heard", "_ledger", "need", "sequence", "submitted", "watch_keys")
 
     def __init__(
         self,
-        board: Board,
+        board: Newest,
         keys: tuple[str, ...],
         need: Need,
         timeout: float | None,
@@ -61,6 +61,11 @@ class SignalledOperation(DelayedOperation[Attached]):
         self._ledger.note(signal.view)
         return self.need.note(signal) and self.force_complete(UNSET)
 
+    def recall(self, views: tuple[SignalView, ...], progress: Progress) -> None:
+        """Take over the signals and the progress of the same operation, from before it was saved."""
+        self._ledger = Ledger(views) if views else None
+        self.need.resume(progress)
+
     @property
     def needed(self) -> int:
         """The sum of amounts that the journal records."""
@@ -70,6 +75,30 @@ class SignalledOperation(DelayedOperation[Attached]):
     def signals(self) -> tuple[SignalView, ...]:
         """The latest signals, at most 64, oldest first."""
         return () if self._ledger is None else self._ledger.views()
+
+    def described(
+        self,
+        operation_id: str,
+        data: Attached,
+        submitted_at: dt.datetime,
+        deadline: dt.datetime | None,
+        elapsed: float,
+    ) -> OperationView:
+        """Return its status; ``elapsed`` is in seconds."""
+        pending = self.outcome is None
+        return OperationView(
+            id=operation_id,
+            keys=self.watch_keys,
+            need=self.need.wire,
+            state=cast("State", self.outcome or "pending"),  # outcomes and states share their words
+            submitted_at=submitted_at,
+            deadline=deadline,
+            elapsed=round(elapsed, 6),
+            signals=self.signals,
+            result=UNSET if self.result is None else self.result,
+            data=data,
+            waiting_for=self.need.waiting_for() if pending else UNSET,
+        )
 
 
 @final
@@ -89,7 +118,7 @@ class Operation(SignalledOperation):
 
     def __init__(
         self,
-        board: Board,
+        board: Newest,
         keys: tuple[str, ...],
         need: Need,
         timeout: float | None,
@@ -109,17 +138,6 @@ class Operation(SignalledOperation):
 
     def view(self, now: float) -> OperationView:
         """Return its status at a time of the timer, in seconds."""
-        pending = self.outcome is None
-        return OperationView(
-            id=self.id,
-            keys=self.watch_keys,
-            need=self.need.wire,
-            state=cast("State", self.outcome or "pending"),  # outcomes and states share their words
-            submitted_at=self.submitted_at,
-            deadline=None if self.timeout is None else self.submitted_at + dt.timedelta(seconds=self.timeout),
-            elapsed=round((now if self.ended is None else self.ended) - self.submitted, 6),
-            signals=self.signals,
-            result=UNSET if self.result is None else self.result,
-            data=self.data,
-            waiting_for=self.need.waiting_for() if pending else UNSET,
-        )
+        deadline = None if self.timeout is None else self.submitted_at + dt.timedelta(seconds=self.timeout)
+        elapsed = (now if self.ended is None else self.ended) - self.submitted
+        return self.described(self.id, self.data, self.submitted_at, deadline, elapsed)

@@ -5,18 +5,17 @@ operation, so nothing sweeps. The attachments of all ended operations have a bou
 forgotten early.
 """
 
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
-
-from msgspec import UNSET
 
 from purgatory_async import Purgatory, Timer, TimerHandle
 from purgatory_async.events import Event, OperationEnded
 from purgatory_async.service import problems
 from purgatory_async.service.state.operations import Operation
 from purgatory_async.service.state.order import Order
+from purgatory_async.service.state.weight import Weight
 
 BUSY: Final = 1000  # watchers of a key, from which on a listing keeps their order
 MAX_BUSY: Final = 64  # such keys
@@ -172,46 +171,3 @@ class Registry:
         idempotency_key = self._idempotency_keys.pop(operation.id, None)
         if idempotency_key is not None:
             del self._submissions[idempotency_key]
-
-
-class Weight:
-    """Sums the bytes of attachments that ended operations keep alive.
-
-    All operations that a signal completed share its value, so it counts once, until the last of them is forgotten.
-    """
-
-    __slots__ = ("_shared", "total")
-
-    total: int
-    """Bytes of JSON text."""
-
-    def __init__(self) -> None:
-        self.total = 0
-        self._shared: Counter[int] = Counter()  # operations with the signal, by its index
-
-    def __repr__(self) -> str:
-        return f"<Weight total={self.total} signals={len(self._shared)}>"
-
-    def put_on(self, operation: Operation) -> None:
-        """Add an ended operation. O(its signals)."""
-        self.total += _own(operation)
-        for signal in operation.signals:
-            if signal.value is not UNSET:
-                self._shared[signal.index] += 1
-                if self._shared[signal.index] == 1:
-                    self.total += len(signal.value)
-
-    def take_off(self, operation: Operation) -> None:
-        """Subtract an operation. O(its signals)."""
-        self.total -= _own(operation)
-        for signal in operation.signals:
-            if signal.value is not UNSET:
-                self._shared[signal.index] -= 1
-                if not self._shared[signal.index]:
-                    del self._shared[signal.index]
-                    self.total -= len(signal.value)
-
-
-def _own(operation: Operation) -> int:
-    attachments = (operation.data, UNSET if operation.result is None else operation.result)
-    return sum(len(attached) for attached in attachments if attached is not UNSET)

@@ -5,10 +5,11 @@ a new epoch.
 """
 
 import secrets
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
-from msgspec import UnsetType
+from msgspec import Struct, UnsetType
 
 from purgatory_async import Timer, TimerHandle
 from purgatory_async.service.messages import Attached, SignalView
@@ -16,21 +17,34 @@ from purgatory_async.service.messages import Attached, SignalView
 LEDGER_SIZE: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Signal:
-    """A signal: its public view and its amount."""
+class Signal(Struct, frozen=True):
+    """A signal: its public view, its amount, and its log time in microseconds (0 without a log)."""
 
     view: SignalView
     amount: int
+    at_us: int = 0
+
+
+class Newest(Protocol):
+    """The newest signal of all, as operations read it in their check."""
+
+    newest: Signal | None
+    index: int
 
 
 class Ledger:
-    """The latest signal of each key and voter, at most 64 of them, in the order of their indexes."""
+    """The latest signal of each key and voter, at most 64 of them, in the order of their indexes.
+
+    Args:
+        views: Those that it had when it was saved, in that order.
+    """
 
     __slots__ = ("_latest",)
 
-    def __init__(self) -> None:
+    def __init__(self, views: Iterable[SignalView] = ()) -> None:
         self._latest: dict[tuple[str, object], SignalView] = {}
+        for view in views:
+            self._latest[view.key, view.voter] = view
 
     def note(self, view: SignalView) -> None:
         """Add a signal; drop the oldest above 64. O(1)."""

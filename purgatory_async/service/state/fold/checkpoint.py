@@ -1,0 +1,127 @@
+"""The state as text, and its digest.
+
+The text is canonical: equal states have equal texts, byte for byte, however they came about. What is due is not in it,
+because it follows from the rest; see `restoring`. Each part ends with the digest so far, and the last one with that of
+the state, so that damage is found before it is read.
+"""
+
+from collections.abc import Iterator
+from hashlib import blake2b
+from operator import itemgetter
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from purgatory_async.service.state.fold import records as lines
+from purgatory_async.service.state.fold.fold import DIGEST_BYTES, Fold
+from purgatory_async.service.state.fold.operations import Operation
+
+__all__ = ["PART_BYTES", "digest", "parts"]
+
+PART_BYTES: Final = 1 << 20
+
+
+def parts(fold: Fold, size: int = PART_BYTES) -> Iterator[bytes]:
+    """Return the state as text, in parts of whole lines: ``size`` bytes and the rest of a line. O(n).
+
+    Read them all before the fold applies another entry.
+    """
+    encode = msgspec.json.Encoder().encode_into
+    hashed = blake2b(digest_size=DIGEST_BYTES)
+    buffer = bytearray()
+    for line in _lines(fold):
+        encode(line, buffer, -1)
+        buffer += b"\n"
+        if len(buffer) >= size:
+            hashed.update(buffer)
+            encode(lines.Foot(hashed.hexdigest(), more=True), buffer, -1)
+            yield bytes(buffer + b"\n")
+            buffer.clear()
+    hashed.update(buffer)
+    encode(lines.Foot(hashed.hexdigest()), buffer, -1)
+    yield bytes(buffer + b"\n")
+
+
+def digest(fold: Fold) -> str:
+    """Return the digest of the state, in hexadecimal. O(n)."""
+    *_, last = parts(fold)
+    foot = msgspec.json.decode(last.splitlines()[-1], type=lines.Foot)
+    return foot.digest
+
+
+def _lines(fold: Fold) -> Iterator[lines.Line]:
+    shared = fold.shared
+    yield lines.Head(
+        level=fold.level,
+        position=fold.position,
+        at_us=fold.at_us,
+        running=fold.running.hex(),
+        floor=fold.signals.floor,
+        limits=shared.limits,
+        totals=shared.totals,
+    )
+    for name, writer in fold.writers.known.items():
+        yield lines.WriterLine(name, writer.number, writer.position, writer.at_us)
+    pending = list(fold.operations.pending())
+    yield from _signal_lines(fold, pending)
+    for operation in (*fold.operations.ended_ones, *pending):
+        yield _operation_line(fold, operation)
+    for operation_id, at_us in fold.operations.forgotten.items():
+        yield lines.ForgottenLine(operation_id, at_us)
+    for idem, replay in fold.replays.known.items():
+        yield lines.ReplayLine(idem, replay.digest, replay.answer, replay.at_us)
+    yield from _queue_lines(fold)
+
+
+def _signal_lines(fold: Fold, pending: list[Operation]) -> Iterator[lines.Line]:
+    shown = {
+        view.index: view
+        for operation in (*fold.operations.ended_ones, *pending)
+        for view in operation.signals
+    }
+    for known in fold.signals.keys.values():
+        shown.update((signal.view.index, signal.view) for signal in known.signals)
+    for _, view in sorted(shown.items(), key=itemgetter(0)):
+        yield lines.SignalLine(view)
+    for key, known in fold.signals.keys.items():
+        kept = [(signal.view.index, signal.amount, signal.at_us) for signal in known.signals]
+        yield lines.KeyLine(key, known.floor, kept)
+
+
+def _operation_line(fold: Fold, operation: Operation) -> lines.OperationLine:
+    idem, request = fold.operations.idem_of.get(operation.id, (UNSET, ""))
+    deadline_us = operation.deadline_us
+    pending = operation.outcome is None
+    return lines.OperationLine(
+        position=operation.sequence,
+        id=operation.id,
+        keys=operation.watch_keys,
+        need=operation.need.wire,
+        submitted_us=operation.submitted_us,
+        timeout_us=None if deadline_us is None else deadline_us - operation.submitted_us,
+        progress=operation.need.progress,
+        signals=[view.index for view in operation.signals],
+        data=operation.data,
+        idem=idem,
+        digest=request,
+        state=operation.state,
+        ended_us=operation.ended_us,
+        result=UNSET if pending or operation.result is None else operation.result,
+    )
+
+
+def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
+    queues = fold.queues
+    kept = [(number, queue, item) for queue, items in queues.items.items() for number, item in items]
+    for number, queue, item in sorted(kept, key=itemgetter(0)):
+        yield lines.ItemLine(number, queue, item)
+    for taker in queues.takers.values():
+        order = taker.order
+        yield lines.TakerLine(
+            taker.position, order.queue, order.lease_id, order.lease, taker.until_us, order.writer
+        )
+    for lease in queues.leases.values():
+        yield lines.LeaseLine(lease.position, lease.id, lease.queue, *lease.item, lease.until_us)
+    for lease_id, at_us in queues.ended_leases.items():
+        yield lines.EndedLeaseLine(lease_id, at_us)

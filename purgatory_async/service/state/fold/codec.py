@@ -1,0 +1,65 @@
+"""Entries as UTF-8 JSON, which is what logs keep.
+
+>>> from purgatory_async.service.state.fold.entries import EndLease
+>>> encode(EndLease(writer="w1", number=7, lease_id="l1", back=True))
+b'{"k":"done","lease_id":"l1","back":true,"w":"w1","n":7}'
+>>> decode(b'{"k":"done","lease_id":"l1"}')
+EndLease(lease_id='l1', back=False, writer=None, number=0)
+"""
+
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from purgatory_async.service.messages import Attached, compact
+from purgatory_async.service.state.fold.entries import (
+    AnyEntry,
+    EndOperation,
+    PutItem,
+    SignalKey,
+    SubmitOperation,
+)
+
+__all__ = ["EntryError", "decode", "detached", "encode", "one_line"]
+
+_DECODER: Final[msgspec.json.Decoder[AnyEntry]] = msgspec.json.Decoder(AnyEntry)
+encode: Final = msgspec.json.Encoder().encode
+"""Return an entry as JSON. O(its size)."""
+
+
+class EntryError(ValueError):
+    """An entry of the log is damaged, or of a level above this program's."""
+
+
+def decode(data: bytes) -> AnyEntry:
+    """Return the entry of its JSON. O(its size).
+
+    Raises:
+        EntryError: It is no entry of a known kind with known members.
+    """
+    try:
+        entry = _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        shown = data[:200]
+        raise EntryError(f"an entry must be JSON of a known kind, got {shown!r}: {error}") from None
+    if isinstance(entry, SubmitOperation):
+        entry.data = detached(entry.data)
+    elif isinstance(entry, SignalKey):
+        entry.value = detached(entry.value)
+    elif isinstance(entry, PutItem):
+        entry.item = one_line(entry.item)
+    elif isinstance(entry, EndOperation):
+        entry.result = detached(entry.result)
+    return entry
+
+
+def detached(attached: Attached) -> Attached:
+    """Return an attachment that does not keep the text around it alive, as one line; `UNSET` stays `UNSET`."""
+    return one_line(attached) if isinstance(attached, Raw) else attached
+
+
+def one_line(text: Raw) -> Raw:
+    """Copy JSON text, without line breaks: a checkpoint has a line for each thing."""
+    copied = bytes(text)
+    return compact(text) if b"\n" in copied or b"\r" in copied else Raw(copied)

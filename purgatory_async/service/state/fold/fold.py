@@ -1,0 +1,319 @@
+"""The fold: applies the entries of a log, one step each.
+
+A step at log time ``at_us``:
+
+1. Log time becomes ``at_us``.
+2. Time passes: everything due at or before log time happens, each at its own time, in the order of (due time in whole
+   milliseconds, rounded up; position of the entry that caused it; kind). What this makes due by then takes part.
+3. The entry is dropped as a repetition, or applied. What it makes due at once (a timeout of 0) happens too.
+
+The order is that of the library's timer, which fires equal deadlines in the order in which they were scheduled. Within
+a step it is: loans, takers, operations, silent writers. Loans of one step end in the order in which they began.
+
+>>> from purgatory_async.service.state.fold.entries import SignalKey, SubmitOperation
+>>> fold = Fold()
+>>> fold.apply(1, 1_000_000, SubmitOperation(id="a", keys=("k",), timeout=250_000))[0]
+Submitted(id='a', state='pending', replayed=False)
+>>> fold.apply(2, 1_100_000, SubmitOperation(id="b", keys=("k",), timeout=250_000))[0]
+Submitted(id='b', state='pending', replayed=False)
+>>> fold.apply(3, 1_250_000, SignalKey(key="k"))[0]  # too late for one, in time for the other
+Signalled(index=3, completed=1, replayed=False)
+>>> [fold.operations.by_id[name].state for name in ("a", "b")]
+['expired', 'completed']
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+
+from purgatory_async import Timer
+from purgatory_async.service.state.fold import entries as kinds
+from purgatory_async.service.state.fold.kept_signals import KeptSignals, KeySignalled
+from purgatory_async.service.state.fold.log_clock import LogClock
+from purgatory_async.service.state.fold.operations import Operations
+from purgatory_async.service.state.fold.queues import Queues
+from purgatory_async.service.state.fold.replays import Replays
+from purgatory_async.service.state.fold.results import (
+    APPLIED,
+    Dropped,
+    Ended,
+    InLine,
+    Lent,
+    Nothing,
+    Put,
+    Refused,
+    Result,
+    Signalled,
+    Submitted,
+)
+from purgatory_async.service.state.fold.shared import Effect, Shared
+from purgatory_async.service.state.fold.writers import FORGOTTEN_AFTER, Writers
+
+LEVEL: Final = 1
+"""The highest version of entries and fold that this program applies. Any change of what the fold gives for the same
+entries is a new one."""
+
+DIGEST_BYTES: Final = 12
+REMEMBERED: Final = 10_000
+"""Positions whose running digests are remembered."""
+
+Applied = tuple[Result, Sequence[Effect]]
+"""The result of an entry, and the effects of its step in order."""
+
+
+class FoldError(Exception):
+    """The log cannot be applied any further: damaged, or of a higher level. Nothing was applied."""
+
+
+class Fold:
+    """The state of the service after the entries of a log.
+
+    Args:
+        at_us: Log time before the first entry, in microseconds since 1970.
+
+    Attributes:
+        level: The version of the entries from here on.
+        position: Of the last entry; 0 before the first.
+        at_us: Its log time, in microseconds since 1970.
+        running: The running digest over all positions and their results.
+        diverged_at: A position at which another replica says that its running digest differs; None if none has.
+        operations, signals, queues, writers, replays: The parts, for reading.
+    """
+
+    def __init__(self, at_us: int = 0) -> None:
+        self._clock: Final = LogClock(at_us)
+        self.shared: Final = Shared(self._clock, Timer(clock=self._clock))
+        self.signals: Final = KeptSignals(self.shared)
+        self.operations: Final = Operations(self.shared, self.signals)
+        self.queues: Final = Queues(self.shared)
+        self.replays: Final = Replays(self.shared)
+        self.writers: Final = Writers(self.shared, self.queues.silent)
+        self.level = LEVEL
+        self.position = 0
+        self.at_us = at_us
+        self.running = bytes(DIGEST_BYTES)
+        self.diverged_at: int | None = None
+        self._forget_from_us = 0  # before this nothing can be forgotten
+        self._forgetting: Final = (
+            self.operations.forget,
+            self.signals.forget,
+            self.queues.forget,
+            self.replays.forget,
+            self.writers.forget,
+        )
+        self._lately: Final[deque[bytes]] = deque(maxlen=REMEMBERED)
+        self._digested = 0  # the position of the last of them; a step that has not ended has none
+        self._rules: Final[dict[type[kinds.Entry], Callable[[Any], Result]]] = {
+            kinds.SubmitOperation: self._submit,
+            kinds.SignalKey: self._signal,
+            kinds.EndOperation: self._end,
+            kinds.PutItem: self._put,
+            kinds.WantItem: self._want,
+            kinds.LeaveLine: self._gone,
+            kinds.EndLease: self._done,
+            kinds.Tick: _nothing_more,
+            kinds.Alive: self._alive,
+            kinds.SetLimits: self._set_limits,
+            kinds.SetLevel: self._set_level,
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"<Fold position={self.position} level={self.level} pending={self.operations.purgatory.pending}>"
+        )
+
+    @property
+    def next_us(self) -> int | None:
+        """When a tick is next of use, in log time; None if nothing is due. Forgetting needs none. O(1)."""
+        return self._clock.next_us
+
+    def apply(self, position: int, at_us: int, entry: kinds.Entry) -> Applied:
+        """Apply the next entry of the log.
+
+        Args:
+            position: One above the last.
+            at_us: Log time, in microseconds since 1970; not before the last.
+            entry: Of a kind of `entries`.
+
+        Returns:
+            The entry's result and the step's effects. O(what happens).
+
+        Raises:
+            FoldError: The entry is not the next, or it sets a level above `LEVEL`; nothing has changed.
+        """
+        if position != self.position + 1 or at_us < self.at_us or type(entry) is kinds.SetLevel:
+            self._check(position, at_us, entry)
+        shared = self.shared
+        self.position = shared.position = position
+        self.at_us = at_us
+        effects: list[Effect] = []
+        shared.effects = effects
+        whole_us = at_us - at_us % 1000
+        self._pass(at_us, whole_us)
+        writer = entry.writer
+        if writer is None:
+            result = self._rules[type(entry)](entry)
+        else:
+            why = self.writers.refusal(writer, entry)
+            result = self._rules[type(entry)](entry) if why is None else self._drop(why)
+            if writer in self.queues.takers_of:
+                self.writers.listen(writer)
+        self._pass(at_us, whole_us)
+        self._digest(result, effects)
+        return result, effects
+
+    def running_at(self, position: int) -> bytes | None:
+        """Return the running digest after a position; None if it is not one of the last. O(1)."""
+        age = self._digested - position
+        return self._lately[-1 - age] if 0 <= age < len(self._lately) else None
+
+    def remember(self, running: bytes) -> None:
+        """Make this the running digest at the present position."""
+        self.running = running
+        self._lately.append(running)
+        self._digested = self.position
+
+    def close(self) -> None:
+        """Release the timer and the purgatories; the state is lost. Idempotent."""
+        for purgatory in (self.operations.purgatory, self.queues.line, self.queues.loans):
+            purgatory.close()
+        self.shared.timer.close()
+
+    def _check(self, position: int, at_us: int, entry: kinds.Entry) -> None:
+        if position != self.position + 1:
+            raise FoldError(f"position must be {self.position + 1}, got {position}")
+        if at_us < self.at_us:
+            raise FoldError(f"log time must be at least {self.at_us} µs at position {position}, got {at_us}")
+        if isinstance(entry, kinds.SetLevel) and entry.level > LEVEL:
+            raise FoldError(
+                f"level must be at most {LEVEL} at position {position}, got {entry.level}; upgrade"
+            )
+
+    def _pass(self, at_us: int, whole_us: int) -> None:
+        """Let time pass until log time, which in whole milliseconds is ``whole_us``."""
+        self.shared.before_us = self._clock.now_us
+        self._clock.advance_to(at_us)
+        if whole_us >= self._forget_from_us:
+            # What is added from now on is kept for one of these times at least.
+            limits = self.shared.limits
+            shortest = min(limits.retention, limits.keep_for, FORGOTTEN_AFTER)
+            self._forget_from_us = min(
+                whole_us + shortest, *[forget(whole_us) for forget in self._forgetting]
+            )
+
+    def _digest(self, result: Result, effects: Sequence[Effect]) -> None:
+        facts = [effect.fact for effect in effects]
+        step = msgspec.msgpack.encode((self.position, result, facts))
+        self.remember(blake2b(self.running + step, digest_size=DIGEST_BYTES).digest())
+
+    # The rules, by kind.
+
+    def _drop(self, why: Any) -> Dropped:
+        self.shared.totals.dropped += 1
+        return Dropped(why)
+
+    def _submit(self, entry: kinds.SubmitOperation) -> Result:
+        operations = self.operations
+        if isinstance(entry.idem, str):
+            known = operations.by_idem.get(entry.idem)
+            if known is not None or entry.idem in self.replays.known:
+                if known is None or operations.idem_of[known.id][1] != entry.digest:
+                    return Refused("idempotency-mismatch")
+                return Submitted(known.id, known.state, replayed=True)
+        if entry.id in operations.by_id:
+            return Refused("duplicate-id")
+        if operations.purgatory.pending >= self.shared.limits.max_pending:
+            return Refused("overloaded")
+        operation = operations.submit(entry)
+        if entry.timeout == 0:
+            self._clock.advance_to(self._clock.now_us)
+        return Submitted(operation.id, operation.state)
+
+    def _signal(self, entry: kinds.SignalKey) -> Result:
+        earlier = self._replayed(entry)
+        if earlier is not None:
+            return earlier
+        signal = self.signals.note(entry.key, entry.value, entry.amount, entry.voter)
+        self.shared.totals.signals += 1
+        completed = self.operations.purgatory.check_and_complete(entry.key)
+        self.shared.effects.append(KeySignalled(signal, completed))
+        answer = Signalled(self.position, completed)
+        self.replays.keep(entry.idem, entry.digest, answer)
+        return answer
+
+    def _replayed(self, entry: kinds.SignalKey | kinds.PutItem) -> Result | None:
+        if not isinstance(entry.idem, str):
+            return None
+        known = self.replays.known.get(entry.idem)
+        if known is None:
+            return Refused("idempotency-mismatch") if entry.idem in self.operations.by_idem else None
+        if known.digest != entry.digest:
+            return Refused("idempotency-mismatch")
+        return msgspec.structs.replace(known.answer, replayed=True)
+
+    def _end(self, entry: kinds.EndOperation) -> Result:
+        operation = self.operations.by_id.get(entry.id)
+        if operation is None:
+            return Refused("forgotten" if entry.id in self.operations.forgotten else "unknown-operation")
+        if operation.outcome is not None:
+            return Refused("already-ended")
+        self.operations.end(operation, entry.how, entry.result)
+        return Ended(operation.state)
+
+    def _put(self, entry: kinds.PutItem) -> Result:
+        earlier = self._replayed(entry)
+        if earlier is not None:
+            return earlier
+        queues = self.queues
+        if queues.kept + len(queues.leases) >= self.shared.limits.max_items:
+            return Refused("overloaded")
+        answer = Put(self.position, queues.put(entry.queue, entry.item))
+        self.replays.keep(entry.idem, entry.digest, answer)
+        return answer
+
+    def _want(self, entry: kinds.WantItem) -> Result:
+        queues = self.queues
+        if queues.knows(entry.lease_id):
+            return Refused("duplicate-id")
+        if not entry.wait and entry.queue not in queues.items:
+            return Nothing()
+        queues.want(entry)
+        lease = queues.leases.get(entry.lease_id)
+        return InLine() if lease is None else Lent(lease.item[0])
+
+    def _gone(self, entry: kinds.LeaveLine) -> Result:
+        self.queues.gone(entry.lease_id)
+        return APPLIED
+
+    def _done(self, entry: kinds.EndLease) -> Result:
+        lease = self.queues.leases.get(entry.lease_id)
+        if lease is None:
+            known = entry.lease_id in self.queues.ended_leases
+            return Refused("lease-expired" if known else "unknown-lease")
+        self.queues.end(lease, back=entry.back)
+        return APPLIED
+
+    def _alive(self, entry: kinds.Alive) -> Result:
+        ours = self.running_at(entry.position)
+        if self.diverged_at is None and ours is not None and entry.digest and ours.hex() != entry.digest:
+            self.diverged_at = entry.position
+        return APPLIED
+
+    def _set_limits(self, entry: kinds.SetLimits) -> Result:
+        self.shared.limits.change(entry)
+        self._forget_from_us = 0
+        self.signals.cut()
+        return APPLIED
+
+    def _set_level(self, entry: kinds.SetLevel) -> Result:
+        if entry.level < self.level:
+            return Refused("lower-level")
+        self.level = entry.level
+        return APPLIED
+
+
+def _nothing_more(_: kinds.Tick) -> Result:
+    return APPLIED

@@ -1,0 +1,133 @@
+"""The signals of the fold: the newest of each key, and the last ones, for waits that begin at an index.
+
+A signal's index is its position in the log. A key's last signals leave one by one when newer ones come, and all at once
+when the key is idle; the floor says above which index none is missing.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from msgspec import UnsetType
+
+from purgatory_async.service.messages import Attached, SignalView
+from purgatory_async.service.state.fold.shared import FOREVER, Effect, Shared
+from purgatory_async.service.state.signals import Signal
+
+
+@dataclass(slots=True)
+class Key:
+    """The last signals of a key, oldest first and never empty; and the index above which none was dropped."""
+
+    signals: list[Signal]
+    floor: int
+
+
+class KeySignalled(Effect, frozen=True, eq=False):
+    """A key was signalled; the ends that this caused come before it."""
+
+    signal: Signal
+    completed: int
+
+    @property
+    def fact(self) -> tuple[str | int, ...]:
+        """Its index and how many operations it completed."""
+        return (self.signal.view.index, self.completed)
+
+
+class KeptSignals:
+    """The signals of all keys that are not idle.
+
+    Attributes:
+        newest: The newest signal of all.
+        index: Its index.
+        keys: By the age of their newest signal, the oldest first.
+        floor: The index above which no key was dropped.
+    """
+
+    def __init__(self, shared: Shared) -> None:
+        self.newest: Signal | None = None
+        self.index = 0
+        self.floor = 0
+        self.keys: Final[OrderedDict[str, Key]] = OrderedDict()
+        self._shared: Final = shared
+
+    def note(self, key: str, value: Attached, amount: int, voter: str | UnsetType) -> Signal:
+        """Make a signal the newest of its key and of all keys. O(1), amortised."""
+        shared = self._shared
+        self.index = shared.position
+        now_us = shared.clock.now_us
+        signal = Signal(SignalView(key, self.index, value, voter), amount, now_us)
+        self.newest = signal
+        known = self.keys.get(key)
+        if known is None:
+            self.keys[key] = Key([signal], self.floor)
+        else:
+            known.signals.append(signal)
+            self.keys.move_to_end(key)
+            too_old_us = now_us - now_us % 1000 - shared.limits.keep_for
+            self._cut(known, too_old_us)
+        return signal
+
+    def latest(self, key: str) -> SignalView | None:
+        """Return the key's newest signal; None if it has none, or was idle for the retention time. O(1)."""
+        known = self.keys.get(key)
+        if known is None or self._idle(known.signals[-1], self._shared.limits.retention):
+            return None
+        return known.signals[-1].view
+
+    def after(self, key: str, index: int) -> Sequence[Signal]:
+        """Return the kept signals of a key above an index, the oldest first. O(kept)."""
+        known = self.keys.get(key)
+        if known is None:
+            return ()
+        keep_for = self._shared.limits.keep_for
+        return [
+            signal
+            for signal in known.signals
+            if signal.view.index > index and not self._idle(signal, keep_for)
+        ]
+
+    def complete_after(self, key: str) -> int:
+        """Return the index above which no signal of the key is missing from `after`. O(kept)."""
+        known = self.keys.get(key)
+        if known is None:
+            return self.floor
+        keep_for = self._shared.limits.keep_for
+        old = [signal.view.index for signal in known.signals if self._idle(signal, keep_for)]
+        return max(known.floor, *old, 0)
+
+    def forget(self, whole_us: int) -> int:
+        """Drop the keys that were idle for long enough; as `Operations.forget`. O(dropped)."""
+        limits = self._shared.limits
+        keep = max(limits.retention, limits.keep_for)
+        while self.keys:
+            key, known = next(iter(self.keys.items()))
+            newest = known.signals[-1]
+            if newest.at_us + keep > whole_us:
+                return newest.at_us + keep
+            del self.keys[key]
+            self.floor = newest.view.index  # keys leave in the order of their newest signals
+        return FOREVER
+
+    def cut(self) -> None:
+        """Drop what new limits no longer keep. O(keys)."""
+        now_us = self._shared.clock.now_us
+        too_old_us = now_us - now_us % 1000 - self._shared.limits.keep_for
+        for known in self.keys.values():
+            self._cut(known, too_old_us)
+
+    def _cut(self, known: Key, too_old_us: int) -> None:
+        """Drop a key's signals above the limit or from a log time or before, but never the newest."""
+        signals = known.signals
+        first, last = max(len(signals) - self._shared.limits.keep_signals, 0), len(signals) - 1
+        while first < last and signals[first].at_us <= too_old_us:
+            first += 1
+        if first:
+            known.floor = signals[first - 1].view.index
+            del signals[:first]
+
+    def _idle(self, signal: Signal, microseconds: int) -> bool:
+        now_us = self._shared.clock.now_us
+        return signal.at_us + microseconds <= now_us - now_us % 1000

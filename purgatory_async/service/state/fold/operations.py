@@ -1,0 +1,214 @@
+"""The operations of the fold: pending in a purgatory, then kept for the retention time, then their ids for as long.
+
+An operation's condition, its watch keys and its deadline are the library's. Ended ones leave in the order of their
+ends, so a queue is enough and no timer is needed: what is forgotten has no effect on anything else.
+"""
+
+import datetime as dt
+from collections import OrderedDict, deque
+from collections.abc import Iterator
+from typing import Final, cast, final
+
+from msgspec import UnsetType
+
+from purgatory_async import Outcome, Purgatory
+from purgatory_async.service.messages import Attached, OperationView, State
+from purgatory_async.service.state.fold.entries import SubmitOperation
+from purgatory_async.service.state.fold.shared import FOREVER, SECOND, Effect, Shared, whole_ms
+from purgatory_async.service.state.needs import need_for
+from purgatory_async.service.state.operations import SignalledOperation
+from purgatory_async.service.state.signals import Newest
+from purgatory_async.service.state.weight import Weight
+
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@final
+class Operation(SignalledOperation):
+    """An operation of the log. Its ``sequence`` is the position of its submission, ``submitted`` its log time.
+
+    Attributes:
+        id: Its id.
+        data: The client's attachment.
+        deadline_us: The log time at which it expires; None for none.
+        ended_us: The log time of its end; 0 while it is pending.
+    """
+
+    __slots__ = ("_operations", "data", "deadline_us", "ended_us", "id")
+
+    def __init__(
+        self,
+        operations: "Operations",
+        order: SubmitOperation,
+        sequence: int,
+        submitted_us: int,
+        timeout: float | None,
+    ) -> None:
+        super().__init__(
+            operations.signals,
+            order.keys,
+            need_for(order.need, order.keys),
+            timeout,
+            sequence,
+            submitted=submitted_us,
+        )
+        self._operations = operations
+        self.id = order.id
+        self.data = order.data
+        self.deadline_us = None if order.timeout is None else submitted_us + order.timeout
+        self.ended_us = 0
+
+    def on_complete(self) -> None:
+        """Start its retention: it has completed or expired."""
+        self._operations.ended(self)
+
+    def end_as(self, state: str, ended_us: int, result: Attached) -> None:
+        """Become what a saved operation is that has ended; nothing else happens."""
+        self._state = Outcome(state)
+        self.ended_us = ended_us
+        self.result = result
+
+    @property
+    def state(self) -> State:
+        """``pending``, or how it ended."""
+        return cast("State", str(self.outcome or "pending"))  # outcomes and states share their words
+
+    @property
+    def submitted_us(self) -> int:
+        """The log time of its submission."""
+        return int(self.submitted)
+
+    def view(self, now_us: int) -> OperationView:
+        """Return its status at a log time, which only counts while it is pending."""
+        elapsed_us = (self.ended_us or now_us) - self.submitted_us
+        deadline = None if self.deadline_us is None else _time(self.deadline_us)
+        return self.described(self.id, self.data, _time(self.submitted_us), deadline, elapsed_us / SECOND)
+
+
+class OperationSubmitted(Effect, frozen=True, eq=False):
+    """A new operation is pending."""
+
+    operation: Operation
+
+    @property
+    def fact(self) -> tuple[str | int, ...]:
+        """Its id."""
+        return (self.operation.id,)
+
+
+class OperationEnded(Effect, frozen=True, eq=False):
+    """An operation has ended, in any way."""
+
+    operation: Operation
+
+    @property
+    def fact(self) -> tuple[str | int, ...]:
+        """Its id, how it ended and when."""
+        return (self.operation.id, self.operation.state, self.operation.ended_us)
+
+
+class Operations:
+    """All operations, by id.
+
+    Args:
+        shared: Limits, timer and step.
+        signals: The newest signal, which a check counts.
+    """
+
+    def __init__(self, shared: Shared, signals: Newest) -> None:
+        self.signals: Final = signals
+        self.purgatory: Final = Purgatory("operations", timer=shared.timer)
+        self.by_id: Final[dict[str, Operation]] = {}
+        self.ended_ones: Final[deque[Operation]] = deque()
+        # Not a dict, whose first is found by a scan past all that were removed before it.
+        self.forgotten: Final[OrderedDict[str, int]] = OrderedDict()
+        """When each id was forgotten, in this order."""
+        self.idem_of: Final[dict[str, tuple[str, str]]] = {}
+        """The Idempotency-Key and digest of each operation that has one."""
+        self.by_idem: Final[dict[str, Operation]] = {}
+        self._shared: Final = shared
+        self._weight: Final = Weight()
+
+    def submit(self, order: SubmitOperation) -> Operation:
+        """Add a pending operation under a free id. O(keys)."""
+        shared = self._shared
+        now_us = shared.clock.now_us
+        timeout = shared.seconds_until(now_us + order.timeout) if order.timeout else order.timeout
+        operation = Operation(self, order, shared.position, now_us, timeout)
+        shared.totals.submitted += 1
+        shared.effects.append(OperationSubmitted(operation))
+        self.add(operation, order.idem, order.digest)
+        self.watch(operation)
+        return operation
+
+    def watch(self, operation: Operation) -> None:
+        """Let a new operation wait. O(keys)."""
+        self.purgatory.try_complete_else_watch(operation, operation.watch_keys)
+
+    def add(self, operation: Operation, idem: str | UnsetType, digest: str) -> None:
+        """Make an operation known, and what its Idempotency-Key stands for. O(1)."""
+        self.by_id[operation.id] = operation
+        self.forgotten.pop(operation.id, None)
+        if isinstance(idem, str):
+            self.by_idem[idem] = operation
+            self.idem_of[operation.id] = (idem, digest)
+
+    def end(self, operation: Operation, how: str, result: Attached) -> None:
+        """End a pending operation for a client. O(keys)."""
+        if how == "completed":
+            operation.force_complete(result)
+        else:
+            operation.cancel()
+            self.ended(operation)
+
+    def ended(self, operation: Operation) -> None:
+        """Keep an operation that has just ended for the retention time. O(its signals)."""
+        shared = self._shared
+        operation.ended_us = shared.clock.now_us
+        shared.totals.ended[operation.state] += 1
+        shared.effects.append(OperationEnded(operation))
+        self.keep(operation)
+        if self._weight.total > shared.limits.max_bytes:
+            self.forget(shared.clock.now_us // 1000 * 1000)
+        # The newest is kept whatever its size: its client has yet to read it.
+        while self._weight.total > shared.limits.max_bytes and len(self.ended_ones) > 1:
+            self._forget_oldest(shared.clock.now_us)
+
+    def keep(self, operation: Operation) -> None:
+        """Put an ended operation behind those that ended before. O(its signals)."""
+        self.ended_ones.append(operation)
+        self._weight.put_on(operation)
+
+    def pending(self) -> Iterator[Operation]:
+        """Iterate over the pending operations in the order of their submission. O(n)."""
+        return (each for each in self.purgatory.operations() if isinstance(each, Operation))
+
+    def forget(self, whole_us: int) -> int:
+        """Forget what was kept long enough at a log time in whole milliseconds; return when next. O(forgotten)."""
+        retention = self._shared.limits.retention
+        next_us = FOREVER
+        while self.ended_ones:
+            due_us = self.ended_ones[0].ended_us + retention
+            if due_us > whole_us:
+                next_us = due_us
+                break
+            self._forget_oldest(max(whole_ms(due_us), self._shared.before_us))
+        while self.forgotten:
+            operation_id, at_us = next(iter(self.forgotten.items()))
+            if at_us + retention > whole_us:
+                return min(next_us, at_us + retention)
+            del self.forgotten[operation_id]
+        return next_us
+
+    def _forget_oldest(self, at_us: int) -> None:
+        operation = self.ended_ones.popleft()
+        self._weight.take_off(operation)
+        del self.by_id[operation.id]
+        self.forgotten[operation.id] = at_us
+        idem = self.idem_of.pop(operation.id, None)
+        if idem is not None:
+            del self.by_idem[idem[0]]
+
+
+def _time(at_us: int) -> dt.datetime:
+    return _EPOCH + dt.timedelta(microseconds=at_us)

@@ -1,0 +1,146 @@
+"""The lines of a checkpoint: one JSON object each. The order of kinds here is theirs in the file.
+
+Ids of signals are their positions. A signal's text is in the file once, however many operations show it.
+"""
+
+from msgspec import UNSET, Raw, Struct
+
+from purgatory_async.service.messages import Attached, SignalView, State, WireNeed
+from purgatory_async.service.state.fold.entries import Text
+from purgatory_async.service.state.fold.results import Put, Signalled
+from purgatory_async.service.state.fold.shared import Limits, Totals
+from purgatory_async.service.state.needs import Progress
+
+
+class Line(Struct, tag_field="k", frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A line of a checkpoint; base of all kinds."""
+
+
+class Head(Line, tag="head", frozen=True):
+    """The beginning: what the state has once."""
+
+    level: int
+    position: int
+    at_us: int
+    running: str
+    floor: int
+    limits: Limits
+    totals: Totals
+
+
+class WriterLine(Line, tag="writer", frozen=True):
+    """A known writer, the most silent first."""
+
+    name: str
+    number: int
+    position: int
+    at_us: int
+
+
+class SignalLine(Line, tag="signal", frozen=True):
+    """A signal that a key keeps or an operation shows, by index."""
+
+    view: SignalView
+
+
+class KeyLine(Line, tag="key", frozen=True):
+    """A key, by the index of its newest signal; (index, amount, log time) of each kept one."""
+
+    key: str
+    floor: int
+    signals: list[tuple[int, int, int]]
+
+
+class OperationLine(Line, tag="operation", frozen=True):
+    """An operation: first those that have ended, in the order of their ends, then the pending ones by position."""
+
+    position: int
+    id: str
+    keys: tuple[str, ...]
+    need: WireNeed
+    progress: Progress
+    submitted_us: int
+    timeout_us: int | None
+    signals: list[int]
+    data: Attached = UNSET
+    idem: Text = UNSET
+    digest: str = ""
+    state: State = "pending"
+    ended_us: int = 0
+    result: Attached = UNSET
+
+
+class ForgottenLine(Line, tag="forgotten", frozen=True):
+    """The id of a forgotten operation, in the order of forgetting."""
+
+    id: str
+    at_us: int
+
+
+class ReplayLine(Line, tag="replay", frozen=True):
+    """The answer of an Idempotency-Key, the oldest first."""
+
+    idem: str
+    digest: str
+    answer: Signalled | Put
+    at_us: int
+
+
+class ItemLine(Line, tag="item", frozen=True):
+    """An item in its queue, by position."""
+
+    number: int
+    queue: str
+    item: Raw
+
+
+class TakerLine(Line, tag="taker", frozen=True):
+    """A taker in line, by position."""
+
+    position: int
+    queue: str
+    lease_id: str
+    lease: int
+    until_us: int
+    writer: str | None
+
+
+class LeaseLine(Line, tag="lease", frozen=True):
+    """A loan, in the order in which they began."""
+
+    position: int
+    id: str
+    queue: str
+    number: int
+    item: Raw
+    until_us: int
+
+
+class EndedLeaseLine(Line, tag="ended", frozen=True):
+    """The id of a loan that has ended, in the order of their ends."""
+
+    id: str
+    at_us: int
+
+
+class Foot(Line, tag="foot", frozen=True):
+    """The end of a part: the digest of all lines so far but the feet, in hexadecimal; and whether more parts follow."""
+
+    digest: str
+    more: bool = False
+
+
+AnyLine = (
+    Head
+    | WriterLine
+    | SignalLine
+    | KeyLine
+    | OperationLine
+    | ForgottenLine
+    | ReplayLine
+    | ItemLine
+    | TakerLine
+    | LeaseLine
+    | EndedLeaseLine
+    | Foot
+)

@@ -1,0 +1,107 @@
+"""What all parts of the fold share: the limits, the step that is being applied, and what it has caused."""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from purgatory_async import Timer
+from purgatory_async.clock import MAX_TIMEOUT
+from purgatory_async.service.messages import State
+from purgatory_async.service.state.fold.entries import Duration, SetLimits
+from purgatory_async.service.state.fold.log_clock import LogClock
+
+SECOND: Final = 1_000_000
+"""Microseconds."""
+FOREVER: Final = 2**62
+"""A log time that never comes."""
+
+
+class Effect(Struct, frozen=True, eq=False):
+    """What a step has done that concerns requests and readers outside of the fold.
+
+    Its attributes are live parts of the state, for reading only.
+    """
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {' '.join(map(str, self.fact))}>"
+
+    @property
+    def fact(self) -> tuple[str | int, ...]:
+        """The effect as plain data, for the running digest."""
+        raise NotImplementedError(f"{type(self).__name__} must say what it is as plain data")
+
+
+class Limits(Struct):
+    """The settings of the fold, equal at every replica; durations are microseconds.
+
+    Attributes:
+        max_pending: The most pending operations.
+        max_items: The most items, kept or on loan, over all queues.
+        retention: How long ended operations, their ids after that, answers of an Idempotency-Key, ended leases and the
+            newest value of an idle key are kept.
+        keep_signals: The most signals kept of a key.
+        keep_for: How long they are kept at least, up to that number.
+        max_bytes: The most bytes of JSON text that ended operations keep; the newest of them is kept anyway.
+        max_lease: The longest loan; longer ones are shortened.
+    """
+
+    max_pending: int = 100_000
+    max_items: int = 100_000
+    retention: Duration = 60 * SECOND
+    keep_signals: int = 64
+    keep_for: Duration = 600 * SECOND
+    max_bytes: int = 64 << 20
+    max_lease: Duration = 43_200 * SECOND
+
+    def change(self, entry: SetLimits) -> None:
+        """Take over the limits that an entry names."""
+        for name in self.__struct_fields__:
+            value = getattr(entry, name)
+            if value is not UNSET:
+                setattr(self, name, value)
+
+
+class Totals(Struct):
+    """What has been counted since the log began; operations that have ended by their state."""
+
+    submitted: int = 0
+    ended: dict[State, int] = msgspec.field(
+        default_factory=lambda: {"completed": 0, "expired": 0, "cancelled": 0}
+    )
+    signals: int = 0
+    items: int = 0
+    loans: int = 0
+    acknowledged: int = 0
+    dropped: int = 0
+
+
+@dataclass(slots=True)
+class Shared:
+    """The state that belongs to no part, and the step's position and effects.
+
+    ``before_us`` is log time before the pass: what new limits make due in the past happens then.
+    """
+
+    clock: LogClock
+    timer: Timer
+    position: int = 0
+    before_us: int = 0
+    limits: Limits = field(default_factory=Limits)
+    totals: Totals = field(default_factory=Totals)
+    effects: list[Effect] = field(default_factory=list[Effect])
+
+    def seconds_until(self, due_us: int) -> float:
+        """Return a delay for the timer that ends in the first whole millisecond at or after a log time in the future.
+
+        A float of seconds does not hold every microsecond of 100 years. So a long delay aims half a millisecond early;
+        the timer rounds it up to the same millisecond, in a live replica and in a restored one.
+        """
+        left_us = whole_ms(due_us) - self.clock.now_us
+        return min((left_us - min(500, left_us // 2)) / SECOND, MAX_TIMEOUT)
+
+
+def whole_ms(time_us: int) -> int:
+    """Round a time in microseconds up to whole milliseconds, as all that is due is."""
+    return -(-time_us // 1000) * 1000

@@ -1,0 +1,317 @@
+"""What the fold must give, said naively: plain lists, and a search through everything for what is due next.
+
+Nothing here is shared with the fold but the words of its entries, results and limits.
+"""
+
+import re
+from types import SimpleNamespace
+
+from msgspec import UNSET
+
+from purgatory_async.service.state.fold import entries as kinds
+from purgatory_async.service.state.fold import results
+from purgatory_async.service.state.fold.shared import Limits
+
+SILENT, FORGOTTEN = 6_000_000, 600_000_000
+LEASE, TAKER, OPERATION, WRITER, MEMORY = range(5)
+
+
+def up(time_us):
+    """The first whole millisecond at or after a time."""
+    return (time_us + 999) // 1000 * 1000
+
+
+def rule_of(entry):
+    """The name of the rule for an entry: ``submit_operation`` of SubmitOperation."""
+    return re.sub("(?<!^)(?=[A-Z])", "_", type(entry).__name__).lower()
+
+
+class Model:
+    """The state after the entries applied so far; `apply` returns the result and the facts of the effects."""
+
+    def __init__(self):
+        self.limits = Limits()
+        self.now = self.position = 0
+        self.operations, self.ends, self.forgotten, self.answers = [], [], {}, {}
+        self.items, self.takers, self.leases, self.ended_leases, self.writers = [], [], [], {}, {}
+        self.signals = []  # all that ever were
+        self.facts = []
+
+    def apply(self, position, at_us, entry):
+        self.position, self.facts = position, []
+        self.let_time_pass(at_us)
+        self.now = at_us
+        dropped = self.dropped(entry)
+        result = results.Dropped(dropped) if dropped else getattr(self, rule_of(entry))(entry)
+        self.let_time_pass(at_us)
+        return result, self.facts
+
+    # Time.
+
+    def let_time_pass(self, at_us):
+        while True:
+            due = [each for each in self.everything_due() if each[0] <= at_us]
+            if not due:
+                break
+            when, _, _, _, happen, subject = min(due, key=lambda each: each[:4])
+            self.now = max(self.now, when)
+            happen(subject)
+
+    def everything_due(self):
+        keep = self.limits.retention
+        for one in self.operations:
+            if one.state == "pending" and one.timeout is not None:
+                due = one.at + one.timeout
+                yield (up(due) if one.timeout else due), one.position, OPERATION, 0, self.expire, one
+            elif one.state != "pending":
+                yield up(one.ended + keep), one.position, MEMORY, 0, self.forget, one
+        for one in self.takers:
+            yield up(one.until), one.position, TAKER, 0, self.wait_over, one
+        for number, one in enumerate(self.leases):
+            yield up(one.until), one.position, LEASE, number, self.lease_over, one
+        yield from self.due_of_writers()
+        for memory in (self.forgotten, self.ended_leases):
+            for name, at in memory.items():
+                yield up(at + keep), 0, MEMORY, 0, memory.pop, name
+        for key, answer in self.answers.items():
+            yield up(answer.at + keep), 0, MEMORY, 0, self.answers.pop, key
+
+    def due_of_writers(self):
+        for name, one in self.writers.items():
+            if any(taker.writer == name for taker in self.takers):
+                yield up(one.at + SILENT), one.position, WRITER, 0, self.silent, name
+            yield up(one.at + FORGOTTEN), one.position, MEMORY, 0, self.writers.pop, name
+
+    def expire(self, operation):
+        self.end(operation, "expired", UNSET)
+
+    def forget(self, operation):
+        self.operations.remove(operation)
+        self.ends.remove(operation)
+        self.forgotten[operation.id] = self.now
+
+    def wait_over(self, taker):
+        self.takers.remove(taker)
+        self.facts.append(("TakerLeft", taker.lease_id, "waited"))
+
+    def lease_over(self, lease):
+        self.leases.remove(lease)
+        self.ended_leases[lease.id] = self.now
+        self.items.append(lease.item)
+        self.hand_out(lease.queue)
+
+    def silent(self, writer):
+        for taker in [taker for taker in self.takers if taker.writer == writer]:
+            self.takers.remove(taker)
+            self.facts.append(("TakerLeft", taker.lease_id, "silent"))
+
+    # Parts of rules.
+
+    def dropped(self, entry):
+        if entry.writer is None:
+            return None
+        if entry.writer not in self.writers:
+            if entry.number != 1 or not isinstance(entry, kinds.Alive):
+                return "unknown-writer"
+            self.writers[entry.writer] = SimpleNamespace(number=0)
+        writer = self.writers[entry.writer]
+        writer.at, writer.position = self.now, self.position
+        if entry.number <= writer.number:
+            return "repeated"
+        writer.number = entry.number
+        return None
+
+    def end(self, operation, state, result):
+        operation.state, operation.ended, operation.result = state, self.now, result
+        self.facts.append(("OperationEnded", operation.id, state, self.now))
+        self.ends.append(operation)
+        while self.weight() > self.limits.max_bytes and len(self.ends) > 1:
+            self.forget(self.ends[0])
+
+    def weight(self):
+        """The bytes that ended operations keep: their own, and each shown signal's value once."""
+        own = [text for one in self.ends for text in (one.data, one.result)]
+        latest = [{(signal.key, signal.voter): signal for signal in one.heard} for one in self.ends]
+        values = {signal.index: signal.value for shown in latest for signal in shown.values()}
+        return sum(len(text) for text in (*own, *values.values()) if text is not UNSET)
+
+    def hand_out(self, queue):
+        while True:
+            items = sorted(item for item in self.items if item[1] == queue)
+            takers = [taker for taker in self.takers if taker.queue == queue]
+            if not (items and takers):
+                return
+            self.items.remove(items[0])
+            self.takers.remove(takers[0])
+            self.lend(takers[0], items[0])
+
+    def lend(self, taker, item):
+        until = self.now + min(taker.lease, self.limits.max_lease)
+        self.leases.append(
+            SimpleNamespace(id=taker.lease_id, queue=item[1], item=item, until=until, position=self.position)
+        )
+        self.facts.append(("ItemLent", taker.lease_id, item[0]))
+
+    def known_answer(self, entry):
+        """The answer of an earlier entry with the same Idempotency-Key, or None."""
+        if entry.idem is UNSET:
+            return None
+        operation = next((one for one in self.operations if one.idem == entry.idem), None)
+        answer = self.answers.get(entry.idem)
+        if isinstance(entry, kinds.SubmitOperation):
+            if operation is not None and operation.digest == entry.digest:
+                return results.Submitted(operation.id, operation.state, True)
+        elif answer is not None and answer.digest == entry.digest:
+            return answer.result
+        taken = operation is not None or answer is not None
+        return results.Refused("idempotency-mismatch") if taken else None
+
+    def keep_answer(self, entry, first, replayed):
+        if entry.idem is not UNSET:
+            self.answers[entry.idem] = SimpleNamespace(digest=entry.digest, result=replayed, at=self.now)
+        return first
+
+    # The rules, by the names of the entries.
+
+    def submit_operation(self, entry):
+        answer = self.known_answer(entry)
+        if answer is not None:
+            return answer
+        if any(one.id == entry.id for one in self.operations):
+            return results.Refused("duplicate-id")
+        if sum(one.state == "pending" for one in self.operations) >= self.limits.max_pending:
+            return results.Refused("overloaded")
+        operation = SimpleNamespace(
+            id=entry.id,
+            keys=entry.keys,
+            need=entry.need,
+            timeout=entry.timeout,
+            at=self.now,
+            position=self.position,
+            state="pending",
+            heard=[],
+            data=entry.data,
+            idem=entry.idem,
+            digest=entry.digest,
+        )
+        self.forgotten.pop(entry.id, None)
+        self.operations.append(operation)
+        self.facts.append(("OperationSubmitted", entry.id))
+        if entry.timeout == 0:
+            self.expire(operation)
+        return results.Submitted(entry.id, operation.state)
+
+    def fulfilled(self, operation):
+        if operation.need == "any":
+            return bool(operation.heard)
+        if operation.need == "all":
+            return {signal.key for signal in operation.heard} == set(operation.keys)
+        if operation.need.amount is not UNSET:
+            return sum(signal.amount for signal in operation.heard) >= operation.need.amount
+        return len({signal.voter for signal in operation.heard} - {UNSET}) >= operation.need.voters
+
+    def signal_key(self, entry):
+        answer = self.known_answer(entry)
+        if answer is not None:
+            return answer
+        entry = SimpleNamespace(
+            key=entry.key,
+            amount=entry.amount,
+            voter=entry.voter,
+            value=entry.value,
+            index=self.position,
+            at=self.now,
+            idem=entry.idem,
+            digest=entry.digest,
+        )
+        self.signals.append(entry)
+        completed = 0
+        for operation in [*self.operations]:  # in the order of submission
+            if operation.state == "pending" and entry.key in operation.keys:
+                operation.heard.append(entry)
+                if self.fulfilled(operation):
+                    self.end(operation, "completed", UNSET)
+                    completed += 1
+        self.facts.append(("KeySignalled", self.position, completed))
+        return self.keep_answer(
+            entry,
+            results.Signalled(self.position, completed),
+            results.Signalled(self.position, completed, True),
+        )
+
+    def end_operation(self, entry):
+        operation = next((one for one in self.operations if one.id == entry.id), None)
+        if operation is None:
+            return results.Refused("forgotten" if entry.id in self.forgotten else "unknown-operation")
+        if operation.state != "pending":
+            return results.Refused("already-ended")
+        self.end(operation, entry.how, entry.result)
+        return results.Ended(entry.how)
+
+    def put_item(self, entry):
+        answer = self.known_answer(entry)
+        if answer is not None:
+            return answer
+        if len(self.items) + len(self.leases) >= self.limits.max_items:
+            return results.Refused("overloaded")
+        item = (self.position, entry.queue)
+        self.items.append(item)
+        self.hand_out(entry.queue)
+        given = item not in self.items
+        return self.keep_answer(
+            entry, results.Put(self.position, given), results.Put(self.position, given, True)
+        )
+
+    def want_item(self, entry):
+        in_use = (
+            [one.lease_id for one in self.takers] + [one.id for one in self.leases] + [*self.ended_leases]
+        )
+        if entry.lease_id in in_use:
+            return results.Refused("duplicate-id")
+        if not entry.wait and not any(item[1] == entry.queue for item in self.items):
+            return results.Nothing()
+        self.takers.append(
+            SimpleNamespace(
+                lease_id=entry.lease_id,
+                queue=entry.queue,
+                lease=entry.lease,
+                writer=entry.writer,
+                until=self.now + entry.wait,
+                position=self.position,
+            )
+        )
+        self.hand_out(entry.queue)
+        lent = next((lease for lease in self.leases if lease.id == entry.lease_id), None)
+        return results.InLine() if lent is None else results.Lent(lent.item[0])
+
+    def leave_line(self, entry):
+        self.takers = [taker for taker in self.takers if taker.lease_id != entry.lease_id]
+        for lease in [lease for lease in self.leases if lease.id == entry.lease_id]:
+            self.lease_over(lease)
+        return results.APPLIED
+
+    def end_lease(self, entry):
+        lease = next((lease for lease in self.leases if lease.id == entry.lease_id), None)
+        if lease is None:
+            known = entry.lease_id in self.ended_leases
+            return results.Refused("lease-expired" if known else "unknown-lease")
+        if entry.back:
+            self.lease_over(lease)
+        else:
+            self.leases.remove(lease)
+            self.ended_leases[lease.id] = self.now
+        return results.APPLIED
+
+    def tick(self, entry):
+        return results.APPLIED
+
+    alive = tick
+
+    def set_limits(self, entry):
+        for name in Limits.__struct_fields__:
+            if getattr(entry, name) is not UNSET:
+                setattr(self.limits, name, getattr(entry, name))
+        return results.APPLIED
+
+    def set_level(self, entry):
+        return results.APPLIED

@@ -1,0 +1,219 @@
+"""Hypothesis looks for a log that two replicas, or a replica and the naive model, tell differently.
+
+The log is a list that all replicas read, each as far as it has come. It has repetitions and unknown writers. Replicas
+stop, and begin again at a checkpoint or from nothing.
+"""
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from msgspec import UNSET, Raw
+
+from purgatory_async.service.messages import CountNeed
+from purgatory_async.service.state.fold import codec
+from purgatory_async.service.state.fold import entries as kinds
+from purgatory_async.service.state.fold.checkpoint import digest, parts
+from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.fold.restoring import restored
+from tests.service.state.fold_model import Model
+
+START = 1_700_000_000_000_000
+STEPS = (0, 0, 1, 300, 999, 1000, 1700, 2000, 3_000, 50_000, 1_000_000, 6_000_000, 60_000_000, 600_000_000)
+
+ids, keys, queues = (st.sampled_from(names) for names in (("a", "b", "c"), ("k1", "k2", "k3"), ("q1", "q2")))
+leases, writers = st.sampled_from(("l1", "l2", "l3", "l4", "l5")), st.sampled_from((None, "w1", "w2", "w3"))
+durations = st.sampled_from((0, 1, 300, 999, 1000, 1001, 1700, 2000, 3000, 7_000_000, 60_000_000))
+idems, digests = st.sampled_from((UNSET, UNSET, UNSET, "i1", "i2")), st.sampled_from(("d1", "d2"))
+needs = st.sampled_from(("any", "all", CountNeed(amount=3), CountNeed(voters=2)))
+counts = st.sampled_from((UNSET, 1, 2, 3))
+values = st.sampled_from((UNSET, Raw(b"null"), Raw(b'"text"')))
+
+ENTRIES = st.one_of(
+    st.builds(
+        kinds.SubmitOperation,
+        id=ids,
+        keys=st.lists(keys, min_size=1, max_size=3, unique=True).map(tuple),
+        need=needs,
+        timeout=st.none() | durations,
+        data=values,
+        idem=idems,
+        digest=digests,
+    ),
+    st.builds(
+        kinds.SignalKey,
+        key=keys,
+        value=values,
+        amount=st.integers(1, 3),
+        voter=st.sampled_from((UNSET, "v1", "v2")),
+        idem=idems,
+        digest=digests,
+    ),
+    st.builds(kinds.EndOperation, id=ids, how=st.sampled_from(("completed", "cancelled")), result=values),
+    st.builds(
+        kinds.PutItem,
+        queue=queues,
+        item=st.sampled_from((Raw(b"1"), Raw(b"null"))),
+        idem=idems,
+        digest=digests,
+    ),
+    st.builds(kinds.WantItem, queue=queues, lease_id=leases, lease=durations, wait=durations),
+    st.builds(kinds.WantItem, queue=queues, lease_id=leases, lease=durations, wait=st.just(60_000_000)),
+    st.builds(kinds.LeaveLine, lease_id=leases),
+    st.builds(kinds.EndLease, lease_id=leases, back=st.booleans()),
+    st.builds(kinds.Tick),
+    st.builds(kinds.Alive),
+    st.builds(
+        kinds.SetLimits,
+        max_pending=counts,
+        max_items=counts,
+        retention=st.sampled_from((UNSET, 0, 1500, 60_000_000)),
+        keep_signals=counts,
+        keep_for=st.sampled_from((UNSET, 0, 1_000_000)),
+        max_bytes=st.sampled_from((UNSET, 5, 12, 1000)),
+        max_lease=st.sampled_from((UNSET, 1000, 60_000_000)),
+    ),
+)
+
+
+class Replica:
+    """A fold, and how far it has read."""
+
+    def __init__(self, fold, *, as_json):
+        self.fold = fold
+        self.as_json = as_json  # reads what a log keeps, not what its writer has
+
+
+class Replicas(RuleBasedStateMachine):
+    """The log, what the model says of each entry, and the replicas."""
+
+    def __init__(self):
+        super().__init__()
+        self.log = []
+        self.model = Model()
+        self.facts = []  # by position
+        self.digests = {}  # by position: of the state, and running
+        self.checkpoints = []
+        self.numbers = {}
+        self.now = START
+        self.replicas = []
+
+    @initialize(count=st.integers(2, 4))
+    def start(self, count):
+        self.replicas = [Replica(Fold(), as_json=bool(number % 2)) for number in range(count)]
+        for writer in ("w1", "w2"):
+            self.append(0, kinds.Alive(writer=writer, number=1))
+            self.numbers[writer] = 1
+
+    def append(self, step, entry):
+        self.now += step
+        position = len(self.log) + 1
+        self.log.append((position, self.now, entry))
+        self.facts.append(self.model.apply(position, self.now, entry))
+        self.read(self.replicas[0], 1)
+
+    @rule(batch=st.lists(st.tuples(st.sampled_from(STEPS), ENTRIES, writers), min_size=1, max_size=8))
+    def write(self, batch):
+        for step, entry, writer in batch:
+            if writer is not None:
+                self.numbers[writer] = self.numbers.get(writer, 0) + 1
+                entry.writer, entry.number = writer, self.numbers[writer]
+            self.append(step, entry)
+
+    @rule(step=st.sampled_from(STEPS), age=st.integers(0, 20))
+    def repeat(self, step, age):
+        """An append whose outcome was unknown comes again, however late."""
+        self.append(step, self.log[-1 - age % len(self.log)][2])
+
+    @rule(which=st.integers(0, 3), count=st.integers(1, 12))
+    def deliver(self, which, count):
+        self.read(self.replicas[which % len(self.replicas)], count)
+
+    @rule(which=st.integers(0, 3), size=st.sampled_from((1, 300, 1 << 20)))
+    def save(self, which, size):
+        self.checkpoints.append(list(parts(self.replicas[which % len(self.replicas)].fold, size)))
+
+    @rule(which=st.integers(1, 3), age=st.integers(0, 5), nothing=st.booleans())
+    def restart(self, which, age, nothing):
+        """A replica that stopped begins at a checkpoint, of any replica and any age, or from nothing."""
+        replica = self.replicas[which % len(self.replicas)]
+        replica.fold.close()
+        if nothing or not self.checkpoints:
+            replica.fold = Fold()
+        else:
+            replica.fold = restored(self.checkpoints[-1 - age % len(self.checkpoints)])
+        if replica is self.replicas[0]:
+            self.read(replica, len(self.log))
+
+    @rule()
+    def restart_the_first(self):
+        """The replica that reads everything at once goes on from its own checkpoint."""
+        first = self.replicas[0]
+        saved = list(parts(first.fold))
+        first.fold.close()
+        first.fold = restored(saved)
+        assert list(parts(first.fold)) == saved
+
+    def read(self, replica, count):
+        begin = replica.fold.position
+        for position, at_us, entry in self.log[begin : begin + count]:
+            given = codec.decode(codec.encode(entry)) if replica.as_json else entry
+            result, effects = replica.fold.apply(position, at_us, given)
+            facts = [(type(effect).__name__, *effect.fact) for effect in effects]
+            assert (result, facts) == self.facts[position - 1], f"at position {position}: {entry}"
+            found = digest(replica.fold), replica.fold.running
+            assert self.digests.setdefault(position, found) == found, f"at position {position}"
+            if position == len(self.log) and self.model.position == position:
+                self.compare(replica.fold)
+
+    def compare(self, fold):
+        """Compare the state itself; the replica has applied what the model has."""
+        model = self.model
+        assert {name: one.state for name, one in fold.operations.by_id.items()} == {
+            one.id: one.state for one in model.operations
+        }
+        assert set(fold.operations.forgotten) == set(model.forgotten)
+        assert [taker.order.lease_id for taker in fold.queues.takers.values()] == [
+            taker.lease_id for taker in model.takers
+        ]
+        assert [*fold.queues.leases] == [lease.id for lease in model.leases]
+        items = [(number, queue) for queue, kept in fold.queues.items.items() for number, _ in kept]
+        assert sorted(items) == sorted(model.items)
+        assert fold.queues.kept == len(model.items)
+        for key in ("k1", "k2", "k3"):
+            self.compare_signals(fold, key)
+
+    def compare_signals(self, fold, key):
+        """Above the floor no signal is missing; what is shown is within the limits."""
+        limits, whole = self.model.limits, self.now // 1000 * 1000
+        ever = [signal for signal in self.model.signals if signal.key == key]
+        floor = fold.signals.complete_after(key)
+        shown = [signal.view.index for signal in fold.signals.after(key, 0)]
+        assert [index for index in shown if index > floor] == [
+            signal.index for signal in ever if signal.index > floor
+        ]
+        assert len(shown) <= limits.keep_signals
+        assert all(signal.at + limits.keep_for > whole for signal in ever if signal.index in shown)
+        latest = fold.signals.latest(key)
+        newest = ever[-1] if ever else None
+        if latest is not None:
+            assert latest.index == newest.index
+            assert newest.at + limits.retention > whole
+        elif newest is not None:  # what shorter limits dropped does not come back with longer ones
+            assert newest.at + limits.retention <= whole or newest.index <= floor
+
+    def teardown(self):
+        try:
+            for replica in self.replicas:
+                self.read(replica, len(self.log))
+                assert digest(replica.fold) == self.digests[len(self.log)][0]
+        finally:
+            for replica in self.replicas:
+                replica.fold.close()
+
+
+@pytest.mark.parametrize(("examples", "steps"), [(150, 10), (50, 50)])
+def test_replicas_agree_with_each_other_and_the_model(examples, steps):
+    run_state_machine_as_test(
+        Replicas, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    )

@@ -16,6 +16,7 @@ FULL = ServiceSettings(
     deadline_s=10,
     subscribers=1_000,
     wrk_s=2,
+    pending=100_000,
     rounds=7,
     heavy_rounds=5,
     loops=(UVLOOP,),
@@ -28,7 +29,7 @@ def numbers(settings: ServiceSettings) -> str:
     return (
         f"{settings.polls:,} polls held, {settings.rate:,} of them ended in a second; {settings.leaving:,} held when "
         f"clients leave or the service stops; {settings.slow:,} slow clients; "
-        f"{settings.subscribers:,} polls beside nchan"
+        f"{settings.subscribers:,} polls beside nchan; {settings.pending:,} operations folded"
     )
 
 
@@ -59,6 +60,7 @@ BENCHMARK = Benchmark(
         deadline_s=2,
         subscribers=100,
         wrk_s=1,
+        pending=1_000,
         rounds=1,
         heavy_rounds=1,
     ),

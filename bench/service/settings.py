@@ -19,6 +19,7 @@ class ServiceSettings(Conditions):
         deadline_s: How long the service gives them for a head, and for a body.
         subscribers: How many polls are held beside nchan.
         wrk_s: Seconds of each of wrk's samples.
+        pending: How many operations wait when the state is restored, and how many entries are folded.
     """
 
     polls: int
@@ -28,3 +29,4 @@ class ServiceSettings(Conditions):
     deadline_s: int
     subscribers: int
     wrk_s: int
+    pending: int

@@ -1,12 +1,13 @@
 """The sections of ``python -m bench.service``, in the order they are run and printed."""
 
-from bench.service.sections import aborted, beside_nchan, held, slow_clients, stopped
+from bench.service.sections import aborted, beside_nchan, folded, held, slow_clients, stopped
 
 __all__ = ["SECTIONS"]
 
 SECTIONS = {
     section.name: section
     for section in (
+        folded.SECTION,
         held.SECTION,
         beside_nchan.SECTION,
         aborted.SECTION,

@@ -36,7 +36,16 @@ SUBMODULES = {
     "clock": {"MAX_TIMEOUT", "Clock", "MonotonicClock", "check_timeout", "describe"},
     "cluster": {
         *("Appended", "Checkpoint", "Cluster", "Entry", "Head", "Log", "LogDamaged", "LogError", "LogGap"),
-        *("LogRefused", "LogUnavailable", "MemoryLog", "MemoryStore", "Signalled", "SqliteLog"),
+        *(
+            "LogRefused",
+            "LogUnavailable",
+            "MemoryLog",
+            "MemoryStore",
+            "PostgresLog",
+            "RedisLog",
+            "Signalled",
+            "SqliteLog",
+        ),
     },
     "events": {"KeySignalled", "Observer", "Observers", "OperationEnded", "OperationSubmitted"},
     "journal": {"Journal", "JournalError", "Sync", "WhenFull", "read_journal"},
@@ -50,7 +59,7 @@ SUBMODULES = {
 }
 
 # Of these, what is not in the standard library.
-NEEDS_EXTRA = {"cluster": "msgspec", "journal": "msgspec"}
+NEEDS_EXTRA = {"cluster": "asyncpg", "journal": "msgspec"}
 
 # What one writes in a call: names, kinds and defaults. ``async`` where the call is awaited.
 SIGNATURES = {
@@ -96,10 +105,12 @@ SIGNATURES = {
     "cluster.Cluster.signal": "async (key, value=None, *, amount=1, voter=None, timeout=5.0)",
     "cluster.Cluster.caught_up": "async (position=None, timeout=None)",
     "cluster.MemoryLog": "()",
+    "cluster.PostgresLog": "(dsn, *, name='purgatory', sync='always')",
+    "cluster.RedisLog": "(url, *, name='purgatory')",
     "cluster.SqliteLog": "(path, *, sync='always')",
     **{
         f"cluster.{log}.{method}": signature
-        for log in ("Log", "MemoryLog", "SqliteLog")
+        for log in ("Log", "MemoryLog", "PostgresLog", "RedisLog", "SqliteLog")
         for method, signature in {
             "open": "async ()",
             "append": "async (entries)",

@@ -1,9 +1,11 @@
 """One log for several workers: what one of them signals, all of them apply, in the same order.
 
 A `Cluster` carries signals between the purgatories of workers. A `Log` holds entries in one order and keeps them safe:
-`MemoryLog` in this process, `SqliteLog` in a file for the processes of one machine.
+`MemoryLog` in this process, `SqliteLog` in a file for the processes of one machine, `PostgresLog` and `RedisLog` on a
+server for any number of machines.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from purgatory_async.cluster.log import (
@@ -24,6 +26,8 @@ from purgatory_async.cluster.sqlite import SqliteLog
 if TYPE_CHECKING:
     from purgatory_async.cluster.cluster import Cluster
     from purgatory_async.cluster.entries import Signalled
+    from purgatory_async.cluster.postgres import PostgresLog
+    from purgatory_async.cluster.redis import RedisLog
 
 __all__ = [
     "Appended",
@@ -39,22 +43,28 @@ __all__ = [
     "LogUnavailable",
     "MemoryLog",
     "MemoryStore",
+    "PostgresLog",
+    "RedisLog",
     "Signalled",
     "SqliteLog",
 ]
 
 
+_EXTRAS = {"Cluster": "cluster", "PostgresLog": "postgres", "RedisLog": "redis", "Signalled": "entries"}
+
+
 def __getattr__(name: str) -> object:
-    """Import what needs msgspec when it is asked for; the logs work without."""
-    if name not in {"Cluster", "Signalled"}:
+    """Import what needs an extra when it is asked for; the other logs work without."""
+    module = _EXTRAS.get(name)
+    if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     try:
-        from purgatory_async.cluster.cluster import Cluster  # noqa: PLC0415
-        from purgatory_async.cluster.entries import Signalled  # noqa: PLC0415
+        found = getattr(import_module(f"{__name__}.{module}"), name)
     except ModuleNotFoundError as error:
+        extra = "cluster" if module == "entries" else module
         raise ModuleNotFoundError(
-            f'{name} needs {error.name}, which is not installed; run: pip install "purgatory-async[cluster]"',
+            f'{name} needs {error.name}, which is not installed; run: pip install "purgatory-async[{extra}]"',
             name=error.name,
         ) from error
-    globals().update(Cluster=Cluster, Signalled=Signalled)
-    return globals()[name]
+    globals()[name] = found
+    return found

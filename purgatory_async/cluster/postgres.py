@@ -1,0 +1,286 @@
+"""A log in a Postgres database, for workers on any number of machines."""
+
+import asyncio
+import hashlib
+import logging
+import re
+import secrets
+import struct
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import Any, Final, Literal
+
+import asyncpg  # noqa: TC002 - what is missing should show here
+
+from purgatory_async.cluster.log import (
+    Appended,
+    Entry,
+    Head,
+    LogDamaged,
+    LogError,
+    LogRefused,
+    LogUnavailable,
+    new_epoch,
+)
+from purgatory_async.cluster.postgres_link import Link
+from purgatory_async.cluster.server_log import CALL_S, PING_S, EntriesLost, Found, Known, ServerLog
+
+__all__ = ["PostgresLog"]
+
+POLL_S: Final = 0.5  # while notifications arrive
+DEAF_POLL_S: Final = 0.05  # while they do not
+HEARING_S: Final = 1.0
+TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay others
+OLDEST_SERVER: Final = 13
+
+_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,39}")
+_LOGGER: Final = logging.getLogger(__name__)
+_AT_US: Final = struct.Struct(">q")
+_SCHEMA: Final = (files("purgatory_async.cluster") / "postgres.sql").read_text(encoding="utf-8")
+_LOCK: Final = 0x7075_7267  # "purg"; held by whoever creates the tables
+
+# Each statement must see what was committed before it; what a client gave up, the server gives up too.
+_SESSION: Final = f"""
+SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
+SET statement_timeout = {int(1000 * CALL_S)};
+"""
+_SYNC: Final = """
+SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+"""
+_STATE: Final = """
+SELECT to_regprocedure($1) IS NOT NULL AS created, current_setting('transaction_read_only') = 'on' AS read_only,
+    current_setting('fsync') AS fsync
+"""
+_HEAD: Final = """
+SELECT h.epoch, h.position, h.at_us,
+    coalesce((SELECT min(l.position) FROM purgatory_log l), h.position + 1), h.checkpoint
+FROM purgatory_head h
+"""
+_CHANGE_EPOCH: Final = """
+WITH changed AS (UPDATE purgatory_head SET epoch = $2 WHERE epoch = $1 RETURNING epoch)
+SELECT coalesce((SELECT epoch FROM changed), (SELECT epoch FROM purgatory_head))
+"""
+_TRIM: Final = """
+WITH gone AS (
+    DELETE FROM purgatory_log WHERE position <= least(
+        $1, (SELECT position FROM purgatory_head) - 1, (SELECT min(position) FROM purgatory_log) + $2 - 1
+    ) RETURNING 1
+) SELECT count(*) FROM gone
+"""
+# A few megabytes at a time, so that it takes a moment.
+_DELETE_PARTS: Final = """
+WITH gone AS (
+    DELETE FROM purgatory_checkpoint WHERE (position, part) IN (
+        SELECT position, part FROM purgatory_checkpoint WHERE {condition} LIMIT 64
+    ) RETURNING 1
+) SELECT count(*) FROM gone
+"""
+
+
+class PostgresLog(ServerLog):
+    """A log in a Postgres database (13 or later): workers on many machines, as durable as the database.
+
+    The first one to open it creates its tables and functions in the first schema of the search path, which needs CREATE
+    there. Afterwards ``SELECT purgatory_signal('order-42', '{"paid": true}')`` in a transaction of the application
+    signals with its commit, and not at all after a rollback. (Such a transaction cannot be prepared for a two-phase
+    commit: the function also notifies the workers.)
+
+    Args:
+        dsn: ``postgresql://user:password@host/database``, as asyncpg takes it.
+        name: What the names of the tables and functions begin with: lower-case letters, digits and underscores.
+        sync: ``"always"`` waits for the disk in each commit; with ``"os"`` a crash of the server may take the last
+            moments.
+
+    Raises:
+        ValueError: ``name`` or ``sync`` is invalid.
+    """
+
+    def __init__(
+        self, dsn: str, *, name: str = "purgatory", sync: Literal["always", "os"] = "always"
+    ) -> None:
+        if _NAME.fullmatch(name) is None:
+            raise ValueError(
+                f"name must be 1 to 40 of a-z, 0-9 and _, not beginning with a digit, got {name!r}"
+            )
+        if sync not in {"always", "os"}:
+            raise ValueError(f"sync must be one of 'always', 'os', got {sync!r}")
+        self._name = name
+        super().__init__(_PostgresEngine(dsn, name, sync))
+
+    def __repr__(self) -> str:
+        return f"<PostgresLog {self._name!r} {self._open.state}>"
+
+
+class _PostgresEngine:
+    """Four connections: for appends, for reads, for the rest with LISTEN, and for a checkpoint while it is saved."""
+
+    def __init__(self, dsn: str, name: str, sync: str) -> None:
+        self._name = name
+        self._sync = sync
+        self._writer = Link(dsn, self._prepare, repeats=False)
+        self._reader, self._saver = Link(dsn, self._prepare), Link(dsn, self._prepare, repeats=False)
+        self._listener = Link(dsn, self._listen, self._deafen)
+        self._links = (self._writer, self._reader, self._saver, self._listener)
+        self._opened = False
+        self._heard: Callable[[], None] = lambda: None
+        self._token = f"?{secrets.token_hex(8)}"  # sent to itself, to learn whether notifications arrive
+        self._hearing, self._deaf = asyncio.Event(), asyncio.Event()
+        self._warned = False
+
+    @property
+    def poll_s(self) -> float:
+        """Seconds between reads of an idle follower."""
+        return POLL_S if self._hearing.is_set() else DEAF_POLL_S
+
+    def digest(self, at_us: int, data: bytes) -> bytes:
+        """Return what ``purgatory_digest`` does."""
+        return hashlib.sha256(_AT_US.pack(at_us) + data).digest()
+
+    async def open(self) -> None:
+        """Connect, check the settings, create what is missing."""
+        row = await self._row(self._writer, _STATE, f"{self._name}_append(bytea[],text,bigint,bytea)")
+        if row["read_only"]:
+            raise LogUnavailable("Postgres must take writes, got a read-only session; connect to the primary")
+        if self._sync == "always" and row["fsync"] == "off":
+            raise LogRefused("fsync must be on, got off: a crash of the machine would damage the log")
+        if not row["created"]:
+            await self._writer.run(f"SELECT pg_advisory_xact_lock({_LOCK}); {self._named(_SCHEMA)}")
+        self._opened = True
+
+    async def head(self) -> Head:
+        """Return the log's state."""
+        return Head(*await self._row(self._reader, _HEAD))
+
+    async def append(self, entries: Sequence[bytes], epoch: str, known: Known) -> Appended:
+        """Append a batch, or raise `EntriesLost`."""
+        query = "SELECT first, at_us FROM purgatory_append($1, $2, $3, $4)"
+        return Appended(*await self._row(self._writer, query, entries, epoch, *known))
+
+    async def read(self, after: int, known: int) -> Found:
+        """Read what comes after a position. If nothing does, move what is in the outbox."""
+        row = await self._row(self._reader, "SELECT * FROM purgatory_read($1, $2)", after, known)
+        if row["outbox"] and row["first"] is None:
+            await self._row(self._writer, "SELECT purgatory_append('{}')")
+            row = await self._row(self._reader, "SELECT * FROM purgatory_read($1, $2)", after, known)
+        entries: list[Entry] = []
+        if row["first"] is not None:
+            places = range(row["first"], row["last"] + 1)
+            if len(places) != len(row["entries"]):
+                raise LogDamaged(
+                    f"entries {places[0]} to {places[-1]} must have no holes", position=places[0]
+                )
+            entries = list(map(Entry, places, row["times"], row["entries"]))
+        return Found(row["epoch"], row["newest"], row["oldest"], row["digest"], entries)
+
+    async def end(self) -> int:
+        """Return the newest position."""
+        return int((await self._row(self._listener, "SELECT position FROM purgatory_head"))[0])
+
+    async def change_epoch(self, epoch: str) -> str:
+        """Make another epoch unless it is another one already; return the present one."""
+        return str((await self._row(self._writer, _CHANGE_EPOCH, epoch, new_epoch()))[0])
+
+    async def attend(self, heard: Callable[[], None]) -> None:
+        """Listen, and read on each idle connection, until the listening one is lost."""
+        self._heard = heard
+        self._deaf.clear()
+        await self._row(self._listener, "SELECT 1")
+        await self._learn_whether_it_hears()
+        heard()
+        while not await _within(PING_S, self._deaf):
+            await asyncio.gather(*(self._row(link, "SELECT 1") for link in self._links if link.idle))
+
+    async def begin_save(self, position: int) -> None:
+        """Remove what an interrupted save has left."""
+        await self._delete_parts("position <> (SELECT checkpoint FROM purgatory_head) AND $1 > 0", position)
+
+    async def save_part(self, position: int, number: int, data: bytes) -> None:
+        """Store one part, still invisible; the last one is empty."""
+        query = "INSERT INTO purgatory_checkpoint VALUES ($1, $2, $3) RETURNING part"
+        await self._row(self._saver, query, position, number, data)
+
+    async def publish(self, position: int, count: int) -> None:
+        """Make the saved parts the checkpoint, and remove the one before."""
+        try:
+            await self._row(self._saver, "SELECT purgatory_publish($1, $2)", position, count)
+        except EntriesLost as error:
+            raise LogError(str(error)) from error
+        await self._delete_parts("position < $1", position)
+
+    async def trim(self, last: int) -> bool:
+        """Delete some entries up to a position, but never the newest; True if more are left to delete."""
+        if int((await self._row(self._saver, _TRIM, last, TRIM_SLICE))[0]) == TRIM_SLICE:
+            return True
+        self._saver.drop()
+        return False
+
+    async def part(self, position: int, number: int) -> bytes | None:
+        """Read one part of a checkpoint."""
+        query = """SELECT (SELECT data FROM purgatory_checkpoint WHERE position = $1 AND part = $2)"""
+        data: bytes | None = (await self._row(self._reader, query, position, number))[0]
+        return data
+
+    async def aclose(self) -> None:
+        """Break the connections."""
+        for link in self._links:
+            link.close()
+
+    def _named(self, sql: str) -> str:
+        return sql.replace("purgatory", self._name)
+
+    async def _row(self, link: Link, query: str, *arguments: object) -> "asyncpg.Record":
+        try:
+            return await link.row(self._named(query), *arguments)
+        except LogRefused as error:
+            if self._opened:  # it was allowed before, so it may be again
+                raise LogUnavailable(str(error)) from error
+            raise
+
+    async def _delete_parts(self, condition: str, position: int) -> None:
+        query = _DELETE_PARTS.format(condition=condition)
+        while (await self._row(self._saver, query, position))[0]:
+            pass
+
+    async def _prepare(self, connection: "asyncpg.Connection[Any]") -> None:
+        """Make a new connection one of ours."""
+        version = connection.get_server_version()
+        if version.major < OLDEST_SERVER:
+            raise LogRefused(f"Postgres must be version {OLDEST_SERVER} or later, got {version.major}")
+        await connection.execute(_SESSION + ("SET synchronous_commit = off" if self._sync == "os" else _SYNC))
+        if await connection.fetchval("SELECT pg_is_in_recovery()"):
+            raise LogUnavailable("Postgres must be the primary, got a standby")
+
+    async def _listen(self, connection: "asyncpg.Connection[Any]") -> None:
+        await self._prepare(connection)
+        await connection.add_listener(self._name, self._notified)
+
+    def _notified(self, _connection: object, sender: int, _channel: str, payload: object) -> None:
+        if payload == self._token:
+            self._hearing.set()
+        elif not str(payload).startswith("?") and sender != self._writer.server_process:
+            self._heard()
+
+    def _deafen(self) -> None:
+        self._hearing.clear()
+        self._deaf.set()
+
+    async def _learn_whether_it_hears(self) -> None:
+        self._hearing.clear()
+        # From another connection: a pooler may give each call of this one to another session.
+        await self._row(self._reader, "SELECT pg_notify($1, $2)", self._name, self._token)
+        heard = await _within(HEARING_S, self._hearing)
+        if not heard and not self._deaf.is_set() and not self._warned:
+            self._warned = True
+            _LOGGER.warning(
+                "notifications of Postgres do not arrive, as behind a pooler: reading each %d ms instead",
+                1000 * DEAF_POLL_S,
+            )
+
+
+async def _within(seconds: float, event: asyncio.Event) -> bool:
+    """Wait for an event; False if it did not happen in time."""
+    try:
+        async with asyncio.timeout(seconds):
+            return await event.wait()
+    except TimeoutError:
+        return False

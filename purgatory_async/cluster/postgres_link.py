@@ -1,0 +1,135 @@
+"""One connection to Postgres: made when it is needed, one call at a time, dropped when a call fails."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import asyncpg
+
+from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused, LogUnavailable
+from purgatory_async.cluster.server_log import CALL_S, EntriesLost
+
+__all__ = ["Link", "translated"]
+
+T = TypeVar("T")
+
+# SQLSTATEs, or classes of them, and what they mean for the log; what is not here means that the server is away.
+_MEANINGS: Final[dict[str, type[LogError]]] = {
+    "22023": LogError,
+    "23505": LogError,  # two saves of one checkpoint
+    "28": LogRefused,  # a wrong password
+    "3D": LogRefused,  # no such database
+    "3F": LogRefused,  # no schema to create in
+    "42": LogDamaged,  # our tables or functions are gone
+    "42501": LogRefused,  # a missing grant
+    "XX001": LogDamaged,
+    "XX002": LogDamaged,
+}
+_HARMLESS: Final = {"22023", "23505", "55000"}  # the connection is as good as before
+
+
+class Link:
+    """A connection.
+
+    Args:
+        dsn: As asyncpg takes it.
+        greet: Called with each new connection.
+        lost: Called when the connection was lost.
+        repeats: Whether a call is made again, once, if a connection made earlier turns out to be dead.
+    """
+
+    def __init__(
+        self,
+        dsn: str,
+        greet: Callable[["asyncpg.Connection[Any]"], Awaitable[None]],
+        lost: Callable[[], None] = lambda: None,
+        *,
+        repeats: bool = True,
+    ) -> None:
+        self._dsn = dsn
+        self._greet = greet
+        self._lost = lost
+        self._repeats = repeats
+        self._turn = asyncio.Lock()
+        self._connection: asyncpg.Connection[Any] | None = None
+        self._closed = False
+
+    @property
+    def idle(self) -> bool:
+        """Whether it is connected, and no call is under way."""
+        return self._connection is not None and not self._turn.locked()
+
+    @property
+    def server_process(self) -> int | None:
+        """The server's process at the other end, if it is connected."""
+        connection = self._connection
+        return None if connection is None or connection.is_closed() else connection.get_server_pid()
+
+    async def row(self, query: str, *arguments: object) -> "asyncpg.Record":
+        """Return the first row of a query, which must have one; raises `LogError`."""
+        row: asyncpg.Record | None = await self._call(
+            lambda connection: connection.fetchrow(query, *arguments)
+        )
+        if row is None:
+            raise LogDamaged("the log must have a head, but has none")
+        return row
+
+    async def run(self, script: str) -> None:
+        """Run statements in one transaction; raises `LogError`."""
+        await self._call(lambda connection: connection.execute(script))
+
+    async def _call(self, call: "Callable[[asyncpg.Connection[Any]], Awaitable[T]]") -> T:
+        used = self._connection is not None
+        try:
+            return await self._attempt(call)
+        except LogUnavailable:
+            if not (used and self._repeats) or self._closed:
+                raise
+        return await self._attempt(call)  # the connection may have been dead for long
+
+    async def _attempt(self, call: "Callable[[asyncpg.Connection[Any]], Awaitable[T]]") -> T:
+        async with self._turn:
+            healthy = False
+            try:
+                async with asyncio.timeout(CALL_S):
+                    result = await call(await self._connected())
+                healthy = True
+            except asyncpg.PostgresError as error:
+                healthy = error.sqlstate in _HARMLESS
+                raise translated(error) from error
+            except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
+                raise LogUnavailable(f"Postgres is away: {str(error) or 'no answer'}") from error
+            finally:
+                if not healthy:
+                    self.drop()
+            return result
+
+    def drop(self) -> None:
+        """Break the connection; the next call makes another one."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.terminate()
+
+    def close(self) -> None:
+        """Break the connection for good."""
+        self._closed = True
+        self.drop()
+
+    async def _connected(self) -> "asyncpg.Connection[Any]":
+        if self._closed:
+            raise LogUnavailable("log is closed: cannot connect")
+        if self._connection is None or self._connection.is_closed():
+            connection = await asyncpg.connect(self._dsn, timeout=CALL_S)
+            self._connection = connection
+            connection.add_termination_listener(lambda _: self._lost())
+            await self._greet(connection)
+        return self._connection
+
+
+def translated(error: asyncpg.PostgresError) -> LogError:
+    """Return what an error of the server means for the log."""
+    state = str(error.sqlstate)
+    if state == "55000":
+        return EntriesLost(str(error))
+    meaning = _MEANINGS.get(state) or _MEANINGS.get(state[:2]) or LogUnavailable
+    return meaning(f"Postgres: {error} (SQLSTATE {state})")

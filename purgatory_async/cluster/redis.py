@@ -1,0 +1,258 @@
+"""A log in a Redis stream, for workers on any number of machines."""
+
+import asyncio
+import hashlib
+import logging
+import secrets
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+import redis.exceptions
+from redis.asyncio import Redis
+from redis.asyncio.retry import Retry
+from redis.backoff import NoBackoff
+
+from purgatory_async.cluster.log import (
+    Appended,
+    Entry,
+    Head,
+    LogDamaged,
+    LogError,
+    LogRefused,
+    LogUnavailable,
+    new_epoch,
+)
+from purgatory_async.cluster.server_log import CALL_S, PING_S, EntriesLost, Found, Known, ServerLog
+
+__all__ = ["RedisLog"]
+
+POLL_S: Final = 0.5
+TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay others
+WAIT_MS: Final = 1_000
+OLDEST_SERVER: Final = (6, 2)
+
+_LOGGER: Final = logging.getLogger(__name__)
+_SCRIPT: Final = (files("purgatory_async.cluster") / "redis.lua").read_text(encoding="utf-8")
+_REPEATED: Final = {"read", "end", "open", "part", "epoch"}  # once, if the server is away
+_SCRIPT_SHA: Final = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
+
+
+class RedisLog(ServerLog):
+    """A log in a Redis stream (6.2 or later): workers on many machines, as durable as the Redis is set up.
+
+    ``maxmemory-policy`` must be ``noeviction``. For what was appended to survive a crash, ``appendonly`` must be on and
+    ``appendfsync`` be ``always``; otherwise a warning says at the start what can be lost. Scripts must be allowed.
+
+    Args:
+        url: ``redis://user:password@host:port/0``, ``rediss://`` or ``unix://``, as redis-py takes it. With
+            ``?wait=N``, each append waits up to 1 s for N replicas.
+        name: What the keys begin with, in braces: ``{purgatory}:log``.
+
+    Raises:
+        ValueError: ``url`` or ``name`` is invalid.
+    """
+
+    def __init__(self, url: str, *, name: str = "purgatory") -> None:
+        if not name or not name.isprintable() or "{" in name or "}" in name:
+            raise ValueError(f"name must be printable text without braces, got {name!r}")
+        self._name = name
+        super().__init__(_RedisEngine(url, name))
+
+    def __repr__(self) -> str:
+        return f"<RedisLog {self._name!r} {self._open.state}>"
+
+
+class _RedisEngine:
+    """Four connections: for appends, for reads, for the rest, and one that blocks until there is news."""
+
+    def __init__(self, url: str, name: str) -> None:
+        url, self._replicas = _without_wait(url)
+        self._log, self._head = f"{{{name}}}:log", f"{{{name}}}:head"
+        self._writer, self._reader, self._asker, self._listener = (_client(url) for _ in range(4))
+        self._opened = False
+        self._token = ""
+        self._newest = 0  # the position that the last read or append found
+
+    @property
+    def poll_s(self) -> float:
+        """Seconds between reads of an idle follower."""
+        return POLL_S
+
+    def digest(self, at_us: int, data: bytes) -> bytes:
+        """Return what ``digest_at`` does in the script."""
+        return hashlib.sha1(b"%d%b" % (at_us, data), usedforsecurity=False).hexdigest().encode()
+
+    async def open(self) -> None:
+        """Connect, check the settings, create what is missing."""
+        server, memory = (
+            await self._do(self._asker, "INFO", "server"),
+            await self._do(self._asker, "INFO", "memory"),
+        )
+        version = str(server["redis_version"])
+        if tuple(map(int, version.split(".")[:2])) < OLDEST_SERVER:
+            raise LogRefused(f"Redis must be version 6.2 or later, got {version}")
+        if (policy := memory["maxmemory_policy"]) != "noeviction":
+            raise LogRefused(f"maxmemory-policy must be noeviction, got {policy}: Redis could drop the log")
+        await self._warn_of_losses()
+        await self.head()
+        self._opened = True
+
+    async def head(self) -> Head:
+        """Return the log's state; creates the log if there is none."""
+        epoch, position, at_us, oldest, checkpoint = await self._run(self._asker, "open", new_epoch())
+        return Head(epoch.decode(), position, int(at_us), oldest, checkpoint)
+
+    async def append(self, entries: Sequence[bytes], epoch: str, known: Known) -> Appended:
+        """Append a batch, or raise `EntriesLost`."""
+        first, at_us = await self._run(self._writer, "append", epoch, *known, *entries)
+        if self._replicas:
+            reached = await self._do(self._writer, "WAIT", self._replicas, WAIT_MS)
+            if reached < self._replicas:
+                raise LogUnavailable(f"{self._replicas} replicas must have the entries, got {reached}")
+        self._newest = max(self._newest, first + len(entries) - 1)
+        return Appended(first, int(at_us))
+
+    async def read(self, after: int, known: int) -> Found:
+        """Read what comes after a position."""
+        row = await self._run(self._reader, "read", after, known)
+        epoch, self._newest, oldest, digest = row[:4]
+        entries = [
+            Entry(at, int(us), data) for at, us, data in zip(row[4::3], row[5::3], row[6::3], strict=True)
+        ]
+        return Found(epoch.decode(), self._newest, oldest, digest or None, entries)
+
+    async def end(self) -> int:
+        """Return the newest position."""
+        return int(await self._run(self._asker, "end"))
+
+    async def change_epoch(self, epoch: str) -> str:
+        """Make another epoch unless it is another one already; return the present one."""
+        return str((await self._run(self._asker, "epoch", epoch, new_epoch())).decode())
+
+    async def attend(self, heard: Callable[[], None]) -> None:
+        """Block until there is news, again and again; read on the other connections meanwhile."""
+        pinging = asyncio.create_task(self._ping())
+        try:
+            while not pinging.done():
+                newest, block_ms = self._newest, int(1000 * PING_S / 2)
+                words = ("XREAD", "COUNT", 1, "BLOCK", block_ms, "STREAMS", self._log, f"{newest}-0")
+                if await self._do(self._listener, *words):
+                    self._newest = max(self._newest, newest + 1)
+                    heard()
+            await pinging
+        finally:
+            pinging.cancel()
+
+    async def begin_save(self, position: int) -> None:
+        """Remove what an interrupted save has left."""
+        self._token = secrets.token_hex(8)
+        await self._run(self._asker, "begin_save", position, self._token)
+
+    async def save_part(self, position: int, number: int, data: bytes) -> None:
+        """Store one part, still invisible; the last one is empty."""
+        await self._run(self._asker, "save_part", position, self._token, number, data)
+
+    async def publish(self, position: int, count: int) -> None:
+        """Make the saved parts the checkpoint, and remove the one before."""
+        await self._run(self._asker, "publish", position, self._token, count)
+
+    async def trim(self, last: int) -> bool:
+        """Delete some entries up to a position, but never the newest; True if more are left to delete."""
+        return bool(await self._run(self._asker, "trim", last, TRIM_SLICE))
+
+    async def part(self, position: int, number: int) -> bytes | None:
+        """Read one part of a checkpoint."""
+        data: bytes | None = await self._run(self._reader, "part", position, number)
+        return data
+
+    async def aclose(self) -> None:
+        """Break the connections."""
+        for client in (self._writer, self._reader, self._asker, self._listener):
+            await client.aclose()
+
+    async def _ping(self) -> None:
+        while True:
+            await asyncio.sleep(PING_S)
+            for client in (self._writer, self._reader, self._asker):
+                await self._do(client, "PING")
+
+    async def _warn_of_losses(self) -> None:
+        """Say what a crash of the server can take."""
+        persistence = await self._do(self._asker, "INFO", "persistence")
+        if not int(persistence["aof_enabled"]):
+            _LOGGER.warning("appendonly of Redis is off: a restart loses what came after its last snapshot")
+            return
+        try:
+            found = await self._asker.execute_command("CONFIG", "GET", "appendfsync")
+        except redis.exceptions.RedisError:
+            return  # hosted: its provider sets it
+        if (present := found.get(b"appendfsync", b"").decode()) != "always":
+            _LOGGER.warning(
+                "appendfsync of Redis is %s, not always: a crash of the machine loses the last moments",
+                present,
+            )
+
+    async def _run(self, client: Any, verb: str, *arguments: object) -> Any:
+        """Run a verb of the script."""
+        tail = (2, self._log, self._head, verb, *arguments)
+        try:
+            return await self._do(client, "EVALSHA", _SCRIPT_SHA, *tail)
+        except redis.exceptions.NoScriptError:
+            return await self._do(client, "EVAL", _SCRIPT, *tail)
+        except LogUnavailable:
+            if verb not in _REPEATED or not self._opened:
+                raise
+        return await self._do(client, "EVAL", _SCRIPT, *tail)  # the connection may have been dead for long
+
+    async def _do(self, client: Any, *words: object) -> Any:
+        """Return the answer to a command; raises `LogError`."""
+        try:
+            async with asyncio.timeout(CALL_S):
+                return await client.execute_command(*words)
+        except redis.exceptions.NoScriptError:
+            raise
+        except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
+            meaning = _meaning(error)
+            if meaning in {LogUnavailable, LogRefused} and client.connection is not None:
+                await client.connection.disconnect(
+                    nowait=True
+                )  # the address may lead to another server by now
+            if meaning is LogRefused and self._opened:  # it was allowed before, so it may be again
+                meaning = LogUnavailable
+            raise meaning(f"Redis: {str(error) or 'no answer'}") from error
+
+
+def _meaning(error: Exception) -> type[LogError]:
+    """What an error means for the log."""
+    refused = (redis.exceptions.AuthenticationError, redis.exceptions.NoPermissionError)
+    if isinstance(error, refused):
+        return LogRefused
+    if isinstance(error, redis.exceptions.ResponseError):
+        meanings = {"LOST": EntriesLost, "OVERTAKEN": LogError, "WRONGTYPE": LogDamaged}
+        return meanings.get(str(error).partition(" ")[0], LogUnavailable)
+    return LogUnavailable
+
+
+def _client(url: str) -> Any:
+    """A client with one connection, which repeats nothing by itself."""
+    client: Any = Redis  # its settings have no types
+    return client.from_url(
+        url,
+        single_connection_client=True,
+        socket_timeout=CALL_S,
+        socket_connect_timeout=CALL_S,
+        socket_keepalive=True,
+        retry=Retry(NoBackoff(), 0),
+    )
+
+
+def _without_wait(url: str) -> tuple[str, int]:
+    """Take ``wait=N`` out of a URL."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    wait = query.pop("wait", "0")
+    if not wait.isdecimal():
+        raise ValueError(f"wait must be a number of replicas, got {wait!r}")
+    return urlunsplit((*parts[:3], urlencode(query), parts.fragment)), int(wait)

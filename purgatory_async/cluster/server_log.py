@@ -1,0 +1,314 @@
+"""What the logs on a server share: whether it lost entries, reconnecting, checkpoints.
+
+A server can lose its newest entries, in a failover or with a restored backup, and others may then append past them. So
+every read and every append names the newest entry that this log knows, and the server compares. If that entry is gone,
+the log changes the epoch by compare-and-set, and every follower of every worker raises `LogGap`.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from purgatory_async.cluster.append_queue import AppendQueue
+from purgatory_async.cluster.connection import Backoff, OpenOnce, SharedTrip
+from purgatory_async.cluster.log import (
+    MAX_ENTRY_BYTES,
+    Appended,
+    Checkpoint,
+    Entry,
+    Head,
+    LogDamaged,
+    LogGap,
+    LogUnavailable,
+    check_batch,
+    check_follow,
+    check_save,
+)
+
+__all__ = ["CALL_S", "PING_S", "Engine", "EntriesLost", "Found", "Known", "ServerLog"]
+
+CALL_S = 10.0
+"""Seconds after which a call to the server has failed."""
+PING_S = 9.0
+"""Seconds between reads on an idle connection; together with `CALL_S` below 20, by which a dead one is noticed."""
+
+
+class EntriesLost(LogUnavailable):
+    """The server has another epoch, or lost the newest entry known here; nothing was appended."""
+
+
+class Known(NamedTuple):
+    """The newest entry that is known to be in the log; position 0 if none is."""
+
+    position: int
+    digest: bytes
+
+
+class Found(NamedTuple):
+    """What a read found.
+
+    Attributes:
+        epoch: The epoch.
+        position: The newest position.
+        oldest: The oldest one that is there; ``position + 1`` if none is.
+        digest: That of the entry at the position known, None if it is not there.
+        entries: The next entries.
+    """
+
+    epoch: str
+    position: int
+    oldest: int
+    digest: bytes | None
+    entries: Sequence[Entry]
+
+
+class Engine(Protocol):
+    """The calls on one server. Each raises `LogUnavailable` while the server is away."""
+
+    @property
+    def poll_s(self) -> float:
+        """Seconds between reads of an idle follower."""
+        ...
+
+    def digest(self, at_us: int, data: bytes) -> bytes:
+        """Return what tells an entry from another one at its position."""
+        ...
+
+    async def open(self) -> None:
+        """Connect, check the server's settings, create the log if there is none."""
+        ...
+
+    async def head(self) -> Head:
+        """Return the log's state."""
+        ...
+
+    async def append(self, entries: Sequence[bytes], epoch: str, known: Known) -> Appended:
+        """Append a batch, or raise `EntriesLost`."""
+        ...
+
+    async def read(self, after: int, known: int) -> Found:
+        """Read what comes after a position."""
+        ...
+
+    async def end(self) -> int:
+        """Return the newest position."""
+        ...
+
+    async def change_epoch(self, epoch: str) -> str:
+        """Make another epoch unless it is another one already; return the present one."""
+        ...
+
+    async def attend(self, heard: Callable[[], None]) -> None:
+        """Keep the connections alive and report new entries, until the connection for that is lost."""
+        ...
+
+    async def begin_save(self, position: int) -> None:
+        """Remove what an interrupted save has left."""
+        ...
+
+    async def save_part(self, position: int, number: int, data: bytes) -> None:
+        """Store one part, still invisible; the last one is empty."""
+        ...
+
+    async def publish(self, position: int, count: int) -> None:
+        """Make the saved parts the checkpoint, or raise `LogError` if they are not all there."""
+        ...
+
+    async def trim(self, last: int) -> bool:
+        """Delete some entries up to a position, but never the newest; True if more are left to delete."""
+        ...
+
+    async def part(self, position: int, number: int) -> bytes | None:
+        """Read one part of a checkpoint."""
+        ...
+
+    async def aclose(self) -> None:
+        """Break the connections; calls under way fail."""
+        ...
+
+
+class ServerLog:
+    """A log on a server; see `Log`."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._open = OpenOnce()
+        self._changed = asyncio.Event()
+        self._queue = AppendQueue(self._append)
+        self._trip = SharedTrip(engine.end)
+        self._attending: asyncio.Task[None] | None = None
+        self._followers = 0
+        self._epoch = ""
+        self._known = Known(0, b"")
+
+    async def open(self) -> Head:
+        """Connect, and create the log if there is none; see `Log.open`."""
+        self._open.open()
+        try:
+            await self._engine.open()
+            head = await self._engine.head()
+        except BaseException:
+            await self.aclose()
+            raise
+        self._epoch = head.epoch
+        self._attending = asyncio.create_task(self._attend())
+        return head
+
+    async def append(self, entries: Sequence[bytes]) -> Appended:
+        """Append a batch; see `Log.append`. Batches that wait at the same time share a round trip."""
+        self._open.require("append")
+        check_batch(entries)
+        return await self._queue.append(entries)
+
+    async def follow(self, after: int) -> AsyncIterator[Sequence[Entry]]:
+        """Yield the entries after a position; see `Log.follow`."""
+        self._open.require("follow")
+        check_follow(after)
+        epoch, backoff = self._epoch, Backoff()
+        self._followers += 1
+        try:
+            while self._open:
+                changed, known = self._changed, self._known
+                try:
+                    found = await self._engine.read(after, known.position)
+                    entries = await self._checked(found, after, epoch, known)
+                except LogUnavailable:
+                    await self._until(changed, backoff.next_delay())
+                    continue
+                backoff.reset()
+                if entries:
+                    after = entries[-1].position
+                    yield entries
+                else:
+                    await self._until(changed, self._engine.poll_s)
+        finally:
+            self._followers -= 1
+
+    async def end(self) -> int:
+        """Return the newest position; see `Log.end`."""
+        self._open.require("ask for its end")
+        return await self._trip()
+
+    async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
+        """Save a checkpoint and trim; see `Log.save`. Appends go on meanwhile."""
+        self._open.require("save")
+        check_save(position, keep, await self._engine.head())
+        await self._engine.begin_save(position)
+        number = 0
+        async for part in parts:
+            if len(part) > MAX_ENTRY_BYTES:
+                raise ValueError(f"a part must be at most {MAX_ENTRY_BYTES} bytes, got {len(part)}")
+            if part:
+                await self._engine.save_part(position, number, part)
+                number += 1
+        await self._engine.save_part(position, number, b"")
+        await self._engine.publish(position, number + 1)
+        while await self._engine.trim(position - keep):
+            pass
+
+    async def load(self) -> Checkpoint | None:
+        """Return the newest checkpoint; see `Log.load`."""
+        self._open.require("load")
+        position = (await self._engine.head()).checkpoint
+        return Checkpoint(position, self._parts(position)) if position else None
+
+    async def aclose(self) -> None:
+        """Disconnect from the server; see `Log.aclose`."""
+        if not self._open.close():
+            return
+        self._queue.close()
+        self._trip.close()
+        while self._attending is not None and not self._attending.done():
+            self._attending.cancel()  # again: redis-py swallows one that comes while it connects
+            await asyncio.wait([self._attending], timeout=0.05)
+        await self._engine.aclose()
+        self._wake()
+
+    async def _append(self, entries: Sequence[bytes]) -> Appended:
+        try:
+            appended = await self._engine.append(entries, self._epoch, self._known)
+        except EntriesLost:
+            self._wake()  # a follower changes the epoch and raises LogGap
+            if not self._followers:
+                await self._start_over()
+            raise
+        self._know(Entry(appended.first + len(entries) - 1, appended.at_us, entries[-1]))
+        self._wake()
+        return appended
+
+    async def _start_over(self) -> None:
+        """Accept the log as it is: nothing here depends on what was lost."""
+        found = await self._engine.read(self._known.position, self._known.position)
+        self._epoch = await self._present_epoch(found, self._known)
+        self._known = Known(0, b"")
+
+    async def _checked(self, found: Found, after: int, epoch: str, known: Known) -> Sequence[Entry]:
+        """Return the entries of a read, or raise `LogGap`."""
+        if found.epoch != epoch or _lacks(found, known) or not found.oldest - 1 <= after <= found.position:
+            present = await self._present_epoch(found, known)
+            if present != self._epoch:
+                self._epoch, self._known = present, Known(0, b"")
+            raise LogGap(
+                f"after must be from {found.oldest - 1} to {found.position} in epoch {epoch}, got {after} in "
+                f"{present}; the entries between are gone",
+                oldest=found.oldest,
+                epoch=present,
+            )
+        for place, entry in enumerate(found.entries, start=after + 1):
+            if entry.position != place:
+                raise LogDamaged(f"entry {place} must come next, got {entry.position}", position=place)
+        if found.entries:
+            self._know(found.entries[-1])
+        return found.entries
+
+    async def _present_epoch(self, found: Found, known: Known) -> str:
+        """Return the log's epoch, another one than that with the entries that it has lost."""
+        if found.epoch == self._epoch and _lacks(found, known):
+            return await self._engine.change_epoch(found.epoch)
+        return found.epoch
+
+    def _know(self, entry: Entry) -> None:
+        if entry.position > self._known.position:
+            self._known = Known(entry.position, self._engine.digest(entry.at_us, entry.data))
+
+    async def _parts(self, position: int) -> AsyncIterator[bytes]:
+        number = 0
+        while part := await self._engine.part(position, number):
+            yield part
+            number += 1
+        if part is None:
+            present = (await self._engine.head()).checkpoint
+            if present != position:
+                raise LogUnavailable(
+                    f"checkpoint {position} was replaced by that at {present} meanwhile: load again"
+                )
+            raise LogDamaged(
+                f"checkpoint {position} must have a part {number}, but has none", position=position
+            )
+
+    async def _attend(self) -> None:
+        backoff = Backoff()
+        while self._open:
+            try:
+                await self._engine.attend(self._wake)
+                backoff.reset()
+            except LogUnavailable:
+                pass
+            await asyncio.sleep(backoff.next_delay())
+
+    async def _until(self, changed: asyncio.Event, seconds: float) -> None:
+        """Wait for news, but not longer than some seconds."""
+        poll = asyncio.get_running_loop().call_later(seconds, changed.set)
+        try:
+            await changed.wait()
+        finally:
+            poll.cancel()
+
+    def _wake(self) -> None:
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+
+
+def _lacks(found: Found, known: Known) -> bool:
+    """Whether the server has lost the newest entry known; one that was trimmed is not lost."""
+    return known.position > found.position or (found.digest is not None and found.digest != known.digest)

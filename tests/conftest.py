@@ -28,6 +28,7 @@ NEEDS_EXTRA = {
     "client/test_clients.py": "starlette",
     "client/test_over_sockets.py": "starlette",
     "cluster/test_cluster.py": "msgspec",
+    "cluster/test_postgres.py": "asyncpg",
     "cluster/test_cluster_gaps.py": "msgspec",
     "cluster/test_cluster_processes.py": "msgspec",
     "journal": "msgspec",

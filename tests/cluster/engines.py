@@ -9,23 +9,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from pathlib import Path
 
-from purgatory_async.cluster import Log, MemoryLog, MemoryStore, SqliteLog
+from purgatory_async.cluster import MemoryLog, MemoryStore, SqliteLog
+from tests.cluster import server_engines
+from tests.cluster.engine import Engine
 from tests.cluster.faulty import FaultyLog
-
-
-class Engine:
-    """One store, empty at first; for an engine without connections, `cut` has nothing to do."""
-
-    def __init__(self, make_log: Callable[[], Log]) -> None:
-        self.log = make_log
-        """Make another log on the store, not yet open."""
-
-    async def cut(self) -> None:
-        """Break every connection to the store; a call under way may then raise `LogUnavailable`."""
-
-    async def stored_parts(self) -> int:
-        """Count the parts of all checkpoints that are stored, the invisible ones too."""
-        raise NotImplementedError
 
 
 class _MemoryEngine(Engine):
@@ -86,4 +73,6 @@ ENGINES: dict[str, Callable[[Path], AbstractAsyncContextManager[Engine]]] = {
     "memory": memory,
     "faulty": faulty,
     "sqlite": sqlite,
+    "postgres": server_engines.postgres,
+    "redis": server_engines.redis,
 }

@@ -1,0 +1,168 @@
+"""Real servers for tests: each with a folder and a port of its own.
+
+Those of `shared` start at their first use, serve all tests of the process, and stop with it.
+"""
+
+import atexit
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+from contextlib import suppress
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from tests.ports import free_port
+
+PATIENCE_S = 60
+
+
+class Server:
+    """A server's process. After `stop` it can `start` again, with its data and port."""
+
+    stop_at_once = signal.SIGKILL
+
+    def __init__(self):
+        self.port = free_port()
+        # Not below pytest's folder, which the user that Postgres runs as may not enter.
+        self.folder = Path(tempfile.mkdtemp())
+        self.process = None
+
+    def command(self):
+        raise NotImplementedError
+
+    def answers(self):
+        raise NotImplementedError
+
+    def run_as(self):
+        return {}
+
+    def start(self):
+        errors = self.folder.with_suffix(".err")
+        with errors.open("ab") as stream:
+            self.process = subprocess.Popen(
+                self.command(), cwd=self.folder, stdout=stream, stderr=stream, **self.run_as()
+            )
+        deadline = time.monotonic() + PATIENCE_S
+        while not self.answers():
+            alive = self.process.poll() is None and time.monotonic() < deadline
+            assert alive, errors.read_text(encoding="utf-8")
+            time.sleep(0.02)
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process is not None:
+            self.process.send_signal(number)
+            self.process.wait(PATIENCE_S)
+            self.process = None
+
+    def close(self):
+        with suppress(subprocess.TimeoutExpired):
+            self.stop(self.stop_at_once)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.with_suffix(".err").unlink(missing_ok=True)
+
+
+def postgres_programs():
+    """The folder with the programs of the newest Postgres, or None."""
+    found = list(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+    if found:
+        return max(found, key=lambda path: int(path.parts[-3])).parent
+    return Path(on_path).resolve().parent if (on_path := shutil.which("postgres")) else None
+
+
+class Postgres(Server):
+    """A database cluster; `url` is that of its database ``postgres``."""
+
+    stop_at_once = signal.SIGQUIT  # its processes go, and its shared memory with them
+
+    def __init__(self, **settings):
+        super().__init__()
+        self.programs = postgres_programs()
+        self.settings = settings
+        self.url = f"postgresql://purgatory@127.0.0.1:{self.port}/postgres"
+        if self.run_as():
+            shutil.chown(self.folder, **self.run_as())
+        init = [
+            self.programs / "initdb",
+            "-D",
+            "data",
+            "-U",
+            "purgatory",
+            "-A",
+            "trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+        ]
+        subprocess.run(init, cwd=self.folder, check=True, capture_output=True, **self.run_as())
+
+    def run_as(self):
+        # It refuses to run as root.
+        return {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+
+    def command(self):
+        settings = {
+            "listen_addresses": "127.0.0.1",
+            "port": self.port,
+            "unix_socket_directories": "",
+            "max_connections": 200,
+            "shared_buffers": "16MB",
+            **self.settings,
+        }
+        flags = [flag for name, value in settings.items() for flag in ("-c", f"{name}={value}")]
+        return [self.programs / "postgres", "-D", "data", *flags]
+
+    def answers(self):
+        ready = [self.programs / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(ready, check=False).returncode == 0
+
+
+class RedisServer(Server):
+    """A Redis that loses nothing that it has answered."""
+
+    def __init__(self, **settings):
+        super().__init__()
+        self.settings = {"appendonly": "yes", "appendfsync": "always", **settings}
+        self.url = f"redis://127.0.0.1:{self.port}/0"
+
+    def command(self):
+        settings = {"port": self.port, "bind": "127.0.0.1", "save": "", "dir": ".", **self.settings}
+        return [
+            "redis-server",
+            *(word for name, value in settings.items() for word in (f"--{name}", str(value))),
+        ]
+
+    def answers(self):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1) as connection:
+            connection.sendall(b"PING\r\n")
+            return connection.recv(100).startswith(b"+PONG")
+        return False
+
+
+@cache
+def shared(kind):
+    """The server of this kind for all tests of the process."""
+    server = kind()
+    atexit.register(server.close)
+    server.start()
+    return server
+
+
+def need_postgres():
+    if find_spec("asyncpg") is None:
+        pytest.skip("asyncpg is not installed")
+    if postgres_programs() is None:
+        pytest.skip("Postgres is not installed; on Debian: apt-get install postgresql")
+
+
+def need_redis():
+    if find_spec("redis") is None:
+        pytest.skip("redis is not installed")
+    if shutil.which("redis-server") is None:
+        pytest.skip("Redis is not installed; on Debian: apt-get install redis-server")

@@ -154,9 +154,15 @@ class TimingWheel:
             entered_tick: ``now_tick`` when it was scheduled.
             left_tick: ``now_tick`` when it was cancelled or handed out.
 
+        Raises:
+            TypeError, ValueError: One of them is no integer, or out of the bounds of a tick.
+
         >>> TimingWheel(wheel_size=20).insertions(deadline_tick=450, entered_tick=0, left_tick=445)
         3
         """
+        deadline_tick = check_tick_number("deadline_tick", deadline_tick)
+        entered_tick = check_tick_number("entered_tick", entered_tick)
+        left_tick = check_tick_number("left_tick", left_tick)
         width = 1
         moves = 0
         while deadline_tick - entered_tick >= width * self._wheel_size:

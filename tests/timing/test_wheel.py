@@ -177,3 +177,15 @@ def test_a_level_looked_at_stays_as_it_was() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         level.ticks_per_bucket = 2
     assert hash(level) == hash(WheelLevel(1, ((3, 1),)))
+
+
+@pytest.mark.parametrize("place", [0, 1, 2], ids=["deadline", "entered", "left"])
+def test_insertions_are_counted_between_ticks_only(place: int) -> None:
+    ticks: list[float] = [450, 0, 445]
+    ticks[place] = -math.inf  # entered then, no level would reach the deadline
+    with pytest.raises(TypeError, match="float"):
+        TimingWheel(20).insertions(*ticks)  # type: ignore[arg-type]  # as a caller may
+    ticks[place] = 2**62 + 1
+    name = ("deadline_tick", "entered_tick", "left_tick")[place]
+    with pytest.raises(ValueError, match=f"^{name} must be above -2.*62 and at most 2.*62, got {2**62 + 1}$"):
+        TimingWheel(20).insertions(*ticks)  # type: ignore[arg-type]  # integers now

@@ -19,9 +19,12 @@ ODDS = {
     "wait_until": 8,
     "run": 10,
     "share": 6,
+    "share_listed": 12,
+    "share_again": 4,
     "sleep": 8,
     "drain": 0.5,
     "cancel": 14,
+    "abandon": 3,
     "complete": 12,
     "check": 10,
     "flip": 6,
@@ -29,6 +32,7 @@ ODDS = {
     "cancel_key": 3,
     "through_portal": 4,
     "expire_early": 3,
+    "end_listed": 3,
     "close": 0.4,
 }
 
@@ -64,6 +68,7 @@ class Desk:
         self.steps_to_close = -1  # below zero: not for now
         self.tasks = deque(maxlen=16)
         self.operations = deque(maxlen=8)
+        self.listed = deque(maxlen=8)  # waits too
         loop.set_exception_handler(self.handle)
         self.reopen()
 
@@ -110,6 +115,26 @@ class Desk:
         if self.operations:
             self.start(awaited(self.any(self.operations)))
 
+    def share_listed(self):
+        """Let one or several tasks await what the purgatory lists: mostly waits of other tasks."""
+        found = [*self.purgatory.operations(self.any((None, *KEYS)), limit=self.any((None, 3)))]
+        if found:
+            self.listed.append(self.any(found))
+            for _ in range(self.any((1, 1, 2, 3))):
+                self.start(awaited(self.listed[-1]))
+        return len(found)
+
+    def share_again(self):
+        """Await one listed before, which may have ended."""
+        if self.listed:
+            self.start(awaited(self.any(self.listed)))
+
+    def end_listed(self):
+        listed = self.listed and self.any(self.listed)
+        ends = ("cancel", ()), ("force_complete", (self.made,)), ("fail", (KeyError(self.made),))
+        verb, arguments = self.any(ends)
+        return listed and getattr(listed, verb)(*arguments)
+
     def sleep(self):
         self.start(self.timer.sleep(self.any((0, -1, 0.001, 0.5, 3))))
 
@@ -124,6 +149,11 @@ class Desk:
         if self.tasks and self.random.random() < 0.8:
             return self.any(self.tasks).cancel("by the script")
         return self.operations and self.any(self.operations).cancel()
+
+    def abandon(self):
+        """Cancel all tasks at once, then use a verb before they have run: no task is left for the result."""
+        cancelled = [task.cancel() for task in self.tasks]
+        return cancelled, getattr(self, self.any(("complete", "check", "fail", "end_listed")))()
 
     def complete(self):
         return self.purgatory.complete_for_key(self.any(KEYS), self.made)
@@ -169,7 +199,7 @@ class Desk:
         purgatory, timer = self.purgatory, self.timer
         shown = [self.loop.time_ns(), repr(purgatory), repr(timer), timer.next_deadline]
         shown += [purgatory.timer.pending, [repr(each) for each in purgatory.operations()]]
-        return shown, [(repr(each), each.abandoned) for each in self.operations]
+        return shown, [(repr(each), each.abandoned) for each in (*self.operations, *self.listed)]
 
 
 def told(task):
@@ -189,11 +219,12 @@ async def timed_out(purgatory, keys, seconds):
         return await purgatory.wait(*keys)
 
 
-def task_steps(seed):
-    """Steps on one loop after the other, without end."""
+def task_steps(seed, *, eager=False):
+    """Steps on one loop after the other, without end; eager tasks run as they are made, to their first wait."""
     episode = 0
     while True:
         loop = VirtualTimeLoop()
+        loop.set_task_factory(asyncio.eager_task_factory if eager else None)
         desk = Desk(Random(f"{seed}:{episode}"), loop)
         episode += 1
         with noted_warnings(desk.log):

@@ -3,6 +3,7 @@
 Every result, exception, event, count, deadline and repr is compared. `tests.native.trace` shows one build alone.
 """
 
+import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,13 +16,23 @@ from tests.native.built import NOT_BUILT, environment_of, needs_compiled_core
 from tests.native.trace import BLOCK
 from tests.source_tree import ROOT
 
-# Thousands of steps: together 24, and for the slow test a million, of all but the arguments.
-BLOCKS = {"arguments": 4, "purgatory": 8, "tasks": 4, "timers": 4, "wheels": 4}
+# Thousands of steps: together 28, and for the slow test more than a million.
+BLOCKS = {"arguments": 4, "eager tasks": 4, "purgatory": 8, "tasks": 4, "timers": 4, "wheels": 4}
 LONGER = 50
 AROUND = 300  # characters of a step that are shown before and after the first difference
 PLANTED = 1_234  # a step
 Build = tuple[bool, tuple[str, ...]]
 PURE, COMPILED = (True, ()), (False, ())
+ABSENT = () if hasattr(asyncio, "eager_task_factory") else ("eager tasks",)
+each_script = pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(
+            script, marks=pytest.mark.skipif(script in ABSENT, reason="eager tasks need CPython 3.12")
+        )
+        for script in BLOCKS
+    ],
+)
 
 
 def traces(builds: tuple[Build, Build], script: str, *arguments: str) -> list[list[str]]:
@@ -67,7 +78,7 @@ def shortened(first: str, second: str) -> Iterator[str]:
 
 
 @needs_compiled_core
-@pytest.mark.parametrize("script", BLOCKS)
+@each_script
 def test_both_builds_tell_the_same_story(script: str) -> None:
     difference = first_difference((PURE, COMPILED), script, seed=1, blocks=BLOCKS[script])
     assert difference is None, difference
@@ -75,7 +86,7 @@ def test_both_builds_tell_the_same_story(script: str) -> None:
 
 @needs_compiled_core
 @pytest.mark.slow
-@pytest.mark.parametrize("script", [script for script in BLOCKS if script != "arguments"])
+@each_script
 def test_both_builds_tell_the_same_story_in_a_million_steps(script: str) -> None:
     difference = first_difference((PURE, COMPILED), script, seed=2, blocks=BLOCKS[script] * LONGER)
     assert difference is None, difference

@@ -11,6 +11,7 @@ import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 
 import purgatory_async
 from tests.native.argument_script import argument_steps
@@ -22,6 +23,7 @@ from tests.native.wheel_script import wheel_steps
 BLOCK = 1_000  # steps
 SCRIPTS: dict[str, Callable[[int], Iterator[str]]] = {
     "arguments": argument_steps,
+    "eager tasks": partial(task_steps, eager=True),
     "purgatory": purgatory_steps,
     "tasks": task_steps,
     "timers": timer_steps,

@@ -39,6 +39,7 @@ cdef extern from *:
     void set_send(object type, sendfunc send)
 
 cdef set _OWN = {"__dict__", "__doc__", "__module__", "__slots__", "__static_attributes__", "__firstlineno__"}
+cdef set _OF_LEVELS = {"_add_levels", "_holds", "_new_bucket"}  # a twin's levels are a snapshot, in vain to change
 cdef dict _reprs = {}  # twin: ``__repr__`` of its reference; a slot, which cannot be taken over
 
 
@@ -61,7 +62,7 @@ def take_over(twin: type, reference: type) -> None:
     _reprs[twin] = vars(reference).get("__repr__")
     for name, member in vars(reference).items():
         if name not in own:
-            if name not in _OWN and not is_slot(member) and not is_getset(member):
+            if name not in _OWN | _OF_LEVELS and not is_slot(member) and not is_getset(member):
                 add_member(twin, name, member)
         elif isinstance(text := getattr(member, "__doc__", None), str):
             if is_getset(own[name]):

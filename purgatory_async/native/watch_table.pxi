@@ -188,9 +188,10 @@ cdef class WatchTable:
         self._more_pairs += gone - len(keys)
 
     cpdef _leave_shared(self, SharedList shared, Watcher watcher):
+        cdef Py_ssize_t width = shared.width  # first: it raises for None
         PyDict_DelItem(shared, watcher)
         self._more_pending -= 1
-        self._more_pairs -= shared.width
+        self._more_pairs -= width
         if not len(shared):
             self._give_up(shared)
 
@@ -204,6 +205,8 @@ cdef class WatchTable:
 
 
 cdef inline object _set_default(dict watchers, object key, Watcher watcher):
+    if watchers is None:
+        raise AttributeError("_watchers")  # as if it were not set
     return <object> PyDict_SetDefault(watchers, key, watcher)
 
 

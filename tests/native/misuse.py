@@ -66,7 +66,7 @@ PROTOCOLS = ("hash", "eq", "index", "float", "bool", "call", "iter", "len", "lt"
 HEAP_TYPE = 1 << 9  # of CPython's Py_TPFLAGS
 LEFT_OUT = {"__class__", "__init_subclass__", "__subclasshook__"}  # they change no instance
 # They make rings without an end, or follow one: of entries in two places.
-ENDLESS = {"_add_levels", "append", "prepend", "take", "drop"}
+ENDLESS = {"append", "prepend", "take", "drop"}
 OF_UNLINKED = {"__init__", "_next", "_prev", "_older", "_newer"}
 
 

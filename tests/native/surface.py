@@ -120,6 +120,15 @@ class Equal(DelayedOperation):
         super().__init__(5)
 
 
+class Unshown:
+    """No key: it has no hash, and cannot be shown either."""
+
+    __hash__ = None
+
+    def __repr__(self):
+        raise ValueError("unshown")
+
+
 class Forgetful(DelayedOperation):
     def __init__(self, timeout=None):
         self.forgot = timeout
@@ -338,6 +347,8 @@ def waits():
         yield "in run", attempt(purgatory.run(wait, ["k"]).send, None)
         yield "shown", repr(wait)
         wait.close()
+    for key in (["key"], Unshown()):
+        yield "no key", attempt(purgatory.wait("k", key).send, None)
     yield "counts", (purgatory.pending, purgatory.watched, purgatory.keys)
 
 

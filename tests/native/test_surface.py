@@ -73,3 +73,14 @@ def test_a_wait_without_a_loop_is_refused_and_leaves_nothing() -> None:
         with pytest.raises(PurgatoryError, match=r"^no event loop is running: cannot await an operation$"):
             coroutine.send(None)
     assert (purgatory.pending, purgatory.timer.pending) == (0, 0)
+
+
+def test_a_table_without_lists_is_no_system_error() -> None:
+    purgatory = Purgatory(timer=Timer(clock=ManualClock()))
+    with pytest.raises((AttributeError, TypeError)):
+        purgatory._leave_shared(None, DelayedOperation())  # type: ignore[arg-type]  # as misuse does
+    lists = purgatory._watchers
+    purgatory._watchers = None  # type: ignore[assignment]  # as misuse does
+    with pytest.raises((AttributeError, TypeError)):
+        purgatory.try_complete_else_watch(DelayedOperation(), ["k"])
+    purgatory._watchers = lists

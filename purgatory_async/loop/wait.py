@@ -153,6 +153,9 @@ def _check_hashable(keys: tuple[Hashable, ...]) -> None:
         try:
             hash(key)
         except TypeError as error:
-            raise TypeError(
-                f"{error}: a watch key is hashable, {key!r} is not; give keys one by one"
-            ) from None
+            raise unhashable(key, error) from None
+
+
+def unhashable(key: object, error: TypeError) -> TypeError:
+    """The error for a key without a hash."""
+    return TypeError(f"{error}: a watch key is hashable, {key!r} is not; give keys one by one")

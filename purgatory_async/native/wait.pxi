@@ -273,15 +273,11 @@ cdef class Waiting(Verbs):
 
     cdef int _begin(self, KeyedWait operation) except -1:
         cdef tuple keys = operation._wanted
-        cdef bint hashable = False
         try:
             for key in keys:
                 hash(key)
-            hashable = True
-        except TypeError:
-            pass
-        if not hashable:  # out here, or the first error would be in the context of this one
-            _reference("loop.wait", "_check_hashable")(keys)
+        except TypeError as error:
+            raise _reference("loop.wait", "unhashable")(key, error) from None
         if type(operation) is ConditionWait:
             check_callback("until", (<ConditionWait> operation)._until)
         _set_timeout(operation, operation._timeout)

@@ -129,6 +129,18 @@ class Unshown:
         raise ValueError("unshown")
 
 
+class Once:
+    """Has a hash, once."""
+
+    hashed = False
+
+    def __hash__(self):
+        if self.hashed:
+            raise ValueError("again")
+        self.hashed = True
+        return 1
+
+
 class Forgetful(DelayedOperation):
     def __init__(self, timeout=None):
         self.forgot = timeout
@@ -347,8 +359,8 @@ def waits():
         yield "in run", attempt(purgatory.run(wait, ["k"]).send, None)
         yield "shown", repr(wait)
         wait.close()
-    for key in (["key"], Unshown()):
-        yield "no key", attempt(purgatory.wait("k", key).send, None)
+    for keys in ((["key"],), (Unshown(),), (Once(), ["key"])):
+        yield "no key", attempt(purgatory.wait(*keys).send, None)
     yield "counts", (purgatory.pending, purgatory.watched, purgatory.keys)
 
 

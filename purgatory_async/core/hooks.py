@@ -95,6 +95,7 @@ class HookQueue:
                 self.queue.appendleft(_OnlyExpiration(ended))
             raise exception
         report(f"{hook} of {ended!r} raised", exception, ended)
+        del exception  # as in `report`
 
 
 class _OnlyExpiration:

@@ -159,6 +159,7 @@ class LifeCycle(WatchTable):
         finally:
             self._runner = runner
             self.checking = None
+            operation = operations = None  # type: ignore[assignment]  # as in `_raise_failure`
             self._hooks.release(held)
         return completed
 
@@ -174,6 +175,9 @@ class LifeCycle(WatchTable):
         except BaseException as exception:  # noqa: BLE001 - it ends the operation, not the walk
             if not operation.fail(exception):  # it had ended before it raised
                 report(f"try_complete of {operation!r} raised", exception, operation)
+            completed = operation._state is COMPLETED
+            del operation  # as in `_raise_failure`
+            return completed
         return operation._state is COMPLETED
 
     # Ending.

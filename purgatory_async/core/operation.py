@@ -16,7 +16,7 @@ never the outcome: a future cancelled in the same loop pass loses its result.
 from collections.abc import Generator
 from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar
 
 from purgatory_async.clock import MAX_TIMEOUT, NUMBERS, check_timeout
 from purgatory_async.core.hooks import HookQueue, hooks_of_thread
@@ -235,7 +235,10 @@ class DelayedOperation(Watcher, Generic[T]):
                 self._drop_waiter(waiter)
                 raise
         if self._state is FAILED:
-            self._raise_failure()
+            try:
+                self._raise_failure()
+            finally:
+                del self  # as there
         return self._state  # type: ignore[return-value]  # an Outcome: woken only after it has ended
 
     # Inside the library.
@@ -271,7 +274,7 @@ class DelayedOperation(Watcher, Generic[T]):
         elif type(waiters) is dict:
             waiters.pop(waiter, None)
 
-    def _raise_failure(self) -> None:
+    def _raise_failure(self) -> NoReturn:
         """Raise its exception with the original traceback.
 
         Each waiter starts from the original: otherwise the chain would grow and keep all their frames alive.
@@ -280,7 +283,8 @@ class DelayedOperation(Watcher, Generic[T]):
         try:
             raise exception.with_traceback(traceback)
         finally:
-            del exception, traceback, self  # the frame is in the traceback: no cycle through it
+            # A frame in the traceback must not keep the operation, which keeps the exception: that would be a cycle.
+            del exception, traceback, self
 
 
 @also_compiled

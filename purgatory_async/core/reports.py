@@ -48,6 +48,7 @@ def report(message: str, exception: BaseException, source: object) -> None:
         loop.call_exception_handler({"message": message, "exception": exception, "source": source})
     else:
         _Unraisable(message, exception)
+    del exception  # the finalizer's frame leads to this one, and the exception to both: no cycle through it
 
 
 def call_soon(callback: Callable[[], object]) -> None:
@@ -67,7 +68,10 @@ class _Finalizer:
         self._exception = exception
 
     def __call__(self) -> None:
-        raise self._exception
+        try:
+            raise self._exception
+        finally:
+            del self  # as in `report`
 
     def __repr__(self) -> str:
         return f"<{self._message}>"

@@ -114,6 +114,8 @@ class Purgatory(Waiting, LoopOwner):
         except BaseException:
             operation.cancel()
             raise
+        finally:
+            del operation  # as in `_raise_failure`
 
     # Reading.
 

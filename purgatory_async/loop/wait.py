@@ -61,8 +61,10 @@ class KeyedWait(DelayedOperation[T]):
             raise OperationCancelled(f"the wait on {names} was cancelled for its key", keys=keys)
         if outcome is Outcome.CLOSED:
             raise PurgatoryClosed(f"the purgatory was closed under the wait on {names}", keys=keys)
-        self._raise_failure()
-        raise AssertionError(f"{self!r} has not ended")
+        try:
+            self._raise_failure()
+        finally:
+            del self  # as there
 
 
 @also_compiled
@@ -84,8 +86,11 @@ class ConditionWait(KeyedWait[T]):
         """Call the condition; a truthy value is the result."""
         if self._given_up():
             return False  # waiter cancelled: do not consume
-        value = self._until()
-        return bool(value) and self.force_complete(value)
+        try:
+            value = self._until()
+            return bool(value) and self.force_complete(value)
+        finally:
+            del self  # as in `_raise_failure`
 
 
 @also_compiled
@@ -138,7 +143,10 @@ class Waiting(Verbs):
             except BaseException:
                 operation.cancel()
                 raise
-        return operation.answer(keys)
+        try:
+            return operation.answer(keys)
+        finally:
+            del operation  # as in `_raise_failure`
 
     wait.__qualname__ = "Purgatory.wait"  # where users find it
 

@@ -30,6 +30,7 @@ from typing import Any, Final
 import msgspec
 
 from purgatory_async import Timer
+from purgatory_async.events import Observer
 from purgatory_async.service.state.fold import entries as kinds
 from purgatory_async.service.state.fold.kept_signals import KeptSignals, KeySignalled
 from purgatory_async.service.state.fold.log_clock import LogClock
@@ -73,6 +74,9 @@ class Fold:
 
     Args:
         at_us: Log time before the first entry, in microseconds since 1970.
+        zero_us: The log time, in whole milliseconds, from which events count their nanoseconds.
+        observer: Receives the events of the operations; it must not change the fold. None for nobody.
+        digests: Whether to keep the running digest, which only replicas compare.
 
     Attributes:
         level: The version of the entries from here on.
@@ -83,11 +87,13 @@ class Fold:
         operations, signals, queues, writers, replays: The parts, for reading.
     """
 
-    def __init__(self, at_us: int = 0) -> None:
-        self._clock: Final = LogClock(at_us)
+    def __init__(
+        self, at_us: int = 0, *, zero_us: int = 0, observer: Observer | None = None, digests: bool = True
+    ) -> None:
+        self._clock: Final = LogClock(at_us, zero_us)
         self.shared: Final = Shared(self._clock, Timer(clock=self._clock))
         self.signals: Final = KeptSignals(self.shared)
-        self.operations: Final = Operations(self.shared, self.signals)
+        self.operations: Final = Operations(self.shared, self.signals, observer)
         self.queues: Final = Queues(self.shared)
         self.replays: Final = Replays(self.shared)
         self.writers: Final = Writers(self.shared, self.queues.silent)
@@ -96,6 +102,7 @@ class Fold:
         self.at_us = at_us
         self.running = bytes(DIGEST_BYTES)
         self.diverged_at: int | None = None
+        self._digests: Final = digests
         self._forget_from_us = 0  # before this nothing can be forgotten
         self._forgetting: Final = (
             self.operations.forget,
@@ -162,7 +169,8 @@ class Fold:
             if writer in self.queues.takers_of:
                 self.writers.listen(writer)
         self._pass(at_us, whole_us)
-        self._digest(result, effects)
+        if self._digests:
+            self._digest(result, effects)
         return result, effects
 
     def running_at(self, position: int) -> bytes | None:

@@ -14,6 +14,10 @@ _NEVER: Final = 2**127
 class LogClock:
     """A clock that stands still between entries.
 
+    Args:
+        now_us: Log time, in microseconds since 1970.
+        zero_us: The log time at which `time_ns` is 0; whole milliseconds, because timers round to them.
+
     >>> from purgatory_async import Timer
     >>> clock = LogClock(5_000_000)
     >>> handle = Timer(clock=clock).call_later(0.25, print, "a quarter of a second later")
@@ -25,14 +29,15 @@ class LogClock:
     needs_loop: Final = False
     """Timers on this clock run without an event loop."""
 
-    __slots__ = ("_next_ns", "_now_ns", "_wakeups", "now_us")
+    __slots__ = ("_next_ns", "_now_ns", "_wakeups", "now_us", "zero_us")
 
     now_us: int
     """Log time in microseconds; while time passes, that of what is happening."""
 
-    def __init__(self, now_us: int = 0) -> None:
+    def __init__(self, now_us: int = 0, zero_us: int = 0) -> None:
         self.now_us = now_us
-        self._now_ns = now_us * 1000
+        self.zero_us: Final = zero_us
+        self._now_ns = (now_us - zero_us) * 1000
         self._next_ns = _NEVER  # or earlier, because of a cancelled one
         self._wakeups: list[_Wakeup] = []  # at most two of a timer's are not cancelled
 
@@ -40,7 +45,7 @@ class LogClock:
         return f"<LogClock at {self.now_us} µs>"
 
     def time_ns(self) -> int:
-        """Return log time in nanoseconds."""
+        """Return log time in nanoseconds, counted from `zero_us`."""
         return self._now_ns
 
     def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> "_Wakeup":
@@ -54,7 +59,7 @@ class LogClock:
 
     def advance_to(self, at_us: int) -> None:
         """Move to a log time that is not before the present, and run what is due on the way, each at its own time."""
-        at_ns = at_us * 1000
+        at_ns = (at_us - self.zero_us) * 1000
         while self._next_ns <= at_ns:
             self._drop_cancelled()
             if self._next_ns > at_ns:
@@ -64,7 +69,7 @@ class LogClock:
             self._next_ns = min(map(_when, self._wakeups), default=_NEVER)
             if wakeup.when_ns > self._now_ns:
                 self._now_ns = wakeup.when_ns
-                self.now_us = wakeup.when_ns // 1000
+                self.now_us = self.zero_us + wakeup.when_ns // 1000
             wakeup.callback()
         self._now_ns = at_ns
         self.now_us = at_us
@@ -73,7 +78,7 @@ class LogClock:
     def next_us(self) -> int | None:
         """When the clock next has something to do; None when idle. It may be earlier than the first deadline. O(1)."""
         self._drop_cancelled()
-        return None if self._next_ns == _NEVER else self._next_ns // 1000
+        return None if self._next_ns == _NEVER else self.zero_us + self._next_ns // 1000
 
     def _drop_cancelled(self) -> None:
         self._wakeups = [wakeup for wakeup in self._wakeups if not wakeup.cancelled]

@@ -12,6 +12,7 @@ from typing import Final, cast, final
 from msgspec import UnsetType
 
 from purgatory_async import Outcome, Purgatory
+from purgatory_async.events import Observer
 from purgatory_async.service.messages import Attached, OperationView, State
 from purgatory_async.service.state.fold.entries import SubmitOperation
 from purgatory_async.service.state.fold.shared import FOREVER, SECOND, Effect, Shared, whole_ms
@@ -113,11 +114,12 @@ class Operations:
     Args:
         shared: Limits, timer and step.
         signals: The newest signal, which a check counts.
+        observer: Of the purgatory; None for nobody.
     """
 
-    def __init__(self, shared: Shared, signals: Newest) -> None:
+    def __init__(self, shared: Shared, signals: Newest, observer: Observer | None = None) -> None:
         self.signals: Final = signals
-        self.purgatory: Final = Purgatory("operations", timer=shared.timer)
+        self.purgatory: Final = Purgatory("operations", timer=shared.timer, observer=observer)
         self.by_id: Final[dict[str, Operation]] = {}
         self.ended_ones: Final[deque[Operation]] = deque()
         # Not a dict, whose first is found by a scan past all that were removed before it.

@@ -42,11 +42,12 @@ _DECODER: Final[msgspec.json.Decoder[lines.AnyLine]] = msgspec.json.Decoder(line
 _LOAN, _TAKER, _OPERATION, _SILENCE = range(4)
 
 
-def restored(saved: Iterable[bytes]) -> Fold:
+def restored(saved: Iterable[bytes], make: Callable[[int], Fold] = Fold) -> Fold:
     """Return the state of a checkpoint. O(n log n).
 
     Args:
         saved: Its parts, in order.
+        make: Makes an empty fold, given its log time in microseconds. Its observer hears of what is restored, too.
 
     Raises:
         FoldError: The text is damaged or incomplete, or of a level above `LEVEL`.
@@ -63,7 +64,7 @@ def restored(saved: Iterable[bytes]) -> Fold:
                 "checkpoint before"
             )
         if restoring is None:
-            restoring = _Restoring(_head(content.pop(0) if content else b""))
+            restoring = _Restoring(_head(content.pop(0) if content else b""), make)
         for line in content:
             restoring.take(_decoded(line))
         if not foot.more:
@@ -92,8 +93,8 @@ def _decoded(line: bytes) -> lines.AnyLine:
 class _Restoring:
     """A fold that takes the lines of its checkpoint."""
 
-    def __init__(self, head: lines.Head) -> None:
-        fold = Fold(head.at_us)
+    def __init__(self, head: lines.Head, make: Callable[[int], Fold]) -> None:
+        fold = make(head.at_us)
         self._fold: Final = fold
         self._views: Final[dict[int, SignalView]] = {}
         self._listening: Final[set[str]] = set()  # writers

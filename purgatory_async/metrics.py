@@ -52,7 +52,7 @@ class Histogram:
 
 
 class Metrics(Collector):
-    """Counts the events of one purgatory and exports them to Prometheus.
+    """Counts the events of one purgatory, or of several together, and exports them to Prometheus.
 
     Pass it as the purgatory's observer, then hand it the purgatory for the gauges:
 
@@ -72,7 +72,7 @@ class Metrics(Collector):
         self.loop_lag = Histogram(DELAY_BUCKETS)
         self._waits = Histogram(WAIT_BUCKETS)
         self._lateness = Histogram(DELAY_BUCKETS)
-        self._purgatory: Purgatory | None = None
+        self._purgatories: tuple[Purgatory, ...] = ()
         self._shown: list[tuple[str, str, Callable[[], float]]] = []
         self._infos: list[GaugeMetricFamily] = []
         self.registry: Final = CollectorRegistry() if registry is None else registry
@@ -81,9 +81,9 @@ class Metrics(Collector):
     def __repr__(self) -> str:
         return f"<Metrics submitted={self.submitted} ended={sum(self.ended.values())} signals={self.signals}>"
 
-    def gauge(self, purgatory: Purgatory) -> None:
-        """Export this purgatory's pending and watched counts."""
-        self._purgatory = purgatory
+    def gauge(self, *purgatories: Purgatory) -> None:
+        """Export the pending and watched counts of these purgatories together, and of no others."""
+        self._purgatories = purgatories
 
     def show(self, name: str, documentation: str, read: Callable[[], float]) -> None:
         """Export another gauge, whose value ``read()`` returns at every scrape."""
@@ -112,7 +112,7 @@ class Metrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Return all metrics; Prometheus's client calls this once per scrape."""
-        purgatory = self._purgatory
+        purgatories = self._purgatories
         ended = CounterMetricFamily(
             "purgatory_operations_ended", "Operations that ended, by how.", labels=["outcome"]
         )
@@ -128,10 +128,14 @@ class Metrics(Collector):
                 self.undelivered,
             ),
             GaugeMetricFamily(
-                "purgatory_operations_pending", "Operations pending.", purgatory.pending if purgatory else 0
+                "purgatory_operations_pending",
+                "Operations pending.",
+                sum(purgatory.pending for purgatory in purgatories),
             ),
             GaugeMetricFamily(
-                "purgatory_watched", "Pairs of operation and key.", purgatory.watched if purgatory else 0
+                "purgatory_watched",
+                "Pairs of operation and key.",
+                sum(purgatory.watched for purgatory in purgatories),
             ),
             self._waits.metric("purgatory_wait_seconds", "From submission to the end of an operation."),
             self._lateness.metric("purgatory_lateness_seconds", "From deadline to expiration."),

@@ -57,15 +57,15 @@ class FrameTaker:
         self._second += 1
         totals, before = self._totals(), self._before
         self._before = totals
-        pending = self._service.purgatory.pending
+        pending = self._service.pending
         self._pending.append(pending)
         p50, p99 = _p50_and_p99(self._stage.latencies)
         return Frame(
             second=self._second,
             pending=pending,
             held=self._service.holds.held,
-            items=self._service.queues.items,
-            leases=self._service.queues.leases,
+            items=self._service.fold.queues.kept,
+            leases=len(self._service.fold.queues.leases),
             totals=totals,
             per_second={name: number - before[name] for name, number in totals.items()},
             signal_p50=p50,

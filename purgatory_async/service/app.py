@@ -4,24 +4,26 @@ It runs under any ASGI server or mounted in another application, and does not ne
 """
 
 import datetime as dt
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from purgatory_async import Timer
+from purgatory_async import OperationExpired, PurgatoryClosed, Timer
 from purgatory_async.service import problems
 from purgatory_async.service.access import Access
 from purgatory_async.service.api.endpoint import Reply, Routes, raw_path
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.api.routes import ROUTES
-from purgatory_async.service.http.answer import PROBLEM_JSON, Answer
+from purgatory_async.service.http.answer import PROBLEM_JSON, Answer, Field
 from purgatory_async.service.http.stream import Stalled
 from purgatory_async.service.logs import Log, stderr_log
 from purgatory_async.service.service import Service, utc_now
 from purgatory_async.service.settings import Settings
 from purgatory_async.web._race import ClientLeft
+
+CATCH_UP: Final = 5.0  # seconds that a request waits for the position that it names
 
 
 class Application:
@@ -58,7 +60,7 @@ class Application:
             self._log.error("request failed", method=scope["method"], path=scope["path"], exc_info=error)
             reply = self._refusal(problems.internal())
         try:
-            await reply.send_to(send, head_only=scope["method"] == "HEAD")
+            await reply.send_to(send, head_only=scope["method"] == "HEAD", stamp=self._stamp(scope))
         except Stalled:
             raise  # the answer is incomplete: only the server can cut the connection
         except OSError:
@@ -74,7 +76,30 @@ class Application:
         endpoint = endpoints.get(scope["method"])
         if endpoint is None:
             raise problems.method_not_allowed(scope["method"], tuple(endpoints))
-        return await endpoint.serve(self.service, Request(scope, receive, parameters))
+        request = Request(scope, receive, parameters)
+        position = request.position()
+        if position > self.service.fold.position:
+            await self._reach(position)
+        return await endpoint.serve(self.service, request)
+
+    async def _reach(self, position: int) -> None:
+        """Wait until what another worker answered is applied here too."""
+        try:
+            await self.service.reach(position, CATCH_UP)
+        except OperationExpired:
+            raise problems.behind(position, self.service.fold.position) from None
+        except PurgatoryClosed:
+            raise problems.draining() from None
+
+    def _stamp(self, scope: Scope) -> Sequence[Field]:
+        """Return the fields of every answer under ``/v1``: which state it is from."""
+        if not scope["path"].startswith("/v1/", len(scope.get("root_path", ""))):
+            return ()
+        state = self.service.state
+        return (
+            (b"x-purgatory-position", b"%d" % state.fold.position),
+            (b"x-purgatory-epoch", state.epoch.encode()),
+        )
 
     def _refusal(self, problem: problems.Problem) -> Answer:
         headers = problem.headers

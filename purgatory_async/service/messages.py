@@ -233,13 +233,11 @@ class GapEvent(Struct):
     """The data of a ``gap`` event: the feed no longer has the events that the reader needs.
 
     Attributes:
-        after: The id of the event that the reader had last; null if it is not of this start of the service.
-        next: The id of the event that it gets next.
-        missed: How many are lost between the two; null without ``after``.
+        next: The id of the event that it gets next; null if there is none yet.
+        missed: How many are lost before it; null if that is not known, as after a restart.
     """
 
-    after: str | None
-    next: str
+    next: str | None
     missed: int | None
 
 

@@ -25,6 +25,7 @@ class Kind(Enum):
     TOO_LARGE = ("too-large", 413, "The request body is too large")
     OVERLOADED = ("overloaded", 503, "The service is at a limit")
     DRAINING = ("draining", 503, "The service is shutting down")
+    BEHIND = ("behind", 503, "The worker has not caught up")
     NOT_READY = ("not-ready", 503, "The service is not ready")
     DUPLICATE_ID = ("duplicate-id", 409, "The operation id is taken")
     IDEMPOTENCY_MISMATCH = ("idempotency-mismatch", 422, "The Idempotency-Key was used with another body")
@@ -54,7 +55,7 @@ class Kind(Enum):
 
 
 # Answered with Retry-After.
-RETRIED: Final = frozenset({Kind.OVERLOADED, Kind.DRAINING, Kind.NOT_READY})
+RETRIED: Final = frozenset({Kind.OVERLOADED, Kind.DRAINING, Kind.BEHIND, Kind.NOT_READY})
 
 
 class Members(TypedDict, total=False):
@@ -153,6 +154,11 @@ def not_ready(reasons: list[str]) -> Problem:
     """The service asks for no new requests."""
     kind = Kind.DRAINING if "draining" in reasons else Kind.NOT_READY
     return Problem(kind, f"the service is not ready: {', '.join(reasons)}", reasons=reasons)
+
+
+def behind(wanted: int, applied: int) -> Problem:
+    """The position that the request names is not applied here; retry later."""
+    return Problem(Kind.BEHIND, f"X-Purgatory-Position must be at most {applied} by now, got {wanted}")
 
 
 def draining() -> Problem:

@@ -8,7 +8,7 @@ from purgatory_async.journal import Journal, JournalError, Sync, WhenFull
 from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
 from purgatory_async.service.settings import Settings, SettingsError
-from purgatory_async.service.state.signals import Board
+from purgatory_async.service.state.state import State
 
 __all__ = ["UNRECORDED", "Records"]
 
@@ -21,14 +21,14 @@ class Records:
     Args:
         settings: Directory, sync policy, and what to drop or refuse when the disk is too slow.
         timer: The service's.
-        board: Has the signals whose amounts are recorded.
+        state: Has the signals whose amounts are recorded.
 
     Raises:
         SettingsError: The directory cannot hold a journal.
     """
 
-    def __init__(self, settings: Settings, timer: Timer, board: Board) -> None:
-        self._board: Final = board
+    def __init__(self, settings: Settings, timer: Timer, state: State) -> None:
+        self._state: Final = state
         self._journal: Journal | None = None
         if settings.journal is None:
             return
@@ -44,8 +44,8 @@ class Records:
             raise SettingsError(f"journal: {error}") from None
 
     def _amount(self, _: Event) -> int:
-        # The board notes a signal before its key is checked, so the event is about the newest.
-        newest = self._board.newest
+        # A signal is noted before its key is checked, so the event is about the newest.
+        newest = self._state.fold.signals.newest
         return 1 if newest is None else newest.amount
 
     def notify(self, event: Event) -> None:

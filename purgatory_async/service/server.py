@@ -143,7 +143,7 @@ class Server:
             await service.timer.sleep(self._settings.drain_delay)
         for server in self._uvicorn.servers:
             server.close()
-        self._log.info("draining", held=service.drain(), pending=service.purgatory.pending)
+        self._log.info("draining", held=service.drain(), pending=service.pending)
         self._uvicorn.should_exit = True
 
     async def _announce(self, announce: Callable[[str], None]) -> None:

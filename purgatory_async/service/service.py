@@ -1,35 +1,43 @@
-"""The service without HTTP: one purgatory, one timer, and the parts that observe them.
+"""The service without HTTP: its state, and what only this process has: held requests, one-shot waits, streams.
 
-All waits (operations, one-shot waits, held requests, retention) are on one timer. The parts are tied by the purgatory's
-events: the metrics count them, the registry starts a retention time, the holds release their requests. Nothing polls.
+Everything that changes is an entry, which the state applies. The parts hear of it by the events of the operations: the
+metrics count them, the listing keeps their order, the holds release their requests. Nothing polls.
 """
 
 import datetime as dt
 import platform
 import random
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
+from starlette.types import Receive
 
-from purgatory_async import Outcome, Purgatory, PurgatoryClosed, PurgatoryFull, Timer
+from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
+from purgatory_async.patterns import Watermark
 from purgatory_async.service import problems
 from purgatory_async.service.http.feed import Feed
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
-from purgatory_async.service.messages import Attached, Draining, Signalled, Submit, WireNeed, kept
+from purgatory_async.service.messages import Draining, Submit, WireNeed, kept
 from purgatory_async.service.records import UNRECORDED, Records
 from purgatory_async.service.settings import Settings
+from purgatory_async.service.state.at_once import AtOnce
+from purgatory_async.service.state.fold import entries
+from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.fold.operations import Operation, OperationSubmitted
+from purgatory_async.service.state.fold.queues import ItemLent, Lease, TakerLeft
+from purgatory_async.service.state.fold.results import Nothing, Put, Refused, Result, Signalled, Submitted
+from purgatory_async.service.state.fold.shared import Effect, Limits, microseconds
+from purgatory_async.service.state.listing import Listing
 from purgatory_async.service.state.names import checked_id, distinct_keys
-from purgatory_async.service.state.needs import need_for
-from purgatory_async.service.state.operations import Operation, SignalledOperation
-from purgatory_async.service.state.queues import Queues
-from purgatory_async.service.state.registry import Registry
-from purgatory_async.service.state.signals import Board
+from purgatory_async.service.state.operations import SignalledOperation
+from purgatory_async.service.state.state import Answer, State
+from purgatory_async.service.state.waits import Waits
 from purgatory_async.service.stats.recent import Recent
 from purgatory_async.service.stats.survey import Survey
 from purgatory_async.service.version import CORE, VERSION
@@ -37,20 +45,39 @@ from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import RETRY_SPREAD, shortened
 
 ID_BYTES: Final = 16
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class Repeatable(NamedTuple):
+    """What makes a change safe to repeat: the Idempotency-Key, and the digest of its body."""
+
+    key: str | UnsetType = UNSET
+    digest: str = ""
+
+
+ONCE: Final = Repeatable()
+"""A change without an Idempotency-Key."""
+
+
+class Submission(NamedTuple):
+    """An operation, and whether an earlier request submitted it."""
+
+    operation: Operation
+    replayed: bool
 
 
 def utc_now() -> dt.datetime:
-    """Return the wall clock's time, which is only shown: deadlines use the timer."""
+    """Return the wall clock's time."""
     return dt.datetime.now(dt.UTC)
 
 
 class Service:
-    """Operations, keys and held requests of one process.
+    """Operations, keys, queues and held requests of one process.
 
     Args:
         settings: The limits.
         timer: For every wait; None makes one.
-        wall_clock: The time that operations show.
+        wall_clock: Where log time begins, and the time of the stats.
         draw: Returns a random fraction from 0 to 1, for the jitter.
 
     Raises:
@@ -67,78 +94,71 @@ class Service:
     ) -> None:
         self.settings: Final = settings
         self.timer: Final = Timer() if timer is None else timer
-        self.metrics: Final = Metrics()
-        self.board: Final = Board(self.timer, settings.retention)
-        self.registry: Final = Registry(self.timer, settings.retention)
-        self.holds: Final = Holds(self.timer, settings.max_pending, self._count_undelivered)
-        self.recent: Final = Recent(self.timer)
-        self.feed: Final = Feed(self.timer, wall_clock, self.board.epoch)
-        self.streams: Final = Streams(self.feed, self.timer)
-        self.records: Final = Records(settings, self.timer, self.board)
-        self.purgatory: Final = Purgatory(
-            "operations",
-            timer=self.timer,
-            max_pending=settings.max_pending,
-            observer=Observers(self.records, self.metrics, self.registry, self.holds, self.recent, self.feed),
-        )
-        self.queues: Final = Queues(
-            self.timer,
-            max_items=settings.max_items,
-            max_takers=settings.max_pending,
-            retention=settings.retention,
-            on_undelivered=self._count_undelivered,
-        )
-        self.survey: Final = Survey(self.purgatory, self.timer, self.recent, wall_clock)
         self.wall_clock: Final = wall_clock
+        self.waits: Final = Waits(self.timer, settings.max_pending)
+        started_us = (wall_clock() - _EPOCH) // dt.timedelta(microseconds=1)
+        self.state: Final[State] = AtOnce(self.timer, started_us, _limits(settings), self.waits, self._heard)
+        self.metrics: Final = Metrics()
+        self.holds: Final = Holds("holds", self.timer, settings.max_pending, self._count_undelivered)
+        self.takers: Final = Holds("takers", self.timer, settings.max_pending, self._count_undelivered)
+        self.recent: Final = Recent(self.timer)
+        self.feed: Final = Feed(self.timer, self.state)
+        self.streams: Final = Streams(self.feed, self.timer)
+        self.records: Final = Records(settings, self.timer, self.state)
+        self.survey: Final = Survey(self.state, self.waits, self.timer, self.recent, wall_clock)
         self.leaving = False  # /readyz answers 503; all other requests are served
         self.draining = False  # new waits are refused
-        self._show_gauges()
+        self._reached: Final = Watermark(timer=self.timer)
+        self._lent: dict[str, Lease] = {}  # to takers of this process that have yet to wake
+        self._unrecorded: set[str] = set()  # ids of operations whose submission waits for the journal
         self._draw = draw
-        self._sequence = count(1)
         self._turn = count()
+        self._follow(self.state.fold)
+        self._show_gauges()
 
     def __repr__(self) -> str:
         state = "draining" if self.draining else "serving"
-        return f"<Service {state} pending={self.purgatory.pending} held={self.holds.held}>"
+        return f"<Service {state} pending={self.pending} held={self.holds.held}>"
 
-    def submit(self, order: Submit, idempotency_key: str | None, digest: bytes) -> Operation:
-        """Register a new operation; with a timeout of 0 it expires in the next loop pass.
+    @property
+    def fold(self) -> Fold:
+        """The state, for reading."""
+        return self.state.fold
+
+    @property
+    def pending(self) -> int:
+        """How many operations and one-shot waits are pending. O(1)."""
+        return self.fold.operations.purgatory.pending + self.waits.purgatory.pending
+
+    # Operations and keys.
+
+    async def submit(self, order: Submit, once: Repeatable = ONCE) -> Submission:
+        """Submit an operation; with a timeout of 0 it ends at once.
 
         Args:
             order: The decoded body.
-            idempotency_key: Of the request; it is new.
-            digest: Of the request's body.
+            once: If an earlier request had the same key and body, nothing happens but that its operation is returned.
 
         Raises:
-            Problem: ``invalid``, ``bad-key``, ``too-many-keys``, ``duplicate-id``, ``overloaded`` or
-                ``draining``; nothing is registered then.
+            Problem: ``invalid``, ``bad-key``, ``too-many-keys``, ``duplicate-id``, ``idempotency-mismatch``,
+                ``overloaded`` or ``draining``; nothing is registered then.
         """
-        if not order.keys:
-            raise problems.invalid("/keys", f"must name at least one key, got {order.keys!r}")
-        keys = distinct_keys(order.keys)
-        try:
-            timeout = checked_timeout(order.timeout)
-        except ValueError as error:
-            raise problems.invalid("/timeout", str(error)) from None
-        operation_id = (
-            secrets.token_urlsafe(ID_BYTES) if isinstance(order.id, UnsetType) else checked_id(order.id)
-        )
-        self.registry.check_free(operation_id)
-        operation = Operation(
-            self.board,
-            keys,
-            need_for(order.need, keys),
-            timeout,
-            next(self._sequence),
-            operation_id=operation_id,
-            data=kept(order.data),
-            submitted=self.timer.time(),
-            submitted_at=self.wall_clock(),
-        )
-        self.records.check_trouble()
-        self._watch(operation)
-        self.registry.add(operation, idempotency_key, digest)
-        return operation
+        entry = _entry_of(order, once)
+        if not await self._knows(once):
+            self.records.check_trouble()
+            self._check_accepting()
+        answer = await self.state.propose(entry)
+        result = answer.result
+        if isinstance(result, Refused):
+            raise self._refusal(result, once, operation_id=entry.id)
+        assert isinstance(result, Submitted), f"a submission cannot give {result!r}"
+        if result.replayed:
+            return Submission(self.find(result.id), replayed=True)
+        # From the effects: with a retention of 0 it may be forgotten already.
+        operation = next(each.operation for each in answer.effects if isinstance(each, OperationSubmitted))
+        if self.settings.journal is not None:
+            self._unrecorded.add(operation.id)
+        return Submission(operation, replayed=False)
 
     async def record(self, operation: Operation) -> tuple[tuple[str, str], ...]:
         """Wait until a submission is recorded; withdraw it if that fails while it is pending.
@@ -149,60 +169,151 @@ class Service:
         Raises:
             Problem: ``overloaded``; the operation is withdrawn.
         """
-        if operation.recorded:
+        if operation.id not in self._unrecorded:
             return ()
         try:
             await self.records.commit()
         except problems.Problem:
-            operation.cancel()
-            if operation.outcome is not Outcome.CANCELLED:
+            self._unrecorded.discard(operation.id)
+            if not self.fold.operations.withdraw(operation) and operation.state != "cancelled":
                 return (UNRECORDED,)
-            self.registry.withdraw(operation)
             raise
-        operation.recorded = True
+        self._unrecorded.discard(operation.id)
         return ()
 
+    def find(self, operation_id: str) -> Operation:
+        """Return the operation of an id, pending or ended. O(1).
+
+        Raises:
+            Problem: ``forgotten`` or ``unknown-operation``.
+        """
+        operations, limits = self.fold.operations, self.fold.shared.limits
+        operation = operations.by_id.get(operation_id)
+        if operation is not None:
+            return operation
+        if operation_id in operations.forgotten:
+            raise problems.forgotten(operation_id, limits.retention / 1e6, limits.max_bytes)
+        raise problems.unknown_operation(operation_id)
+
+    async def end(self, entry: entries.EndOperation) -> None:
+        """Complete or cancel an operation.
+
+        Raises:
+            Problem: ``already-ended``, ``forgotten``, ``unknown-operation``, or ``overloaded``: it could not be
+                recorded.
+        """
+        self.records.check_trouble()
+        answer = await self.state.propose(entry)
+        if isinstance(answer.result, Refused):
+            raise problems.already_ended(self.find(entry.id).view(self.state.now_us()))
+
+    async def signal(self, entry: entries.SignalKey) -> tuple[Signalled, int]:
+        """Signal a key. O(operations and one-shot waits that watch it).
+
+        Returns:
+            The result, and how many operations and one-shot waits it completed.
+
+        Raises:
+            Problem: ``idempotency-mismatch``, or ``overloaded``: it could not be recorded.
+        """
+        self.records.check_trouble()
+        answer = await self.state.propose(entry)
+        if isinstance(answer.result, Refused):
+            raise self._refusal(answer.result, Repeatable(entry.idem, entry.digest))
+        assert isinstance(answer.result, Signalled), f"a signal cannot give {answer.result!r}"
+        return answer.result, answer.result.completed + answer.waits
+
     def wait_once(self, keys: tuple[str, ...], need: WireNeed, wait: float) -> SignalledOperation:
-        """Register a one-shot wait on distinct keys: an operation without an id, which expires after ``wait`` seconds.
+        """Register a one-shot wait on distinct keys, which expires after ``wait`` seconds.
 
         The caller cancels it when the client leaves.
 
         Raises:
             Problem: ``overloaded`` or ``draining``.
         """
-        operation = SignalledOperation(
-            self.board, keys, need_for(need, keys), wait, next(self._sequence), submitted=self.timer.time()
-        )
-        self._watch(operation)
-        return operation
-
-    def _watch(self, operation: SignalledOperation) -> None:
-        if self.draining:
-            raise problems.draining()
-        self.records.check_accepting()
+        self._check_accepting()
         try:
-            self.purgatory.try_complete_else_watch(operation, operation.watch_keys)
+            return self.waits.wait_once(keys, need, wait)
         except PurgatoryFull:
-            raise problems.overloaded("operations and one-shot waits", self.settings.max_pending) from None
+            raise problems.overloaded("one-shot waits", self.settings.max_pending) from None
         except PurgatoryClosed:
             raise problems.draining() from None
 
-    def signal(self, key: str, value: Attached, amount: int, voter: str | UnsetType) -> Signalled:
-        """Signal a key. O(operations that watch it).
+    def listed(self, key: str | None, after: int = 0) -> Iterator[Operation]:
+        """Iterate over the pending operations in the order of submission; see `Listing.after`."""
+        return self._listing.after(after, key)
 
-        Returns:
-            The signal's index and how many operations and one-shot waits it completed.
+    # Queues.
+
+    async def put(self, entry: entries.PutItem) -> Put:
+        """Give an item to the queue's oldest taker, or keep it. O(log items of the queue).
 
         Raises:
-            Problem: ``overloaded``: it could not be recorded.
+            Problem: ``overloaded``, ``draining`` or ``idempotency-mismatch``.
         """
-        self.records.check_trouble()
-        signal = self.board.note(key, kept(value), amount, voter)
-        return Signalled(key, signal.view.index, self.purgatory.check_and_complete(key))
+        if self.draining and not await self._knows(Repeatable(entry.idem)):
+            raise problems.draining()
+        answer = await self.state.propose(entry)
+        if isinstance(answer.result, Refused):
+            raise self._refusal(answer.result, Repeatable(entry.idem, entry.digest))
+        assert isinstance(answer.result, Put), f"a put cannot give {answer.result!r}"
+        return answer.result
 
-    def pending(self, key: str | None, after: int = 0) -> Iterator[Operation]:
-        """Iterate over the pending operations with an id, in the order of submission; see `Registry.pending_after`."""
-        return self.registry.pending_after(after, key, self.purgatory)
+    async def take(self, queue: str, wait: float, lease: float, receive: Receive) -> Lease | None:
+        """Take the oldest item of a queue on loan.
+
+        Args:
+            queue: Its checked name.
+            wait: Seconds to stand in line; 0 for not at all.
+            lease: Seconds until the item goes back.
+            receive: The request's; its body has been read.
+
+        Returns:
+            The loan; None if the wait is over.
+
+        Raises:
+            Problem: ``overloaded``, or ``draining`` (also while it waits).
+            ClientLeft: The client left; its item, if any, is back in its place.
+        """
+        lease_id = secrets.token_urlsafe(ID_BYTES)
+        order = entries.WantItem(
+            queue=queue, lease_id=lease_id, lease=microseconds(lease), wait=microseconds(wait)
+        )
+
+        async def stand() -> bool:
+            return not isinstance((await self.state.propose(order)).result, Nothing)
+
+        try:
+            await self.takers.until(lease_id, None, receive, stand)
+            return self._lent.get(lease_id)
+        except BaseException:  # the client left, the service drains, or the request's task was cancelled
+            self.state.post(entries.LeaveLine(lease_id=lease_id))
+            raise
+        finally:
+            self._lent.pop(lease_id, None)
+
+    async def end_loan(self, lease_id: str, *, back: bool) -> None:
+        """Acknowledge an item, or put it back in front of its queue. O(log items of the queue).
+
+        Raises:
+            Problem: ``lease-expired`` or ``unknown-lease``.
+        """
+        answer = await self.state.propose(entries.EndLease(lease_id=lease_id, back=back))
+        if isinstance(answer.result, Refused):
+            expired = answer.result.why == "lease-expired"
+            raise (problems.lease_expired if expired else problems.unknown_lease)(lease_id)
+
+    # Time and load.
+
+    async def reach(self, position: int, seconds: float) -> None:
+        """Wait until a position is applied.
+
+        Raises:
+            OperationExpired: It was not within some seconds.
+            PurgatoryClosed: The service is closed.
+        """
+        if position > self.fold.position:
+            await self._reached.reach(position, seconds)
 
     def shortened(self, wait: float) -> float:
         """Return a wait in seconds, shortened by the next draw of the jitter."""
@@ -220,6 +331,79 @@ class Service:
         self.metrics.loop_lag.observe(seconds)
         self.recent.note_lag(seconds)
 
+    def drain(self) -> int:
+        """Refuse new waits and end every held request with ``draining``; return how many. Idempotent.
+
+        Signals, completions and reads go on.
+        """
+        self.leaving = self.draining = True
+        return self.holds.close() + self.takers.close() + self.streams.close()
+
+    def begin_drain(self) -> Draining:
+        """Become not ready, serve for the drain delay, then `drain`; return what it will end. Idempotent."""
+        held = self.holds.held + self.takers.held + len(self.streams.running)
+        if not self.leaving:
+            self.leaving = True
+            if self.settings.drain_delay:
+                self.timer.call_later(self.settings.drain_delay, self.drain)
+            else:
+                self.drain()
+        return Draining(held, self.fold.operations.purgatory.pending)
+
+    def close(self) -> None:
+        """Drain, and end all pending operations as closed. Idempotent."""
+        self.drain()
+        self.state.close()
+        self.waits.purgatory.close()
+        self.records.close()
+        self.timer.close()
+
+    # What the parts need.
+
+    def _follow(self, fold: Fold) -> None:
+        """Let the parts hear a fold."""
+        self._listing = Listing(fold)
+        self.metrics.gauge(fold.operations.purgatory, self.waits.purgatory)
+        self.records.show(fold.operations.purgatory, self.metrics)
+        self.waits.follow(
+            fold,
+            Observers(self.records, self.metrics, self._listing, self.holds, self.recent, self.feed),
+        )
+
+    def _heard(self, result: Result, effects: Sequence[Effect]) -> Answer:
+        """Wake the takers of this process, and those who wait for a position."""
+        for effect in effects:
+            if isinstance(effect, ItemLent):
+                if self.takers.happened(effect.lease.id):
+                    self._lent[effect.lease.id] = effect.lease
+            elif isinstance(effect, TakerLeft):
+                self.takers.happened(effect.lease_id)
+        if self._reached.waiting:
+            self._reached.advance(self.fold.position)
+        return Answer(result, effects, self.waits.completed if isinstance(result, Signalled) else 0)
+
+    async def _knows(self, once: Repeatable) -> bool:
+        """Whether a request is repeated, so that it changes nothing."""
+        if once.key is UNSET:
+            return False
+        await self.state.caught_up()
+        return once.key in self.fold.operations.by_idem or once.key in self.fold.replays.known
+
+    def _check_accepting(self) -> None:
+        if self.draining:
+            raise problems.draining()
+        self.records.check_accepting()
+
+    def _refusal(self, refused: Refused, once: Repeatable, operation_id: str = "") -> problems.Problem:
+        if refused.why == "duplicate-id":
+            return problems.duplicate_id(operation_id)
+        if refused.why == "idempotency-mismatch":
+            return problems.idempotency_mismatch(str(once.key))
+        limits = self.fold.shared.limits
+        if operation_id:
+            return problems.overloaded("operations", limits.max_pending)
+        return problems.overloaded("items", limits.max_items)
+
     def _count_undelivered(self) -> None:
         self.metrics.undelivered += 1
 
@@ -231,41 +415,39 @@ class Service:
             python=platform.python_version(),
             core=CORE,
         )
-        self.metrics.gauge(self.purgatory)
-        self.records.show(self.purgatory, self.metrics)
         for name, documentation, read in (
             ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: self.holds.held),
-            ("takers", "Requests held for an item of a queue.", lambda: self.queues.takers),
-            ("items", "Items kept in queues.", lambda: self.queues.items),
-            ("leases", "Items on loan.", lambda: self.queues.leases),
+            ("takers", "Requests held for an item of a queue.", lambda: len(self.fold.queues.takers)),
+            ("items", "Items kept in queues.", lambda: self.fold.queues.kept),
+            ("leases", "Items on loan.", lambda: len(self.fold.queues.leases)),
             ("streams", "Readers of the events.", lambda: len(self.streams.running)),
         ):
             self.metrics.show(f"purgatory_{name}", documentation, read)
 
-    def drain(self) -> int:
-        """Refuse new waits and end every held request with ``draining``; return how many. Idempotent.
 
-        Signals, completions and reads go on.
-        """
-        self.leaving = self.draining = True
-        return self.holds.close() + self.queues.drain() + self.streams.close()
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        max_pending=settings.max_pending,
+        max_items=settings.max_items,
+        retention=microseconds(settings.retention),
+    )
 
-    def begin_drain(self) -> Draining:
-        """Become not ready, serve for the drain delay, then `drain`; return what it will end. Idempotent."""
-        held = self.holds.held + self.queues.takers + len(self.streams.running)
-        if not self.leaving:
-            self.leaving = True
-            if self.settings.drain_delay:
-                self.timer.call_later(self.settings.drain_delay, self.drain)
-            else:
-                self.drain()
-        return Draining(held, self.registry.pending)
 
-    def close(self) -> None:
-        """Drain, and end all pending operations as closed. Idempotent."""
-        self.drain()
-        self.queues.close()
-        self.registry.close()
-        self.purgatory.close()
-        self.records.close()
-        self.timer.close()
+def _entry_of(order: Submit, once: Repeatable) -> entries.SubmitOperation:
+    """Check a decoded body, and return its entry."""
+    if not order.keys:
+        raise problems.invalid("/keys", f"must name at least one key, got {order.keys!r}")
+    keys = distinct_keys(order.keys)
+    try:
+        timeout = checked_timeout(order.timeout)
+    except ValueError as error:
+        raise problems.invalid("/timeout", str(error)) from None
+    return entries.SubmitOperation(
+        id=secrets.token_urlsafe(ID_BYTES) if isinstance(order.id, UnsetType) else checked_id(order.id),
+        keys=keys,
+        need=order.need,
+        timeout=None if timeout is None else microseconds(timeout),
+        data=kept(order.data),
+        idem=once.key,
+        digest=once.digest,
+    )

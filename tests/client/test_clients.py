@@ -72,7 +72,7 @@ class Served:
 
     @property
     def pending(self):
-        return self.service.purgatory.pending
+        return self.service.pending
 
     async def aclose(self):
         await self.client.aclose()

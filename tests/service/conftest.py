@@ -122,6 +122,10 @@ class Client:
         assert not exchange.answered, f"{method} {target} was answered {exchange.status}"
         return exchange
 
+    def post(self, entry):
+        """Change the state without HTTP."""
+        self.service.state.post(entry)
+
     async def advance(self, seconds):
         self.clock.advance(seconds)
         await settle()
@@ -151,7 +155,8 @@ def make_client():
         assert client.log.getvalue() == ""
         assert client.service.holds.held == 0
         client.service.close()
-        assert_clean(client.service.purgatory)
+        assert_clean(client.service.fold.operations.purgatory)
+        assert_clean(client.service.waits.purgatory)
 
 
 @pytest.fixture

@@ -301,7 +301,7 @@ async def test_a_refusal_names_the_origin_and_varies_on_it(client):
         "no-store",
         "nosniff",
     )
-    assert client.service.purgatory.pending == 0
+    assert client.service.pending == 0
     await settle()
 
 

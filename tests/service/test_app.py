@@ -36,7 +36,7 @@ async def test_it_keeps_the_lifespan_and_closes_the_service_at_its_end():
         "lifespan.startup.complete",
         "lifespan.shutdown.complete",
     ]
-    assert app.service.purgatory.closed
+    assert app.service.fold.operations.purgatory.closed
 
 
 async def test_it_refuses_websockets():

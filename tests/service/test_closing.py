@@ -3,7 +3,7 @@
 import pytest
 
 from purgatory_async import Timer
-from purgatory_async.service.messages import Submit
+from purgatory_async.service.state.fold.entries import SubmitOperation
 from tests.calls import noted_calls
 
 pytestmark = pytest.mark.asyncio
@@ -11,8 +11,8 @@ pytestmark = pytest.mark.asyncio
 
 def submit(service, number):
     for each in range(number):
-        order = Submit([f"order:{each}", f"user:{each % 10}"], timeout=30 + each, id=f"o{each}")
-        service.submit(order, None, b"")
+        keys = (f"order:{each}", f"user:{each % 10}")
+        service.state.post(SubmitOperation(id=f"o{each}", keys=keys, timeout=(30 + each) * 1_000_000))
 
 
 def calls_of_closing(service):
@@ -44,5 +44,5 @@ async def test_closing_starts_no_retention_times(client, monkeypatch):
 async def test_what_closing_ended_can_be_seen_and_is_not_pending(client):
     submit(client.service, 2)
     client.service.close()
-    assert client.service.registry.pending == 0
-    assert client.service.registry.find("o0").outcome == "closed"
+    assert client.service.pending == 0
+    assert client.service.find("o0").outcome == "closed"

@@ -90,13 +90,13 @@ def state(client):
     """Everything that a request could leave behind."""
     service = client.service
     return (
-        [operation.id for operation in service.pending(None)],
-        service.board.index,
+        [operation.id for operation in service.listed(None)],
+        service.fold.signals.index,
         service.feed.newest,
         service.metrics.submitted,
-        service.registry.pending,
+        len(service.fold.operations.by_id),
         service.timer.pending,
-        (service.queues.items, service.queues.leases),
+        (service.fold.queues.kept, len(service.fold.queues.leases)),
     )
 
 
@@ -147,7 +147,7 @@ async def test_queues_are_not_recorded_and_go_on(always, disk):
     for verb in ("ack", "return"):
         lease = (await always.request("POST", f"{JOBS}/take", {})).json["lease"]
         assert (await always.request("POST", f"/v1/leases/{lease}/{verb}")).status == 204
-    assert (always.service.queues.items, always.service.queues.leases) == (1, 0)
+    assert (always.service.fold.queues.kept, len(always.service.fold.queues.leases)) == (1, 0)
 
 
 @pytest.mark.asyncio
@@ -188,8 +188,8 @@ async def test_a_submission_the_disk_did_not_take_is_withdrawn(always, disk, tmp
     submit = ("POST", "/v1/operations?wait=5s", {"keys": ["a"], "id": "op"}, [("idempotency-key", "k")])
     refused = await done(always, *submit)
     assert (refused.status, refused.slug) == (503, "overloaded")
-    assert list(always.service.pending(None)) == []
-    assert always.service.registry.pending == before[4]
+    assert list(always.service.listed(None)) == []
+    assert len(always.service.fold.operations.by_id) == before[4]
     assert (await always.request("GET", "/v1/operations/op")).slug == "unknown-operation"
     disk.full = False
     await until(lambda: always.service.records.trouble is None)
@@ -213,7 +213,7 @@ async def test_a_replay_waits_for_the_first_and_falls_with_it(always, disk):
     await first.task
     await second.task
     assert [first.status, second.status] == [503, 503]
-    assert list(always.service.pending(None)) == []
+    assert list(always.service.listed(None)) == []
 
 
 @pytest.mark.asyncio
@@ -262,8 +262,8 @@ async def test_retries_until_success_do_everything_once(always, disk, tmp_path, 
         statuses += await asyncio.gather(*(persist(*each) for each in requests[start : start + 10]))
     disk.full = False
     assert sorted(statuses) == [200] * 100 + [202] * 100  # never 409: what was refused is not there
-    assert {each.id for each in always.service.pending(None)} == {f"op{n}" for n in range(100)}
-    assert always.service.board.index == 100
+    assert {each.id for each in always.service.listed(None)} == {f"op{n}" for n in range(100)}
+    assert always.service.fold.shared.totals.signals == 100
     await until(lambda: always.service.records.trouble is None)
     always.service.close()
     records = list(read_journal(tmp_path))

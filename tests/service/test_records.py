@@ -71,7 +71,7 @@ def disk(monkeypatch):
 async def test_with_sync_always_answers_wait_for_the_disk(make_client, tmp_path, disk):
     client = make_client(journal=tmp_path, journal_sync="always")
     submission = await client.held("POST", "/v1/operations", {"keys": ["a"]})
-    assert client.service.purgatory.pending == 1
+    assert client.service.pending == 1
     disk.ready.set()
     await submission.task
     assert submission.status == 202
@@ -93,7 +93,7 @@ async def test_a_failing_disk_is_reported_instead_of_the_answer(make_client, tmp
     assert (submission.status, submission.slug) == (503, "overloaded")
     assert "cannot sync" in submission.json["detail"]
     assert submission.json["detail"].endswith("nothing was done")
-    assert client.service.purgatory.pending == 0
+    assert client.service.pending == 0
 
 
 async def test_with_refuse_a_disk_that_fails_lets_nothing_new_in(make_client, tmp_path, disk):
@@ -104,7 +104,7 @@ async def test_with_refuse_a_disk_that_fails_lets_nothing_new_in(make_client, tm
     refused = client.start("POST", "/v1/operations", {"keys": ["a"]})
     await refused.task
     assert refused.slug == "overloaded"
-    assert client.service.purgatory.pending == 0
+    assert client.service.pending == 0
 
 
 async def test_what_waits_for_the_disk_and_what_was_lost_is_shown(make_client, tmp_path):

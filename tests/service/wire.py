@@ -210,7 +210,7 @@ class Wired:
     @property
     def signals(self):
         """How many signals the service was given: what only a request that was run can change."""
-        return self.service.board.index
+        return self.service.fold.shared.totals.signals
 
     @property
     def idle(self):

@@ -125,7 +125,7 @@ async def _stats_of(service: Service) -> Stats:
     # Nothing else runs from here on, so the counts add up.
     return Stats(
         version=VERSION,
-        epoch=service.board.epoch,
+        epoch=service.state.epoch,
         at=service.wall_clock(),
         uptime=round(service.recent.uptime, 3),
         draining=service.draining,
@@ -142,19 +142,20 @@ async def _stats_of(service: Service) -> Stats:
 
 
 def _counts(service: Service) -> Counts:
-    metrics, purgatory, queues = service.metrics, service.purgatory, service.queues
+    metrics, queues = service.metrics, service.fold.queues
+    purgatories = (service.fold.operations.purgatory, service.waits.purgatory)
     return Counts(
         submitted=metrics.submitted,
         ended=Ended(**{outcome.value: metrics.ended[outcome] for outcome in Outcome}),
-        pending=purgatory.pending,
-        watched=purgatory.watched,
-        keys=purgatory.keys,
+        pending=service.pending,
+        watched=sum(each.watched for each in purgatories),
+        keys=sum(each.keys for each in purgatories),
         signals=metrics.signals,
         undelivered=metrics.undelivered,
         held=service.holds.held,
-        takers=queues.takers,
-        items=queues.items,
-        leases=queues.leases,
+        takers=len(queues.takers),
+        items=queues.kept,
+        leases=len(queues.leases),
         streams=len(service.streams.running),
         events=service.feed.newest,
     )

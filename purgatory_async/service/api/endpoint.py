@@ -10,6 +10,7 @@ from msgspec import Struct
 from starlette.types import Scope, Send
 
 from purgatory_async.service.api.request import Request
+from purgatory_async.service.http.answer import Field
 from purgatory_async.service.problems import Kind
 from purgatory_async.service.service import Service
 
@@ -28,8 +29,8 @@ class Permission(StrEnum):
 class Reply(Protocol):
     """A complete answer, or a stream."""
 
-    async def send_to(self, send: Send, *, head_only: bool = False) -> None:
-        """Send it; ``head_only`` omits the body, as for HEAD."""
+    async def send_to(self, send: Send, *, head_only: bool = False, stamp: Sequence[Field] = ()) -> None:
+        """Send it, with further fields; ``head_only`` omits the body, as for HEAD."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,10 @@ import msgspec
 from msgspec import UNSET
 
 from purgatory_async.service.api.request import Request, decoded
-from purgatory_async.service.http.answer import JSON, Answer, answer
-from purgatory_async.service.messages import KeyView, SignalBody
+from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
+from purgatory_async.service.messages import KeyView, SignalBody, Signalled, kept
 from purgatory_async.service.service import Service
+from purgatory_async.service.state.fold.entries import SignalKey
 
 SIGNAL: Final = msgspec.json.Decoder(SignalBody)
 MAX_INDEX: Final = 2**63 - 1
@@ -19,9 +20,20 @@ async def signal_key(service: Service, request: Request) -> Answer:
     request.check_accept(JSON)
     request.query()
     key = request.key()
-    body = decoded(await request.body(), SIGNAL, optional=True)
-    signalled = service.signal(key, body.value, body.amount, body.voter)
-    return answer(200, signalled, _epoch(service), *await service.records.settle())
+    text = await request.body()
+    body = decoded(text, SIGNAL, optional=True)
+    once = request.repeatable(text)
+    entry = SignalKey(
+        key=key,
+        value=kept(body.value),
+        amount=body.amount,
+        voter=body.voter,
+        idem=once.key,
+        digest=once.digest,
+    )
+    result, completed = await service.signal(entry)
+    headers = await service.records.settle()
+    return answer(200, Signalled(key, result.index, completed), *headers, *replayed(result))
 
 
 async def read_key(service: Service, request: Request) -> Answer:
@@ -30,34 +42,32 @@ async def read_key(service: Service, request: Request) -> Answer:
     query = request.query("index", "wait")
     index, wait = query.integer("index", 0, MAX_INDEX), request.wait(query, service.settings.max_wait)
     key = request.key()
-    headers = (_epoch(service), *wait.headers)
+    await service.state.caught_up()
     # Without index and wait this is a plain read: 304 has nothing to compare with.
     conditional = index is not None or wait.seconds > 0
     if conditional and _nothing_new(service, key, index or 0):
         # The next signal on the key completes the hold, and its index is the highest.
         held_for = service.shortened(wait.seconds)
-        if not held_for or not await service.holds.until(key, held_for, request.receive):
-            return Answer(304, headers=(_index(service, key), *headers))
-    latest = service.board.latest(key)
+        if held_for and not await service.holds.until(key, held_for, request.receive):
+            await service.state.caught_up()
+        if _nothing_new(service, key, index or 0):
+            return Answer(304, headers=(_index(service, key), *wait.headers))
+    latest = service.fold.signals.latest(key)
     # A signal may have no value; an unknown or dropped key reads as one without signals.
     value = None if latest is None or latest.value is UNSET else latest.value
     view = KeyView(key, 0 if latest is None else latest.index, value)
-    return answer(200, view, _index(service, key), *headers)
+    return answer(200, view, _index(service, key), *wait.headers)
 
 
 def _nothing_new(service: Service, key: str, index: int) -> bool:
     """Whether the key has no signal above the index.
 
-    An index above the board's newest is from another epoch: then everything is new.
+    An index above the newest position is from another epoch: then everything is new.
     """
-    latest = service.board.latest(key)
-    return index <= service.board.index and (0 if latest is None else latest.index) <= index
+    latest = service.fold.signals.latest(key)
+    return index <= service.fold.position and (0 if latest is None else latest.index) <= index
 
 
 def _index(service: Service, key: str) -> tuple[str, str]:
-    latest = service.board.latest(key)
+    latest = service.fold.signals.latest(key)
     return ("X-Purgatory-Index", str(0 if latest is None else latest.index))
-
-
-def _epoch(service: Service) -> tuple[str, str]:
-    return ("X-Purgatory-Epoch", service.board.epoch)

@@ -1,6 +1,5 @@
 """``/v1/operations``, ``/v1/wait`` and ``/v1/events``: submit, show, end, list and follow operations; wait once."""
 
-import hashlib
 from collections.abc import Iterator
 from typing import Final
 
@@ -9,13 +8,15 @@ import msgspec
 from purgatory_async import Outcome
 from purgatory_async.service import problems
 from purgatory_async.service.api.query_string import percent_decoded
-from purgatory_async.service.api.request import MAX_HEADER, Request, decoded
-from purgatory_async.service.http.answer import JSON, Answer, answer
+from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
+from purgatory_async.service.http.holds import end_of
 from purgatory_async.service.http.stream import EVENT_STREAM, EventStream
 from purgatory_async.service.messages import Complete, OperationList, OperationView, Submit, WaitView, kept
 from purgatory_async.service.service import Service
+from purgatory_async.service.state.fold.entries import EndOperation
+from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.names import checked_key, distinct_keys
-from purgatory_async.service.state.operations import Operation
 from purgatory_async.web.waiting import Wait
 
 SUBMIT: Final = msgspec.json.Decoder(Submit)
@@ -32,18 +33,11 @@ async def submit_operation(service: Service, request: Request) -> Answer:
     wait = request.wait(request.query("wait"), service.settings.max_wait)
     body = await request.body()
     order = decoded(body, SUBMIT)
-    key, digest = _idempotency_key(request), hashlib.sha256(body).digest()
-    operation = None if key is None else service.registry.replayed(key, digest)
-    headers = wait.headers
-    if operation is not None:
-        headers = (*headers, ("Idempotency-Replayed", "true"))
-    else:
-        if wait.seconds:
-            service.holds.check_room()
-        operation = service.submit(order, key, digest)
-        if operation.timeout == 0:
-            await operation  # it ends in the next loop pass; the answer shows the end
-    headers = (*headers, *await service.record(operation))
+    if wait.seconds:
+        service.holds.check_room()
+    submission = await service.submit(order, request.repeatable(body))
+    operation = submission.operation
+    headers = (*wait.headers, *replayed(submission), *await service.record(operation))
     location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
     if operation.outcome is not None:
         return answer(201, _view(service, operation), location, *headers)
@@ -56,9 +50,10 @@ async def read_operation(service: Service, request: Request) -> Answer:
     """``GET /v1/operations/{id}``: show an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
+    await service.state.caught_up()
     operation = _find(service, request)
-    if operation.outcome is None:
-        await _ended(service, request, operation, wait)
+    if operation.outcome is None and wait.seconds and not await _ended(service, request, operation, wait):
+        await service.state.caught_up()
     return answer(200, _view(service, operation), *wait.headers)
 
 
@@ -67,11 +62,11 @@ async def complete_operation(service: Service, request: Request) -> Answer:
     request.check_accept(JSON)
     request.query()
     body = decoded(await request.body(), COMPLETE, optional=True)
+    await service.state.caught_up()
     operation = _find(service, request)
     if operation.outcome is not None:
         raise problems.already_ended(_view(service, operation))
-    service.records.check_trouble()
-    operation.force_complete(kept(body.result))
+    await service.end(EndOperation(id=operation.id, how="completed", result=kept(body.result)))
     return answer(200, _view(service, operation), *await service.records.settle())
 
 
@@ -79,11 +74,11 @@ async def cancel_operation(service: Service, request: Request) -> Answer:
     """``DELETE /v1/operations/{id}``: cancel an operation; no effect once it has ended."""
     request.check_accept(JSON)
     request.query()
+    await service.state.caught_up()
     operation = _find(service, request)
     if operation.outcome is not None:
         return answer(200, _view(service, operation))
-    service.records.check_trouble()
-    operation.cancel()
+    await service.end(EndOperation(id=operation.id, how="cancelled"))
     return answer(200, _view(service, operation), *await service.records.settle())
 
 
@@ -95,8 +90,9 @@ async def list_operations(service: Service, request: Request) -> Answer:
     # The cursor is a place in the order of submission, so it stays valid when operations end.
     after = query.integer("cursor", 0, 2**63 - 1) or 0
     keys = query.keys()
-    pending = service.pending(checked_key(keys[0]) if keys else None, after)
-    return answer(200, _page(service, pending, limit))
+    key = checked_key(keys[0]) if keys else None
+    await service.state.caught_up()
+    return answer(200, _page(service, service.listed(key, after), limit))
 
 
 async def wait_once(service: Service, request: Request) -> Answer:
@@ -112,7 +108,7 @@ async def wait_once(service: Service, request: Request) -> Answer:
         return Answer(204, headers=wait.headers)  # only later signals count
     operation = service.wait_once(keys, need, service.shortened(wait.seconds))
     try:
-        await service.holds.until(operation, None, request.receive)
+        await service.holds.until(end_of(operation), None, request.receive)
     finally:
         operation.cancel()  # the client left, or the service drains
     if operation.outcome is not Outcome.COMPLETED:
@@ -128,20 +124,22 @@ async def read_events(service: Service, request: Request) -> EventStream:
     try:
         after = None if last is None else service.feed.number_of(last)
     except ValueError:
-        raise problems.bad_header("Last-Event-ID", "the id of an event, EPOCH-N", last or "") from None
+        raise problems.bad_header(
+            "Last-Event-ID", "the id of an event, EPOCH-POSITION.NUMBER", last or ""
+        ) from None
     return service.streams.stream(after, request.receive)
 
 
 def _page(service: Service, pending: Iterator[Operation], limit: int) -> OperationList:
     views: list[msgspec.Raw] = []
-    size, last, now = 0, 0, service.timer.time()
+    size, last, now_us = 0, 0, service.state.now_us()
     for operation in pending:
         if len(views) == limit or size > PAGE_BYTES:
             return OperationList(views, str(last))
-        encoded = msgspec.json.encode(operation.view(now))
+        encoded = msgspec.json.encode(operation.view(now_us))
         views.append(msgspec.Raw(encoded))
         size += len(encoded)
-        last = operation.sequence
+        last = operation.position
     return OperationList(views)
 
 
@@ -149,23 +147,16 @@ async def _ended(service: Service, request: Request, operation: Operation, wait:
     """Hold the request until the operation ends or the wait is over; return whether it ended."""
     if not wait.seconds:
         return False
-    return await service.holds.until(operation, service.shortened(wait.seconds), request.receive)
+    return await service.holds.until(end_of(operation), service.shortened(wait.seconds), request.receive)
 
 
 def _find(service: Service, request: Request) -> Operation:
     raw = request.parameters["id"]
     try:
-        return service.registry.find(percent_decoded(raw))
+        return service.find(percent_decoded(raw))
     except ValueError:
         raise problems.unknown_operation(raw.decode("ascii", "backslashreplace")) from None
 
 
 def _view(service: Service, operation: Operation) -> OperationView:
-    return operation.view(service.timer.time())
-
-
-def _idempotency_key(request: Request) -> str | None:
-    key = request.header("idempotency-key")
-    if key is not None and not (0 < len(key) <= MAX_HEADER and key.isascii()):
-        raise problems.bad_header("Idempotency-Key", f"1 to {MAX_HEADER} characters of ASCII", key)
-    return key
+    return operation.view(service.state.now_us())

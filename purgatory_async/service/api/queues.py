@@ -8,14 +8,17 @@ from msgspec import UNSET
 from purgatory_async.service import problems
 from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Request, decoded
-from purgatory_async.service.http.answer import JSON, Answer, answer
+from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.messages import Delivered, ItemBody, Leased, TakeBody, compact
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.queues import LEASE
+from purgatory_async.service.state.fold.entries import PutItem
+from purgatory_async.service.state.fold.shared import SECOND
 from purgatory_async.web.durations import checked_timeout
 
 ITEM: Final = msgspec.json.Decoder(ItemBody)
 TAKE: Final = msgspec.json.Decoder(TakeBody)
+LEASE: Final = 30.0
+"""The default duration of a lease, in seconds."""
 
 
 async def put_item(service: Service, request: Request) -> Answer:
@@ -23,8 +26,11 @@ async def put_item(service: Service, request: Request) -> Answer:
     request.check_accept(JSON)
     request.query()
     queue = request.key("queue")
-    item = compact(decoded(await request.body(), ITEM).item)
-    return answer(201, Delivered(service.queues.put(queue, item)))
+    body = await request.body()
+    item = compact(decoded(body, ITEM).item)
+    once = request.repeatable(body)
+    result = await service.put(PutItem(queue=queue, item=item, idem=once.key, digest=once.digest))
+    return answer(201, Delivered(result.delivered), *replayed(result))
 
 
 async def take_item(service: Service, request: Request) -> Answer:
@@ -34,21 +40,22 @@ async def take_item(service: Service, request: Request) -> Answer:
     queue = request.key("queue")
     seconds = _lease_seconds(decoded(await request.body(), TAKE, optional=True))
     held_for = service.shortened(wait.seconds)
-    lease = await service.queues.take(queue, held_for, seconds, request.receive)
+    lease = await service.take(queue, held_for, seconds, request.receive)
     if lease is None:
         return Answer(204, headers=wait.headers)
-    return answer(200, Leased(lease.id, lease.item, seconds), *wait.headers)
+    longest = service.fold.shared.limits.max_lease / SECOND
+    return answer(200, Leased(lease.id, lease.item[1], min(seconds, longest)), *wait.headers)
 
 
 async def acknowledge_lease(service: Service, request: Request) -> Answer:
     """``POST /v1/leases/{id}/ack``: acknowledge the item, which ends the lease."""
-    service.queues.acknowledge(await _lease_id(request))
+    await service.end_loan(await _lease_id(request), back=False)
     return Answer(204)
 
 
 async def return_lease(service: Service, request: Request) -> Answer:
     """``POST /v1/leases/{id}/return``: put the item back in front of its queue."""
-    service.queues.give_back(await _lease_id(request))
+    await service.end_loan(await _lease_id(request), back=True)
     return Answer(204)
 
 

@@ -3,6 +3,7 @@
 After the body, `receive` only reports that the client left.
 """
 
+import hashlib
 import re
 from collections.abc import Mapping
 from typing import Final, TypeVar
@@ -15,12 +16,14 @@ from purgatory_async.service import problems
 from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query, percent_decoded
 from purgatory_async.service.http.answer import JSON
+from purgatory_async.service.service import ONCE, Repeatable
 from purgatory_async.service.state.names import checked_key
 from purgatory_async.web._race import ClientLeft
 from purgatory_async.web.waiting import Wait, decided_wait
 
 MAX_BODY: Final = 1 << 20
 MAX_HEADER: Final = 255
+_POSITION: Final = b"x-purgatory-position"
 
 M = TypeVar("M")
 
@@ -76,6 +79,32 @@ class Request:
             Problem: ``bad-parameter``.
         """
         return decided_wait(query.wait(), self.header("prefer"), max_wait)
+
+    def position(self) -> int:
+        """Return the position that the state must have reached; 0 for any.
+
+        Raises:
+            Problem: ``bad-header``.
+        """
+        for name, value in self._headers:
+            if name == _POSITION:
+                if re.fullmatch(rb"[0-9]{1,16}", value) is None:
+                    raise problems.bad_header("X-Purgatory-Position", "[0-9]{1,16}", value.decode("latin-1"))
+                return int(value)
+        return 0
+
+    def repeatable(self, body: bytes) -> Repeatable:
+        """Return the Idempotency-Key and the digest of the body; `ONCE` without a key.
+
+        Raises:
+            Problem: ``bad-header``.
+        """
+        key = self.header("idempotency-key")
+        if key is None:
+            return ONCE
+        if not (0 < len(key) <= MAX_HEADER and key.isascii()):
+            raise problems.bad_header("Idempotency-Key", f"1 to {MAX_HEADER} characters of ASCII", key)
+        return Repeatable(key, hashlib.sha256(body).hexdigest())
 
     def key(self, name: str = "key") -> str:
         """Return the key, or the queue's name, in a parameter of the path.

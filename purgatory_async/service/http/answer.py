@@ -1,17 +1,27 @@
 """Answers: a status, headers and a JSON body, sent in two ASGI messages."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 from starlette.types import Send
 
+Field = tuple[bytes, bytes]
 JSON: Final = "application/json"
 PROBLEM_JSON: Final = "application/problem+json"
 
 # An answer is a snapshot: no cache may store it, and no browser may guess its type.
 _ALWAYS: Final = (("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
+
+
+class Replayable(Protocol):
+    """What a change gave."""
+
+    @property
+    def replayed(self) -> bool:
+        """Whether an earlier request with the same Idempotency-Key made the change."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +38,7 @@ class Answer:
     media_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
 
-    def fields(self) -> list[tuple[bytes, bytes]]:
+    def fields(self) -> list[Field]:
         """Return all header fields as sent."""
         headers = fields_of(self.headers)
         if self.body:
@@ -37,18 +47,20 @@ class Answer:
             headers.append((b"content-length", str(len(self.body)).encode()))
         return headers
 
-    async def send_to(self, send: Send, *, head_only: bool = False) -> None:
+    async def send_to(self, send: Send, *, head_only: bool = False, stamp: Sequence[Field] = ()) -> None:
         """Send the answer.
 
         Args:
             send: The request's.
             head_only: Omit the body but keep its headers, as for HEAD.
+            stamp: Further header fields.
         """
-        await send({"type": "http.response.start", "status": self.status, "headers": self.fields()})
+        headers = [*self.fields(), *stamp]
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
         await send({"type": "http.response.body", "body": b"" if head_only else self.body})
 
 
-def fields_of(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
+def fields_of(headers: Iterable[tuple[str, str]]) -> list[Field]:
     """Return the header fields of every answer, then these, as sent."""
     return [(name.lower().encode(), value.encode("latin-1")) for name, value in (*_ALWAYS, *headers)]
 
@@ -56,3 +68,8 @@ def fields_of(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
 def answer(status: int, message: object, *headers: tuple[str, str]) -> Answer:
     """Encode a struct of `messages` as an answer of type ``application/json``."""
     return Answer(status, msgspec.json.encode(message), headers=headers)
+
+
+def replayed(result: Replayable) -> tuple[tuple[str, str], ...]:
+    """Return the header field that tells that an earlier request had the same effect, if one had."""
+    return (("Idempotency-Replayed", "true"),) if result.replayed else ()

@@ -3,11 +3,13 @@
 Most events are never read. So the feed keeps an event as a small tuple, which holds no operation, and turns it into
 text for its first reader; the others get the same text. The feed calls no reader: readers wait for the next number on
 a watermark, which costs nothing while none waits.
+
+An event's id is ``EPOCH-POSITION.NUMBER``: the position of the step that caused it, and its number within the step.
 """
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from bisect import bisect_right
 from typing import Final, cast
 
 import msgspec
@@ -16,19 +18,23 @@ from purgatory_async import Timer
 from purgatory_async.events import Event, KeySignalled, OperationEnded
 from purgatory_async.patterns import Watermark
 from purgatory_async.service.messages import GapEvent, OperationEvent, SignalEvent, State
-from purgatory_async.service.state.operations import Operation
+from purgatory_async.service.state.fold.operations import Operation
+from purgatory_async.service.state.state import State as Source
 
 __all__ = ["EVENT_ID", "Feed"]
 
-EVENT_ID: Final = r"([0-9A-Za-z]{1,40}-)?[0-9]{1,18}"
+EVENT_ID: Final = r"[0-9A-Za-z]{1,40}-[0-9]{1,18}(\.[0-9]{1,18})?|[0-9]{1,18}"
 KEPT: Final = 10_000
 MAX_KEPT: Final = 16 << 20  # characters of keys: ten thousand events may have 64 long ones each
 CHUNK: Final = 1 << 15  # bytes, and the rest of an event
 NS_PER_SECOND: Final = 1_000_000_000
-_UNKNOWN: Final = -1  # the number of an event of another epoch
+_UNKNOWN: Final = -1  # the number of an event of another epoch, or of one that is gone
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 # The id, the keys, the state (None: a signal), when, and nanoseconds elapsed or how many a signal completed.
 _Note = tuple[str | None, tuple[str, ...], State | None, int, int]
+# A position, and a number from 1 within its step.
+_Place = tuple[int, int]
 
 
 class Feed:
@@ -36,20 +42,20 @@ class Feed:
 
     Args:
         timer: For readers that wait.
-        wall_clock: The time that events show.
-        epoch: Begins each event's id; another start of the service has another one.
+        state: Has the epoch, the position and the zero of the events' times.
     """
 
-    def __init__(self, timer: Timer, wall_clock: Callable[[], dt.datetime], epoch: str) -> None:
+    def __init__(self, timer: Timer, state: Source) -> None:
         self.closed = False
-        self.epoch: Final = epoch
-        self._prefix: Final = f"{epoch}-".encode()
-        self._timer: Final = timer
-        self._wall_clock: Final = wall_clock
+        self._source: Final = state
+        self._zero_us: Final = state.fold.zero_us
+        self._position = self._number = 0  # of the newest event
         self._newest: Final = Watermark(timer=timer)
         self._oldest = 1
+        self._gone: _Place = (0, 0)  # of the event before the oldest
         # Event n is at n modulo the size.
         self._ring: list[_Note | bytes | None] = [None] * KEPT
+        self._places: list[_Place] = [(0, 0)] * KEPT
         self._sizes = [0] * KEPT
         self._size = 0
         self._read = (-1, -1, (b"", 0))  # the last reading: after, newest, and what came of it
@@ -92,16 +98,21 @@ class Feed:
         await self._newest.reach(number, timeout)
 
     def number_of(self, event_id: str) -> int:
-        """Return an event's number, to read on from; less than any for an id that is not of this epoch. O(1).
+        """Return how many events there were up to an id, to read on from; -1 if that is not known any more. O(log n).
 
         Raises:
             ValueError: The id does not follow `EVENT_ID`.
         """
         if re.fullmatch(EVENT_ID, event_id) is None:
-            raise ValueError(f"id must be EPOCH-N, got {event_id!r}")
-        epoch, _, number = event_id.rpartition("-")
-        # A number beyond the newest was not given out by this start either, whatever its epoch says.
-        return int(number) if epoch == self.epoch and int(number) <= self.newest else _UNKNOWN
+            raise ValueError(f"id must be EPOCH-POSITION.NUMBER, got {event_id!r}")
+        epoch, _, place = event_id.rpartition("-")
+        position, _, number = place.partition(".")
+        wanted = (int(position), int(number or 0))
+        # One beyond the newest was not given out in this epoch either, whatever it says.
+        if epoch != self._source.epoch or not self._gone <= wanted <= (self._position, self._number):
+            return _UNKNOWN
+        kept = range(self._oldest, self.newest + 1)
+        return self._oldest - 1 + bisect_right(kept, wanted, key=lambda event: self._places[event % KEPT])
 
     def read(self, after: int) -> tuple[bytes, int]:
         """Read on, as server-sent events.
@@ -125,33 +136,36 @@ class Feed:
         self._newest.close()
 
     def _keep(self, note: _Note, size: int) -> None:
+        position = self._source.fold.position
+        self._number = self._number + 1 if position == self._position else 1
+        self._position = position
         number = self._newest.value + 1
+        if number - self._oldest >= KEPT:
+            self._drop_oldest()
         place = number % KEPT
-        self._size += size - self._sizes[place]
+        self._places[place] = (position, self._number)
+        self._size += size
         self._sizes[place] = size
         self._ring[place] = note
-        if number - self._oldest >= KEPT:
-            self._oldest += 1
         while self._size > MAX_KEPT:
-            place = self._oldest % KEPT
-            self._size -= self._sizes[place]
-            self._sizes[place] = 0
-            self._ring[place] = None
-            self._oldest += 1
+            self._drop_oldest()
         self._newest.advance(number)
+
+    def _drop_oldest(self) -> None:
+        place = self._oldest % KEPT
+        self._gone = self._places[place]
+        self._size -= self._sizes[place]
+        self._ring[place] = None
+        self._oldest += 1
 
     def _text(self, after: int, newest: int) -> tuple[bytes, int]:
         pieces: list[bytes] = []
         last = after
         if after < self._oldest - 1:
             last = self._oldest - 1
-            known = after != _UNKNOWN
-            gap = GapEvent(
-                f"{self.epoch}-{after}" if known else None,
-                f"{self.epoch}-{self._oldest}",
-                last - after if known else None,
-            )
-            pieces.append(self._sse(last, b"gap", gap))
+            missed = None if after == _UNKNOWN else last - after
+            gap = GapEvent(self._id(self._places[self._oldest % KEPT]) if newest else None, missed)
+            pieces.append(self._sse(self._gone, b"gap", gap))
         size = 0
         while last < newest and size < CHUNK:
             last += 1
@@ -165,20 +179,26 @@ class Feed:
         kept = self._ring[place]
         if not isinstance(kept, bytes):
             assert kept is not None, f"event {number} is gone, the oldest is {self._oldest}"
-            kept = self._ring[place] = self._encode(number, kept)
+            kept = self._ring[place] = self._encode(self._places[place], kept)
         return kept
 
-    def _encode(self, number: int, note: _Note) -> bytes:
+    def _encode(self, place: _Place, note: _Note) -> bytes:
         known_as, keys, state, at_ns, further = note
-        ago = dt.timedelta(microseconds=(self._timer.time_ns() - at_ns) // 1000)
-        at = self._wall_clock() - ago
-        at = at.replace(microsecond=at.microsecond // 1000 * 1000)
+        at_us = self._zero_us + at_ns // 1000
+        at = _EPOCH + dt.timedelta(milliseconds=at_us // 1000)
         if state is None:
-            return self._sse(number, b"signalled", SignalEvent(None, keys, None, at, further))
+            return self._sse(place, b"signalled", SignalEvent(None, keys, None, at, further))
         name = b"submitted" if state == "pending" else b"ended"
         elapsed = round(further / NS_PER_SECOND, 6)
-        return self._sse(number, name, OperationEvent(known_as, keys, state, at, elapsed))
+        return self._sse(place, name, OperationEvent(known_as, keys, state, at, elapsed))
 
-    def _sse(self, number: int, name: bytes, data: msgspec.Struct) -> bytes:
+    def _id(self, place: _Place) -> str:
+        return f"{self._source.epoch}-{place[0]}.{place[1]}"
+
+    def _sse(self, place: _Place, name: bytes, data: msgspec.Struct) -> bytes:
         # JSON has no line break outside its strings, and escapes those inside.
-        return b"id: %b%d\nevent: %b\ndata: %b\n\n" % (self._prefix, number, name, msgspec.json.encode(data))
+        return b"id: %b\nevent: %b\ndata: %b\n\n" % (
+            self._id(place).encode(),
+            name,
+            msgspec.json.encode(data),
+        )

@@ -1,19 +1,20 @@
 """Held requests: each is a delayed operation, in a separate purgatory.
 
-A hold watches an operation (until it ends) or a key (until its next signal). Its outcomes: that happened (completed),
-the wait is over (expired), the client left (cancelled), the service drains (closed). So the end of a wait never ends
-an operation, and one limit and one `close` cover all held requests.
+A hold watches an operation (until it ends), a key (until its next signal) or a place in a queue (until it has an item).
+Its outcomes: that happened (completed), the wait is over (expired), the client left (cancelled), the service drains
+(closed). So the end of a wait never ends an operation, and one limit and one `close` cover all held requests.
 """
 
 import asyncio
-from collections.abc import Callable
-from typing import Final, final
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, Final, final
 
 from starlette.types import Receive
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.events import Event, KeySignalled, OperationEnded
 from purgatory_async.service import problems
+from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.web._race import ClientLeft
 
 
@@ -29,21 +30,22 @@ class Hold(DelayedOperation[None]):
 
 
 class Holds:
-    """All held requests; observes the purgatory of the operations.
+    """Held requests of one sort; those for operations and keys observe the operations.
 
     Args:
+        name: Of their purgatory.
         timer: For the waits.
         limit: The most requests held at once.
         on_undelivered: Called when a hold completes as its client leaves.
     """
 
-    def __init__(self, timer: Timer, limit: int, on_undelivered: Callable[[], None]) -> None:
-        self._purgatory: Final = Purgatory("holds", timer=timer, max_pending=limit)
+    def __init__(self, name: str, timer: Timer, limit: int, on_undelivered: Callable[[], None]) -> None:
+        self._purgatory: Final = Purgatory(name, timer=timer, max_pending=limit)
         self._limit: Final = limit
         self._on_undelivered: Final = on_undelivered
 
     def __repr__(self) -> str:
-        return f"<Holds held={self.held} limit={self._limit}>"
+        return f"<Holds {self._purgatory.name} held={self.held} limit={self._limit}>"
 
     @property
     def held(self) -> int:
@@ -61,13 +63,20 @@ class Holds:
         if self._purgatory.pending >= self._limit:
             raise problems.overloaded("requests", self._limit)
 
-    async def until(self, watched: object, wait: float | None, receive: Receive) -> bool:
-        """Hold a request until the watched operation ends or the key is signalled.
+    async def until(
+        self,
+        watched: Hashable,
+        wait: float | None,
+        receive: Receive,
+        begin: Callable[[], Awaitable[bool]] | None = None,
+    ) -> bool:
+        """Hold a request until what it watches happens.
 
         Args:
-            watched: A pending operation, or a key.
+            watched: A key, `end_of` a pending operation, or what `happened` is called with.
             wait: Seconds; None for no limit.
             receive: The request's; its body has been read.
+            begin: Awaited first, when the hold watches already; False if there is nothing to wait for.
 
         Returns:
             True if it happened, False if the wait is over.
@@ -85,6 +94,8 @@ class Holds:
             raise problems.draining() from None
         listener = asyncio.get_running_loop().create_task(_listen(receive, hold))
         try:
+            if begin is not None and not await begin():
+                return False
             outcome = await hold
         finally:
             # Also when the request's task is cancelled.
@@ -101,13 +112,22 @@ class Holds:
     def notify(self, event: Event) -> None:
         """Complete the holds on an ended operation or a signalled key."""
         if isinstance(event, OperationEnded):
-            self._purgatory.complete_for_key(event.operation)
+            self._purgatory.complete_for_key(end_of(event.operation))
         elif isinstance(event, KeySignalled):
             self._purgatory.complete_for_key(event.key)
+
+    def happened(self, watched: Hashable) -> bool:
+        """Complete the holds on something; return whether there were any. O(holds)."""
+        return self._purgatory.complete_for_key(watched) > 0
 
     def close(self) -> int:
         """End every held request with ``draining``, refuse new ones; return how many were held."""
         return len(self._purgatory.close())
+
+
+def end_of(operation: DelayedOperation[Any]) -> Hashable:
+    """Return what the holds for an operation watch: its id, apart from the keys; a wait without an id itself."""
+    return (operation.id,) if isinstance(operation, Operation) else operation
 
 
 async def _listen(receive: Receive, hold: Hold) -> None:

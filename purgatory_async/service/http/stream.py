@@ -5,13 +5,14 @@ gap. A stream ends when its client leaves or takes nothing for a minute, and whe
 until then).
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 from starlette.types import Receive, Send
 
 from purgatory_async import OperationExpired, PurgatoryClosed, Timer, TimerHandle
 from purgatory_async.service import problems
-from purgatory_async.service.http.answer import fields_of
+from purgatory_async.service.http.answer import Field, fields_of
 from purgatory_async.service.http.feed import Feed
 from purgatory_async.web._asgi import listening
 from purgatory_async.web._race import ClientLeft, Race
@@ -33,6 +34,9 @@ _HEADERS: Final = (
 )
 
 
+_FIELDS: Final = fields_of(_HEADERS)
+
+
 class Stalled(ConnectionAbortedError):  # noqa: N818 - an event, not a fault
     """The client took nothing for too long: the server must cut the connection."""
 
@@ -44,7 +48,6 @@ class Streams:
         self.feed: Final = feed
         self.timer: Final = timer
         self.running: Final[set[EventStream]] = set()
-        self.fields: Final = fields_of((*_HEADERS, ("X-Purgatory-Epoch", feed.epoch)))
 
     def __repr__(self) -> str:
         return f"<Streams running={len(self.running)} limit={MAX_STREAMS}>"
@@ -94,14 +97,14 @@ class EventStream:
         if self._patience is not None:
             self._patience.reschedule(LAST_PATIENCE)
 
-    async def send_to(self, send: Send, *, head_only: bool = False) -> None:
-        """Send the stream to its end; ``head_only`` omits all events, as for HEAD.
+    async def send_to(self, send: Send, *, head_only: bool = False, stamp: Sequence[Field] = ()) -> None:
+        """Send the stream to its end; ``head_only`` omits all events, as for HEAD; ``stamp`` are further fields.
 
         Raises:
             OSError: From ``send``: the client left.
             Stalled: The client took nothing for too long.
         """
-        await send({"type": "http.response.start", "status": 200, "headers": self._streams.fields})
+        await send({"type": "http.response.start", "status": 200, "headers": [*_FIELDS, *stamp]})
         race = Race()
         self._streams.running.add(self)
         try:

@@ -1,12 +1,12 @@
 """The service's delayed operations: a need counts the signals on their keys.
 
-The board notes a signal before its key is checked, as Kafka appends before it checks; `try_complete` counts the
-board's newest signal. A one-shot wait is a `SignalledOperation` whose timeout is the wait; an `Operation` also has an
-id, a place in the listing and a status.
+A signal is noted before its key is checked, as Kafka appends before it checks; `try_complete` counts the newest one. A
+one-shot wait is a `SignalledOperation` whose timeout is the wait; an operation of the fold also has an id, a place in
+the log and a status.
 """
 
 import datetime as dt
-from typing import cast, final
+from typing import cast
 
 from msgspec import UNSET
 
@@ -20,38 +20,35 @@ class SignalledOperation(DelayedOperation[Attached]):
     """Waits until the signals on its keys fulfil its need.
 
     Args:
-        board: Has the signals.
+        newest: Has the newest signal.
         keys: Its distinct watch keys.
         need: Counts the signals; never shared.
         timeout: Seconds until it expires; None for no deadline.
-        sequence: Its place in the order of submission, one-shot waits included.
         submitted: When, on the clock of its owner: seconds of the timer, or microseconds of log time.
     """
 
-    __slots__ = ("_board", "_heard", "_ledger", "need", "sequence", "submitted", "watch_keys")
+    __slots__ = ("_heard", "_ledger", "_newest", "need", "submitted", "watch_keys")
 
     def __init__(
         self,
-        board: Newest,
+        newest: Newest,
         keys: tuple[str, ...],
         need: Need,
         timeout: float | None,
-        sequence: int,
         *,
         submitted: float,
     ) -> None:
         super().__init__(timeout)
-        self.sequence = sequence
         self.submitted = submitted
-        self._board = board
-        self._heard = board.index  # earlier signals do not count
+        self._newest = newest
+        self._heard = newest.index  # earlier signals do not count
         self._ledger: Ledger | None = None
         self.need = need
         self.watch_keys = keys
 
     def try_complete(self) -> bool:
         """Count the newest signal, once; it is on one of the keys, as only that key is checked. O(1)."""
-        signal = self._board.newest
+        signal = self._newest.newest
         if signal is None or signal.view.index <= self._heard:
             return False
         self._heard = signal.view.index
@@ -99,45 +96,3 @@ class SignalledOperation(DelayedOperation[Attached]):
             data=data,
             waiting_for=self.need.waiting_for() if pending else UNSET,
         )
-
-
-@final
-class Operation(SignalledOperation):
-    """An operation with an id; it stays pending when its client leaves.
-
-    Args, beyond those of `SignalledOperation`:
-        operation_id: Its id.
-        data: The client's attachment, shown with the status; `UNSET` for none.
-        submitted_at: The wall clock's time.
-
-    Attributes:
-        recorded: Whether the journal has its submission as safely as the sync policy promises.
-    """
-
-    __slots__ = ("data", "ended", "id", "recorded", "submitted_at")
-
-    def __init__(
-        self,
-        board: Newest,
-        keys: tuple[str, ...],
-        need: Need,
-        timeout: float | None,
-        sequence: int,
-        *,
-        submitted: float,
-        operation_id: str,
-        data: Attached,
-        submitted_at: dt.datetime,
-    ) -> None:
-        super().__init__(board, keys, need, timeout, sequence, submitted=submitted)
-        self.id = operation_id
-        self.data = data
-        self.submitted_at = submitted_at
-        self.ended: float | None = None
-        self.recorded = False
-
-    def view(self, now: float) -> OperationView:
-        """Return its status at a time of the timer, in seconds."""
-        deadline = None if self.timeout is None else self.submitted_at + dt.timedelta(seconds=self.timeout)
-        elapsed = (now if self.ended is None else self.ended) - self.submitted
-        return self.described(self.id, self.data, self.submitted_at, deadline, elapsed)

@@ -9,18 +9,18 @@ from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Final
 
-from purgatory_async.service.state.operations import Operation
+from purgatory_async.service.state.fold.operations import Operation
 
 __all__ = ["Order"]
 
 BLOCK: Final = 512
-_SEQUENCE: Final = attrgetter("sequence")
+_POSITION: Final = attrgetter("position")
 
 _Block = list[Operation]
 
 
 class Order:
-    """Operations in order of their ``sequence``."""
+    """Operations in order of their ``position``."""
 
     __slots__ = ("_blocks",)
 
@@ -29,27 +29,27 @@ class Order:
         self._blocks: list[_Block] = [found[start : start + BLOCK] for start in range(0, len(found), BLOCK)]
 
     def append(self, operation: Operation) -> None:
-        """Add an operation whose sequence is above all others. O(1)."""
+        """Add an operation whose position is above all others. O(1)."""
         if not self._blocks or len(self._blocks[-1]) == BLOCK:
             self._blocks.append([])
         self._blocks[-1].append(operation)
 
     def remove(self, operation: Operation) -> None:
         """Remove an operation. O(log n + block); O(blocks) when its block becomes empty."""
-        place = bisect_left(self._blocks, operation.sequence, key=_last)
+        place = bisect_left(self._blocks, operation.position, key=_last)
         block = self._blocks[place]
-        del block[bisect_left(block, operation.sequence, key=_SEQUENCE)]
+        del block[bisect_left(block, operation.position, key=_POSITION)]
         if not block:
             del self._blocks[place]
 
-    def after(self, sequence: int) -> Iterator[Operation]:
-        """Iterate over the operations above a sequence, whether or not it is pending. O(log n), then O(1) each."""
-        place = bisect_right(self._blocks, sequence, key=_last)
+    def after(self, position: int) -> Iterator[Operation]:
+        """Iterate over the operations above a position, whether or not it is pending. O(log n), then O(1) each."""
+        place = bisect_right(self._blocks, position, key=_last)
         for block in self._blocks[place : place + 1]:
-            yield from block[bisect_right(block, sequence, key=_SEQUENCE) :]
+            yield from block[bisect_right(block, position, key=_POSITION) :]
         for number in range(place + 1, len(self._blocks)):
             yield from self._blocks[number]
 
 
 def _last(block: _Block) -> int:
-    return block[-1].sequence
+    return block[-1].position

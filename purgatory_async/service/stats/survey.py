@@ -7,15 +7,20 @@ is running.
 
 import asyncio
 import datetime as dt
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from heapq import nlargest
-from itertools import islice
-from operator import itemgetter
+from itertools import chain, islice
+from operator import attrgetter, itemgetter
 from typing import Final, cast
 
 from purgatory_async import Purgatory, Timer
-from purgatory_async.service.state.operations import Operation, SignalledOperation
+from purgatory_async.service.state.fold.operations import Operation
+from purgatory_async.service.state.fold.shared import SECOND
+from purgatory_async.service.state.operations import SignalledOperation
+from purgatory_async.service.state.state import State
+from purgatory_async.service.state.waits import Waits
 from purgatory_async.service.stats.messages import (
     BusyKey,
     Delays,
@@ -55,9 +60,10 @@ class Survey:
     """Surveys the pending operations and the timer on demand."""
 
     def __init__(
-        self, purgatory: Purgatory, timer: Timer, recent: Recent, wall_clock: Callable[[], dt.datetime]
+        self, state: State, waits: Waits, timer: Timer, recent: Recent, wall_clock: Callable[[], dt.datetime]
     ) -> None:
-        self._purgatory: Final = purgatory
+        self._state: Final = state
+        self._waits: Final = waits.purgatory
         self._timer: Final = timer
         self._recent: Final = recent
         self._wall_clock: Final = wall_clock
@@ -81,6 +87,7 @@ class Survey:
 
     async def _make(self) -> Findings:
         self._resumed, self._spent = self._timer.time(), 0.0
+        await self._state.caught_up()  # its wheel stands at log time
         wheel = await self._wheel()
         busiest = await self._busiest_keys()
         taken = self._timer.time()
@@ -88,7 +95,7 @@ class Survey:
         self._findings = Findings(
             taken=taken,
             rates=self._recent.rates(),
-            history=self._recent.history(self._purgatory.pending, self._wall_clock()),
+            history=self._recent.history(sum(each.pending for each in self._purgatories), self._wall_clock()),
             delays=self._recent.delays(),
             busiest_keys=busiest,
             oldest_operations=self._oldest_operations(),
@@ -102,7 +109,8 @@ class Survey:
         self._resumed = self._timer.time()
 
     async def _wheel(self) -> WheelView | None:
-        wheel = self._timer.queue
+        timer = self._log_timer
+        wheel = timer.queue
         if not isinstance(wheel, TimingWheel):
             return None
         size, now_tick = wheel.wheel_size, wheel.now_tick
@@ -123,23 +131,43 @@ class Survey:
             strips.append(_empty_strip(size ** len(strips), now_tick, size))
         entries = sum(sum(strip.counts) for strip in strips)
         await self._let_others_run()
-        return WheelView(self._timer.tick, now_tick, entries, strips)
+        return WheelView(timer.tick, now_tick, entries, strips)
 
     async def _busiest_keys(self) -> list[BusyKey]:
-        walk = cast("Iterator[tuple[str, int]]", self._purgatory.watchers())
+        purgatories = self._purgatories
+        walk = cast("Iterator[tuple[str, int]]", chain(*(each.watchers() for each in purgatories)))
         best: list[tuple[str, int]] = []
         while part := list(islice(walk, STEPS)):
             best = nlargest(MOST_KEYS, best + part, key=_WATCHERS)
             await self._let_others_run()
-        # Again, because each pass counted at another moment.
-        now = cast("Iterator[tuple[str, int]]", self._purgatory.watchers([key for key, _ in best]))
-        return [BusyKey(*item) for item in sorted(now, key=_WATCHERS, reverse=True)]
+        # Again, because each pass counted at another moment, and the operations and the waits each for themselves.
+        now: Counter[str] = Counter()
+        for each in purgatories:
+            now.update(dict(cast("Iterator[tuple[str, int]]", each.watchers([key for key, _ in best]))))
+        return [BusyKey(*item) for item in now.most_common()]
+
+    @property
+    def _log_timer(self) -> Timer:
+        return self._state.fold.shared.timer
+
+    @property
+    def _purgatories(self) -> tuple[Purgatory, Purgatory]:
+        return self._state.fold.operations.purgatory, self._waits
 
     def _oldest_operations(self) -> list[OldOperation]:
-        now = self._timer.time()
-        # The purgatory has no other operations.
-        oldest = cast("list[SignalledOperation]", list(self._purgatory.operations(limit=MOST_OPERATIONS)))
-        return [_old_operation(operation, now) for operation in oldest]
+        now, now_us = self._timer.time(), self._state.now_us()
+        oldest = [
+            _old_operation(
+                each,
+                (now_us - each.submitted_us) / SECOND
+                if isinstance(each, Operation)
+                else now - each.submitted,
+            )
+            for purgatory in self._purgatories
+            # They have no others.
+            for each in cast("Iterator[SignalledOperation]", purgatory.operations(limit=MOST_OPERATIONS))
+        ]
+        return nlargest(MOST_OPERATIONS, oldest, key=attrgetter("elapsed"))
 
 
 def _empty_strip(ticks_per_bucket: int, now_tick: int, size: int) -> WheelStrip:
@@ -147,8 +175,7 @@ def _empty_strip(ticks_per_bucket: int, now_tick: int, size: int) -> WheelStrip:
     return WheelStrip(ticks_per_bucket, now_tick - now_tick % ticks_per_bucket, [0] * (size + 1))
 
 
-def _old_operation(operation: SignalledOperation, now: float) -> OldOperation:
-    elapsed = now - operation.submitted
+def _old_operation(operation: SignalledOperation, elapsed: float) -> OldOperation:
     return OldOperation(
         operation.id if isinstance(operation, Operation) else None,
         keys=operation.watch_keys,

@@ -20,7 +20,9 @@ MEGABYTE = 1 << 20
 def unchanged(client):
     """What the service holds; a refused request must not change it."""
     service = client.service
-    return (service.purgatory.pending, service.board.index, service.timer.pending, repr(service.registry))
+    operations = service.fold.operations
+    known = (len(operations.by_id), len(operations.forgotten), len(operations.by_idem))
+    return (service.pending, service.fold.signals.index, service.timer.pending, known)
 
 
 async def refused(client, method, target, body=None, headers=()):

@@ -1,11 +1,12 @@
 """``GET /v1/operations``: what a page costs, and where a cursor leads to."""
 
 import random
+from secrets import token_hex
 
 import pytest
 
-from purgatory_async.service.messages import Submit
-from purgatory_async.service.state import registry
+from purgatory_async.service.state import listing
+from purgatory_async.service.state.fold.entries import EndOperation, SubmitOperation
 from purgatory_async.service.state.order import BLOCK, Order
 from tests.calls import noted_calls
 
@@ -15,7 +16,7 @@ pytestmark = pytest.mark.asyncio
 def fill(client, number, *keys):
     """Submit this many operations, without HTTP."""
     for _ in range(number):
-        client.service.submit(Submit(list(keys)), None, b"")
+        client.post(SubmitOperation(id=token_hex(8), keys=keys))
 
 
 async def page(client, query):
@@ -61,40 +62,40 @@ async def test_waits_in_front_do_not_make_a_page_dear(make_client):
 
 @pytest.mark.parametrize("key", ["", "&key=a"])
 async def test_pages_show_all_that_stays_whatever_ends(make_client, monkeypatch, key):
-    monkeypatch.setattr(registry, "BUSY", 50)
+    monkeypatch.setattr(listing, "BUSY", 50)
     client = make_client(max_pending=10_000)
     dice = random.Random(5)
     fill(client, 2 * BLOCK, "a", "b")
-    stays = [operation.id for operation in client.service.pending(None)]
+    stays = [operation.id for operation in client.service.listed(None)]
     seen, cursor = [], "0"
     while cursor is not None:
         ids, cursor = await page(client, f"limit=100{key}&cursor={cursor}")
         seen += ids
         # Behind the cursor, ahead of it, and at it.
         for ended in {ids[-1], *dice.sample(stays, 40)}:
-            client.service.registry.find(ended).cancel()
-        stays = [name for name in stays if client.service.registry.find(name).outcome is None]
+            client.post(EndOperation(id=ended, how="cancelled"))
+        stays = [name for name in stays if client.service.find(name).outcome is None]
         fill(client, 3, "a")
     assert set(stays) <= set(seen)
     assert len(seen) == len(set(seen))
 
 
 async def test_the_orders_of_busy_keys_are_bounded(make_client, monkeypatch):
-    monkeypatch.setattr(registry, "BUSY", 2)
-    monkeypatch.setattr(registry, "MAX_BUSY", 3)
+    monkeypatch.setattr(listing, "BUSY", 2)
+    monkeypatch.setattr(listing, "MAX_BUSY", 3)
     client = make_client()
     for number in range(6):
         fill(client, 2, f"k{number}", "a")
         assert len((await page(client, f"key=k{number}"))[0]) == 2
     assert len((await page(client, "key=a"))[0]) == 12
-    assert len(client.service.registry._order_of) == 3
+    assert len(client.service._listing._order_of) == 3
     assert len((await page(client, "key=k0"))[0]) == 2
 
 
 async def test_an_order_is_that_of_a_sorted_list(client):
     dice = random.Random(7)
     fill(client, 5 * BLOCK, "a")
-    operations = list(client.service.pending(None))
+    operations = list(client.service.listed(None))
     order, left = Order(operations[:BLOCK]), operations[:BLOCK]
     for operation in operations[BLOCK:]:
         order.append(operation)
@@ -102,5 +103,5 @@ async def test_an_order_is_that_of_a_sorted_list(client):
         while len(left) > 1 and dice.random() < 0.48:
             order.remove(left.pop(dice.randrange(len(left))))
         after = dice.randrange(5 * BLOCK)
-        assert next(order.after(after), None) == next((each for each in left if each.sequence > after), None)
+        assert next(order.after(after), None) == next((each for each in left if each.position > after), None)
     assert list(order.after(0)) == left

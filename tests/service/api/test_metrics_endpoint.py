@@ -5,12 +5,13 @@ import platform
 import random
 
 import pytest
-from msgspec import UNSET, Raw
+from msgspec import Raw
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
 import purgatory_async
 from purgatory_async import Outcome
+from purgatory_async.service.state.fold.entries import PutItem, SignalKey
 from purgatory_async.service.version import VERSION
 from purgatory_async.testing import settle
 
@@ -78,7 +79,7 @@ async def test_an_answer_lost_to_a_client_leaving_is_undelivered(client):
     for number, path in enumerate(("/v1/wait?key=a&wait=9s", "/v1/keys/b?index=0&wait=9s"), 1):
         gone = await client.held("GET", path)
         gone.hang_up()
-        client.service.signal("b" if "keys" in path else "a", UNSET, 1, UNSET)
+        client.post(SignalKey(key="b" if "keys" in path else "a"))
         await settle()
         assert not gone.answered
         assert (await scrape(client))["purgatory_undelivered_total",] == number
@@ -88,11 +89,11 @@ async def test_an_item_lost_to_a_taker_leaving_is_undelivered_once(client):
     for number in range(1, 4):
         gone = await client.held("POST", f"{JOBS}/take?wait=9s", {})
         gone.hang_up()
-        client.service.queues.put("jobs", Raw(b"1"))
+        client.post(PutItem(queue="jobs", item=Raw(b"1")))
         await settle()
         assert not gone.answered
         assert (await scrape(client))["purgatory_undelivered_total",] == number
-        assert client.service.queues.items == 1
+        assert client.service.fold.queues.kept == 1
         await client.request("POST", f"{JOBS}/take", {})
 
 

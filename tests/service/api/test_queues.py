@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from msgspec import Raw
 
+from purgatory_async.service.state.fold.entries import PutItem
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio
@@ -117,7 +118,7 @@ async def test_a_taker_that_left_gets_nothing(client):
     gone = await client.held("POST", f"{JOBS}/take?wait=30s")
     gone.hang_up()
     await settle()
-    assert client.service.queues.takers == 0
+    assert len(client.service.fold.queues.takers) == 0
     assert await put(client, "item") is False
     assert (await take(client))["item"] == "item"
 
@@ -126,7 +127,7 @@ async def test_a_taker_that_left_gets_nothing(client):
 async def test_what_a_client_that_leaves_was_given_goes_to_the_next(client, passes):
     """At once, if the loop knew that it left; else the answer was on its way, and the lease brings it back."""
     gone = await client.held("POST", f"{JOBS}/take?wait=30s")
-    client.service.queues.put("jobs", Raw(b'"item"'))
+    client.post(PutItem(queue="jobs", item=Raw(b'"item"')))
     for _ in range(passes):
         await asyncio.sleep(0)
     gone.hang_up()
@@ -135,13 +136,13 @@ async def test_what_a_client_that_leaves_was_given_goes_to_the_next(client, pass
     if gone.answered:
         await client.advance(30)
     assert (await take(client))["item"] == "item"
-    assert client.service.queues.leases == 1
+    assert len(client.service.fold.queues.leases) == 1
 
 
 async def test_a_client_that_left_before_its_item_gets_nothing(client):
     gone = await client.held("POST", f"{JOBS}/take?wait=30s")
     gone.hang_up()
-    client.service.queues.put("jobs", Raw(b'"item"'))
+    client.post(PutItem(queue="jobs", item=Raw(b'"item"')))
     await settle()
     assert not gone.answered
     assert (await take(client))["item"] == "item"
@@ -205,7 +206,7 @@ async def test_a_bad_lease_is_refused_and_takes_nothing(client, body, pointer):
 async def test_a_bad_item_is_refused_and_kept_nowhere(client, body):
     refused = await client.request("POST", f"{JOBS}/items", body)
     assert (refused.status, refused.slug) == (422, "invalid")
-    assert client.service.queues.items == 0
+    assert client.service.fold.queues.kept == 0
 
 
 @pytest.mark.parametrize("item", [None, False, 0, "", [], {"a": [1.5, "\u00e9"]}])

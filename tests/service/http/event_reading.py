@@ -6,7 +6,11 @@ from typing import Any, NamedTuple
 
 
 class Event(NamedTuple):
-    """One event: its number, its name, and its data decoded."""
+    """One event: its number, its name, and its data decoded.
+
+    Positions count from 1, and so do the events of a position: an event's number is that of its position, plus those
+    before it there. So entries with one event each give 1, 2, 3, ...; a gap's number is one less than the next one's.
+    """
 
     number: int
     name: str
@@ -24,8 +28,9 @@ def events_in(body: bytes) -> list[Event]:
         lines = [line.split(": ", 1) for line in block.split("\n")]
         assert [name for name, _ in lines] == ["id", "event", "data"], block
         (_, known_as), (_, name), (_, data) = lines
-        assert re.fullmatch(r"[0-9a-f]{16}-[0-9]+", known_as), block
-        found.append(Event(int(known_as.partition("-")[2]), name, json.loads(data)))
+        place = re.fullmatch(r"[0-9a-f]{16}-([0-9]+)\.([0-9]+)", known_as)
+        assert place, block
+        found.append(Event(max(int(place[1]) + int(place[2]) - 1, 0), name, json.loads(data)))
     assert not text or text.endswith("\n\n")
     return found
 

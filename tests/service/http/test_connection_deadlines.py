@@ -99,7 +99,7 @@ async def test_a_body_is_timed_from_the_end_of_its_head(wired):
     await wired.after(2 * TICK)
     assert (link.reply.status, link.refused) == (408, "too-slow")
     assert "body" in link.reply.json["detail"]
-    assert wired.service.purgatory.pending == 0
+    assert wired.service.pending == 0
     await link.hang_up()
 
 
@@ -120,7 +120,7 @@ async def test_behind_a_refusal_for_slowness_nothing_is_run(wired):
     await wired.after(BODY_TIME + TICK)
     await link.send(b"     ", SIGNAL)
     assert link.refused == "too-slow"
-    assert wired.signals == wired.service.purgatory.pending == 0
+    assert wired.signals == wired.service.pending == 0
     await link.hang_up()
 
 

@@ -8,6 +8,7 @@ from purgatory_async.service.api.endpoint import Permission
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.http import stream
 from purgatory_async.service.http.feed import CHUNK, KEPT
+from purgatory_async.service.state.fold.entries import SignalKey
 from purgatory_async.testing import settle
 from tests.service.http.event_reading import comments_in, events_in
 
@@ -18,7 +19,7 @@ EVENTS = "/v1/events"
 
 async def follow(client, after=None):
     """Start reading, from now on, from behind an event's number, or from behind an id."""
-    last = f"{client.service.board.epoch}-{after}" if isinstance(after, int) else after
+    last = f"{client.service.state.epoch}-{after}.{min(after, 1)}" if isinstance(after, int) else after
     headers = [] if last is None else [("last-event-id", last)]
     reader = await client.held("GET", EVENTS, headers=headers)
     assert reader.status == 200
@@ -160,7 +161,7 @@ async def test_interrupted_readers_miss_nothing_and_repeat_nothing(client):
 async def test_an_id_that_is_none_is_refused(client, last):
     reply = await client.request("GET", EVENTS, headers=[("last-event-id", last)])
     assert (reply.status, reply.slug) == (400, "bad-header")
-    assert "Last-Event-ID must be the id of an event, EPOCH-N" in reply.json["detail"]
+    assert "Last-Event-ID must be the id of an event, EPOCH-POSITION.NUMBER" in reply.json["detail"]
 
 
 @pytest.mark.parametrize("last", ["a--1", "a-1-", "a-b-1", "-1-", "\u00e9-1", "a" * 41 + "-1"])
@@ -180,7 +181,7 @@ async def test_two_numbers_are_none(client):
 def fill(client, number):
     """Make this many signals, without HTTP."""
     for _ in range(number):
-        client.service.purgatory.check_and_complete("noise")
+        client.post(SignalKey(key="noise"))
 
 
 async def drained_of(client, reader):
@@ -205,8 +206,8 @@ async def test_what_is_older_is_a_gap_that_says_how_much_is_missing(client):
     fill(client, KEPT + 5)
     reader = await follow(client, 2)
     gap, *events = await drained_of(client, reader)
-    epoch = client.service.board.epoch
-    assert gap == (5, "gap", {"after": f"{epoch}-2", "next": f"{epoch}-6", "missed": 3})
+    epoch = client.service.state.epoch
+    assert gap == (5, "gap", {"next": f"{epoch}-6.1", "missed": None})
     assert [event.number for event in events] == list(range(6, KEPT + 6))
 
 
@@ -220,7 +221,7 @@ async def test_an_id_shows_the_epoch_of_this_start(client):
     reader = await follow(client)
     await client.signal("a")
     await client.advance(stream.PAUSE)
-    assert f"id: {reader.headers['x-purgatory-epoch']}-1\n".encode() in reader.body
+    assert f"id: {reader.headers['x-purgatory-epoch']}-1.1\n".encode() in reader.body
 
 
 @pytest.mark.parametrize("before", [2, 3, 7], ids=["below", "at", "above"])
@@ -228,11 +229,11 @@ async def test_an_id_from_before_a_restart_gets_a_gap_first(make_client, before)
     stopped, started = make_client(), make_client()
     fill(stopped, before)
     fill(started, 3)
-    last = f"{stopped.service.board.epoch}-{before}"
+    last = f"{stopped.service.state.epoch}-{before}.1"
     assert await read_events(stopped, await follow(stopped, last)) == []
     gap, *events = await read_events(started, await follow(started, last))
-    first = f"{started.service.board.epoch}-1"
-    assert gap == (0, "gap", {"after": None, "next": first, "missed": None})
+    first = f"{started.service.state.epoch}-1.1"
+    assert gap == (0, "gap", {"next": first, "missed": None})
     assert [event.number for event in events] == [1, 2, 3]
 
 
@@ -260,7 +261,8 @@ async def test_a_stream_is_marked_as_one_and_no_proxy_may_gather_it(client):
         "x-content-type-options": "nosniff",
         "x-accel-buffering": "no",
         "connection": "close",
-        "x-purgatory-epoch": client.service.board.epoch,
+        "x-purgatory-position": "0",
+        "x-purgatory-epoch": client.service.state.epoch,
     }
 
 
@@ -300,7 +302,7 @@ async def test_a_reader_that_leaves_is_gone_at_once(client):
 async def test_a_reader_leaving_in_the_pass_of_an_event_is_removed(client):
     reader = await follow(client)
     await client.advance(stream.PAUSE)
-    client.service.purgatory.check_and_complete("a")
+    client.post(SignalKey(key="a"))
     reader.hang_up()
     await settle()
     assert reader.task.done()

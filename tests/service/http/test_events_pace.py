@@ -8,6 +8,7 @@ import pytest
 
 from purgatory_async.service.http import stream
 from purgatory_async.service.http.feed import CHUNK, KEPT
+from purgatory_async.service.state.fold.entries import SignalKey
 from purgatory_async.testing import cancel_sweep, settle
 from tests.service.http.event_reading import comments_in, events_in
 
@@ -28,7 +29,7 @@ class Reader:
         self._left = asyncio.Event()
         headers = [
             (b"host", b"localhost"),
-            (b"last-event-id", f"{client.service.board.epoch}-{after}".encode()),
+            (b"last-event-id", f"{client.service.state.epoch}-{after}.{min(after, 1)}".encode()),
         ]
         scope = {"type": "http", "method": "GET", "path": "/v1/events", "raw_path": b"/v1/events"}
         scope |= {"query_string": b"", "headers": headers}
@@ -72,7 +73,7 @@ async def reading(client, after=0):
 def happen(client, number=1):
     """Make this many events, without HTTP."""
     for _ in range(number):
-        client.service.purgatory.check_and_complete("noise")
+        client.post(SignalKey(key="noise"))
 
 
 async def wait_until_idle(client, reader):
@@ -95,8 +96,8 @@ async def test_a_reader_that_is_too_slow_gets_a_gap_and_then_goes_on(client):
     await wait_until_idle(client, reader)
     first, second, third, gap, *rest = reader.events
     assert [first.number, second.number, third.number] == [1, 2, 3]
-    epoch = client.service.board.epoch
-    assert gap == (103, "gap", {"after": f"{epoch}-3", "next": f"{epoch}-104", "missed": 100})
+    epoch = client.service.state.epoch
+    assert gap == (103, "gap", {"next": f"{epoch}-104.1", "missed": 100})
     assert [event.number for event in rest] == list(range(104, KEPT + 104))
 
 

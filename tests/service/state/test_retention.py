@@ -1,11 +1,8 @@
 """What ended operations keep is bounded in bytes: the oldest is forgotten early rather than anything refused."""
 
 import random
-from collections import OrderedDict
 
 import pytest
-
-from purgatory_async.service.state import registry
 
 pytestmark = pytest.mark.asyncio
 
@@ -13,9 +10,10 @@ KIB = 1024
 
 
 @pytest.fixture
-def client(make_client, monkeypatch):
-    monkeypatch.setattr(registry, "MAX_KEPT", 100 * KIB)
-    return make_client(retention="60s", max_pending=1000)
+def client(make_client):
+    client = make_client(retention="60s", max_pending=1000)
+    client.service.fold.shared.limits.max_bytes = 100 * KIB
+    return client
 
 
 async def state_of(client, known_as):
@@ -30,7 +28,7 @@ async def end(client, known_as, **order):
 
 def weighed(client):
     """The bytes kept, computed from the operations: what they own, and each signal's value once."""
-    ended = [operation for operation in client.service.registry._operations.values() if operation.outcome]
+    ended = [operation for operation in client.service.fold.operations.by_id.values() if operation.outcome]
     own = sum(
         len(attached) for operation in ended for attached in (operation.data, operation.result) if attached
     )
@@ -51,14 +49,6 @@ async def test_the_oldest_are_forgotten_when_full_with_a_reason(client):
     )
 
 
-async def test_the_oldest_is_found_in_constant_time(client):
-    ended = client.service.registry._ended
-    assert isinstance(ended, OrderedDict)  # a dict scans past what was removed before its first
-    for number in range(3):
-        await end(client, f"op{number}")
-    assert list(ended) == ["op0", "op1", "op2"]
-
-
 async def test_early_forgotten_ids_are_remembered_for_the_retention(client):
     for number in range(12):
         await end(client, f"op{number}", data="x" * 10 * KIB)
@@ -67,13 +57,13 @@ async def test_early_forgotten_ids_are_remembered_for_the_retention(client):
     assert await state_of(client, "op11") == "forgotten"
     await client.advance(60.001)
     assert client.service.timer.pending == 0
-    assert client.service.registry._weight.total == 0
+    assert client.service.fold.operations._weight.total == 0
 
 
 async def test_what_is_pending_counts_from_its_end(client):
     for number in range(12):
         await client.submit("a", id=f"op{number}", data="x" * 10 * KIB)
-    assert client.service.registry._weight.total == 0
+    assert client.service.fold.operations._weight.total == 0
     await client.signal("a")
     assert await state_of(client, "op11") == "completed"
     assert await state_of(client, "op0") == "forgotten"
@@ -103,9 +93,10 @@ async def test_a_value_that_many_operations_show_counts_once(client):
         await client.submit("a", id=f"op{number}")
     await client.signal("a", value="x" * 50 * KIB)
     assert {await state_of(client, f"op{number}") for number in range(50)} == {"completed"}
-    assert client.service.registry._weight.total == 50 * KIB + 2
+    assert client.service.fold.operations._weight.total == 50 * KIB + 2
     await client.advance(60.001)
-    assert client.service.registry._weight.total == 0
+    assert await state_of(client, "op0") == "forgotten"
+    assert client.service.fold.operations._weight.total == 0
 
 
 async def test_an_id_and_an_idempotency_key_are_free_again(client):
@@ -140,8 +131,8 @@ async def test_the_size_sum_matches_the_operations_over_random_steps(client):
         elif choice < 0.9:
             await client.advance(dice.random() * 20)
         else:
-            pending = list(client.service.pending(None))
+            pending = list(client.service.listed(None))
             if pending:
                 path = f"/v1/operations/{dice.choice(pending).id}/complete"
                 await client.request("POST", path, {"result": "z" * dice.randrange(KIB)})
-        assert client.service.registry._weight.total == weighed(client) <= 100 * KIB + 10 * KIB
+        assert client.service.fold.operations._weight.total == weighed(client) <= 100 * KIB + 10 * KIB

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from purgatory_async import Outcome
+from purgatory_async.service.state.fold.entries import SignalKey
 from purgatory_async.service.stats import survey
 from purgatory_async.service.stats.messages import Stats
 from purgatory_async.service.version import VERSION
@@ -45,7 +46,7 @@ async def test_a_service_that_did_nothing_has_nothing_to_show(make_client):
     assert set(found["counts"].pop("ended").items()) == {(outcome.value, 0) for outcome in Outcome}
     assert set(found["counts"].values()) == {0}
     assert found["limits"] == {"pending": 7, "items": 8, "streams": 256}
-    assert (found["version"], found["epoch"]) == (VERSION, client.service.board.epoch)
+    assert (found["version"], found["epoch"]) == (VERSION, client.service.state.epoch)
     assert (found["draining"], found["uptime"], found["survey_age"]) == (False, 0.0, 0.0)
     assert found["rates"]["window"] == 0
     assert found["busiest_keys"] == found["oldest_operations"] == []
@@ -145,7 +146,7 @@ async def test_they_add_up_whenever_one_asks(client, seed):
         await busy(client, chance, 10)
         counts = (await stats(client))["counts"]
         assert adds_up(counts)
-        assert counts["pending"] == client.service.purgatory.pending
+        assert counts["pending"] == client.service.pending
 
 
 async def test_counts_add_up_while_much_happens_between_survey_passes(client, monkeypatch):
@@ -158,7 +159,7 @@ async def test_counts_add_up_while_much_happens_between_survey_passes(client, mo
         await client.advance(survey.PERIOD)
         exchange = client.start("GET", STATS)
         while not exchange.answered:
-            service.purgatory.check_and_complete(f"k{chance.randrange(300)}")
+            client.post(SignalKey(key=f"k{chance.randrange(300)}"))
             service.wait_once((f"new{chance.random()}",), "any", chance.choice([0.001, 5.0]))
             client.clock.advance(chance.random() / 500)
             await asyncio.sleep(0)

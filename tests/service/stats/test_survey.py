@@ -7,13 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from purgatory_async import Timer
-from purgatory_async.service.app import create_app
-from purgatory_async.service.logs import stderr_log
-from purgatory_async.service.settings import Settings
+from purgatory_async.service.state.fold.entries import SubmitOperation
 from purgatory_async.service.stats import survey
-from purgatory_async.testing import ManualClock, settle
-from purgatory_async.timing import HashedWheel, TimingWheel
+from purgatory_async.testing import settle
+from purgatory_async.timing import TimingWheel
 
 pytestmark = pytest.mark.asyncio
 
@@ -30,13 +27,13 @@ class Wheel(TimingWheel):
     """The service's wheel with another walk over its buckets."""
 
     def __init__(self, client, buckets):
-        super().__init__(start_tick=client.service.timer.queue.now_tick)
+        super().__init__(start_tick=client.service.fold.shared.timer.queue.now_tick)
         self.buckets = buckets
 
 
 def timer_with(client, buckets):
-    timer = client.service.timer
-    return SimpleNamespace(time=timer.time, tick=timer.tick, queue=Wheel(client, buckets))
+    timer = SimpleNamespace(tick=client.service.timer.tick, queue=Wheel(client, buckets))
+    return property(lambda _: timer)
 
 
 async def fresh(client):
@@ -120,8 +117,8 @@ async def test_twenty_of_them_are_shown(client):
 
 async def test_an_overdue_deadline_is_not_shown_as_negative(client):
     await client.submit("a", timeout="1s")
-    operation = next(client.service.purgatory.operations())
-    operation.submitted -= 5  # as when the loop is held up
+    operation = next(client.service.fold.operations.pending())
+    operation.submitted -= 5_000_000  # as when the loop is held up
     assert (await stats(client))["oldest_operations"][0]["expires_in"] == 0
 
 
@@ -173,7 +170,7 @@ async def test_every_deadline_is_in_the_bucket_of_its_time(client):
             await client.submit("a", timeout=round(chance.paretovariate(0.5), 3))
         await client.advance(chance.random() * 100)
         wheel = (await fresh(client))["wheel"]
-        deadlines = deadlines_of(client.service.timer.queue)
+        deadlines = deadlines_of(client.service.fold.shared.timer.queue)
         assert wheel["entries"] == len(deadlines) == sum(sum(level["counts"]) for level in wheel["levels"])
         buckets = Counter()
         for level in wheel["levels"]:
@@ -196,18 +193,11 @@ async def test_an_idle_wheel_has_two_empty_levels(client):
 async def test_what_is_overdue_is_in_the_first_bucket(client):
     for timeout in ("20ms", "300ms"):
         await client.submit("a", timeout=timeout)
-    wheel = client.service.timer.queue
+    wheel = client.service.fold.shared.timer.queue
     wheel.now_tick = 5000  # as when the loop was held up for so long
     levels = (await stats(client))["wheel"]["levels"]
     assert [level["counts"][0] for level in levels] == [1, 1]
     wheel.now_tick = 0
-
-
-async def test_another_queue_has_no_wheel_to_show():
-    timer = Timer(clock=ManualClock(), queue=HashedWheel())
-    app = create_app(Settings(), timer=timer, log=stderr_log())
-    assert (await app.service.survey.findings()).wheel is None
-    app.service.close()
 
 
 # How often, and for whom.
@@ -217,7 +207,7 @@ async def test_another_queue_has_no_wheel_to_show():
 def surveys(client, monkeypatch):
     """How many surveys were made, so far."""
     made = []
-    walk = client.service.purgatory.watchers
+    walk = client.service.fold.operations.purgatory.watchers
 
     def watchers(keys=None):
         made.append(keys)
@@ -225,9 +215,10 @@ def surveys(client, monkeypatch):
 
     class Walked:
         def __getattr__(self, name):
-            return watchers if name == "watchers" else getattr(client.service.purgatory, name)
+            return watchers if name == "watchers" else getattr(client.service.fold.operations.purgatory, name)
 
-    monkeypatch.setattr(client.service.survey, "_purgatory", Walked())
+    both = property(lambda _: (Walked(), client.service.waits.purgatory))
+    monkeypatch.setattr(survey.Survey, "_purgatories", both)
     return lambda: sum(keys is None for keys in made)
 
 
@@ -247,11 +238,11 @@ async def test_however_many_ask_a_survey_is_made_once_a_second(client, surveys):
 async def test_one_that_took_long_is_made_less_often(client, monkeypatch):
     def buckets():
         client.clock.advance(0.5)  # a pass that takes so long
-        yield from client.service.timer.queue.buckets()
+        yield from client.service.fold.shared.timer.queue.buckets()
 
     await client.submit("a")
     with monkeypatch.context() as context:
-        context.setattr(client.service.survey, "_timer", timer_with(client, buckets))
+        context.setattr(survey.Survey, "_log_timer", timer_with(client, buckets))
         await stats(client)
     await client.submit("b")
     await client.advance(4.9)
@@ -330,17 +321,17 @@ def looked_at(client, monkeypatch):
 
     class Walked:
         def __getattr__(self, name):
-            return getattr(client.service.purgatory, name)
+            return getattr(client.service.fold.operations.purgatory, name)
 
         def watchers(self, keys=None):
             nonlocal count
-            for step in client.service.purgatory.watchers(keys):
+            for step in client.service.fold.operations.purgatory.watchers(keys):
                 count += 1
                 yield step
 
     def buckets():
         nonlocal count
-        for step in client.service.timer.queue.buckets():
+        for step in client.service.fold.shared.timer.queue.buckets():
             count += step[2]
             yield step
 
@@ -349,18 +340,20 @@ def looked_at(client, monkeypatch):
         read, count = count, 0
         return read
 
-    monkeypatch.setattr(client.service.survey, "_purgatory", Walked())
-    monkeypatch.setattr(client.service.survey, "_timer", timer_with(client, buckets))
+    both = property(lambda _: (Walked(), client.service.waits.purgatory))
+    monkeypatch.setattr(survey.Survey, "_purgatories", both)
+    monkeypatch.setattr(survey.Survey, "_log_timer", timer_with(client, buckets))
     return read
 
 
 @pytest.mark.slow
 async def test_a_survey_of_100_000_is_exact_and_yields_to_others(client, looked_at):
-    service, number = client.service, 99_000
+    number = 99_000
     for place in range(number):
-        service.wait_once((f"k{place}", f"shared{place % 1000}"), "any", 1 + place / 2000)
-    for _ in range(50):
-        service.wait_once(("shared7",), "any", 5.0)
+        keys = (f"k{place}", f"shared{place % 1000}")
+        client.post(SubmitOperation(id=f"op{place}", keys=keys, timeout=1_000_000 + 500 * place))
+    for place in range(50):
+        client.post(SubmitOperation(id=f"more{place}", keys=("shared7",), timeout=5_000_000))
     exchange, passes = client.start("GET", STATS), []
     while not exchange.answered:
         await asyncio.sleep(0)

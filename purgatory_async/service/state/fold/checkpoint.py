@@ -94,7 +94,7 @@ def _operation_line(fold: Fold, operation: Operation) -> lines.OperationLine:
     deadline_us = operation.deadline_us
     pending = operation.outcome is None
     return lines.OperationLine(
-        position=operation.sequence,
+        position=operation.position,
         id=operation.id,
         keys=operation.watch_keys,
         need=operation.need.wire,

@@ -74,7 +74,7 @@ class Fold:
 
     Args:
         at_us: Log time before the first entry, in microseconds since 1970.
-        zero_us: The log time, in whole milliseconds, from which events count their nanoseconds.
+        zero_us: The log time, in whole milliseconds, that is 0 for events and the timer.
         observer: Receives the events of the operations; it must not change the fold. None for nobody.
         digests: Whether to keep the running digest, which only replicas compare.
 
@@ -82,6 +82,7 @@ class Fold:
         level: The version of the entries from here on.
         position: Of the last entry; 0 before the first.
         at_us: Its log time, in microseconds since 1970.
+        zero_us: The log time from which events count their nanoseconds.
         running: The running digest over all positions and their results.
         diverged_at: A position at which another replica says that its running digest differs; None if none has.
         operations, signals, queues, writers, replays: The parts, for reading.
@@ -90,6 +91,7 @@ class Fold:
     def __init__(
         self, at_us: int = 0, *, zero_us: int = 0, observer: Observer | None = None, digests: bool = True
     ) -> None:
+        self.zero_us: Final = zero_us
         self._clock: Final = LogClock(at_us, zero_us)
         self.shared: Final = Shared(self._clock, Timer(clock=self._clock))
         self.signals: Final = KeptSignals(self.shared)
@@ -172,6 +174,11 @@ class Fold:
         if self._digests:
             self._digest(result, effects)
         return result, effects
+
+    @property
+    def step_ns(self) -> int:
+        """The log time of the step under way or the last one, in nanoseconds from its zero."""
+        return (self.at_us - self.zero_us) * 1000
 
     def running_at(self, position: int) -> bytes | None:
         """Return the running digest after a position; None if it is not one of the last. O(1)."""

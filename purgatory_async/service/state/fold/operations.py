@@ -26,22 +26,23 @@ _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 @final
 class Operation(SignalledOperation):
-    """An operation of the log. Its ``sequence`` is the position of its submission, ``submitted`` its log time.
+    """An operation of the log; ``submitted`` is the log time of its submission.
 
     Attributes:
+        position: That of its submission.
         id: Its id.
         data: The client's attachment.
         deadline_us: The log time at which it expires; None for none.
         ended_us: The log time of its end; 0 while it is pending.
     """
 
-    __slots__ = ("_operations", "data", "deadline_us", "ended_us", "id")
+    __slots__ = ("_operations", "data", "deadline_us", "ended_us", "id", "position")
 
     def __init__(
         self,
         operations: "Operations",
         order: SubmitOperation,
-        sequence: int,
+        position: int,
         submitted_us: int,
         timeout: float | None,
     ) -> None:
@@ -50,9 +51,9 @@ class Operation(SignalledOperation):
             order.keys,
             need_for(order.need, order.keys),
             timeout,
-            sequence,
             submitted=submitted_us,
         )
+        self.position = position
         self._operations = operations
         self.id = order.id
         self.data = order.data
@@ -163,6 +164,15 @@ class Operations:
             operation.cancel()
             self.ended(operation)
 
+    def withdraw(self, operation: Operation) -> bool:
+        """Take a pending operation back and remember nothing of it, without a log; False if it has ended. O(keys)."""
+        if operation.outcome is not None:
+            return False
+        operation.cancel()
+        self._shared.totals.ended["cancelled"] += 1
+        self._remove(operation)
+        return True
+
     def ended(self, operation: Operation) -> None:
         """Keep an operation that has just ended for the retention time. O(its signals)."""
         shared = self._shared
@@ -205,8 +215,11 @@ class Operations:
     def _forget_oldest(self, at_us: int) -> None:
         operation = self.ended_ones.popleft()
         self._weight.take_off(operation)
-        del self.by_id[operation.id]
+        self._remove(operation)
         self.forgotten[operation.id] = at_us
+
+    def _remove(self, operation: Operation) -> None:
+        del self.by_id[operation.id]
         idem = self.idem_of.pop(operation.id, None)
         if idem is not None:
             del self.by_idem[idem[0]]

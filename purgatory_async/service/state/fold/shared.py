@@ -14,6 +14,10 @@ from purgatory_async.service.state.fold.log_clock import LogClock
 
 SECOND: Final = 1_000_000
 """Microseconds."""
+LONGEST_US: Final = 3_155_760_000 * SECOND
+"""100 years."""
+EXACT_US: Final = 2**42
+"""50 days: up to here, seconds in a float are exact to the nanosecond."""
 FOREVER: Final = 2**62
 """A log time that never comes."""
 
@@ -95,13 +99,20 @@ class Shared:
     def seconds_until(self, due_us: int) -> float:
         """Return a delay for the timer that ends in the first whole millisecond at or after a log time in the future.
 
-        A float of seconds does not hold every microsecond of 100 years. So a long delay aims half a millisecond early;
-        the timer rounds it up to the same millisecond, in a live replica and in a restored one.
+        A float of seconds does not hold every microsecond of 100 years. So a delay of months aims half a millisecond
+        early; the timer rounds it up to the same millisecond, in a live replica and in a restored one.
         """
-        left_us = whole_ms(due_us) - self.clock.now_us
-        return min((left_us - min(500, left_us // 2)) / SECOND, MAX_TIMEOUT)
+        left_us = due_us - self.clock.now_us
+        if left_us > EXACT_US:
+            left_us = whole_ms(due_us) - self.clock.now_us - 500
+        return min(left_us / SECOND, MAX_TIMEOUT)
 
 
 def whole_ms(time_us: int) -> int:
     """Round a time in microseconds up to whole milliseconds, as all that is due is."""
     return -(-time_us // 1000) * 1000
+
+
+def microseconds(seconds: float) -> int:
+    """Return a duration in whole microseconds, at most 100 years, and at least one if it is not 0."""
+    return min(max(round(seconds * SECOND), 1), LONGEST_US) if seconds else 0

@@ -1,0 +1,103 @@
+"""The state of a single process: an entry is applied when it is proposed, and lost with the process.
+
+Log time is the wall clock's at the start, from there on by the process's own clock, so it never goes back. A tick is
+applied when something is due.
+"""
+
+import secrets
+from typing import Final
+
+from purgatory_async import Timer, TimerHandle
+from purgatory_async.events import Observer
+from purgatory_async.service.state.fold.entries import Entry, Tick
+from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.fold.shared import SECOND, Limits
+from purgatory_async.service.state.state import Answer, Heard
+
+__all__ = ["AtOnce"]
+
+_MS: Final = 1000  # microseconds
+
+
+class AtOnce:
+    """A fold without a log; see `State`.
+
+    Args:
+        timer: Tells when something is due; events of the fold are on its clock.
+        started_us: Log time now, in microseconds since 1970.
+        limits: Those of the fold.
+        observer: Receives the events of the operations.
+        heard: Called with each step.
+    """
+
+    def __init__(
+        self,
+        timer: Timer,
+        started_us: int,
+        limits: Limits,
+        observer: Observer,
+        heard: Heard,
+    ) -> None:
+        self.epoch: Final = secrets.token_hex(8)
+        self._timer: Final = timer
+        self._heard: Final = heard
+        # In whole milliseconds, so that what is due in log time is due at a tick of the timer.
+        zero_us = started_us - timer.time_ns() // 1000
+        self._zero_us: Final = zero_us - zero_us % _MS
+        self.fold: Final = Fold(self.now_us(), zero_us=self._zero_us, observer=observer, digests=False)
+        self.fold.shared.limits = limits
+        self._tick: TimerHandle | None = None
+        self._tick_us = 0  # when it is due
+        self._closed = False
+
+    def __repr__(self) -> str:
+        return f"<AtOnce {self.fold!r}>"
+
+    async def propose(self, entry: Entry) -> Answer:
+        """Apply an entry; see `State.propose`."""
+        return self._apply(entry)
+
+    def post(self, entry: Entry) -> None:
+        """Apply an entry; does nothing once closed."""
+        if not self._closed:
+            self._apply(entry)
+
+    async def caught_up(self) -> None:
+        """Let time pass until now, so that nothing is shown that should be forgotten."""
+        if self.now_us() - self.fold.at_us >= _MS and not self._closed:
+            self._apply(Tick())
+
+    def now_us(self) -> int:
+        """Return log time now; O(1)."""
+        return self._zero_us + self._timer.time_ns() // 1000
+
+    def close(self) -> None:
+        """Close the fold, which ends all pending operations as closed. Idempotent."""
+        self._closed = True
+        self.fold.close()
+
+    def _apply(self, entry: Entry) -> Answer:
+        fold = self.fold
+        answer = self._heard(*fold.apply(fold.position + 1, self.now_us(), entry))
+        self._schedule()
+        return answer
+
+    def _schedule(self) -> None:
+        """Apply a tick when the next thing is due; a tick scheduled too early only looks again."""
+        due_us = self.fold.next_us
+        if due_us is None or (self._tick is not None and self._tick_us <= due_us):
+            return
+        left_us = max(due_us - self.now_us(), 0)
+        # Half a millisecond early, as no float holds it exactly; the timer rounds up to the millisecond meant.
+        seconds = (left_us - min(left_us // 2, _MS // 2)) / SECOND
+        self._tick_us = due_us
+        if self._tick is None or not self._tick.reschedule(seconds):
+            self._tick = self._timer.call_later(seconds, self._pass_time)
+
+    def _pass_time(self) -> None:
+        self._tick = None
+        due_us = self.fold.next_us
+        if due_us is not None and due_us <= self.now_us():
+            self._apply(Tick())
+        else:
+            self._schedule()

@@ -1,0 +1,72 @@
+"""What the service knows of its state: entries go in, and each is applied before its answer comes back.
+
+`AtOnce` is the state of one process, in memory. With a log, every worker has the same state.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from purgatory_async.service.state.fold.entries import Entry
+from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.fold.results import Result
+from purgatory_async.service.state.fold.shared import Effect
+
+__all__ = ["Answer", "Heard", "State"]
+
+
+class Answer(NamedTuple):
+    """What an entry gave at this process.
+
+    Attributes:
+        result: Its result, equal at every replica.
+        effects: Those of its step.
+        waits: How many one-shot waits of this process it completed.
+    """
+
+    result: Result
+    effects: Sequence[Effect]
+    waits: int
+
+
+Heard = Callable[[Result, Sequence[Effect]], Answer]
+"""Called with the result and the effects of each step, in order, also of other workers' entries; makes the answer."""
+
+
+class State(Protocol):
+    """A fold, and the way in which entries come to it."""
+
+    @property
+    def fold(self) -> Fold:
+        """The state, for reading; another object after it was loaded again."""
+        ...
+
+    @property
+    def epoch(self) -> str:
+        """Names the history that positions belong to."""
+        ...
+
+    async def propose(self, entry: Entry) -> Answer:
+        """Apply an entry, and return what it gave.
+
+        Raises:
+            PurgatoryFull: Too many entries wait for the log.
+            LogUnavailable: The log is away; the entry may still be applied later.
+        """
+        ...
+
+    def post(self, entry: Entry) -> None:
+        """Propose an entry whose result nobody waits for."""
+
+    async def caught_up(self) -> None:
+        """Return once everything that was answered anywhere is applied here, and log time is the present.
+
+        Raises:
+            LogUnavailable: The log is away.
+        """
+
+    def now_us(self) -> int:
+        """Return log time now, in microseconds since 1970."""
+        ...
+
+    def close(self) -> None:
+        """End: nothing is proposed any more. Idempotent."""

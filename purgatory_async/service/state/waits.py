@@ -1,0 +1,85 @@
+"""One-shot waits, which only this process has: operations without an id, on its own clock.
+
+They hear of a signal through the fold's events, before anybody else does. So the event of a signal, like the answer to
+it, counts what it completed in the fold and here.
+"""
+
+from dataclasses import replace
+from typing import Final, cast
+
+from purgatory_async import Outcome, Purgatory, Timer
+from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded
+from purgatory_async.service.messages import WireNeed
+from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.needs import need_for
+from purgatory_async.service.state.operations import SignalledOperation
+
+__all__ = ["Waits"]
+
+
+class Waits:
+    """The one-shot waits of a process; observes the operations of the fold, and passes their events on.
+
+    Args:
+        timer: For the waits.
+        limit: The most waits at once.
+    """
+
+    def __init__(self, timer: Timer, limit: int) -> None:
+        self.purgatory: Final = Purgatory("waits", timer=timer, max_pending=limit, observer=_Ends(self))
+        self.completed = 0
+        """How many waits the last signal completed."""
+        self._timer: Final = timer
+        self._fold: Fold | None = None
+        self._observer: Observer | None = None
+
+    def __repr__(self) -> str:
+        return f"<Waits pending={self.purgatory.pending}>"
+
+    def follow(self, fold: Fold, observer: Observer) -> None:
+        """Hear a fold, and let an observer hear its events from now on. Those before, of its making, reach nobody."""
+        self._fold, self._observer = fold, observer
+
+    def wait_once(self, keys: tuple[str, ...], need: WireNeed, seconds: float) -> SignalledOperation:
+        """Add a wait on distinct keys, which expires after some seconds. O(keys).
+
+        Raises:
+            PurgatoryFull: There are too many.
+            PurgatoryClosed: They have been closed.
+        """
+        assert self._fold is not None, "waits need a fold to follow"
+        operation = SignalledOperation(
+            self._fold.signals, keys, need_for(need, keys), seconds, submitted=self._timer.time()
+        )
+        self.purgatory.try_complete_else_watch(operation, keys)
+        return operation
+
+    def notify(self, event: Event) -> None:
+        """Complete the waits on a signalled key, then pass the event on."""
+        fold, observer = self._fold, self._observer
+        if fold is None or observer is None:
+            return
+        if isinstance(event, KeySignalled):
+            self.completed = self.purgatory.check_and_complete(event.key)
+            if self.completed:
+                event = replace(event, completed=event.completed + self.completed)
+        elif isinstance(event, OperationEnded) and event.outcome is Outcome.EXPIRED:
+            # It ended at its deadline, in log time; but lateness is when that was noticed.
+            event = replace(event, at_ns=fold.step_ns)
+        observer.notify(event)
+
+    def pass_on(self, event: Event) -> None:
+        """Pass on what happened to a wait."""
+        cast("Observer", self._observer).notify(event)
+
+
+class _Ends:
+    """Observes the waits' own purgatory; that a key was checked there is no signal."""
+
+    def __init__(self, waits: Waits) -> None:
+        self._waits = waits
+
+    def notify(self, event: Event) -> None:
+        """Pass on submissions and ends."""
+        if not isinstance(event, KeySignalled):
+            self._waits.pass_on(event)

@@ -97,14 +97,20 @@ class Shared:
     effects: list[Effect] = field(default_factory=list[Effect])
 
     def seconds_until(self, due_us: int) -> float:
-        """Return a delay for the timer that ends in the first whole millisecond at or after a log time in the future.
+        """Return a delay for the timer that ends in the first whole millisecond at or after a log time.
 
-        A float of seconds does not hold every microsecond of 100 years. So a delay of months aims half a millisecond
-        early; the timer rounds it up to the same millisecond, in a live replica and in a restored one.
+        The timer rounds up to that millisecond by itself, so the delay is the exact one where a float of seconds can
+        hold it. One of months aims half a millisecond early, at the same millisecond.
+
+        Args:
+            due_us: A log time in the future; or in the past, if its millisecond is not over yet.
         """
-        left_us = due_us - self.clock.now_us
-        if left_us > EXACT_US:
-            left_us = whole_ms(due_us) - self.clock.now_us - 500
+        now_us = self.clock.now_us
+        left_us = due_us - now_us
+        if left_us <= 0:
+            left_us = whole_ms(due_us) - now_us
+        elif left_us > EXACT_US:
+            left_us = whole_ms(due_us) - now_us - 500
         return min(left_us / SECOND, MAX_TIMEOUT)
 
 

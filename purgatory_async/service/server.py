@@ -148,7 +148,9 @@ class Server:
 
     async def _announce(self, announce: Callable[[str], None]) -> None:
         await self._uvicorn.accepting.wait()
-        self._log.info("listening", address=self.address)
+        store = self._settings.store
+        lost = "; what waits is lost with the process: --store keeps it" if store.in_memory else ""
+        self._log.info("listening", address=self.address, store=f"{store}{lost}")
         announce(self.address)
 
     async def _stop_on_signal(self, *, task_status: TaskStatus[None]) -> None:

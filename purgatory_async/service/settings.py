@@ -12,15 +12,18 @@ import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
+from shlex import quote
 from typing import Any, Final
 
 from purgatory_async.service.hosts import canonical_host, is_loopback
+from purgatory_async.service.store_url import MEMORY, StoreUrl
 from purgatory_async.web.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
 
 ENVIRONMENT_PREFIX: Final = "PURGATORY_"
 OTHERS_ENVIRONMENT: Final = frozenset({"PURGATORY_URL", "PURGATORY_TOKEN", "PURGATORY_ASYNC_PURE"})
 """Variables of the client commands and of the library, which are no settings."""
 MAX_PENDING: Final = 10_000_000
+MAX_WORKERS: Final = 64
 
 # How to protect a reachable host, or not, in the syntax of the source that set it.
 _WAYS: Final = {
@@ -93,6 +96,14 @@ def _path(kind: str) -> Reader:
         raise ValueError(f"must be the path of a {kind}, got {value!r}")
 
     return _read
+
+
+def _store(value: object) -> StoreUrl:
+    if isinstance(value, StoreUrl):
+        return value
+    if isinstance(value, str):
+        return StoreUrl(value)
+    raise ValueError(f"must be {MEMORY} or a URL, got {value!r}")
 
 
 def _one_of(*words: str) -> Reader:
@@ -178,6 +189,23 @@ class Settings:
         _one_of("drop", "refuse"),
         "What to do when the disk is too slow: drop records (and count them), or refuse new operations.",
     )
+    store: StoreUrl = _setting(  # noqa: RUF009 - what it returns is a field
+        MEMORY,
+        _store,
+        "Where the state is kept: memory, sqlite:///PATH, postgresql://..., redis://..., rediss://... or unix://...;"
+        " give a password by PURGATORY_STORE, not by a flag, which other users can see.",
+    )
+    store_sync: str = _setting(
+        "always",
+        _one_of("always", "os"),
+        "When a change is durable: synced by the store before its answer, or when the system does.",
+    )
+    store_timeout: float = _setting(
+        "5s", _some_duration, "How long a request waits for the store before it is answered 503."
+    )
+    workers: int = _setting(
+        1, _integer(1, MAX_WORKERS), "Processes that serve the port; more than one need a store."
+    )
 
     def __post_init__(self) -> None:
         for known in fields(self):
@@ -188,6 +216,15 @@ class Settings:
             object.__setattr__(self, known.name, value)
         if not (self.insecure or self.tokens or is_loopback(canonical_host(self.host) or self.host)):
             raise UnprotectedError(self.host)
+        if self.workers > 1 and self.store.in_memory:
+            raise SettingsError(
+                f"workers must be 1 with the store {MEMORY}, got {self.workers}; give --store sqlite:///PATH"
+            )
+        if self.journal and not self.store.in_memory:
+            raise SettingsError(
+                f"journal must be none with a store, got {str(self.journal)!r};"
+                f" run: purgatory store export {quote(str(self.store))} --journal {quote(str(self.journal))}"
+            )
 
 
 def resolve(

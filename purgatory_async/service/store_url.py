@@ -1,0 +1,72 @@
+"""The URL of a store: checked without opening it, and shown without its password."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["MEMORY", "StoreUrl", "masked"]
+
+MEMORY: Final = "memory"
+
+_MASK: Final = "***"
+_SQLITE: Final = "sqlite:"  # a path may contain an @, and has no password
+_USER: Final = re.compile(r"[A-Za-z0-9+.-]*://[^:@/?#]*")
+_SECRET: Final = re.compile(r"([?&][^=&]*(?:pass|secret|token)[^=&]*=)[^&]*", re.IGNORECASE)
+_FORMS: Final = {
+    "sqlite": ("sqlite:///PATH", re.compile(r"sqlite:///[^?#]+(\?.*)?")),
+    "postgresql": ("postgresql://HOST/DATABASE", re.compile(r"postgresql://[^/?#]*(/.*|\?.*)?")),
+    "redis": ("redis://HOST:PORT/0", re.compile(r"redis://[^/?#]+(/.*|\?.*)?")),
+    "rediss": ("rediss://HOST:PORT/0", re.compile(r"rediss://[^/?#]+(/.*|\?.*)?")),
+    "unix": ("unix://PATH of a Redis server", re.compile(r"unix://[^/?#]*/[^?#]+(\?.*)?")),
+}
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class StoreUrl:
+    """Where a service keeps its log: ``memory``, or the URL of an engine.
+
+    Attributes:
+        url: As given, with its password. Never show it: `str` and `repr` of this object mask the password.
+
+    Raises:
+        ValueError: It is no URL of a known engine; the message masks the password.
+
+    >>> StoreUrl("postgresql://app:secret@db/orders")
+    postgresql://app:***@db/orders
+    """
+
+    url: str
+
+    def __post_init__(self) -> None:
+        known = _FORMS.get(self.url.partition(":")[0])
+        right = known is not None and self.url.isprintable() and known[1].fullmatch(self.url)
+        if self.url != MEMORY and not right:
+            bound = known[0] if known else f"{MEMORY}, {', '.join(form for form, _ in _FORMS.values())}"
+            raise ValueError(f"must be {'' if known else 'one of '}{bound}, got {masked(self.url)!r}")
+
+    def __str__(self) -> str:
+        return masked(self.url)
+
+    __repr__ = __str__
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether nothing is kept outside the process."""
+        return self.url == MEMORY
+
+
+def masked(url: str) -> str:
+    """Return a URL without its passwords, be it well formed or not. O(length).
+
+    A password that should have been percent-encoded may contain every delimiter, so all up to the last ``@`` counts.
+
+    >>> masked("redis://:p/a?s#s@db/0?ssl_password=x&db=1")
+    'redis://:***@db/0?ssl_password=***&db=1'
+    """
+    if url.startswith(_SQLITE):
+        return url
+    hidden, at, shown = url.rpartition("@")
+    user = _USER.match(hidden)
+    kept = user[0] if user else ""
+    mask = "" if user and kept == hidden else f"{':' if user else ''}{_MASK}"
+    return _SECRET.sub(rf"\1{_MASK}", f"{kept}{mask}{at}{shown}" if at else shown)

@@ -43,7 +43,7 @@ LAYERS = {
     "service state": ("service.state", "service.state.*"),
     "service stats": ("service.stats", "service.stats.*"),
     "service http": ("service.http", "service.http.*"),
-    "service whole": ("service.records", "service.service"),
+    "service whole": ("service.channel", "service.peers", "service.records", "service.service"),
     "service api": ("service.api", "service.api.*"),
     "service process": ("service.*",),
     "entry": ("__main__", "cli", "cli.*"),

@@ -17,30 +17,34 @@ from purgatory_async.cli.sentence import one_sentence, say
 from purgatory_async.cli.top import top_command
 from purgatory_async.client import ServiceError
 from purgatory_async.pipeline.refusal import Refused
-from purgatory_async.service.server import StartRefused, listen, serve
-from purgatory_async.service.settings import Settings, SettingsError, choose, read_file, resolve
+from purgatory_async.service.server import DAMAGED, DAMAGES, REFUSALS, REFUSED, listen, serve
+from purgatory_async.service.settings import Settings, choose, read_file, resolve
+from purgatory_async.service.supervisor import supervise
 from purgatory_async.service.version import CORE, VERSION
 
-REFUSED: Final = 2
 INTERRUPTED: Final = 130
 DETACHED_SECONDS: Final = 3600.0  # a background demo must not run forever
 
-C = TypeVar("C", bound=Callable[..., None])
+C = TypeVar("C", bound=Callable[..., int | None])
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command; ``arguments`` exclude the program's name.
 
     Returns:
-        The exit code: 0 done, 2 refused with one sentence on standard error, 130 interrupted; ``wait`` has more.
+        The exit code: 0 done, 2 refused with one sentence on standard error, 3 the store's log is damaged,
+        130 interrupted; ``wait`` has more.
     """
     try:
         code = purgatory.main(list(arguments), prog_name="purgatory", standalone_mode=False)
     except click.Abort:
         return INTERRUPTED
-    except (click.ClickException, Refused, ServiceError, SettingsError, StartRefused) as error:
+    except (click.ClickException, Refused, ServiceError, *REFUSALS) as error:
         say(f"purgatory: {one_sentence(error)}", err=True)
         return REFUSED
+    except DAMAGES as error:
+        say(f"purgatory: {one_sentence(error)}", err=True)
+        return DAMAGED
     return code if isinstance(code, int) else 0
 
 
@@ -84,7 +88,7 @@ def purgatory(context: click.Context) -> None:
     "--config", type=click.Path(path_type=Path), help="TOML file with settings, such as max_wait = '30s'."
 )
 @setting_options
-def serve_command(config: Path | None, **flags: object) -> None:
+def serve_command(config: Path | None, **flags: object) -> int:
     """Serve until SIGTERM or SIGINT, then answer every held request and exit.
 
     Settings come from the file, then from variables like PURGATORY_MAX_WAIT, then from flags; the later wins.
@@ -92,13 +96,21 @@ def serve_command(config: Path | None, **flags: object) -> None:
     \b
     Example:
       purgatory serve --port 0 --max-wait 25s
+      purgatory serve --store sqlite:///state.db --workers 4
     """  # noqa: D301 - click reads the backspace as "keep these lines"
     settings = resolve(
         file={} if config is None else read_file(config),
         environment=os.environ,
         flags={name: value for name, value in flags.items() if value is not None},
     )
-    serve(settings, lambda address: say(f"purgatory serves at {address}"))
+
+    def _announce(address: str) -> None:
+        say(f"purgatory serves at {address}")
+
+    if settings.workers > 1:
+        return supervise(settings, _announce)
+    serve(settings, _announce)
+    return 0
 
 
 @purgatory.command("config")

@@ -80,12 +80,13 @@ def _sink(stream: TextIO | None) -> object:
     return structlog.WriteLogger(lines)  # with a lock: the journal's thread logs too
 
 
-def stderr_log(stream: TextIO | None = None, *, level: int = logging.INFO) -> Log:
+def stderr_log(stream: TextIO | None = None, *, level: int = logging.INFO, **values: object) -> Log:
     """Make a log to a stream.
 
     Args:
         stream: None for standard error.
         level: The lowest level to log, as in the standard library's `logging`.
+        values: Members of every record.
     """
     log: Log = structlog.wrap_logger(
         _sink(sys.stderr if stream is None else stream),
@@ -97,7 +98,7 @@ def stderr_log(stream: TextIO | None = None, *, level: int = logging.INFO) -> Lo
             structlog.processors.EventRenamer("message"),
             structlog.processors.JSONRenderer(serializer=one_line),
         ],
-    )
+    ).bind(**values)
     return log
 
 

@@ -12,18 +12,21 @@ import resource
 import signal
 import socket
 from collections.abc import Awaitable, Callable, Iterator
+from functools import partial
 from typing import Final
 
 import anyio
 import uvicorn
 import uvloop  # noqa: F401 - anyio loads it by name: here a missing one is found before anything starts
-from anyio.abc import TaskStatus
+from anyio.abc import TaskGroup, TaskStatus
 
+from purgatory_async.cluster.log import LogDamaged, LogRefused
 from purgatory_async.service.app import Application, create_app
 from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.settings import Settings, SettingsError
+from purgatory_async.service.state.fold.fold import FoldError
 from purgatory_async.service.stats.recent import Probe
 
 BACKLOG: Final = 4096  # room for all clients that reconnect after a restart
@@ -33,11 +36,17 @@ GRACE: Final = 5  # seconds for answers to leave before their connections are cu
 # Of the collector: at most 20 000 young objects at a time, and all only when 20 million more were made than freed.
 _THRESHOLDS: Final = (2_000, 10, 1_000)
 _LACKS: Final = frozenset({errno.EMFILE, errno.ENFILE})
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 
 
 class StartRefused(Exception):  # noqa: N818 - what happened, as the operator reads it
     """The service cannot start; the message is one sentence."""
+
+
+# Exit codes, and the errors of `Server` that mean them: another start would end the same.
+REFUSED: Final = 2
+REFUSALS: Final = (LogRefused, SettingsError, StartRefused)
+DAMAGED: Final = 3
+DAMAGES: Final = (FoldError, LogDamaged)
 
 
 class _Server(uvicorn.Server):
@@ -82,6 +91,17 @@ def address_of(sock: socket.socket) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
+def signals_of(settings: Settings) -> tuple[signal.Signals, ...]:
+    """Return the signals that the service handles; without a tokens file SIGHUP ends a process, as usual."""
+    return (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if settings.tokens else ()))
+
+
+def store_of(settings: Settings) -> str:
+    """Return where the state is kept, as the log shows it."""
+    lost = "; what waits is lost with the process: --store keeps it" if settings.store.in_memory else ""
+    return f"{settings.store}{lost}"
+
+
 class Server:
     """One service on one socket.
 
@@ -114,6 +134,7 @@ class Server:
         )
         self._uvicorn = _Server(config)
         self._stopping = False  # unlike the service's draining, which an administrator may start long before
+        self._tasks: TaskGroup
 
     async def run(self, announce: Callable[[str], None]) -> None:
         """Serve until `stop`, SIGTERM or SIGINT, then close the service.
@@ -124,7 +145,8 @@ class Server:
         _raise_file_limit()
         service = self.app.service
         async with anyio.create_task_group() as tasks:
-            await tasks.start(self._stop_on_signal)
+            self._tasks = tasks
+            await tasks.start(self._obey_signals)
             tasks.start_soon(self._announce, announce)
             Probe(service.timer, LAG_PERIOD, service.note_lag).start()
             Probe(service.timer, LACK_PERIOD, lambda _: report_lack(self._log)).start()
@@ -133,43 +155,60 @@ class Server:
         service.close()
         self._log.info("stopped")
 
-    async def stop(self) -> None:
-        """Drain: stop accepting, answer every held request, and let `run` return when all is sent."""
+    async def stop(self, *, delayed: bool = True) -> None:
+        """Drain: stop accepting, answer every held request, and let `run` return when all is sent.
+
+        Args:
+            delayed: Whether to serve for the drain delay first.
+        """
         self._stopping = True
         await self._uvicorn.accepting.wait()
         service = self.app.service
         service.leaving = True
-        if self._settings.drain_delay:
+        if delayed and self._settings.drain_delay:
             await service.timer.sleep(self._settings.drain_delay)
         for server in self._uvicorn.servers:
             server.close()
         self._log.info("draining", held=service.drain(), pending=service.pending)
         self._uvicorn.should_exit = True
 
+    def obey(self, number: signal.Signals) -> None:
+        """Stop on the first SIGTERM or SIGINT, cut the unanswered connections on the second; reload on SIGHUP."""
+        if number == signal.SIGHUP:
+            self._reload_tokens()
+        elif self._stopping:
+            self._log.warning("stopping at once", signal=number.name)
+            self._cut()
+        else:
+            self._stopping = True
+            self._log.info("stopping", signal=number.name)
+            self._tasks.start_soon(self.stop)
+
+    def abandon(self) -> None:
+        """Stop without the drain delay, because the supervisor is gone: the next one needs the port."""
+        self._log.error("the supervisor is gone: stopping")
+        if self._stopping:
+            self._cut()
+        else:
+            self._stopping = True
+            self._tasks.start_soon(partial(self.stop, delayed=False))
+
+    def _cut(self) -> None:
+        self._uvicorn.should_exit = self._uvicorn.force_exit = True
+
     async def _announce(self, announce: Callable[[str], None]) -> None:
         await self._uvicorn.accepting.wait()
-        store = self._settings.store
-        lost = "; what waits is lost with the process: --store keeps it" if store.in_memory else ""
-        self._log.info("listening", address=self.address, store=f"{store}{lost}")
+        self._log.info("listening", address=self.address, store=store_of(self._settings))
         announce(self.address)
 
-    async def _stop_on_signal(self, *, task_status: TaskStatus[None]) -> None:
-        """Stop on the first signal; on the second, cut the unanswered connections."""
-        # Without a tokens file SIGHUP ends the process, as usual.
-        reloading = (signal.SIGHUP,) if self._settings.tokens else ()
-        with anyio.open_signal_receiver(*_SIGNALS, *reloading) as signals:
+    async def _obey_signals(self, *, task_status: TaskStatus[None]) -> None:
+        supervised = self.app.service.peers.number is not None
+        with anyio.open_signal_receiver(*signals_of(self._settings)) as signals:
             task_status.started()
-            async with anyio.create_task_group() as tasks:
-                async for number in signals:
-                    if number == signal.SIGHUP:
-                        self._reload_tokens()
-                    elif self._stopping:
-                        self._log.warning("stopping at once", signal=number.name)
-                        self._uvicorn.should_exit = self._uvicorn.force_exit = True
-                    else:
-                        self._stopping = True
-                        self._log.info("stopping", signal=number.name)
-                        tasks.start_soon(self.stop)
+            async for number in signals:
+                # A service manager may signal a supervisor and its workers: only the supervisor says it twice.
+                if not (supervised and self._stopping):
+                    self.obey(number)
 
     def _reload_tokens(self) -> None:
         try:
@@ -200,7 +239,7 @@ def _raise_file_limit() -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
-def _calm_collector() -> None:
+def calm_collector() -> None:
     """Let the garbage collector visit young objects often, and all objects hardly ever.
 
     A full collection with 15 000 held polls stops the loop for 0.3 s (``python -m bench.service --only held``, without
@@ -231,7 +270,7 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
     """
     logging.captureWarnings(True)
     with listen(settings) as sock:
-        _calm_collector()
+        calm_collector()
 
         async def _main() -> None:
             await Server(settings, sock, stderr_log()).run(announce)

@@ -24,6 +24,7 @@ from purgatory_async.service.http.feed import Feed
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
 from purgatory_async.service.messages import Draining, Submit, WireNeed, kept
+from purgatory_async.service.peers import Peers
 from purgatory_async.service.records import UNRECORDED, Records
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.state.at_once import AtOnce
@@ -95,6 +96,7 @@ class Service:
         self.settings: Final = settings
         self.timer: Final = Timer() if timer is None else timer
         self.wall_clock: Final = wall_clock
+        self.peers: Final = Peers(self.timer)
         self.waits: Final = Waits(self.timer, settings.max_pending)
         started_us = (wall_clock() - _EPOCH) // dt.timedelta(microseconds=1)
         self.state: Final[State] = AtOnce(self.timer, started_us, _limits(settings), self.waits, self._heard)

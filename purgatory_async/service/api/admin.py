@@ -4,19 +4,20 @@ from pathlib import Path
 from typing import Final
 
 import msgspec
-from prometheus_client import generate_latest
 
 from purgatory_async import Outcome
 from purgatory_async.service import problems
 from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.api.scrape import METRICS, own_metrics, scrape
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http.stream import MAX_STREAMS
-from purgatory_async.service.messages import DrainBody, Health
+from purgatory_async.service.messages import DrainBody, Draining, Health
 from purgatory_async.service.service import Service
 from purgatory_async.service.stats.messages import Counts, Ended, Limits, Stats
 from purgatory_async.service.version import VERSION
 
 DRAIN: Final = msgspec.json.Decoder(DrainBody)
+DRAINING: Final = "drain"  # the question to the other workers
 EXPOSITION: Final = "text/plain"
 STATIC: Final = Path(__file__).parent.parent / "static"
 
@@ -43,11 +44,22 @@ _SAFE: Final = (
 
 
 async def drain(service: Service, request: Request) -> Answer:
-    """``POST /v1/admin/drain``: drain as on SIGTERM, but keep the process; idempotent."""
+    """``POST /v1/admin/drain``: drain all workers as on SIGTERM, but keep the processes; idempotent."""
     request.check_accept(JSON)
     request.query()
     decoded(await request.body(), DRAIN, optional=True)
-    return answer(202, service.begin_drain())
+    own = service.begin_drain()
+    answers = await service.peers.ask(DRAINING)
+    others = (msgspec.json.decode(body, type=Draining) for body in answers.values() if body is not None)
+    # The pending ones are in the state, which all workers share.
+    return answer(202, Draining(own.released + sum(other.released for other in others), own.pending))
+
+
+def answer_peer(service: Service, what: str) -> bytes:
+    """Answer a question of another worker: for its scrape, or as part of its drain."""
+    if what == METRICS:
+        return own_metrics(service)
+    return msgspec.json.encode(service.begin_drain())
 
 
 async def read_stats(service: Service, request: Request) -> Answer:
@@ -65,12 +77,13 @@ async def check_alive(service: Service, request: Request) -> Answer:  # noqa: AR
 
 
 async def check_ready(service: Service, request: Request) -> Answer:
-    """``/readyz``: answer 503 while the service drains or the disk refuses records, for load balancers."""
+    """``/readyz``: answer 503 while the service starts, drains or cannot record changes, for load balancers."""
     request.query()
     request.check_accept(JSON)
     reasons = [
         *(["draining"] if service.leaving else []),
         *(["disk"] if service.records.refusing else []),
+        *([] if service.peers.complete else ["workers"]),
     ]
     if reasons:
         raise problems.not_ready(reasons)
@@ -81,8 +94,7 @@ async def read_metrics(service: Service, request: Request) -> Answer:
     """``/metrics``: show the metrics in Prometheus's text format, as one snapshot."""
     request.query()
     request.check_accept(EXPOSITION)
-    text = generate_latest(service.metrics.registry)
-    return Answer(200, text, f"{EXPOSITION}; version=0.0.4; charset=utf-8")
+    return Answer(200, await scrape(service), f"{EXPOSITION}; version=0.0.4; charset=utf-8")
 
 
 async def redirect_root(service: Service, request: Request) -> Answer:

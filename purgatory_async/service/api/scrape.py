@@ -1,0 +1,108 @@
+"""One scrape for all workers of a supervisor: what they share once, what is a worker's own for each of them."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import msgspec
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from purgatory_async.service.service import Service
+
+__all__ = ["METRICS", "OWN", "SHARED", "own_metrics", "scrape"]
+
+METRICS: Final = "metrics"  # the question to the other workers
+
+# Of the state, which is equal at every worker: aggregate with max, not sum.
+SHARED: Final = frozenset(
+    {
+        "purgatory_build_info",
+        "purgatory_items",
+        "purgatory_leases",
+        "purgatory_operations_ended",
+        "purgatory_operations_pending",
+        "purgatory_operations_submitted",
+        "purgatory_signals",
+        "purgatory_takers",
+        "purgatory_watched",
+    }
+)
+# Of one process. A metric in neither list is treated as one of these, so that nothing is hidden.
+OWN: Final = frozenset(
+    {
+        "purgatory_held",
+        "purgatory_lateness_seconds",
+        "purgatory_loop_lag_seconds",
+        "purgatory_streams",
+        "purgatory_undelivered",
+        "purgatory_wait_seconds",
+    }
+)
+
+
+class _Sample(msgspec.Struct, array_like=True):
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+class _Family(msgspec.Struct, array_like=True):
+    name: str
+    documentation: str
+    kind: str
+    samples: list[_Sample]
+
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final = msgspec.msgpack.Decoder(list[_Family])
+
+
+class _Collected(Collector):
+    """Metrics that were collected already, as `generate_latest` wants them."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self._metrics = metrics
+
+    def collect(self) -> Iterable[Metric]:
+        return self._metrics
+
+
+def own_metrics(service: Service) -> bytes:
+    """Return a worker's own metrics, labelled with its number, for the worker that is scraped."""
+    return _ENCODER.encode(list(_own_families(service)))
+
+
+async def scrape(service: Service) -> bytes:
+    """Return the metrics in Prometheus's text format; of all workers, if a supervisor keeps several.
+
+    ``purgatory_worker_up`` is 0 for a worker that is being started, or that did not answer within a second.
+    """
+    if service.peers.number is None:
+        return generate_latest(service.metrics.registry)
+    answers = await service.peers.ask(METRICS)
+    # Nothing else runs from here on, so the counts add up.
+    merged = {metric.name: metric for metric in service.metrics.registry.collect() if metric.name in SHARED}
+    parts = {service.peers.number: list(_own_families(service))}
+    parts |= {worker: _DECODER.decode(body) for worker, body in answers.items() if body is not None}
+    for _, families in sorted(parts.items()):
+        for family in families:
+            metric = merged.setdefault(family.name, Metric(family.name, family.documentation, family.kind))
+            for sample in family.samples:
+                metric.add_sample(sample.name, dict(sample.labels), sample.value)
+    up = GaugeMetricFamily(
+        "purgatory_worker_up", "Whether the worker answered the scrape.", labels=["worker"]
+    )
+    for worker in range(1, service.peers.total + 1):
+        up.add_metric([str(worker)], worker in parts)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collected([*merged.values(), up]))
+    return generate_latest(registry)
+
+
+def _own_families(service: Service) -> Iterator[_Family]:
+    worker = {"worker": str(service.peers.number)}
+    for metric in service.metrics.registry.collect():
+        if metric.name not in SHARED:
+            samples = [_Sample(each.name, {**worker, **each.labels}, each.value) for each in metric.samples]
+            yield _Family(metric.name, metric.documentation, metric.type, samples)

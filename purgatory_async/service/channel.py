@@ -1,0 +1,118 @@
+"""The connection between the supervisor and one of its workers: whole messages, in order, over a socket pair.
+
+It also binds their lives: each end reads the end of the stream when the other process is gone, however it ended.
+"""
+
+import asyncio
+import socket
+import struct
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+__all__ = [
+    "Answer",
+    "Ask",
+    "Channel",
+    "Forwarded",
+    "Message",
+    "Ready",
+    "Refused",
+    "Serving",
+    "Start",
+]
+
+MOST_UNREAD: Final = 4_194_304  # bytes that a stopped process leaves unread, before it is asked nothing more
+
+_SIZE: Final = struct.Struct(">I")
+
+
+class Start(msgspec.Struct, tag=True):
+    """To a new worker, first: its number, from 1, and its settings by name, as in a configuration file."""
+
+    number: int
+    settings: Mapping[str, Any]
+
+
+class Serving(msgspec.Struct, tag=True):
+    """To all workers: which of them serve, of how many, and whether all did at some time."""
+
+    workers: list[int]
+    total: int
+    complete: bool
+
+
+class Forwarded(msgspec.Struct, tag=True):
+    """To all workers: the supervisor got this signal."""
+
+    signal: int
+
+
+class Ready(msgspec.Struct, tag=True):
+    """From a worker: it accepts connections."""
+
+
+class Refused(msgspec.Struct, tag=True):
+    """From a worker, last: why it ends with an exit code that another start would not change."""
+
+    reason: str
+
+
+class Ask(msgspec.Struct, tag=True):
+    """From a worker to all others, by way of the supervisor; answered with the same number."""
+
+    what: str
+    worker: int
+    number: int
+
+
+class Answer(msgspec.Struct, tag=True):
+    """To the worker that asked, by way of the supervisor; ``worker`` is the one that answers."""
+
+    to: int
+    number: int
+    worker: int
+    body: bytes
+
+
+Message = Start | Serving | Forwarded | Ready | Refused | Ask | Answer
+
+_ENCODER: Final = msgspec.msgpack.Encoder()
+_DECODER: Final[msgspec.msgpack.Decoder[Message]] = msgspec.msgpack.Decoder(Message)
+
+
+class Channel:
+    """One end of a connection."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+
+    @classmethod
+    async def over(cls, sock: socket.socket) -> "Channel":
+        """Make an end of a connected socket, which it then owns."""
+        return cls(*await asyncio.open_unix_connection(sock=sock))
+
+    def send(self, message: Message) -> None:
+        """Send a message without waiting; a question or answer is dropped if the other end does not read."""
+        unread = self._writer.transport.get_write_buffer_size()
+        if unread > MOST_UNREAD and isinstance(message, Ask | Answer):
+            return
+        data = _ENCODER.encode(message)
+        self._writer.write(_SIZE.pack(len(data)) + data)
+
+    async def receive(self) -> Message | None:
+        """Return the next message, or None once the other process is gone."""
+        try:
+            (size,) = _SIZE.unpack(await self._reader.readexactly(_SIZE.size))
+            return _DECODER.decode(await self._reader.readexactly(size))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            return None
+
+    async def aclose(self) -> None:
+        """Send what is buffered and close."""
+        self._writer.close()
+        with suppress(ConnectionError):
+            await self._writer.wait_closed()

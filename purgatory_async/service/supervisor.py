@@ -1,0 +1,289 @@
+"""``serve --workers N``: one process that listens, and keeps N workers that accept from its socket.
+
+Connections wait in the one socket's queue, which no worker's death empties. A worker that ends is started again, after
+a second at first and up to half a minute if it keeps ending. One whose start is refused, or whose state is damaged,
+would end again: before all were ready that ends the whole, afterwards the others go on without it.
+"""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Final
+
+import anyio
+from anyio.abc import Process, TaskStatus
+
+from purgatory_async.cluster.log import LogDamaged
+from purgatory_async.service.api.admin import DRAINING
+from purgatory_async.service.channel import (
+    Answer,
+    Ask,
+    Channel,
+    Forwarded,
+    Message,
+    Ready,
+    Refused,
+    Serving,
+    Start,
+)
+from purgatory_async.service.logs import Log, stderr_log
+from purgatory_async.service.server import (
+    BACKLOG,
+    DAMAGED,
+    REFUSED,
+    StartRefused,
+    address_of,
+    listen,
+    run_on_uvloop,
+    signals_of,
+)
+from purgatory_async.service.settings import Settings
+
+__all__ = ["Supervisor", "supervise"]
+
+FIRST_PAUSE: Final = 1.0  # seconds before a worker is started again
+LONGEST_PAUSE: Final = 30.0  # also how long it serves before its pause is the first one again
+_STANDARD_ERROR: Final = 2
+MODULE: Final = "purgatory_async.service.worker"
+
+
+class _Worker:
+    """What is known of one of the workers."""
+
+    def __init__(self, number: int) -> None:
+        self.number: Final = number
+        self.process: Process | None = None
+        self.channel: Channel | None = None
+        self.ready_at: float | None = None
+        self.reason = ""
+
+    def send(self, message: Message) -> None:
+        """Send it a message; none while it does not run."""
+        if self.channel is not None:
+            self.channel.send(message)
+
+
+class Supervisor:
+    """Keeps the workers of one service.
+
+    Args:
+        settings: All of them; each worker gets the same.
+        sock: From `listen`.
+        log: For what operators should know.
+        command: Starts a worker, with two descriptors as its last arguments.
+    """
+
+    def __init__(
+        self, settings: Settings, sock: socket.socket, log: Log, command: Sequence[str] | None = None
+    ) -> None:
+        self._settings = settings
+        self._sock = sock
+        self._log = log
+        self._command = [sys.executable, *_path_flags(), "-m", MODULE] if command is None else command
+        self._workers = [_Worker(number) for number in range(1, settings.workers + 1)]
+        self._kept = {worker.number for worker in self._workers}
+        self._complete = False  # whether all were ready at some time
+        self._draining = False  # an administrator drains the workers
+        self._stopping = anyio.Event()
+        self._failed = False  # a worker, while it stopped
+        self._ending: Exception | None = None  # ends the whole
+        self._announce: Callable[[str], None]
+
+    async def run(self, announce: Callable[[str], None]) -> int:
+        """Keep the workers until SIGTERM or SIGINT, then wait until all have ended.
+
+        Args:
+            announce: Called with the address, once all workers were ready.
+
+        Returns:
+            The exit code: 0 if all stopped as they should, 1 if one failed meanwhile.
+
+        Raises:
+            StartRefused: The workers' start was refused, or that of the last one left.
+            LogDamaged: Likewise for damaged state.
+        """
+        self._announce = announce
+        # From here on connections wait for a worker.
+        self._sock.listen(BACKLOG)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(self._forward_signals)
+            async with anyio.create_task_group() as workers:
+                for worker in self._workers:
+                    workers.start_soon(self._keep, worker)
+            tasks.cancel_scope.cancel()
+        self._log.info("stopped")
+        if self._ending is not None:
+            raise self._ending
+        return int(self._failed)
+
+    async def _forward_signals(self, *, task_status: TaskStatus[None]) -> None:
+        with anyio.open_signal_receiver(*signals_of(self._settings)) as signals:
+            task_status.started()
+            async for number in signals:
+                if number == signal.SIGHUP:
+                    # One that is starting takes it later: it may have read the old tokens.
+                    self._tell(Forwarded(number), self._workers)
+                else:
+                    self._log.info("stopping", signal=number.name)
+                    self._stop(number)
+
+    def _stop(self, number: signal.Signals) -> None:
+        """Forward a signal to stop; start no worker any more."""
+        self._stopping.set()
+        # Otherwise connections would wait here for workers that have stopped accepting.
+        self._sock.close()
+        ready = [worker for worker in self._workers if worker.ready_at is not None]
+        self._tell(Forwarded(number), ready)
+        for worker in self._workers:
+            if worker.process is not None and worker.ready_at is None:
+                worker.process.terminate()
+
+    def _tell(self, message: Message, workers: Sequence[_Worker]) -> None:
+        for worker in workers:
+            worker.send(message)
+
+    async def _keep(self, worker: _Worker) -> None:
+        """Run a worker again and again, until the service stops or another start would not help."""
+        pause = FIRST_PAUSE
+        while not self._stopping.is_set():
+            code, served = await self._run_one(worker)
+            ended = {"signal": signal.Signals(-code).name} if code < 0 else {"code": code}
+            if self._stopping.is_set():
+                # One that was not ready yet is terminated.
+                if code and not (code == -signal.SIGTERM and served is None):
+                    self._failed = True
+                    self._log.error("worker failed while it stopped", worker=worker.number, **ended)
+            elif code in {REFUSED, DAMAGED}:
+                self._give_up(worker, code)
+                return
+            else:
+                if served is not None and served >= LONGEST_PAUSE:
+                    pause = FIRST_PAUSE
+                self._log.error("worker ended", worker=worker.number, **ended, started_again_in=pause)
+                with anyio.move_on_after(pause):
+                    await self._stopping.wait()
+                pause = min(2 * pause, LONGEST_PAUSE)
+
+    def _give_up(self, worker: _Worker, code: int) -> None:
+        """Go on without a worker that would end again; stop if it is the last, or the service is only starting."""
+        self._kept.discard(worker.number)
+        if self._complete and self._kept:
+            self._log.error(
+                "worker cannot start and the others go on without it: mend the reason, then restart the service",
+                worker=worker.number,
+                code=code,
+                reason=worker.reason,
+            )
+        elif self._ending is None:
+            self._ending = (StartRefused if code == REFUSED else LogDamaged)(worker.reason)
+            # Twice: a service that was never ready needs no drain delay.
+            self._stop(signal.SIGTERM)
+            self._stop(signal.SIGTERM)
+
+    async def _run_one(self, worker: _Worker) -> tuple[int, float | None]:
+        """Run a worker once; return its exit code, and for how many seconds it was ready, None for never."""
+        ours, theirs = socket.socketpair()
+        worker.reason = f"worker {worker.number} could not start; its messages are above"
+        with theirs:
+            try:
+                worker.process = await self._spawn(theirs)
+            except OSError as error:
+                ours.close()
+                self._log.error("no process for a worker", worker=worker.number, reason=str(error))
+                return 1, None
+        worker.channel = await Channel.over(ours)
+        self._log.info("worker started", worker=worker.number, pid=worker.process.pid)
+        worker.send(Start(worker.number, _plain(self._settings)))
+        if self._draining:
+            worker.send(Ask(DRAINING, 0, 0))
+        if self._stopping.is_set():
+            worker.process.terminate()
+        while (message := await worker.channel.receive()) is not None:
+            self._take(worker, message)
+        code = await worker.process.wait()
+        served = None if worker.ready_at is None else anyio.current_time() - worker.ready_at
+        await worker.channel.aclose()
+        worker.process = worker.channel = worker.ready_at = None
+        self._tell_who_serves()
+        return code, served
+
+    async def _spawn(self, theirs: socket.socket) -> Process:
+        descriptors = theirs.fileno(), self._sock.fileno()
+        return await anyio.open_process(
+            [*self._command, *map(str, descriptors)],
+            stdin=subprocess.DEVNULL,
+            stdout=None,
+            stderr=None,
+            pass_fds=descriptors,
+            start_new_session=True,  # a terminal's Ctrl-C reaches it once, through us
+        )
+
+    def _take(self, worker: _Worker, message: Message) -> None:
+        """Take a message of a worker, or pass it on."""
+        match message:
+            case Ready():
+                worker.ready_at = anyio.current_time()
+                self._tell_who_serves()
+            case Refused(reason):
+                worker.reason = reason
+            case Ask(what):
+                self._draining = self._draining or what == DRAINING
+                self._tell(message, [other for other in self._workers if other is not worker])
+            case Answer(to):
+                self._tell(message, [other for other in self._workers if other.number == to])
+            case _:
+                pass  # for workers
+
+    def _tell_who_serves(self) -> None:
+        serving = [worker.number for worker in self._workers if worker.ready_at is not None]
+        if not self._complete and len(serving) == len(self._workers):
+            self._complete = True
+            address = address_of(self._sock)
+            self._log.info("all workers are ready", address=address, workers=len(serving))
+            self._announce(address)
+        self._tell(Serving(serving, len(self._workers), self._complete), self._workers)
+
+
+def _plain(settings: Settings) -> dict[str, object]:
+    """Return the settings by name, as a configuration file could have them."""
+    values = {known.name: getattr(settings, known.name) for known in fields(Settings)}
+    texts = {name: str(value) for name, value in values.items() if isinstance(value, Path)}
+    return {**values, **texts, "store": settings.store.url}
+
+
+def _path_flags() -> list[str]:
+    """Return the flag without which ``-m`` would import from the working directory, unless this process does."""
+    return [] if sys.path[:1] in ([""], [str(Path.cwd())]) else ["-P"]
+
+
+def supervise(settings: Settings, announce: Callable[[str], None]) -> int:
+    """Run the service in several processes until SIGTERM or SIGINT; both and SIGHUP mean what they do for `serve`.
+
+    Args:
+        settings: All of them.
+        announce: Called with the address, once all workers were ready.
+
+    Returns:
+        The exit code, as of `Supervisor.run`.
+
+    Raises:
+        StartRefused: The address is unknown, taken or not local, or a worker refused its start.
+        LogDamaged: The state is damaged.
+    """
+    # Closed standard streams would give their numbers to sockets, which the workers would take for their streams.
+    while (filler := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
+        pass
+    os.close(filler)
+    codes: list[int] = []
+    with listen(settings) as sock:
+
+        async def _main() -> None:
+            codes.append(await Supervisor(settings, sock, stderr_log()).run(announce))
+
+        run_on_uvloop(_main)
+    return codes[0]

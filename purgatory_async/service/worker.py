@@ -1,0 +1,102 @@
+"""One worker of a supervisor: a whole server on an inherited socket.
+
+Run as ``python -m purgatory_async.service.worker CHANNEL SOCKET``, with the descriptors of its end of the channel and
+of the listening socket. The settings come through the channel: other users can read a process's arguments.
+"""
+
+import logging
+import signal
+import socket
+import sys
+
+import anyio
+
+from purgatory_async.service.api.admin import answer_peer
+from purgatory_async.service.channel import Answer, Ask, Channel, Forwarded, Ready, Refused, Serving, Start
+from purgatory_async.service.logs import stderr_log
+from purgatory_async.service.server import (
+    DAMAGED,
+    DAMAGES,
+    REFUSALS,
+    REFUSED,
+    Server,
+    calm_collector,
+    run_on_uvloop,
+)
+from purgatory_async.service.settings import Settings
+
+__all__ = ["main"]
+
+
+async def _work(channel: Channel, sock: socket.socket) -> int:
+    """Serve until the supervisor forwards a signal or is gone; return the exit code."""
+    start = await channel.receive()
+    if not isinstance(start, Start):
+        return 0  # the supervisor is gone
+    code, reason = 0, ""
+    try:
+        await _serve(start, channel, sock)
+    except REFUSALS as error:
+        code, reason = REFUSED, str(error)
+    except DAMAGES as error:
+        code, reason = DAMAGED, str(error)
+    if code:
+        channel.send(Refused(reason))
+    await channel.aclose()
+    return code
+
+
+async def _serve(start: Start, channel: Channel, sock: socket.socket) -> None:
+    server = Server(Settings(**start.settings), sock, stderr_log(worker=start.number))
+    server.app.service.peers.join(start.number, channel.send)
+    async with anyio.create_task_group() as tasks:
+
+        def _announce(_: str) -> None:
+            # Not before: what is forwarded needs a server that runs.
+            tasks.start_soon(_listen, server, channel)
+            channel.send(Ready())
+
+        await server.run(_announce)
+        tasks.cancel_scope.cancel()
+
+
+async def _listen(server: Server, channel: Channel) -> None:
+    """Take what the supervisor and, through it, the other workers send."""
+    service = server.app.service
+    while (message := await channel.receive()) is not None:
+        match message:
+            case Serving() | Answer():
+                service.peers.note(message)
+            case Ask(what, worker, number):
+                body = answer_peer(service, what)
+                channel.send(Answer(worker, number, service.peers.number or 0, body))
+            case Forwarded(number):
+                server.obey(signal.Signals(number))
+            case _:
+                pass  # for the supervisor
+    server.abandon()
+
+
+def main() -> None:
+    """Run a worker; the arguments are two descriptors.
+
+    Raises:
+        SystemExit: Always: 0 stopped, 2 its start was refused, 3 its state is damaged.
+    """
+    descriptors = [int(argument) for argument in sys.argv[1:]]
+    ours, listening = (socket.socket(fileno=descriptor) for descriptor in descriptors)
+    for sock in (ours, listening):
+        sock.set_inheritable(False)
+    logging.captureWarnings(True)
+    calm_collector()
+    codes: list[int] = []
+
+    async def _main() -> None:
+        codes.append(await _work(await Channel.over(ours), listening))
+
+    run_on_uvloop(_main)
+    sys.exit(codes[0])
+
+
+if __name__ == "__main__":
+    main()

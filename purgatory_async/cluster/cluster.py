@@ -9,6 +9,7 @@ from typing import Final, Self, TypeVar
 from purgatory_async import OperationExpired, Purgatory, PurgatoryError
 from purgatory_async.clock import check_timeout
 from purgatory_async.cluster.connection import Backoff
+from purgatory_async.cluster.contact import Contact
 from purgatory_async.cluster.entries import (
     LEVEL,
     Signalled,
@@ -39,7 +40,6 @@ from purgatory_async.patterns import Watermark
 __all__ = ["Cluster"]
 
 ASK_S: Final = 1.0  # how often the log is asked for its end
-SILENT_S: Final = 5.0  # how long an engine may be silent and still count as connected
 TRIM_S: Final = 60.0
 SLICE: Final = 256  # keys checked after a gap before other tasks run
 
@@ -101,9 +101,9 @@ class Cluster:
         self._tasks: list[asyncio.Task[None]] = []
         self._failure: LogError | PurgatoryError = PurgatoryError("cluster is not open: cannot use it")
         self._open = False
-        self._replica = Replica(log, Head("", 0, 0, 1, 0), self._take)  # until the log is open
-        self._known = 0  # the newest position heard of
-        self._heard_at = self._level_at = 0.0
+        # Until the log is open.
+        self._replica = Replica(log, Head("", 0, 0, 1, 0), self._take)
+        self._contact = Contact(0, lambda: 0.0)
 
     def __repr__(self) -> str:
         state = f"at {self.position}" if self._open else "not open"
@@ -120,8 +120,7 @@ class Cluster:
         self._repetitions = Repetitions(since_us=head.at_us)
         self._retention = Retention(self._log, head, kind_of=lambda entry: decode(entry).k)
         self._reached = Watermark(head.position, timer=self._purgatory.timer)
-        self._known = head.position
-        self._heard_at = self._level_at = loop.time()
+        self._contact = Contact(head.position, loop.time)
         self._open = True
         for work in (self._read(), self._writer.run(), self._ask(), self._trim()):
             task = loop.create_task(work)
@@ -150,14 +149,12 @@ class Cluster:
     @property
     def connected(self) -> bool:
         """Whether the engine was heard within the last 5 s."""
-        return self._open and asyncio.get_running_loop().time() - self._heard_at <= SILENT_S
+        return self._open and self._contact.connected
 
     @property
     def lag(self) -> float:
         """Seconds since this worker had applied all that it knew of; 0.0 if it has, and is connected."""
-        if self.connected and self.position >= self._known:
-            return 0.0
-        return asyncio.get_running_loop().time() - self._level_at
+        return self._contact.lag(applied=self.position)
 
     async def signal(
         self,
@@ -260,11 +257,7 @@ class Cluster:
         self._hear(entry.position)
 
     def _hear(self, position: int) -> None:
-        """Note that the engine has answered, and that the log reaches a position."""
-        self._heard_at = asyncio.get_running_loop().time()
-        self._known = max(self._known, position)
-        if self.position >= self._known:
-            self._level_at = self._heard_at
+        self._contact.hear(position, applied=self.position)
 
     def _call(self, callback: Callable[[T], object], argument: T) -> None:
         try:
@@ -298,7 +291,7 @@ class Cluster:
         self._replica.restart(position, gap.epoch)
         self._repetitions = Repetitions()
         self._retention.restart(gap.oldest, position)
-        self._known = position
+        self._contact.known = position
         self._writer.lose(lost)
         if self._on_gap is not None:
             self._call(self._on_gap, gap)

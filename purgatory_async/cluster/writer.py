@@ -52,6 +52,7 @@ class Writer(Generic[E, R]):
         encode: Makes the bytes of an entry, given the writer's name and the entry's number.
         introduction: The entry that introduces a writer; it is appended alone, as number 1.
         appended: Called with each batch that is in the log, before another one is sent.
+        failed: Called when the outcome of an append is unknown; it is then appended again.
     """
 
     def __init__(
@@ -61,12 +62,14 @@ class Writer(Generic[E, R]):
         encode: Callable[[E, str, int], bytes],
         introduction: E,
         appended: Callable[[Appended, Sequence[bytes]], object],
+        failed: Callable[[], object] = lambda: None,
     ) -> None:
         self.name = secrets.token_hex(12)
         self._log = log
         self._encode = encode
         self._introduction = introduction
         self._appended = appended
+        self._failed = failed
         self._number = 0  # the last one used; 0 before the introduction
         self._sent_at = 0.0
         self._queue: deque[_Proposal[E, R]] = deque()
@@ -197,6 +200,7 @@ class Writer(Generic[E, R]):
             try:
                 return await self._log.append(batch)
             except LogUnavailable:
+                self._failed()
                 await asyncio.sleep(backoff.next_delay())
             sent = [self._unsettled[number] for number in numbers if number in self._unsettled]
             waiting = sent if numbers else self._queue  # what is read back meanwhile is settled

@@ -1,6 +1,6 @@
 """What the service knows of its state: entries go in, and each is applied before its answer comes back.
 
-`AtOnce` is the state of one process, in memory. With a log, every worker has the same state.
+`AtOnce` is the state of one process, in memory. `OnLog` is that of a worker on a log, the same at every worker.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,12 +50,12 @@ class State(Protocol):
 
         Raises:
             PurgatoryFull: Too many entries wait for the log.
-            LogUnavailable: The log is away; the entry may still be applied later.
+            LogUnavailable: The outcome is unknown; the entry may still be applied later.
         """
         ...
 
-    def post(self, entry: Entry) -> None:
-        """Propose an entry whose result nobody waits for."""
+    def post(self, entry: Entry) -> object:
+        """Propose an entry whose result nobody waits for; raises as `propose`."""
 
     async def caught_up(self) -> None:
         """Return once everything that was answered anywhere is applied here, and log time is the present.
@@ -68,5 +68,5 @@ class State(Protocol):
         """Return log time now, in microseconds since 1970."""
         ...
 
-    def close(self) -> None:
-        """End: nothing is proposed any more. Idempotent."""
+    async def aclose(self) -> None:
+        """End: nothing is applied any more. Idempotent."""

@@ -16,12 +16,15 @@ from purgatory_async.service.messages import Attached, compact
 from purgatory_async.service.state.fold.entries import (
     AnyEntry,
     EndOperation,
+    Entry,
     PutItem,
     SignalKey,
     SubmitOperation,
 )
 
-__all__ = ["EntryError", "decode", "detached", "encode", "one_line"]
+__all__ = ["EntryError", "decode", "detached", "encode", "one_line", "size_of"]
+
+_SIZE: Final = 200  # bytes of an entry besides its attachment
 
 _DECODER: Final[msgspec.json.Decoder[AnyEntry]] = msgspec.json.Decoder(AnyEntry)
 encode: Final = msgspec.json.Encoder().encode
@@ -52,6 +55,22 @@ def decode(data: bytes) -> AnyEntry:
     elif isinstance(entry, EndOperation):
         entry.result = detached(entry.result)
     return entry
+
+
+def size_of(entry: Entry) -> int:
+    """Return about how many bytes an entry takes as JSON. O(1)."""
+    match entry:
+        case SubmitOperation():
+            attached = entry.data
+        case SignalKey():
+            attached = entry.value
+        case PutItem():
+            attached = entry.item
+        case EndOperation():
+            attached = entry.result
+        case _:
+            return _SIZE
+    return _SIZE + (memoryview(attached).nbytes if isinstance(attached, Raw) else 0)
 
 
 def detached(attached: Attached) -> Attached:

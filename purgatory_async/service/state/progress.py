@@ -1,0 +1,127 @@
+"""How far a worker is in its log, how far the log reaches, and the waits for the one to come to the other."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import Any, Final
+
+from purgatory_async import Timer
+from purgatory_async.cluster import Log, LogUnavailable
+from purgatory_async.cluster.connection import Backoff
+from purgatory_async.cluster.contact import Contact
+from purgatory_async.patterns import Watermark
+
+__all__ = ["Progress"]
+
+ASK_S: Final = 1.0
+"""How often the log is asked for its end, so that `connected` and `lag` are true while it is quiet."""
+
+
+class Progress:
+    """The position applied here, and the newest one of the log.
+
+    Args:
+        log: A log that is open before the first question.
+        timer: For all waits.
+        start: Starts a task, whose error ends everything.
+
+    Attributes:
+        contact: What was heard of the engine.
+        loading: Whether the state is being loaded; then no position counts as reached.
+    """
+
+    def __init__(self, log: Log, timer: Timer, start: Callable[[Coroutine[Any, Any, None]], object]) -> None:
+        self.contact = Contact(0, timer.time)
+        self.loading = True
+        self._log: Final = log
+        self._timer: Final = timer
+        self._start: Final = start
+        self._reached = Watermark(timer=timer)
+        # Those whose question is under way, and those for the next one, as its answer may be too old for them.
+        self._asking: list[asyncio.Future[None]] = []
+        self._to_ask: list[asyncio.Future[None]] = []
+
+    @property
+    def connected(self) -> bool:
+        """Whether the state is loaded, and the engine was heard within the last 5 s."""
+        return not self.loading and self.contact.connected
+
+    @property
+    def lag(self) -> float:
+        """Seconds since all that was known was applied; 0.0 if it is, and the engine is connected."""
+        return self.contact.lag(applied=-1 if self.loading else self._reached.value)
+
+    def hear(self, position: int) -> None:
+        """Note that the engine has answered, and that the log reaches a position. O(1)."""
+        self.contact.hear(position, applied=-1 if self.loading else self._reached.value)
+
+    def advance(self, position: int) -> None:
+        """Note that a position is applied, and complete the waits for it."""
+        self._reached.advance(position)
+
+    def unload(self, reason: Exception) -> None:
+        """Begin to load the state: what was reached no longer counts, waits for positions fail."""
+        self.loading = True
+        reached, self._reached = self._reached, Watermark(timer=self._timer)
+        reached.fail_all(reason)
+        reached.close()
+
+    def loaded(self, position: int, end: int) -> None:
+        """Go on from a position that was loaded, in a log that reached up to ``end``."""
+        self.loading = False
+        self.contact.known = end
+        self._reached.advance(position)
+
+    def fail(self, reason: Exception) -> None:
+        """Fail every wait."""
+        self._reached.fail_all(reason)
+        for asker in (*self._asking, *self._to_ask):
+            if not asker.done():
+                asker.set_exception(reason)
+
+    async def reach(self, position: int, timeout: float) -> None:
+        """Return once a position is applied; see `Watermark.reach`."""
+        await self._reached.reach(position, timeout)
+
+    async def end(self) -> int:
+        """Return the log's end; raises as `Log.end`."""
+        try:
+            position = await self._log.end()
+        except LogUnavailable:
+            self.contact.lose()
+            raise
+        self.hear(position)
+        return position
+
+    async def listen(self) -> None:
+        """Ask for the log's end from time to time, until cancelled."""
+        while True:
+            with suppress(LogUnavailable):
+                await self.end()
+            await self._timer.sleep(ASK_S)
+
+    def arrival(self) -> "asyncio.Future[None]":
+        """Return a future, done once all that is in the log now is applied; questions are shared. O(1)."""
+        asker: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._to_ask.append(asker)
+        if not self._asking:
+            self._asking, self._to_ask = self._to_ask, []
+            self._start(self._answer())
+        return asker
+
+    async def _answer(self) -> None:
+        """Answer those that ask, as long as one of them waits."""
+        backoff = Backoff()
+        while self._asking:
+            try:
+                await self._reached.reach(await self.end())
+            except LogUnavailable:  # or the state is loaded again
+                await self._timer.sleep(backoff.next_delay())
+                waiting = (*self._asking, *self._to_ask)
+                self._asking, self._to_ask = [each for each in waiting if not each.done()], []
+                continue
+            backoff.reset()
+            for asker in self._asking:
+                if not asker.done():
+                    asker.set_result(None)
+            self._asking, self._to_ask = self._to_ask, []

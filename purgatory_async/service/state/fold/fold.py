@@ -56,6 +56,8 @@ from purgatory_async.service.state.fold.writers import FORGOTTEN_AFTER, Writers
 LEVEL: Final = 1
 """The highest version of entries and fold that this program applies. Any change of what the fold gives for the same
 entries is a new one."""
+FIRST_LEVEL: Final = 1
+"""The level of a log before its first `SetLevel`, for ever: a program that knows higher ones must not assume them."""
 
 DIGEST_BYTES: Final = 12
 REMEMBERED: Final = 10_000
@@ -67,6 +69,10 @@ Applied = tuple[Result, Sequence[Effect]]
 
 class FoldError(Exception):
     """The log cannot be applied any further: damaged, or of a higher level. Nothing was applied."""
+
+
+class LevelError(FoldError):
+    """The log, or a checkpoint, is of a level above `LEVEL`: sound, but for a newer program."""
 
 
 class Fold:
@@ -99,7 +105,7 @@ class Fold:
         self.queues: Final = Queues(self.shared)
         self.replays: Final = Replays(self.shared)
         self.writers: Final = Writers(self.shared, self.queues.silent)
-        self.level = LEVEL
+        self.level = FIRST_LEVEL
         self.position = 0
         self.at_us = at_us
         self.running = bytes(DIGEST_BYTES)
@@ -151,7 +157,8 @@ class Fold:
             The entry's result and the step's effects. O(what happens).
 
         Raises:
-            FoldError: The entry is not the next, or it sets a level above `LEVEL`; nothing has changed.
+            FoldError: The entry is not the next; nothing has changed.
+            LevelError: It sets a level above `LEVEL`; nothing has changed.
         """
         if position != self.position + 1 or at_us < self.at_us or type(entry) is kinds.SetLevel:
             self._check(position, at_us, entry)
@@ -209,7 +216,7 @@ class Fold:
         if at_us < self.at_us:
             raise FoldError(f"log time must be at least {self.at_us} µs at position {position}, got {at_us}")
         if isinstance(entry, kinds.SetLevel) and entry.level > LEVEL:
-            raise FoldError(
+            raise LevelError(
                 f"level must be at most {LEVEL} at position {position}, got {entry.level}; upgrade"
             )
 

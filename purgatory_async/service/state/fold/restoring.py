@@ -27,15 +27,23 @@ from purgatory_async.service.messages import SignalView
 from purgatory_async.service.state.fold import records as lines
 from purgatory_async.service.state.fold.codec import detached, one_line
 from purgatory_async.service.state.fold.entries import SubmitOperation, WantItem
-from purgatory_async.service.state.fold.fold import DIGEST_BYTES, LEVEL, Fold, FoldError
+from purgatory_async.service.state.fold.fold import (
+    DIGEST_BYTES,
+    FIRST_LEVEL,
+    LEVEL,
+    Fold,
+    FoldError,
+    LevelError,
+)
 from purgatory_async.service.state.fold.kept_signals import Key
 from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.fold.queues import Lease, Taker
 from purgatory_async.service.state.fold.replays import Replay
+from purgatory_async.service.state.fold.shared import Limits, Totals
 from purgatory_async.service.state.fold.writers import Writer
 from purgatory_async.service.state.signals import Signal
 
-__all__ = ["restored"]
+__all__ = ["Restoring", "empty_after", "restored"]
 
 _DECODER: Final[msgspec.json.Decoder[lines.AnyLine]] = msgspec.json.Decoder(lines.AnyLine)
 # The kinds of what is due, in their order within a step.
@@ -50,26 +58,60 @@ def restored(saved: Iterable[bytes], make: Callable[[int], Fold] = Fold) -> Fold
         make: Makes an empty fold, given its log time in microseconds. Its observer hears of what is restored, too.
 
     Raises:
-        FoldError: The text is damaged or incomplete, or of a level above `LEVEL`.
+        FoldError: The text is damaged or incomplete.
+        LevelError: It is of a level above `LEVEL`.
     """
-    hashed = blake2b(digest_size=DIGEST_BYTES)
-    restoring: _Restoring | None = None
+    restoring = Restoring(make)
     for part in saved:
+        if restoring.add(part):
+            break
+    return restoring.finish()
+
+
+def empty_after(position: int, make: Callable[[int], Fold] = Fold) -> Fold:
+    """Return an empty state at a position, for a log whose entries up to there have left nothing. O(1)."""
+    running = bytes(DIGEST_BYTES).hex()
+    head = lines.Head(FIRST_LEVEL, position, 0, running, floor=position, limits=Limits(), totals=Totals())
+    return _Lines(head, make).finish()
+
+
+class Restoring:
+    """A state that comes back part by part, so that a loop can do other work between them.
+
+    Args:
+        make: As for `restored`.
+    """
+
+    def __init__(self, make: Callable[[int], Fold] = Fold) -> None:
+        self._make: Final = make
+        self._hashed: Final = blake2b(digest_size=DIGEST_BYTES)
+        self._lines: _Lines | None = None
+        self._complete = False
+
+    def add(self, part: bytes) -> bool:
+        """Take over the next part; returns whether it is the last. O(its size). Raises as `restored`."""
         *content, last = part.splitlines(keepends=True) or [b""]
         foot = _decoded(last)
-        hashed.update(part[: len(part) - len(last)])
-        if not isinstance(foot, lines.Foot) or foot.digest != hashed.hexdigest():
+        self._hashed.update(part[: len(part) - len(last)])
+        if not isinstance(foot, lines.Foot) or foot.digest != self._hashed.hexdigest():
             raise FoldError(
-                f"a part of a checkpoint must end with the digest {hashed.hexdigest()}, got {last[:200]!r}; use the "
-                "checkpoint before"
+                f"a part of a checkpoint must end with the digest {self._hashed.hexdigest()}, got {last[:200]!r}; use "
+                "the checkpoint before"
             )
-        if restoring is None:
-            restoring = _Restoring(_head(content.pop(0) if content else b""), make)
+        if self._lines is None:
+            self._lines = _Lines(_head(content.pop(0) if content else b""), self._make)
         for line in content:
-            restoring.take(_decoded(line))
-        if not foot.more:
-            return restoring.finish()
-    raise FoldError("the last part of a checkpoint is missing: cannot restore; use the checkpoint before")
+            self._lines.take(_decoded(line))
+        self._complete = not foot.more
+        return self._complete
+
+    def finish(self) -> Fold:
+        """Return the state. O(n log n). Raises as `restored`."""
+        if self._lines is None or not self._complete:
+            raise FoldError(
+                "the last part of a checkpoint is missing: cannot restore; use the checkpoint before"
+            )
+        return self._lines.finish()
 
 
 def _head(line: bytes) -> lines.Head:
@@ -77,7 +119,7 @@ def _head(line: bytes) -> lines.Head:
     if not isinstance(head, lines.Head):
         raise FoldError(f"a checkpoint must begin with its head, got {line[:200]!r}")
     if head.level > LEVEL:
-        raise FoldError(f"a checkpoint's level must be at most {LEVEL}, got {head.level}; upgrade")
+        raise LevelError(f"a checkpoint's level must be at most {LEVEL}, got {head.level}; upgrade")
     return head
 
 
@@ -90,7 +132,7 @@ def _decoded(line: bytes) -> lines.AnyLine:
         ) from None
 
 
-class _Restoring:
+class _Lines:
     """A fold that takes the lines of its checkpoint."""
 
     def __init__(self, head: lines.Head, make: Callable[[int], Fold]) -> None:

@@ -1,0 +1,28 @@
+"""The level of a log: it begins at 1 for ever, and a program stops where it does not know it."""
+
+from contextlib import closing
+
+import pytest
+
+from purgatory_async.service.state.fold import fold as folding
+from purgatory_async.service.state.fold.checkpoint import parts
+from purgatory_async.service.state.fold.entries import SetLevel
+from purgatory_async.service.state.fold.fold import Fold, LevelError
+from purgatory_async.service.state.fold.restoring import Restoring, empty_after
+
+
+def test_a_log_begins_at_level_1_whatever_the_program_knows(monkeypatch):
+    monkeypatch.setattr(folding, "LEVEL", 3)
+    with closing(Fold()) as fold, closing(empty_after(7)) as later:
+        assert (fold.level, later.level) == (1, 1)
+        fold.apply(1, 1, SetLevel(level=3))
+        assert fold.level == 3
+
+
+def test_a_level_that_is_not_known_is_told_from_damage():
+    with closing(Fold()) as fold:
+        with pytest.raises(LevelError, match="level must be at most 1 at position 1, got 2"):
+            fold.apply(1, 1, SetLevel(level=2))
+        fold.level = 2
+        with pytest.raises(LevelError, match="a checkpoint's level must be at most 1, got 2"):
+            Restoring().add(next(parts(fold)))

@@ -41,6 +41,7 @@ LAYERS = {
         *("service.problems", "service.settings", "service.store_url", "service.version"),
     ),
     "service state": ("service.state", "service.state.*"),
+    "service store": ("service.store", "service.store.*"),
     "service stats": ("service.stats", "service.stats.*"),
     "service http": ("service.http", "service.http.*"),
     "service whole": ("service.channel", "service.peers", "service.records", "service.service"),

@@ -1,0 +1,15 @@
+"""The log of ``--store`` from outside the serving loop: its URL, its state, its checkpoints, its export.
+
+| file | holds |
+|---|---|
+| `urls` | a log from its URL; passwords are masked wherever a URL is shown |
+| `engines` | what a log's own methods do not offer: whether it exists, and one process at a time |
+| `loading` | the state of a log: its newest checkpoint, and the entries after it |
+| `checkpointing` | a process that saves a checkpoint |
+| `checkpointer` | starts that process for a serving worker |
+| `levels` | the level of a log, read and raised |
+| `grants` | what other roles of a Postgres need |
+| `recorder`, `export` | the log as a journal: its records, and the files with a state to continue from |
+
+Only `checkpointer` is used while serving; the rest serves ``purgatory store``.
+"""

@@ -1,0 +1,157 @@
+"""A log from the URL of ``--store``.
+
+| URL | log |
+|---|---|
+| ``sqlite:///orders.db`` | a file, relative to the working directory |
+| ``sqlite:////var/lib/purgatory/orders.db`` | a file |
+| ``postgresql://user:password@host/database`` | tables; ``?name=orders`` for another log than ``purgatory`` |
+| ``redis://user:password@host:6379/0`` | a stream, likewise; ``rediss://`` and ``unix://`` too |
+"""
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Literal
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
+
+from purgatory_async import cluster
+from purgatory_async.cluster import Head, Log, SqliteLog
+
+__all__ = ["Store", "Sync", "log_of", "masked", "opened", "parsed", "without"]
+
+Sync = Literal["always", "os"]
+Engine = Literal["sqlite", "postgresql", "redis"]
+
+_ENGINES: Final[dict[str, Engine]] = {
+    "sqlite": "sqlite",
+    "postgresql": "postgresql",
+    "postgres": "postgresql",
+    "redis": "redis",
+    "rediss": "redis",
+    "unix": "redis",
+}
+_FORMS: Final = "sqlite:///PATH, postgresql://HOST/DATABASE or redis://HOST"
+_DEFAULT_NAME: Final = "purgatory"
+# From the first colon after the scheme to the last @: a password may contain anything.
+_PASSWORD: Final = re.compile(r"^((?:[a-z0-9+.-]+://)?[^:@/?]*:)(?!//).*(@)", re.IGNORECASE | re.DOTALL)
+_NO_PORT: Final = re.compile(r"(://[^/:@?]*:)(?![0-9]*([/?]|$))[^/@?]+")  # a password whose @host is missing
+_SECRET: Final = re.compile(r"([?&][^=&]*password=)[^&]*", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """Where a log is.
+
+    Attributes:
+        engine: What keeps it.
+        target: A path for SQLite; otherwise the URL as the engine's client takes it.
+        name: The log's; for SQLite, where each file is one log, that of the file without its ending.
+        shown: The URL without its password.
+        url: The URL as it was given.
+    """
+
+    engine: Engine
+    target: str = field(repr=False)
+    name: str
+    shown: str
+    url: str = field(repr=False)
+
+
+def masked(url: str) -> str:
+    """Return a URL with its passwords masked, also one that is malformed.
+
+    >>> masked("postgresql://me:p@ss:w/rd@host/db?name=orders&sslpassword=x")
+    'postgresql://me:***@host/db?name=orders&sslpassword=***'
+    """
+    return _SECRET.sub(r"\1***", _NO_PORT.sub(r"\1***", _PASSWORD.sub(r"\1***\2", url)))
+
+
+def parsed(url: str) -> Store:
+    """Read a URL.
+
+    Raises:
+        ValueError: It names no log, or its engine's client is not installed. The message shows it without its password,
+            and the next step.
+
+    >>> parsed("redis://:secret@127.0.0.1/0?name=orders")
+    Store(engine='redis', name='orders', shown='redis://:***@127.0.0.1/0?name=orders')
+    """
+    scheme, separator, _ = url.partition("://")
+    engine = _ENGINES.get(scheme.lower()) if separator else None
+    if engine is None:
+        raise ValueError(f"the store must be {_FORMS}, got {masked(url)}")
+    if engine == "sqlite":
+        path = _path(url)
+        return Store(engine, str(path), path.stem, url, url)
+    try:
+        urlsplit(url).port  # noqa: B018 - reading it checks it
+    except ValueError:
+        raise ValueError(f"the store's port must be a number up to 65535, got {masked(url)}") from None
+    _require_client(engine, masked(url))
+    target, name = without(url, "name")
+    return Store(engine, target, _DEFAULT_NAME if name is None else name, masked(url), url)
+
+
+def without(url: str, member: str) -> tuple[str, str | None]:
+    """Take a member out of a URL's query; returns the rest, and its value or None."""
+    parts = urlsplit(url)
+    members = parse_qsl(parts.query, keep_blank_values=True)
+    rest = [pair for pair in members if pair[0] != member]
+    if rest == members:
+        return url, None
+    return urlunsplit(parts._replace(query=urlencode(rest))), dict(members)[member]
+
+
+def _require_client(engine: Engine, shown: str) -> None:
+    try:
+        getattr(cluster, "PostgresLog" if engine == "postgresql" else "RedisLog")
+    except ModuleNotFoundError as error:  # its message names the extra and the command
+        raise ValueError(f"the store {shown} cannot be used: {error}") from None
+
+
+def _path(url: str) -> Path:
+    parts = urlsplit(url)
+    if parts.netloc or parts.query or parts.fragment or len(parts.path) <= 1:
+        raise ValueError(f"the store must be sqlite:///PATH without a host or settings, got {masked(url)}")
+    path = Path(unquote(parts.path[1:]))
+    if not path.is_absolute() and not path.parent.is_dir() and Path("/", path).parent.is_dir():
+        raise ValueError(
+            f"the folder of the store must exist, got {path.parent} in the working directory; an absolute path has "
+            f"four slashes: sqlite:////{path}"
+        )
+    return path
+
+
+def log_of(store: Store, *, sync: Sync = "always") -> Log:
+    """Make the log of a URL, not yet open.
+
+    Args:
+        store: Where it is.
+        sync: ``"always"`` waits for the disk in each commit; with ``"os"`` a crash of the machine may take the last
+            moments. Redis decides that itself, by its ``appendfsync``.
+
+    Raises:
+        ValueError: The engine refuses the name or the setting.
+    """
+    if store.engine == "sqlite":
+        return SqliteLog(store.target, sync=sync)
+    if store.engine == "postgresql":
+        return cluster.PostgresLog(store.target, name=store.name, sync=sync)
+    if sync != "always":
+        raise ValueError(f"sync must be 'always' for {store.shown}, got {sync!r}; set Redis's appendfsync")
+    return cluster.RedisLog(store.target, name=store.name)
+
+
+@asynccontextmanager
+async def opened(store: Store, *, sync: Sync = "always") -> AsyncIterator[tuple[Log, Head]]:
+    """Open the log of a URL inside an ``async with`` block; yields it with its state.
+
+    Raises what `log_of` and `Log.open` do.
+    """
+    log = log_of(store, sync=sync)
+    try:
+        yield log, await log.open()
+    finally:
+        await log.aclose()

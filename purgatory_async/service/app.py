@@ -3,6 +3,7 @@
 It runs under any ASGI server or mounted in another application, and does not need the lifespan protocol.
 """
 
+import asyncio
 import datetime as dt
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -10,7 +11,9 @@ from typing import Final
 import msgspec
 from starlette.types import Receive, Scope, Send
 
-from purgatory_async import OperationExpired, PurgatoryClosed, Timer
+from purgatory_async import OperationExpired, PurgatoryClosed, PurgatoryFull, Timer
+from purgatory_async.cluster.log import LogError
+from purgatory_async.cluster.writer import MAX_WAITING
 from purgatory_async.service import problems
 from purgatory_async.service.access import Access
 from purgatory_async.service.api.endpoint import Reply, Routes, raw_path
@@ -56,6 +59,10 @@ class Application:
             return
         except problems.Problem as problem:
             reply = self._refusal(problem)
+        except LogError as error:
+            reply = self._refusal(problems.store_unavailable(str(error)))
+        except PurgatoryFull:
+            reply = self._refusal(problems.overloaded("changes that wait for the store", MAX_WAITING))
         except Exception as error:  # noqa: BLE001 - the last resort: log the bug, hide it from the client
             self._log.error("request failed", method=scope["method"], path=scope["path"], exc_info=error)
             reply = self._refusal(problems.internal())
@@ -110,14 +117,25 @@ class Application:
         return Answer(problem.kind.status, msgspec.json.encode(problem.document), PROBLEM_JSON, headers)
 
     async def _live(self, receive: Receive, send: Send) -> None:
+        running: asyncio.Task[None] | None = None
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                running = asyncio.create_task(self.keep(), name="state")
                 await send({"type": "lifespan.startup.complete"})
             else:
-                self.service.close()
+                await self.service.aclose()
+                if running is not None:
+                    await running
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+    async def keep(self) -> None:
+        """Keep the service's state up to date; log what ends that before the service is closed."""
+        try:
+            await self.service.run()
+        except LogError as error:
+            self._log.error("the state cannot be kept", reason=str(error))
 
 
 def create_app(

@@ -26,6 +26,8 @@ class Kind(Enum):
     OVERLOADED = ("overloaded", 503, "The service is at a limit")
     DRAINING = ("draining", 503, "The service is shutting down")
     BEHIND = ("behind", 503, "The worker has not caught up")
+    GAP = ("gap", 503, "Signals may have been lost")
+    STORE_UNAVAILABLE = ("store-unavailable", 503, "The store does not answer")
     NOT_READY = ("not-ready", 503, "The service is not ready")
     DUPLICATE_ID = ("duplicate-id", 409, "The operation id is taken")
     IDEMPOTENCY_MISMATCH = ("idempotency-mismatch", 422, "The Idempotency-Key was used with another body")
@@ -55,7 +57,9 @@ class Kind(Enum):
 
 
 # Answered with Retry-After.
-RETRIED: Final = frozenset({Kind.OVERLOADED, Kind.DRAINING, Kind.BEHIND, Kind.NOT_READY})
+RETRIED: Final = frozenset(
+    {Kind.OVERLOADED, Kind.DRAINING, Kind.BEHIND, Kind.GAP, Kind.STORE_UNAVAILABLE, Kind.NOT_READY}
+)
 
 
 class Members(TypedDict, total=False):
@@ -159,6 +163,16 @@ def not_ready(reasons: list[str]) -> Problem:
 def behind(wanted: int, applied: int) -> Problem:
     """The position that the request names is not applied here; retry later."""
     return Problem(Kind.BEHIND, f"X-Purgatory-Position must be at most {applied} by now, got {wanted}")
+
+
+def gap() -> Problem:
+    """The request waited while the state was loaded again; look at what it waited for, then wait again."""
+    return Problem(Kind.GAP, "the state was loaded again meanwhile: look at it, then wait again")
+
+
+def store_unavailable(reason: str) -> Problem:
+    """The store did not answer in time; a change may still happen, an Idempotency-Key makes it safe to repeat."""
+    return Problem(Kind.STORE_UNAVAILABLE, f"{reason}; to repeat a change safely send an Idempotency-Key")
 
 
 def draining() -> Problem:

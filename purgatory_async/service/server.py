@@ -20,7 +20,7 @@ import uvicorn
 import uvloop  # noqa: F401 - anyio loads it by name: here a missing one is found before anything starts
 from anyio.abc import TaskGroup, TaskStatus
 
-from purgatory_async.cluster.log import LogDamaged, LogRefused
+from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused
 from purgatory_async.service.app import Application, create_app
 from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
@@ -135,12 +135,17 @@ class Server:
         self._uvicorn = _Server(config)
         self._stopping = False  # unlike the service's draining, which an administrator may start long before
         self._tasks: TaskGroup
+        self._failure: Exception | None = None  # of the state, which ended the serving
 
     async def run(self, announce: Callable[[str], None]) -> None:
         """Serve until `stop`, SIGTERM or SIGINT, then close the service.
 
         Args:
             announce: Called with the address, once connections are accepted.
+
+        Raises:
+            LogRefused: The store cannot be used.
+            LogDamaged, FoldError: It is damaged; the message has the position.
         """
         _raise_file_limit()
         service = self.app.service
@@ -150,10 +155,13 @@ class Server:
             tasks.start_soon(self._announce, announce)
             Probe(service.timer, LAG_PERIOD, service.note_lag).start()
             Probe(service.timer, LACK_PERIOD, lambda _: report_lack(self._log)).start()
+            tasks.start_soon(self._keep_state)
             await self._uvicorn.serve([self._sock])
+            await service.aclose()
             tasks.cancel_scope.cancel()
-        service.close()
         self._log.info("stopped")
+        if self._failure is not None:
+            raise self._failure
 
     async def stop(self, *, delayed: bool = True) -> None:
         """Drain: stop accepting, answer every held request, and let `run` return when all is sent.
@@ -192,6 +200,15 @@ class Server:
         else:
             self._stopping = True
             self._tasks.start_soon(partial(self.stop, delayed=False))
+
+    async def _keep_state(self) -> None:
+        try:
+            await self.app.service.run()
+        except (*REFUSALS, *DAMAGES, LogError) as error:
+            if not self._stopping:
+                self._failure = error
+                self._log.error("the state cannot be kept: stopping", reason=str(error))
+                self._cut()
 
     def _cut(self) -> None:
         self._uvicorn.should_exit = self._uvicorn.force_exit = True

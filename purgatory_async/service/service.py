@@ -13,16 +13,17 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
-from starlette.types import Receive
 
-from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer
+from purgatory_async import Outcome, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.patterns import Watermark
 from purgatory_async.service import problems
+from purgatory_async.service.backing import state_for
 from purgatory_async.service.http.feed import Feed
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
+from purgatory_async.service.http.takers import Takers
 from purgatory_async.service.messages import Draining, Submit, WireNeed, kept
 from purgatory_async.service.peers import Peers
 from purgatory_async.service.records import UNRECORDED, Records
@@ -31,9 +32,8 @@ from purgatory_async.service.state.at_once import AtOnce
 from purgatory_async.service.state.fold import entries
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.operations import Operation, OperationSubmitted
-from purgatory_async.service.state.fold.queues import ItemLent, Lease, TakerLeft
-from purgatory_async.service.state.fold.results import Nothing, Put, Refused, Result, Signalled, Submitted
-from purgatory_async.service.state.fold.shared import Effect, Limits, microseconds
+from purgatory_async.service.state.fold.results import Put, Refused, Result, Signalled, Submitted
+from purgatory_async.service.state.fold.shared import Effect, microseconds
 from purgatory_async.service.state.listing import Listing
 from purgatory_async.service.state.names import checked_id, distinct_keys
 from purgatory_async.service.state.operations import SignalledOperation
@@ -46,7 +46,6 @@ from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import RETRY_SPREAD, shortened
 
 ID_BYTES: Final = 16
-_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 
 class Repeatable(NamedTuple):
@@ -97,13 +96,16 @@ class Service:
         self.timer: Final = Timer() if timer is None else timer
         self.wall_clock: Final = wall_clock
         self.peers: Final = Peers(self.timer)
-        self.waits: Final = Waits(self.timer, settings.max_pending)
-        started_us = (wall_clock() - _EPOCH) // dt.timedelta(microseconds=1)
-        self.state: Final[State] = AtOnce(self.timer, started_us, _limits(settings), self.waits, self._heard)
+        in_memory = settings.store.in_memory
+        self.waits: Final = Waits(self.timer, settings.max_pending, told=in_memory)
+        self.state: Final[State] = state_for(
+            settings, self.timer, wall_clock(), self.waits, heard=self._heard, replaced=self._load
+        )
         self.metrics: Final = Metrics()
         self.holds: Final = Holds("holds", self.timer, settings.max_pending, self._count_undelivered)
-        self.takers: Final = Holds("takers", self.timer, settings.max_pending, self._count_undelivered)
-        self.recent: Final = Recent(self.timer)
+        self.takers: Final = Takers(self.state, self.timer, settings.max_pending, self._count_undelivered)
+        # Events are on the clock of the log, which in memory is the timer's.
+        self.recent: Final = Recent(self.timer, None if in_memory else lambda: self.state.now_us() * 1000)
         self.feed: Final = Feed(self.timer, self.state)
         self.streams: Final = Streams(self.feed, self.timer)
         self.records: Final = Records(settings, self.timer, self.state)
@@ -111,10 +113,10 @@ class Service:
         self.leaving = False  # /readyz answers 503; all other requests are served
         self.draining = False  # new waits are refused
         self._reached: Final = Watermark(timer=self.timer)
-        self._lent: dict[str, Lease] = {}  # to takers of this process that have yet to wake
         self._unrecorded: set[str] = set()  # ids of operations whose submission waits for the journal
         self._draw = draw
         self._turn = count()
+        self._epoch = ""
         self._follow(self.state.fold)
         self._show_gauges()
 
@@ -226,16 +228,17 @@ class Service:
         return answer.result, answer.result.completed + answer.waits
 
     def wait_once(self, keys: tuple[str, ...], need: WireNeed, wait: float) -> SignalledOperation:
-        """Register a one-shot wait on distinct keys, which expires after ``wait`` seconds.
+        """Register a one-shot wait on distinct keys for ``wait`` seconds.
 
-        The caller cancels it when the client leaves.
+        The caller cancels it when it is over, or the client leaves.
 
         Raises:
             Problem: ``overloaded`` or ``draining``.
         """
         self._check_accepting()
         try:
-            return self.waits.wait_once(keys, need, wait)
+            # With a log its end is the caller's: what was signalled in time may be applied after it.
+            return self.waits.wait_once(keys, need, wait if self.settings.store.in_memory else None)
         except PurgatoryFull:
             raise problems.overloaded("one-shot waits", self.settings.max_pending) from None
         except PurgatoryClosed:
@@ -260,39 +263,6 @@ class Service:
             raise self._refusal(answer.result, Repeatable(entry.idem, entry.digest))
         assert isinstance(answer.result, Put), f"a put cannot give {answer.result!r}"
         return answer.result
-
-    async def take(self, queue: str, wait: float, lease: float, receive: Receive) -> Lease | None:
-        """Take the oldest item of a queue on loan.
-
-        Args:
-            queue: Its checked name.
-            wait: Seconds to stand in line; 0 for not at all.
-            lease: Seconds until the item goes back.
-            receive: The request's; its body has been read.
-
-        Returns:
-            The loan; None if the wait is over.
-
-        Raises:
-            Problem: ``overloaded``, or ``draining`` (also while it waits).
-            ClientLeft: The client left; its item, if any, is back in its place.
-        """
-        lease_id = secrets.token_urlsafe(ID_BYTES)
-        order = entries.WantItem(
-            queue=queue, lease_id=lease_id, lease=microseconds(lease), wait=microseconds(wait)
-        )
-
-        async def stand() -> bool:
-            return not isinstance((await self.state.propose(order)).result, Nothing)
-
-        try:
-            await self.takers.until(lease_id, None, receive, stand)
-            return self._lent.get(lease_id)
-        except BaseException:  # the client left, the service drains, or the request's task was cancelled
-            self.state.post(entries.LeaveLine(lease_id=lease_id))
-            raise
-        finally:
-            self._lent.pop(lease_id, None)
 
     async def end_loan(self, lease_id: str, *, back: bool) -> None:
         """Acknowledge an item, or put it back in front of its queue. O(log items of the queue).
@@ -339,11 +309,11 @@ class Service:
         Signals, completions and reads go on.
         """
         self.leaving = self.draining = True
-        return self.holds.close() + self.takers.close() + self.streams.close()
+        return self.holds.close() + self.takers.holds.close() + self.streams.close()
 
     def begin_drain(self) -> Draining:
         """Become not ready, serve for the drain delay, then `drain`; return what it will end. Idempotent."""
-        held = self.holds.held + self.takers.held + len(self.streams.running)
+        held = self.holds.held + self.takers.holds.held + len(self.streams.running)
         if not self.leaving:
             self.leaving = True
             if self.settings.drain_delay:
@@ -352,15 +322,43 @@ class Service:
                 self.drain()
         return Draining(held, self.fold.operations.purgatory.pending)
 
-    def close(self) -> None:
-        """Drain, and end all pending operations as closed. Idempotent."""
+    async def run(self) -> None:
+        """Load the state from its store, if it has one, and keep it up to date until closed; raises as `State.run`."""
+        await self.state.open()
+        await self.state.run()
+
+    async def aclose(self) -> None:
+        """Drain, and close the state; only in memory are pending operations ended, as closed. Idempotent."""
         self.drain()
-        self.state.close()
+        await self.state.aclose()
+        self._end()
+
+    def close(self) -> None:
+        """Do as `aclose`, for a service in memory."""
+        self.drain()
+        if isinstance(self.state, AtOnce):
+            self.state.close()
+        self._end()
+
+    def _end(self) -> None:
         self.waits.purgatory.close()
         self.records.close()
         self.timer.close()
 
     # What the parts need.
+
+    def _load(self, fold: Fold) -> None:
+        """Go on with a state that was loaded. What waits here looks at it again, or fails if the epoch changed."""
+        lost = self._epoch not in {"", self.state.epoch}
+        self._epoch = self.state.epoch
+        self.feed.restart()
+        self.holds.look_again(lost=lost)
+        self.waits.lose()
+        totals = fold.shared.totals
+        self.metrics.submitted, self.metrics.signals = totals.submitted, totals.signals
+        for state, number in totals.ended.items():
+            self.metrics.ended[Outcome(state)] = number
+        self._follow(fold)
 
     def _follow(self, fold: Fold) -> None:
         """Let the parts hear a fold."""
@@ -373,13 +371,9 @@ class Service:
         )
 
     def _heard(self, result: Result, effects: Sequence[Effect]) -> Answer:
-        """Wake the takers of this process, and those who wait for a position."""
+        """Wake the takers of this process, and requests that wait for a position."""
         for effect in effects:
-            if isinstance(effect, ItemLent):
-                if self.takers.happened(effect.lease.id):
-                    self._lent[effect.lease.id] = effect.lease
-            elif isinstance(effect, TakerLeft):
-                self.takers.happened(effect.lease_id)
+            self.takers.hear(effect)
         if self._reached.waiting:
             self._reached.advance(self.fold.position)
         return Answer(result, effects, self.waits.completed if isinstance(result, Signalled) else 0)
@@ -425,14 +419,6 @@ class Service:
             ("streams", "Readers of the events.", lambda: len(self.streams.running)),
         ):
             self.metrics.show(f"purgatory_{name}", documentation, read)
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(
-        max_pending=settings.max_pending,
-        max_items=settings.max_items,
-        retention=microseconds(settings.retention),
-    )
 
 
 def _entry_of(order: Submit, once: Repeatable) -> entries.SubmitOperation:

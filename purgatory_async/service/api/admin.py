@@ -17,6 +17,7 @@ from purgatory_async.service.stats.messages import Counts, Ended, Limits, Stats
 from purgatory_async.service.version import VERSION
 
 DRAIN: Final = msgspec.json.Decoder(DrainBody)
+MAX_LAG: Final = 5.0  # seconds that a worker may be behind
 DRAINING: Final = "drain"  # the question to the other workers
 EXPOSITION: Final = "text/plain"
 STATIC: Final = Path(__file__).parent.parent / "static"
@@ -83,6 +84,7 @@ async def check_ready(service: Service, request: Request) -> Answer:
     reasons = [
         *(["draining"] if service.leaving else []),
         *(["disk"] if service.records.refusing else []),
+        *([] if service.state.connected and service.state.lag <= MAX_LAG else ["store"]),
         *([] if service.peers.complete else ["workers"]),
     ]
     if reasons:

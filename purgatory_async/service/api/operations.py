@@ -41,7 +41,8 @@ async def submit_operation(service: Service, request: Request) -> Answer:
     location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
     if operation.outcome is not None:
         return answer(201, _view(service, operation), location, *headers)
-    if await _ended(service, request, operation, wait):
+    operation = await _after_wait(service, request, operation, wait)
+    if operation.outcome is not None:
         return answer(200, _view(service, operation), *headers)
     return answer(202, _view(service, operation), location, *headers)
 
@@ -52,8 +53,7 @@ async def read_operation(service: Service, request: Request) -> Answer:
     wait = request.wait(request.query("wait"), service.settings.max_wait)
     await service.state.caught_up()
     operation = _find(service, request)
-    if operation.outcome is None and wait.seconds and not await _ended(service, request, operation, wait):
-        await service.state.caught_up()
+    operation = await _after_wait(service, request, operation, wait)
     return answer(200, _view(service, operation), *wait.headers)
 
 
@@ -106,11 +106,15 @@ async def wait_once(service: Service, request: Request) -> Answer:
     service.holds.check_room()
     if not wait.seconds:
         return Answer(204, headers=wait.headers)  # only later signals count
-    operation = service.wait_once(keys, need, service.shortened(wait.seconds))
+    held_for = service.shortened(wait.seconds)
+    operation = service.wait_once(keys, need, held_for)
     try:
-        await service.holds.until(end_of(operation), None, request.receive)
+        if not await service.holds.until(end_of(operation), held_for, request.receive):
+            await service.state.caught_up()
     finally:
-        operation.cancel()  # the client left, or the service drains
+        operation.cancel()  # it is over, the client left, or the service drains
+    if operation.outcome is Outcome.FAILED:
+        raise problems.gap()
     if operation.outcome is not Outcome.COMPLETED:
         return Answer(204, headers=wait.headers)
     return answer(200, WaitView(operation.signals), *wait.headers)
@@ -143,11 +147,14 @@ def _page(service: Service, pending: Iterator[Operation], limit: int) -> Operati
     return OperationList(views)
 
 
-async def _ended(service: Service, request: Request, operation: Operation, wait: Wait) -> bool:
-    """Hold the request until the operation ends or the wait is over; return whether it ended."""
-    if not wait.seconds:
-        return False
-    return await service.holds.until(end_of(operation), service.shortened(wait.seconds), request.receive)
+async def _after_wait(service: Service, request: Request, operation: Operation, wait: Wait) -> Operation:
+    """Hold the request until the operation ends or the wait is over; return it, which may be a new object."""
+    if operation.outcome is not None or not wait.seconds:
+        return operation
+    held_for = service.shortened(wait.seconds)
+    if not await service.holds.until(end_of(operation), held_for, request.receive):
+        await service.state.caught_up()
+    return service.fold.operations.by_id.get(operation.id, operation)
 
 
 def _find(service: Service, request: Request) -> Operation:

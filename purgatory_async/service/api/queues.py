@@ -40,7 +40,7 @@ async def take_item(service: Service, request: Request) -> Answer:
     queue = request.key("queue")
     seconds = _lease_seconds(decoded(await request.body(), TAKE, optional=True))
     held_for = service.shortened(wait.seconds)
-    lease = await service.take(queue, held_for, seconds, request.receive)
+    lease = await service.takers.take(queue, held_for, seconds, request.receive)
     if lease is None:
         return Answer(204, headers=wait.headers)
     longest = service.fold.shared.limits.max_lease / SECOND

@@ -130,6 +130,15 @@ class Feed:
             self._read = (after, newest, self._text(after, newest))
         return self._read[2]
 
+    def restart(self) -> None:
+        """Drop all events, because the state was loaded again; readers get a ``gap``, unless there was none."""
+        if self.newest:
+            self._newest.advance(self.newest + 1)
+            while self._oldest <= self.newest:
+                self._drop_oldest()
+        self._gone = (self._source.fold.position, 0)
+        self._position = self._number = 0
+
     def close(self) -> None:
         """End the waits for the next event; events are still kept and can be read. Idempotent."""
         self.closed = True

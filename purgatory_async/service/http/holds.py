@@ -22,11 +22,12 @@ from purgatory_async.web._race import ClientLeft
 class Hold(DelayedOperation[None]):
     """A held request."""
 
-    __slots__ = ("gone",)
+    __slots__ = ("gone", "lost")
 
     def __init__(self, timeout: float | None) -> None:
         super().__init__(timeout)
         self.gone = False  # also if the client left in the loop pass that completed the hold
+        self.lost = False
 
 
 class Holds:
@@ -82,7 +83,7 @@ class Holds:
             True if it happened, False if the wait is over.
 
         Raises:
-            Problem: ``overloaded``, or ``draining`` (also while held).
+            Problem: ``overloaded``, ``draining`` (also while held) or ``gap``.
             ClientLeft: The client left; the hold is cancelled.
         """
         hold = Hold(wait)
@@ -105,6 +106,8 @@ class Holds:
             if outcome is Outcome.COMPLETED:
                 self._on_undelivered()
             raise ClientLeft
+        if hold.lost:
+            raise problems.gap()
         if outcome is Outcome.CLOSED:
             raise problems.draining()
         return outcome is Outcome.COMPLETED
@@ -119,6 +122,13 @@ class Holds:
     def happened(self, watched: Hashable) -> bool:
         """Complete the holds on something; return whether there were any. O(holds)."""
         return self._purgatory.complete_for_key(watched) > 0
+
+    def look_again(self, *, lost: bool) -> None:
+        """Complete every hold, because the state was loaded again; with ``lost`` it is another history. O(holds)."""
+        for hold in list(self._purgatory.operations()):
+            assert isinstance(hold, Hold), "nothing but holds is held"
+            hold.lost = lost
+            hold.force_complete(None)
 
     def close(self) -> int:
         """End every held request with ``draining``, refuse new ones; return how many were held."""

@@ -71,6 +71,19 @@ class AtOnce:
         """Return log time now; O(1)."""
         return self._zero_us + self._timer.time_ns() // 1000
 
+    connected: Final = True
+    lag: Final = 0.0
+
+    async def open(self) -> None:
+        """Do nothing: there is nothing to load."""
+
+    async def run(self) -> None:
+        """Do nothing: nobody else changes it."""
+
+    async def aclose(self) -> None:
+        """Close; see `State.aclose`."""
+        self.close()
+
     def close(self) -> None:
         """Close the fold, which ends all pending operations as closed. Idempotent."""
         self._closed = True

@@ -68,5 +68,26 @@ class State(Protocol):
         """Return log time now, in microseconds since 1970."""
         ...
 
+    @property
+    def connected(self) -> bool:
+        """Whether the state is loaded, and its log was heard within the last 5 s."""
+        ...
+
+    @property
+    def lag(self) -> float:
+        """Seconds since all that was known was applied; 0.0 if it is."""
+        ...
+
+    async def open(self) -> None:
+        """Load the state; `run` must follow. Raises as `run`, and `LogRefused` if the log cannot be used."""
+
+    async def run(self) -> None:
+        """Keep the state up to date until it is closed.
+
+        Raises:
+            LogDamaged, FoldError: It cannot be any further; the message has the position.
+            LogError: The log has failed for good.
+        """
+
     async def aclose(self) -> None:
         """End: nothing is applied any more. Idempotent."""

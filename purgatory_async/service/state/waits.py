@@ -17,18 +17,26 @@ from purgatory_async.service.state.operations import SignalledOperation
 __all__ = ["Waits"]
 
 
+class SignalsLost(Exception):  # noqa: N818 - what happened
+    """The state was loaded again: what was signalled meanwhile is not known."""
+
+
 class Waits:
     """The one-shot waits of a process; observes the operations of the fold, and passes their events on.
 
     Args:
         timer: For the waits.
         limit: The most waits at once.
+        told: Whether the observer hears of the waits, too. With a log it does not: it tells what is the same everywhere.
     """
 
-    def __init__(self, timer: Timer, limit: int) -> None:
-        self.purgatory: Final = Purgatory("waits", timer=timer, max_pending=limit, observer=_Ends(self))
+    def __init__(self, timer: Timer, limit: int, *, told: bool = True) -> None:
+        self.purgatory: Final = Purgatory(
+            "waits", timer=timer, max_pending=limit, observer=_Ends(self) if told else None
+        )
         self.completed = 0
         """How many waits the last signal completed."""
+        self._told: Final = told
         self._timer: Final = timer
         self._fold: Fold | None = None
         self._observer: Observer | None = None
@@ -40,8 +48,8 @@ class Waits:
         """Hear a fold, and let an observer hear its events from now on. Those before, of its making, reach nobody."""
         self._fold, self._observer = fold, observer
 
-    def wait_once(self, keys: tuple[str, ...], need: WireNeed, seconds: float) -> SignalledOperation:
-        """Add a wait on distinct keys, which expires after some seconds. O(keys).
+    def wait_once(self, keys: tuple[str, ...], need: WireNeed, seconds: float | None) -> SignalledOperation:
+        """Add a wait on distinct keys, which expires after some seconds, or is cancelled by its caller. O(keys).
 
         Raises:
             PurgatoryFull: There are too many.
@@ -54,6 +62,13 @@ class Waits:
         self.purgatory.try_complete_else_watch(operation, keys)
         return operation
 
+    def lose(self) -> int:
+        """Fail all waits, because signals may have been lost; return how many there were."""
+        waiting = list(self.purgatory.operations())
+        for operation in waiting:
+            operation.fail(SignalsLost("signals may have been lost"))
+        return len(waiting)
+
     def notify(self, event: Event) -> None:
         """Complete the waits on a signalled key, then pass the event on."""
         fold, observer = self._fold, self._observer
@@ -61,7 +76,7 @@ class Waits:
             return
         if isinstance(event, KeySignalled):
             self.completed = self.purgatory.check_and_complete(event.key)
-            if self.completed:
+            if self.completed and self._told:
                 event = replace(event, completed=event.completed + self.completed)
         elif isinstance(event, OperationEnded) and event.outcome is Outcome.EXPIRED:
             # It ended at its deadline, in log time; but lateness is when that was noticed.

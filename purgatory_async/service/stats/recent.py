@@ -100,12 +100,14 @@ class Recent:
     """Observes a purgatory: counts its events by the second, and their delays.
 
     Args:
-        timer: Has the clock of the events.
+        timer: For the time since the start.
+        time_ns: The clock of the events, if it is not the timer's.
     """
 
-    def __init__(self, timer: Timer) -> None:
+    def __init__(self, timer: Timer, time_ns: Callable[[], int] | None = None) -> None:
         self._timer: Final = timer
-        self._started_ns: Final = timer.time_ns()
+        self._began_ns: Final = timer.time_ns()
+        self._time_ns: Final = timer.time_ns if time_ns is None else time_ns
         self._waits: Final = Window()
         self._lateness: Final = Window()
         self._loop_lag: Final = Window()
@@ -120,7 +122,7 @@ class Recent:
     @property
     def uptime(self) -> float:
         """Seconds since the start."""
-        return (self._timer.time_ns() - self._started_ns) / _SECOND_NS
+        return (self._timer.time_ns() - self._began_ns) / _SECOND_NS
 
     def notify(self, event: Event) -> None:
         """Count an event. O(1)."""
@@ -143,7 +145,7 @@ class Recent:
 
     def note_lag(self, seconds: float) -> None:
         """Count a delay of the event loop. O(log buckets)."""
-        self._loop_lag.observe(seconds, self._timer.time_ns())
+        self._loop_lag.observe(seconds, self._time_ns())
 
     def rates(self) -> Rates:
         """Return the rates per second, over the last ten whole seconds."""
@@ -158,7 +160,7 @@ class Recent:
             pending: How many operations are pending now.
             now: The wall clock's time.
         """
-        now_ns = self._timer.time_ns()
+        now_ns = self._time_ns()
         rows = self._whole_seconds()
         # From the number pending now, undo the changes second by second.
         under_way = [row for second, row in self._rows if second >= now_ns // _SECOND_NS]
@@ -170,7 +172,7 @@ class Recent:
 
     def delays(self) -> Delays:
         """Return the delays of the last minute."""
-        now_ns = self._timer.time_ns()
+        now_ns = self._time_ns()
         return Delays(
             round(min(self.uptime, Window.seconds(now_ns)), 3),
             wait=self._waits.delay(now_ns),
@@ -180,8 +182,9 @@ class Recent:
 
     def _whole_seconds(self) -> list[_Row]:
         """Return the rows of the last 60 complete seconds since the start, oldest first."""
-        now = self._timer.time_ns() // _SECOND_NS
-        first = max(-(-self._started_ns // _SECOND_NS), now - WINDOW)
+        now_ns = self._time_ns()
+        now, began_ns = now_ns // _SECOND_NS, now_ns - round(self.uptime * _SECOND_NS)
+        first = max(-(-began_ns // _SECOND_NS), now - WINDOW)
         rows = [[0] * len(_COLUMNS) for _ in range(first, now)]
         for second, row in self._rows:
             if first <= second < now:

@@ -1,0 +1,76 @@
+"""Where a service keeps its state: in its process, or in the log of a store."""
+
+import datetime as dt
+from collections.abc import Callable
+from typing import Final, cast
+
+from purgatory_async import Timer
+from purgatory_async.service.settings import Settings, SettingsError
+from purgatory_async.service.state.at_once import AtOnce
+from purgatory_async.service.state.fold.entries import SetLimits
+from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.fold.shared import Limits, microseconds
+from purgatory_async.service.state.on_log import OnLog
+from purgatory_async.service.state.state import Answer, Heard
+from purgatory_async.service.state.waits import Waits
+from purgatory_async.service.store.patient import PatientLog
+from purgatory_async.service.store.urls import Sync, log_of, parsed
+
+__all__ = ["state_for"]
+
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+def state_for(
+    settings: Settings,
+    timer: Timer,
+    now: dt.datetime,
+    waits: Waits,
+    heard: Heard,
+    replaced: Callable[[Fold], None],
+) -> AtOnce | OnLog[Answer]:
+    """Make the state that the settings ask for.
+
+    Args:
+        settings: Name the store, and have the limits.
+        timer: For all that waits.
+        now: Log time, in memory.
+        waits: Observe the operations.
+        heard: Called with each step.
+        replaced: Called with the state when it was loaded from a store.
+
+    Raises:
+        SettingsError: The store cannot be used.
+    """
+    if settings.store.in_memory:
+        started_us = (now - _EPOCH) // dt.timedelta(microseconds=1)
+        return AtOnce(timer, started_us, _limits(settings), waits, heard)
+    try:
+        store, sync = parsed(settings.store.url), cast("Sync", settings.store_sync)  # checked already
+        log_of(store, sync=sync)
+    except ValueError as error:
+        raise SettingsError(f"store: {error}") from None
+    return OnLog(
+        PatientLog(lambda: log_of(store, sync=sync), timer),
+        timer=timer,
+        timeout=settings.store_timeout,
+        make=lambda at_us: Fold(at_us, observer=waits),
+        applied=heard,
+        replaced=replaced,
+        limits=_explicit(settings),
+    )
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        max_pending=settings.max_pending,
+        max_items=settings.max_items,
+        retention=microseconds(settings.retention),
+    )
+
+
+def _explicit(settings: Settings) -> SetLimits:
+    """Return the limits that are not the default ones; the log keeps the others as they are."""
+    limits, usual = _limits(settings), _limits(Settings())
+    names = [name for name in limits.__struct_fields__ if getattr(limits, name) != getattr(usual, name)]
+    return SetLimits(**{name: getattr(limits, name) for name in names})

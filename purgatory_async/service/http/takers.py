@@ -1,0 +1,96 @@
+"""Takers of this process: requests held for an item of a queue, each of which stands in line in the state."""
+
+import secrets
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from starlette.types import Receive
+
+from purgatory_async import PurgatoryFull, Timer
+from purgatory_async.cluster.log import LogError
+from purgatory_async.service.http.holds import Holds
+from purgatory_async.service.state.fold.entries import LeaveLine, WantItem
+from purgatory_async.service.state.fold.queues import ItemLent, Lease, TakerLeft
+from purgatory_async.service.state.fold.results import Nothing
+from purgatory_async.service.state.fold.shared import Effect, microseconds
+from purgatory_async.service.state.state import State
+
+__all__ = ["Takers"]
+
+_ID_BYTES: Final = 16
+
+
+class Takers:
+    """The takers of this process.
+
+    Args:
+        state: In which they stand in line.
+        timer: For the rest of a wait.
+        limit: The most of them.
+        on_undelivered: Called when a taker's client left as it got an item, which went back.
+    """
+
+    def __init__(self, state: State, timer: Timer, limit: int, on_undelivered: Callable[[], None]) -> None:
+        self.holds: Final = Holds("takers", timer, limit, on_undelivered)
+        self._state: Final = state
+        self._timer: Final = timer
+        self._lent: dict[str, Lease] = {}  # to takers that have yet to wake
+        self._left: dict[str, str] = {}  # and why others left the line
+
+    def __repr__(self) -> str:
+        return f"<Takers held={self.holds.held}>"
+
+    async def take(self, queue: str, wait: float, lease: float, receive: Receive) -> Lease | None:
+        """Take the oldest item of a queue on loan.
+
+        Args:
+            queue: Its checked name.
+            wait: Seconds to stand in line; 0 for not at all.
+            lease: Seconds until the item goes back.
+            receive: The request's; its body has been read.
+
+        Returns:
+            The loan; None if the wait is over.
+
+        Raises:
+            Problem: ``overloaded``, or ``draining`` (also while it waits).
+            ClientLeft: The client left; its item, if any, is back in its place.
+        """
+        until = self._timer.time() + wait
+        while True:
+            order = WantItem(
+                queue=queue,
+                lease_id=secrets.token_urlsafe(_ID_BYTES),
+                lease=microseconds(lease),
+                wait=microseconds(wait),
+            )
+            lent, why = await self._stand_in_line(order, receive)
+            wait = until - self._timer.time()
+            # After a long silence of this worker its takers have left their lines: they stand there again.
+            if lent is not None or why != "silent" or wait <= 0:
+                return lent
+
+    def hear(self, effect: Effect) -> None:
+        """Wake the taker that an effect is about, if it is of this process. O(1)."""
+        if isinstance(effect, ItemLent):
+            if self.holds.happened(effect.lease.id):
+                self._lent[effect.lease.id] = effect.lease
+        elif isinstance(effect, TakerLeft) and self.holds.happened(effect.lease_id):
+            self._left[effect.lease_id] = effect.why
+
+    async def _stand_in_line(self, order: WantItem, receive: Receive) -> tuple[Lease | None, str | None]:
+        """Return a loan, or None and why the taker left the line; None again if it did not stand there."""
+
+        async def stand() -> bool:
+            return not isinstance((await self._state.propose(order)).result, Nothing)
+
+        try:
+            await self.holds.until(order.lease_id, None, receive, stand)
+        except BaseException:  # the client left, the service drains, or the request's task was cancelled
+            with suppress(LogError, PurgatoryFull):  # then the item comes back when its loan ends
+                self._state.post(LeaveLine(lease_id=order.lease_id))
+            raise
+        finally:
+            lent, why = self._lent.pop(order.lease_id, None), self._left.pop(order.lease_id, None)
+        return lent, why

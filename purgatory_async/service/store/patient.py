@@ -1,0 +1,77 @@
+"""A log that waits for its engine: a service starts, and answers that it is not ready, while the engine is away."""
+
+import logging
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final
+
+from purgatory_async import Timer
+from purgatory_async.cluster import Appended, Checkpoint, Entry, Head, Log, LogUnavailable
+from purgatory_async.cluster.connection import Backoff
+
+__all__ = ["PatientLog"]
+
+_LOGGER: Final = logging.getLogger(__name__)
+
+
+class PatientLog:
+    """Opens a log as soon as its engine is there, and is that log from then on; see `Log`.
+
+    Args:
+        make: Makes the log. A log whose opening failed is closed for ever, so each attempt needs another one.
+        timer: For the pauses between attempts.
+    """
+
+    def __init__(self, make: Callable[[], Log], timer: Timer) -> None:
+        self._make: Final = make
+        self._timer: Final = timer
+        self._log: Log | None = None
+
+    def __repr__(self) -> str:
+        return "<PatientLog waiting>" if self._log is None else repr(self._log)
+
+    async def open(self) -> Head:
+        """Open the log; see `Log.open`. Waits while the engine is away, which is logged once."""
+        backoff, told = Backoff(), False
+        while True:
+            log = self._make()
+            try:
+                head = await log.open()
+            except LogUnavailable as error:
+                if not told:
+                    _LOGGER.warning("the store is away: waiting for it: %s", error)
+                told = True
+                await self._timer.sleep(backoff.next_delay())
+                continue
+            self._log = log
+            return head
+
+    async def append(self, entries: Sequence[bytes]) -> Appended:
+        """Append a batch; see `Log.append`."""
+        return await self._opened.append(entries)
+
+    def follow(self, after: int) -> AsyncIterator[Sequence[Entry]]:
+        """Yield the entries after a position; see `Log.follow`."""
+        return self._opened.follow(after)
+
+    async def end(self) -> int:
+        """Return the newest position; see `Log.end`."""
+        return await self._opened.end()
+
+    async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
+        """Save a checkpoint; see `Log.save`."""
+        await self._opened.save(position, parts, keep)
+
+    async def load(self) -> Checkpoint | None:
+        """Return the newest checkpoint; see `Log.load`."""
+        return await self._opened.load()
+
+    async def aclose(self) -> None:
+        """Close the log; see `Log.aclose`."""
+        if self._log is not None:
+            await self._log.aclose()
+
+    @property
+    def _opened(self) -> Log:
+        if self._log is None:
+            raise LogUnavailable("the log is not open yet")
+        return self._log

@@ -16,6 +16,11 @@ import pytest
 
 from tests.source_tree import PACKAGE, ROOT, Sources, read_package, with_fault
 
+
+def inside(package: str, modules: str) -> tuple[str, ...]:
+    return tuple(f"{package}.{module}" for module in modules.split())
+
+
 # From the ground up. A module imports from layers before its own, or from its own without a cycle.
 # Names are relative to the package: "" is the package itself, ``x.*`` is everything inside ``x``.
 LAYERS = {
@@ -36,15 +41,12 @@ LAYERS = {
         *("testing", "testing.*", "web", "web.*"),
     ),
     # The service: the words of all parts, the parts, the whole without HTTP, what requests mean, the process.
-    "service": (
-        *("service", "service.hosts", "service.logs", "service.messages"),
-        *("service.problems", "service.settings", "service.store_url", "service.version"),
-    ),
+    "service": ("service", *inside("service", "hosts logs messages problems settings store_url version")),
     "service state": ("service.state", "service.state.*"),
     "service store": ("service.store", "service.store.*"),
     "service stats": ("service.stats", "service.stats.*"),
     "service http": ("service.http", "service.http.*"),
-    "service whole": ("service.channel", "service.peers", "service.records", "service.service"),
+    "service whole": inside("service", "backing channel gauges peers records service"),
     "service api": ("service.api", "service.api.*"),
     "service process": ("service.*",),
     "entry": ("__main__", "cli", "cli.*"),

@@ -25,6 +25,7 @@ def state_for(
     settings: Settings,
     timer: Timer,
     now: dt.datetime,
+    *,
     waits: Waits,
     heard: Heard,
     replaced: Callable[[Fold], None],

@@ -5,9 +5,7 @@ metrics count them, the listing keeps their order, the holds release their reque
 """
 
 import datetime as dt
-import platform
 import random
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Final, NamedTuple
@@ -20,11 +18,12 @@ from purgatory_async.metrics import Metrics
 from purgatory_async.patterns import Watermark
 from purgatory_async.service import problems
 from purgatory_async.service.backing import state_for
+from purgatory_async.service.gauges import show_gauges
 from purgatory_async.service.http.feed import Feed
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
 from purgatory_async.service.http.takers import Takers
-from purgatory_async.service.messages import Draining, Submit, WireNeed, kept
+from purgatory_async.service.messages import Draining, WireNeed
 from purgatory_async.service.peers import Peers
 from purgatory_async.service.records import UNRECORDED, Records
 from purgatory_async.service.settings import Settings
@@ -33,30 +32,16 @@ from purgatory_async.service.state.fold import entries
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.operations import Operation, OperationSubmitted
 from purgatory_async.service.state.fold.results import Put, Refused, Result, Signalled, Submitted
-from purgatory_async.service.state.fold.shared import Effect, microseconds
+from purgatory_async.service.state.fold.shared import Effect
 from purgatory_async.service.state.listing import Listing
-from purgatory_async.service.state.names import checked_id, distinct_keys
 from purgatory_async.service.state.operations import SignalledOperation
 from purgatory_async.service.state.state import Answer, State
 from purgatory_async.service.state.waits import Waits
 from purgatory_async.service.stats.recent import Recent
 from purgatory_async.service.stats.survey import Survey
-from purgatory_async.service.version import CORE, VERSION
-from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import RETRY_SPREAD, shortened
 
 ID_BYTES: Final = 16
-
-
-class Repeatable(NamedTuple):
-    """What makes a change safe to repeat: the Idempotency-Key, and the digest of its body."""
-
-    key: str | UnsetType = UNSET
-    digest: str = ""
-
-
-ONCE: Final = Repeatable()
-"""A change without an Idempotency-Key."""
 
 
 class Submission(NamedTuple):
@@ -99,7 +84,7 @@ class Service:
         in_memory = settings.store.in_memory
         self.waits: Final = Waits(self.timer, settings.max_pending, told=in_memory)
         self.state: Final[State] = state_for(
-            settings, self.timer, wall_clock(), self.waits, heard=self._heard, replaced=self._load
+            settings, self.timer, wall_clock(), waits=self.waits, heard=self._heard, replaced=self._load
         )
         self.metrics: Final = Metrics()
         self.holds: Final = Holds("holds", self.timer, settings.max_pending, self._count_undelivered)
@@ -118,7 +103,7 @@ class Service:
         self._turn = count()
         self._epoch = ""
         self._follow(self.state.fold)
-        self._show_gauges()
+        show_gauges(self.metrics, self.state, self.holds, self.streams)
 
     def __repr__(self) -> str:
         state = "draining" if self.draining else "serving"
@@ -136,25 +121,20 @@ class Service:
 
     # Operations and keys.
 
-    async def submit(self, order: Submit, once: Repeatable = ONCE) -> Submission:
-        """Submit an operation; with a timeout of 0 it ends at once.
-
-        Args:
-            order: The decoded body.
-            once: If an earlier request had the same key and body, nothing happens but that its operation is returned.
+    async def submit(self, entry: entries.SubmitOperation) -> Submission:
+        """Submit an operation; with a timeout of 0 it ends at once. One that was submitted before is returned.
 
         Raises:
-            Problem: ``invalid``, ``bad-key``, ``too-many-keys``, ``duplicate-id``, ``idempotency-mismatch``,
-                ``overloaded`` or ``draining``; nothing is registered then.
+            Problem: ``duplicate-id``, ``idempotency-mismatch``, ``overloaded`` or ``draining``; nothing is registered
+                then.
         """
-        entry = _entry_of(order, once)
-        if not await self._knows(once):
+        if not await self._knows(entry.idem):
             self.records.check_trouble()
             self._check_accepting()
         answer = await self.state.propose(entry)
         result = answer.result
         if isinstance(result, Refused):
-            raise self._refusal(result, once, operation_id=entry.id)
+            raise self._refusal(result, entry)
         assert isinstance(result, Submitted), f"a submission cannot give {result!r}"
         if result.replayed:
             return Submission(self.find(result.id), replayed=True)
@@ -223,7 +203,7 @@ class Service:
         self.records.check_trouble()
         answer = await self.state.propose(entry)
         if isinstance(answer.result, Refused):
-            raise self._refusal(answer.result, Repeatable(entry.idem, entry.digest))
+            raise self._refusal(answer.result, entry)
         assert isinstance(answer.result, Signalled), f"a signal cannot give {answer.result!r}"
         return answer.result, answer.result.completed + answer.waits
 
@@ -256,11 +236,11 @@ class Service:
         Raises:
             Problem: ``overloaded``, ``draining`` or ``idempotency-mismatch``.
         """
-        if self.draining and not await self._knows(Repeatable(entry.idem)):
+        if self.draining and not await self._knows(entry.idem):
             raise problems.draining()
         answer = await self.state.propose(entry)
         if isinstance(answer.result, Refused):
-            raise self._refusal(answer.result, Repeatable(entry.idem, entry.digest))
+            raise self._refusal(answer.result, entry)
         assert isinstance(answer.result, Put), f"a put cannot give {answer.result!r}"
         return answer.result
 
@@ -378,64 +358,29 @@ class Service:
             self._reached.advance(self.fold.position)
         return Answer(result, effects, self.waits.completed if isinstance(result, Signalled) else 0)
 
-    async def _knows(self, once: Repeatable) -> bool:
+    async def _knows(self, idem: str | UnsetType) -> bool:
         """Whether a request is repeated, so that it changes nothing."""
-        if once.key is UNSET:
+        if idem is UNSET:
             return False
         await self.state.caught_up()
-        return once.key in self.fold.operations.by_idem or once.key in self.fold.replays.known
+        return idem in self.fold.operations.by_idem or idem in self.fold.replays.known
 
     def _check_accepting(self) -> None:
         if self.draining:
             raise problems.draining()
         self.records.check_accepting()
 
-    def _refusal(self, refused: Refused, once: Repeatable, operation_id: str = "") -> problems.Problem:
-        if refused.why == "duplicate-id":
-            return problems.duplicate_id(operation_id)
+    def _refusal(
+        self, refused: Refused, entry: entries.SubmitOperation | entries.SignalKey | entries.PutItem
+    ) -> problems.Problem:
         if refused.why == "idempotency-mismatch":
-            return problems.idempotency_mismatch(str(once.key))
+            return problems.idempotency_mismatch(str(entry.idem))
         limits = self.fold.shared.limits
-        if operation_id:
-            return problems.overloaded("operations", limits.max_pending)
-        return problems.overloaded("items", limits.max_items)
+        if not isinstance(entry, entries.SubmitOperation):
+            return problems.overloaded("items", limits.max_items)
+        if refused.why == "duplicate-id":
+            return problems.duplicate_id(entry.id)
+        return problems.overloaded("operations", limits.max_pending)
 
     def _count_undelivered(self) -> None:
         self.metrics.undelivered += 1
-
-    def _show_gauges(self) -> None:
-        self.metrics.info(
-            "purgatory_build_info",
-            "Version, interpreter, and core: compiled or pure.",
-            version=VERSION,
-            python=platform.python_version(),
-            core=CORE,
-        )
-        for name, documentation, read in (
-            ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: self.holds.held),
-            ("takers", "Requests held for an item of a queue.", lambda: len(self.fold.queues.takers)),
-            ("items", "Items kept in queues.", lambda: self.fold.queues.kept),
-            ("leases", "Items on loan.", lambda: len(self.fold.queues.leases)),
-            ("streams", "Readers of the events.", lambda: len(self.streams.running)),
-        ):
-            self.metrics.show(f"purgatory_{name}", documentation, read)
-
-
-def _entry_of(order: Submit, once: Repeatable) -> entries.SubmitOperation:
-    """Check a decoded body, and return its entry."""
-    if not order.keys:
-        raise problems.invalid("/keys", f"must name at least one key, got {order.keys!r}")
-    keys = distinct_keys(order.keys)
-    try:
-        timeout = checked_timeout(order.timeout)
-    except ValueError as error:
-        raise problems.invalid("/timeout", str(error)) from None
-    return entries.SubmitOperation(
-        id=secrets.token_urlsafe(ID_BYTES) if isinstance(order.id, UnsetType) else checked_id(order.id),
-        keys=keys,
-        need=order.need,
-        timeout=None if timeout is None else microseconds(timeout),
-        data=kept(order.data),
-        idem=once.key,
-        digest=once.digest,
-    )

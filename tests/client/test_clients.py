@@ -79,7 +79,7 @@ class Served:
         await settle()
         assert self.service.holds.held == 0
         self.service.close()
-        assert_clean(self.service.purgatory)
+        assert_clean(self.service.fold.operations.purgatory)
 
 
 def served(test):

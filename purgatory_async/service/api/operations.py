@@ -1,26 +1,31 @@
 """``/v1/operations``, ``/v1/wait`` and ``/v1/events``: submit, show, end, list and follow operations; wait once."""
 
+import secrets
 from collections.abc import Iterator
 from typing import Final
 
 import msgspec
+from msgspec import UnsetType
 
 from purgatory_async import Outcome
 from purgatory_async.service import problems
 from purgatory_async.service.api.query_string import percent_decoded
-from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.api.request import Repeatable, Request, decoded
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http.holds import end_of
 from purgatory_async.service.http.stream import EVENT_STREAM, EventStream
 from purgatory_async.service.messages import Complete, OperationList, OperationView, Submit, WaitView, kept
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.fold.entries import EndOperation
+from purgatory_async.service.state.fold.entries import EndOperation, SubmitOperation
 from purgatory_async.service.state.fold.operations import Operation
-from purgatory_async.service.state.names import checked_key, distinct_keys
+from purgatory_async.service.state.fold.shared import microseconds
+from purgatory_async.service.state.names import checked_id, checked_key, distinct_keys
+from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import Wait
 
 SUBMIT: Final = msgspec.json.Decoder(Submit)
 COMPLETE: Final = msgspec.json.Decoder(Complete)
+ID_BYTES: Final = 16
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
 # Bytes after which a page ends early: a thousand operations can carry a gigabyte.
@@ -35,7 +40,7 @@ async def submit_operation(service: Service, request: Request) -> Answer:
     order = decoded(body, SUBMIT)
     if wait.seconds:
         service.holds.check_room()
-    submission = await service.submit(order, request.repeatable(body))
+    submission = await service.submit(_entry_of(order, request.repeatable(body)))
     operation = submission.operation
     headers = (*wait.headers, *replayed(submission), *await service.record(operation))
     location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
@@ -167,3 +172,27 @@ def _find(service: Service, request: Request) -> Operation:
 
 def _view(service: Service, operation: Operation) -> OperationView:
     return operation.view(service.state.now_us())
+
+
+def _entry_of(order: Submit, once: Repeatable) -> SubmitOperation:
+    """Check a decoded body, and return its entry.
+
+    Raises:
+        Problem: ``invalid``, ``bad-key`` or ``too-many-keys``.
+    """
+    if not order.keys:
+        raise problems.invalid("/keys", f"must name at least one key, got {order.keys!r}")
+    keys = distinct_keys(order.keys)
+    try:
+        timeout = checked_timeout(order.timeout)
+    except ValueError as error:
+        raise problems.invalid("/timeout", str(error)) from None
+    return SubmitOperation(
+        id=secrets.token_urlsafe(ID_BYTES) if isinstance(order.id, UnsetType) else checked_id(order.id),
+        keys=keys,
+        need=order.need,
+        timeout=None if timeout is None else microseconds(timeout),
+        data=kept(order.data),
+        idem=once.key,
+        digest=once.digest,
+    )

@@ -6,17 +6,17 @@ After the body, `receive` only reports that the client left.
 import hashlib
 import re
 from collections.abc import Mapping
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
 import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.types import Receive, Scope
 
 from purgatory_async.service import problems
 from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query, percent_decoded
 from purgatory_async.service.http.answer import JSON
-from purgatory_async.service.service import ONCE, Repeatable
 from purgatory_async.service.state.names import checked_key
 from purgatory_async.web._race import ClientLeft
 from purgatory_async.web.waiting import Wait, decided_wait
@@ -35,6 +35,17 @@ _PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _MEMBER: Final = re.compile(r"(?:unknown|missing required) field `(.*)`$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
 _MAX_FAULT: Final = 1024  # characters: the patterns would take minutes on a name of a megabyte
+
+
+class Repeatable(NamedTuple):
+    """What makes a change safe to repeat: the Idempotency-Key, and the digest of its body."""
+
+    key: str | UnsetType = UNSET
+    digest: str = ""
+
+
+ONCE: Final = Repeatable()
+"""A change without an Idempotency-Key."""
 
 
 class Request:

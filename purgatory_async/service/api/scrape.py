@@ -65,6 +65,7 @@ class _Collected(Collector):
         self._metrics = metrics
 
     def collect(self) -> Iterable[Metric]:
+        """Return them."""
         return self._metrics
 
 

@@ -82,11 +82,11 @@ class Takers:
     async def _stand_in_line(self, order: WantItem, receive: Receive) -> tuple[Lease | None, str | None]:
         """Return a loan, or None and why the taker left the line; None again if it did not stand there."""
 
-        async def stand() -> bool:
+        async def _stand() -> bool:
             return not isinstance((await self._state.propose(order)).result, Nothing)
 
         try:
-            await self.holds.until(order.lease_id, None, receive, stand)
+            await self.holds.until(order.lease_id, None, receive, _stand)
         except BaseException:  # the client left, the service drains, or the request's task was cancelled
             with suppress(LogError, PurgatoryFull):  # then the item comes back when its loan ends
                 self._state.post(LeaveLine(lease_id=order.lease_id))

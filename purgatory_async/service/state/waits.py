@@ -27,7 +27,7 @@ class Waits:
     Args:
         timer: For the waits.
         limit: The most waits at once.
-        told: Whether the observer hears of the waits, too. With a log it does not: it tells what is the same everywhere.
+        told: Whether the observer hears of the waits, too; with a log it tells only what is the same everywhere.
     """
 
     def __init__(self, timer: Timer, limit: int, *, told: bool = True) -> None:

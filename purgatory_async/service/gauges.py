@@ -1,0 +1,30 @@
+"""What a service shows of its present state at each scrape, beside what its metrics count."""
+
+import platform
+
+from purgatory_async.metrics import Metrics
+from purgatory_async.service.http.holds import Holds
+from purgatory_async.service.http.stream import Streams
+from purgatory_async.service.state.state import State
+from purgatory_async.service.version import CORE, VERSION
+
+__all__ = ["show_gauges"]
+
+
+def show_gauges(metrics: Metrics, state: State, holds: Holds, streams: Streams) -> None:
+    """Add the gauges to the metrics."""
+    metrics.info(
+        "purgatory_build_info",
+        "Version, interpreter, and core: compiled or pure.",
+        version=VERSION,
+        python=platform.python_version(),
+        core=CORE,
+    )
+    for name, documentation, read in (
+        ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: holds.held),
+        ("takers", "Requests held for an item of a queue.", lambda: len(state.fold.queues.takers)),
+        ("items", "Items kept in queues.", lambda: state.fold.queues.kept),
+        ("leases", "Items on loan.", lambda: len(state.fold.queues.leases)),
+        ("streams", "Readers of the events.", lambda: len(streams.running)),
+    ):
+        metrics.show(f"purgatory_{name}", documentation, read)

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from typing import Any, Final
 
 from purgatory_async import PurgatoryFull, Timer
@@ -36,12 +37,12 @@ class Heartbeat:
     """
 
     def __init__(self, timer: Timer, post: Callable[[Entry], "asyncio.Future[Any]"]) -> None:
-        self.wrote_at = 0.0
+        self.wrote_at = -inf
         self._timer: Final = timer
         self._post: Final = post
         self._sent: asyncio.Future[Any] | None = None
-        self._sent_at = -DIGEST_S
-        self._compared = 0  # the entry up to which digests were compared before the state was given up
+        self._sent_at = -inf
+        self._compare_after = 0  # digests in entries up to here may be those of states that were given up
 
     async def run(self, state: Callable[[], tuple[Fold, bool] | None]) -> None:
         """Beat until cancelled.
@@ -60,21 +61,20 @@ class Heartbeat:
                         self._sent_at = now
             await self._timer.sleep(BEAT_S)
 
-    def give_up(self) -> None:
-        """Take back what was proposed, if it is not sent: the state that it tells of was given up."""
+    def restart(self, end: int) -> None:
+        """Go on with a state that was loaded; what is in the log up to ``end`` may tell of the one given up."""
+        self._compare_after = end
         if self._sent is not None:
             self._sent.cancel()
 
     def compare(self, position: int, entry: Entry, fold: Fold) -> None:
         """Raise `Diverged` if the entry just applied shows that another worker's state differs.
 
-        It does so once for each entry: which of the two is right is not known, so both load their state again, and will
-        read the entry once more.
+        Which of the two is right is not known, so both load their state again.
         """
         at, fold.diverged_at = fold.diverged_at, None
-        if at is None or not isinstance(entry, Alive) or position <= self._compared:
+        if at is None or not isinstance(entry, Alive) or position <= self._compare_after:
             return
-        self._compared = position
         ours = fold.running_at(at)
         _LOGGER.error(
             "the state at position %d has digest %s here and %s at worker %s: loading it again",

@@ -179,9 +179,11 @@ class OnLog(Generic[A]):
 
     async def aclose(self) -> None:
         """Close the log; what waits raises `LogError`. Idempotent."""
-        await self._end_tasks()
-        await self._log.aclose()
-        self.fold.close()
+        try:
+            await self._end_tasks()
+        finally:
+            self.fold.close()
+            await self._log.aclose()
 
     async def propose(self, entry: Entry) -> A:
         """Append an entry, which becomes this worker's; return its answer once it is durable and applied here.
@@ -307,7 +309,7 @@ class OnLog(Generic[A]):
         self._progress.unload(lost)
         await self._timer.sleep(delay)
         fold, end = await self._when_there()
-        self._heartbeat.give_up()
+        self._heartbeat.restart(end)
         self._writer.lose(lost)
         before, self.fold, self.epoch = self.fold, fold, epoch
         self._replica.restart(fold.position, epoch)

@@ -12,6 +12,7 @@ import random
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
+from math import inf
 from typing import Any, Final
 
 from purgatory_async import DelayedOperation, PurgatoryFull, Timer, TimerHandle
@@ -60,7 +61,7 @@ class Ticks:
         self._grace_us = _grace_us()
         self._under_way: asyncio.Future[Any] | None = None
         self._pause_s = SHORTEST_PAUSE_S
-        self._not_before_s = 0.0
+        self._not_before_s = -inf
         self._closed = False
 
     def restart(self, fold: Fold) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from tests.programs import PATIENCE_S, run, skip_without_its_imports
 from tests.source_tree import PACKAGE, ROOT
-from tests.test_architecture import LAYERS
+from tests.layers import LAYERS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDERS = (

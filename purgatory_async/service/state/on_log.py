@@ -385,9 +385,8 @@ def _encode(entry: Entry, writer: str, number: int) -> bytes:
 def _differ(limits: SetLimits, fold: Fold) -> bool:
     """Whether limits name one that the state has another value of."""
     present = fold.shared.limits
-    return any(
-        getattr(limits, name) not in {UNSET, getattr(present, name)} for name in present.__struct_fields__
-    )
+    names = present.__struct_fields__
+    return any(getattr(limits, name) not in {UNSET, getattr(present, name)} for name in names)
 
 
 def _expire(future: "asyncio.Future[Any]", late: str, timeout: float) -> None:

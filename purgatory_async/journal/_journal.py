@@ -208,8 +208,12 @@ class Journal:
         return True
 
     def gauge(self, purgatory: Purgatory) -> None:
-        """Also record the sizes of the observed purgatory: once a second while events arrive, and at the end."""
+        """Also record the sizes of the observed purgatory: once a second while events arrive, and at the end.
+
+        Its timer may be another one than the journal's, if their clocks and ticks are the same.
+        """
         self._purgatory = purgatory
+        self._queue = purgatory.timer.queue
 
     def _sample(self, now_ns: int) -> None:
         purgatory = self._purgatory

@@ -47,6 +47,16 @@ async def test_one_shot_waits_are_recorded_too(make_client, tmp_path):
     assert [type(record) for record in records(client, tmp_path)] == [Submit, Stats, Outcome, Signal, Stats]
 
 
+async def test_waits_and_operations_share_no_id(make_client, tmp_path):
+    client = make_client(journal=tmp_path)
+    await client.submit("a")
+    held = await client.held("GET", "/v1/wait?key=a&wait=9")
+    await client.signal("a")
+    await held.task
+    found = [record.op_id for record in records(client, tmp_path) if isinstance(record, Submit | Outcome)]
+    assert sorted(Counter(found).values()) == [2, 2]
+
+
 class Disk:
     """Syncs when it is allowed to, or not at all."""
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Final, cast
 
 from purgatory_async import Outcome, Purgatory, Timer
-from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded
+from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
 from purgatory_async.service.messages import WireNeed
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.needs import need_for
@@ -83,9 +83,9 @@ class Waits:
             event = replace(event, at_ns=fold.step_ns)
         observer.notify(event)
 
-    def pass_on(self, event: Event) -> None:
-        """Pass on what happened to a wait."""
-        cast("Observer", self._observer).notify(event)
+    def pass_on(self, event: OperationSubmitted | OperationEnded) -> None:
+        """Pass on what happened to a wait, under an id that no operation of the fold has."""
+        cast("Observer", self._observer).notify(replace(event, operation_id=-event.operation_id))
 
 
 class _Ends:

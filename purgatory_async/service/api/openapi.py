@@ -44,6 +44,7 @@ _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     "Last-Event-ID": {"type": "string", "pattern": f"^{EVENT_ID}$"},
     "Prefer": {"type": "string", "example": "wait=30"},
 }
+_STATE: Final = "/v1/"
 _PATH: Final[Mapping[str, Mapping[str, Any]]] = {
     "id": {"type": "string", **ID_SCHEMA},
     "key": _KEY,
@@ -61,6 +62,8 @@ _EVERY: Final = (
 )
 _GUARDED: Final = (Kind.UNAUTHORIZED, Kind.FORBIDDEN)
 _CHANGING: Final = (Kind.CROSS_ORIGIN,)
+# Of what reads or changes the state: it is behind, or its store is away.
+_STATEFUL: Final = (Kind.BAD_HEADER, Kind.BEHIND, Kind.STORE_UNAVAILABLE, Kind.OVERLOADED)
 _WITH_BODY: Final = (Kind.MALFORMED, Kind.INVALID, Kind.TOO_LARGE, Kind.UNSUPPORTED_MEDIA_TYPE)
 
 
@@ -116,7 +119,7 @@ def _operation(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
         "operationId": _name(method, endpoint),
         "summary": _summary(endpoint),
         "parameters": list(_parameters(path, endpoint)),
-        "responses": _responses(method, endpoint),
+        "responses": _responses(path, method, endpoint),
     }
     if endpoint.body is not None:
         described["requestBody"] = {
@@ -155,13 +158,14 @@ def _parameters(path: str, endpoint: Endpoint) -> Iterable[dict[str, Any]]:
         yield {"name": name, "in": "header", "required": False, "schema": _HEADERS[name]}
 
 
-def _responses(method: str, endpoint: Endpoint) -> dict[str, Any]:
+def _responses(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
     responses: dict[str, Any] = {
         str(status): _response(answer, has_body=method != "HEAD")
         for status, answer in endpoint.answers.items()
     }
     kinds = [*_EVERY, *endpoint.problems]
     kinds += [] if endpoint.permission is None else _GUARDED
+    kinds += _STATEFUL if path.startswith(_STATE) else []
     kinds += [] if method in {"GET", "HEAD"} else _CHANGING
     kinds += [] if endpoint.body is None else _WITH_BODY
     by_status: dict[int, list[Kind]] = {}

@@ -36,7 +36,8 @@ _ADMIN: Final = Permission.ADMIN
 
 _PREFER: Final = ("Prefer",)
 _ID: Final = (Kind.UNKNOWN_OPERATION, Kind.FORGOTTEN)
-_HELD: Final = (Kind.OVERLOADED, Kind.DRAINING)
+_HELD: Final = (Kind.OVERLOADED, Kind.DRAINING, Kind.GAP)
+_REPEATABLE: Final = (Kind.IDEMPOTENCY_MISMATCH, Kind.BAD_HEADER)
 _LEASE: Final = (Kind.UNKNOWN_LEASE, Kind.LEASE_EXPIRED)
 _KEYS: Final = (Kind.BAD_KEY, Kind.TOO_MANY_KEYS)
 
@@ -62,7 +63,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             headers=("Idempotency-Key", "Prefer"),
             body=Submit,
             needs_body=True,
-            problems=(*_KEYS, *_HELD, Kind.DUPLICATE_ID, Kind.IDEMPOTENCY_MISMATCH, Kind.BAD_HEADER),
+            problems=(*_KEYS, *_HELD, Kind.DUPLICATE_ID, *_REPEATABLE),
         ),
     },
     "/v1/operations/{id}": {
@@ -102,8 +103,9 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             keys.signal_key,
             _SIGNAL,
             {200: Signalled},
+            headers=("Idempotency-Key",),
             body=SignalBody,
-            problems=(Kind.BAD_KEY, Kind.OVERLOADED),
+            problems=(Kind.BAD_KEY, Kind.OVERLOADED, *_REPEATABLE),
         )
     },
     "/v1/wait": {
@@ -121,9 +123,10 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             queues.put_item,
             _SIGNAL,
             {201: Delivered},
+            headers=("Idempotency-Key",),
             body=ItemBody,
             needs_body=True,
-            problems=(Kind.BAD_KEY, *_HELD),
+            problems=(Kind.BAD_KEY, *_HELD, *_REPEATABLE),
         )
     },
     "/v1/queues/{queue}/take": {

@@ -37,11 +37,12 @@ class AppendQueue:
             self._sending = asyncio.create_task(self._send_all())
         return await waiting.appended
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Stop sending; those that wait get `LogError`."""
+        _fail(self._waiting, LogError("log is closed: cannot append"))
         if self._sending is not None:
             self._sending.cancel()
-        _fail(self._waiting, LogError("log is closed: cannot append"))
+            await asyncio.wait([self._sending])
 
     async def _send_all(self) -> None:
         try:

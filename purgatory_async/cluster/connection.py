@@ -88,11 +88,13 @@ class SharedTrip:
                 raise LogError("log is closed: its round trip was cancelled") from None
             raise
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         """Cancel the trip under way and the next one; their callers get `LogError`."""
-        for trip in (self._running, self._next):
-            if trip is not None:
-                trip.cancel()
+        trips = [trip for trip in (self._running, self._next) if trip is not None]
+        for trip in trips:
+            trip.cancel()
+        if trips:
+            await asyncio.wait(trips)
 
     async def _go(self, before: asyncio.Task[int] | None) -> int:
         await asyncio.sleep(0)  # an eager task starts inside create_task, before it is `_next`

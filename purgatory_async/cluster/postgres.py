@@ -23,7 +23,8 @@ from purgatory_async.cluster.log import (
     new_epoch,
 )
 from purgatory_async.cluster.postgres_link import Link
-from purgatory_async.cluster.server_log import CALL_S, PING_S, EntriesLost, Found, Known, ServerLog
+from purgatory_async.cluster.server_log import PING_S, EntriesLost, Found, Known, ServerLog
+from purgatory_async.cluster.turns import CALL_S
 
 __all__ = ["PostgresLog"]
 
@@ -211,7 +212,8 @@ class _PostgresEngine:
         """Delete some entries up to a position, but never the newest; True if more are left to delete."""
         if int((await self._row(self._saver, _TRIM, last, TRIM_SLICE))[0]) == TRIM_SLICE:
             return True
-        self._saver.drop()
+        if self._saver.idle:  # another save may be under way
+            self._saver.drop()
         return False
 
     async def part(self, position: int, number: int) -> bytes | None:
@@ -222,8 +224,7 @@ class _PostgresEngine:
 
     async def aclose(self) -> None:
         """Break the connections."""
-        for link in self._links:
-            link.close()
+        await asyncio.gather(*(link.aclose() for link in self._links))
 
     def _named(self, sql: str) -> str:
         return sql.replace("purgatory", self._name)

@@ -1,13 +1,13 @@
 """One connection to Postgres: made when it is needed, one call at a time, dropped when a call fails."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 import asyncpg
 
 from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused, LogUnavailable
-from purgatory_async.cluster.server_log import CALL_S, EntriesLost
+from purgatory_async.cluster.server_log import EntriesLost
+from purgatory_async.cluster.turns import CALL_S, Turns
 
 __all__ = ["Link", "translated"]
 
@@ -50,14 +50,13 @@ class Link:
         self._greet = greet
         self._lost = lost
         self._repeats = repeats
-        self._turn = asyncio.Lock()
+        self._turns = Turns()
         self._connection: asyncpg.Connection[Any] | None = None
-        self._closed = False
 
     @property
     def idle(self) -> bool:
         """Whether it is connected, and no call is under way."""
-        return self._connection is not None and not self._turn.locked()
+        return self._connection is not None and not self._turns.taken
 
     @property
     def server_process(self) -> int | None:
@@ -83,41 +82,44 @@ class Link:
         try:
             return await self._attempt(call)
         except LogUnavailable:
-            if not (used and self._repeats) or self._closed:
+            if not (used and self._repeats) or self._turns.closed:
                 raise
         return await self._attempt(call)  # the connection may have been dead for long
 
     async def _attempt(self, call: "Callable[[asyncpg.Connection[Any]], Awaitable[T]]") -> T:
-        async with self._turn:
-            healthy = False
-            try:
-                async with asyncio.timeout(CALL_S):
-                    result = await call(await self._connected())
-                healthy = True
-            except asyncpg.PostgresError as error:
-                healthy = error.sqlstate in _HARMLESS
-                raise translated(error) from error
-            except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
-                raise LogUnavailable(f"Postgres is away: {str(error) or 'no answer'}") from error
-            finally:
-                if not healthy:
-                    self.drop()
-            return result
+        try:
+            async with self._turns.turn():
+                return await self._answer(call)
+        except asyncpg.PostgresError as error:
+            raise translated(error) from error
+        except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
+            raise LogUnavailable(f"Postgres is away: {str(error) or 'no answer'}") from error
+
+    async def _answer(self, call: "Callable[[asyncpg.Connection[Any]], Awaitable[T]]") -> T:
+        healthy = False
+        try:
+            result = await call(await self._connected())
+            healthy = True
+        except asyncpg.PostgresError as error:
+            healthy = error.sqlstate in _HARMLESS
+            raise
+        finally:
+            if not healthy:
+                self.drop()
+        return result
 
     def drop(self) -> None:
-        """Break the connection; the next call makes another one."""
+        """Break the connection, which no call may be using; the next call makes another one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             connection.terminate()
 
-    def close(self) -> None:
-        """Break the connection for good."""
-        self._closed = True
+    async def aclose(self) -> None:
+        """Break the connection for good; a call under way fails."""
+        await self._turns.aclose()
         self.drop()
 
     async def _connected(self) -> "asyncpg.Connection[Any]":
-        if self._closed:
-            raise LogUnavailable("log is closed: cannot connect")
         if self._connection is None or self._connection.is_closed():
             connection = await asyncpg.connect(self._dsn, timeout=CALL_S)
             self._connection = connection

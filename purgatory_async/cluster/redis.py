@@ -10,21 +10,18 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import redis.exceptions
-from redis.asyncio import Redis
-from redis.asyncio.retry import Retry
-from redis.backoff import NoBackoff
 
 from purgatory_async.cluster.log import (
     Appended,
     Entry,
     Head,
-    LogDamaged,
     LogError,
     LogRefused,
     LogUnavailable,
     new_epoch,
 )
-from purgatory_async.cluster.server_log import CALL_S, PING_S, EntriesLost, Found, Known, ServerLog
+from purgatory_async.cluster.redis_link import Link
+from purgatory_async.cluster.server_log import PING_S, Found, Known, ServerLog
 
 __all__ = ["RedisLog"]
 
@@ -70,7 +67,8 @@ class _RedisEngine:
     def __init__(self, url: str, name: str) -> None:
         url, self._replicas = _without_wait(url)
         self._log, self._head = f"{{{name}}}:log", f"{{{name}}}:head"
-        self._writer, self._reader, self._asker, self._listener = (_client(url) for _ in range(4))
+        self._links = [Link(url) for _ in range(4)]
+        self._writer, self._reader, self._asker, self._listener = self._links
         self._opened = False
         self._token = ""
         self._newest = 0  # the position that the last read or append found
@@ -144,6 +142,7 @@ class _RedisEngine:
             await pinging
         finally:
             pinging.cancel()
+            await asyncio.wait([pinging])
 
     async def begin_save(self, position: int) -> None:
         """Remove what an interrupted save has left."""
@@ -169,14 +168,13 @@ class _RedisEngine:
 
     async def aclose(self) -> None:
         """Break the connections."""
-        for client in (self._writer, self._reader, self._asker, self._listener):
-            await client.aclose()
+        await asyncio.gather(*(link.aclose() for link in self._links))
 
     async def _ping(self) -> None:
         while True:
             await asyncio.sleep(PING_S)
-            for client in (self._writer, self._reader, self._asker):
-                await self._do(client, "PING")
+            for link in (self._writer, self._reader, self._asker):
+                await self._do(link, "PING")
 
     async def _warn_of_losses(self) -> None:
         """Say what a crash of the server can take."""
@@ -185,8 +183,8 @@ class _RedisEngine:
             _LOGGER.warning("appendonly of Redis is off: a restart loses what came after its last snapshot")
             return
         try:
-            found = await self._asker.execute_command("CONFIG", "GET", "appendfsync")
-        except redis.exceptions.RedisError:
+            found = await self._do(self._asker, "CONFIG", "GET", "appendfsync")
+        except LogError:
             return  # hosted: its provider sets it
         if (present := found.get(b"appendfsync", b"").decode()) != "always":
             _LOGGER.warning(
@@ -194,58 +192,26 @@ class _RedisEngine:
                 present,
             )
 
-    async def _run(self, client: Any, verb: str, *arguments: object) -> Any:
+    async def _run(self, link: Link, verb: str, *arguments: object) -> Any:
         """Run a verb of the script."""
         tail = (2, self._log, self._head, verb, *arguments)
         try:
-            return await self._do(client, "EVALSHA", _SCRIPT_SHA, *tail)
+            return await self._do(link, "EVALSHA", _SCRIPT_SHA, *tail)
         except redis.exceptions.NoScriptError:
-            return await self._do(client, "EVAL", _SCRIPT, *tail)
+            return await self._do(link, "EVAL", _SCRIPT, *tail)
         except LogUnavailable:
             if verb not in _REPEATED or not self._opened:
                 raise
-        return await self._do(client, "EVAL", _SCRIPT, *tail)  # the connection may have been dead for long
+        return await self._do(link, "EVAL", _SCRIPT, *tail)  # the connection may have been dead for long
 
-    async def _do(self, client: Any, *words: object) -> Any:
+    async def _do(self, link: Link, *words: object) -> Any:
         """Return the answer to a command; raises `LogError`."""
         try:
-            async with asyncio.timeout(CALL_S):
-                return await client.execute_command(*words)
-        except redis.exceptions.NoScriptError:
+            return await link.do(*words)
+        except LogRefused as error:
+            if self._opened:  # it was allowed before, so it may be again
+                raise LogUnavailable(str(error)) from error
             raise
-        except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
-            meaning = _meaning(error)
-            if meaning in {LogUnavailable, LogRefused} and client.connection is not None:
-                await client.connection.disconnect(
-                    nowait=True
-                )  # the address may lead to another server by now
-            if meaning is LogRefused and self._opened:  # it was allowed before, so it may be again
-                meaning = LogUnavailable
-            raise meaning(f"Redis: {str(error) or 'no answer'}") from error
-
-
-def _meaning(error: Exception) -> type[LogError]:
-    """What an error means for the log."""
-    refused = (redis.exceptions.AuthenticationError, redis.exceptions.NoPermissionError)
-    if isinstance(error, refused):
-        return LogRefused
-    if isinstance(error, redis.exceptions.ResponseError):
-        meanings = {"LOST": EntriesLost, "OVERTAKEN": LogError, "WRONGTYPE": LogDamaged}
-        return meanings.get(str(error).partition(" ")[0], LogUnavailable)
-    return LogUnavailable
-
-
-def _client(url: str) -> Any:
-    """A client with one connection, which repeats nothing by itself."""
-    client: Any = Redis  # its settings have no types
-    return client.from_url(
-        url,
-        single_connection_client=True,
-        socket_timeout=CALL_S,
-        socket_connect_timeout=CALL_S,
-        socket_keepalive=True,
-        retry=Retry(NoBackoff(), 0),
-    )
 
 
 def _without_wait(url: str) -> tuple[str, int]:

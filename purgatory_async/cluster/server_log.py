@@ -25,10 +25,8 @@ from purgatory_async.cluster.log import (
     check_save,
 )
 
-__all__ = ["CALL_S", "PING_S", "Engine", "EntriesLost", "Found", "Known", "ServerLog"]
+__all__ = ["PING_S", "Engine", "EntriesLost", "Found", "Known", "ServerLog"]
 
-CALL_S = 10.0
-"""Seconds after which a call to the server has failed."""
 PING_S = 9.0
 """Seconds between reads on an idle connection; together with `CALL_S` below 20, by which a dead one is noticed."""
 
@@ -123,7 +121,7 @@ class Engine(Protocol):
         ...
 
     async def aclose(self) -> None:
-        """Break the connections; calls under way fail."""
+        """Break the connections; calls under way fail, and have left when it returns. Later ones fail, too."""
         ...
 
 
@@ -147,6 +145,7 @@ class ServerLog:
         try:
             await self._engine.open()
             head = await self._engine.head()
+            self._open.require("open it")  # it may have been closed meanwhile
         except BaseException:
             await self.aclose()
             raise
@@ -216,12 +215,12 @@ class ServerLog:
         """Disconnect from the server; see `Log.aclose`."""
         if not self._open.close():
             return
-        self._queue.close()
-        self._trip.close()
-        while self._attending is not None and not self._attending.done():
-            self._attending.cancel()  # again: redis-py swallows one that comes while it connects
-            await asyncio.wait([self._attending], timeout=0.05)
         await self._engine.aclose()
+        await self._queue.aclose()
+        await self._trip.aclose()
+        if self._attending is not None:
+            self._attending.cancel()
+            await asyncio.wait([self._attending])
         self._wake()
 
     async def _append(self, entries: Sequence[bytes]) -> Appended:

@@ -184,7 +184,7 @@ class SqliteLog:
                 waiting.appended.set_exception(closed)
         self._waiting.clear()
         self._wake()
-        self._trip.close()
+        await self._trip.aclose()
         closing = [self._writing.submit(self._of_writing.close), self._reading.submit(self._of_reading.close)]
         for thread in (self._writing, self._reading):
             thread.stop()

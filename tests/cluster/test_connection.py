@@ -77,7 +77,7 @@ async def test_closing_cancels_the_trips():
     await turns()
     second = asyncio.create_task(end())
     await turns()
-    end.close()
+    await end.aclose()
     for task in (first, second):
         with pytest.raises(LogError, match="log is closed"):
             await task

@@ -1,0 +1,90 @@
+"""Closing a log while calls on it are under way: each ends with its result or `LogError`, and nothing is left."""
+
+import asyncio
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+from purgatory_async.cluster import LogError
+from tests.cluster.reading import drained, each, saved
+
+pytestmark = pytest.mark.asyncio
+
+ROUNDS = 12
+
+
+async def save(log):
+    with suppress(ValueError):  # another save was faster
+        await log.save(await log.end(), each([b"part"] * 3), keep=1_000_000)
+
+
+CALLS = {
+    "append": lambda log: log.append([b"a"]),
+    "follow": lambda log: drained(log.follow(0)),
+    "end": lambda log: log.end(),
+    "save": save,
+    "load": saved,
+}
+
+
+async def keep_calling(call, log, closing):
+    while not closing.is_set():
+        with suppress(LogError):
+            await call(log)
+        await asyncio.sleep(0)  # a log in memory answers at once
+
+
+async def turns(count):
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
+def descriptors():
+    """What this process has open: files, and a socket for each connection."""
+    found = set()
+    for descriptor in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):  # that of the listing
+            found.add(descriptor.readlink())
+    return found
+
+
+@contextmanager
+def nothing_left():
+    before, tasks = descriptors(), asyncio.all_tasks()
+    yield
+    assert asyncio.all_tasks() - tasks == set()
+    assert descriptors() - before == set()
+
+
+@pytest.mark.parametrize("verb", CALLS)
+@pytest.mark.parametrize("cuts", [False, True], ids=["connected", "reconnecting"])
+async def test_calls_under_way_end_when_the_log_closes(engine, verb, cuts):
+    for round_ in range(ROUNDS):
+        with nothing_left():
+            log, closing = engine.log(), asyncio.Event()
+            await log.open()
+            await log.append([b"something to save"])
+            calls = [asyncio.create_task(keep_calling(CALLS[verb], log, closing)) for _ in range(8)]
+            await turns(2 * round_)
+            if cuts:
+                await engine.cut()
+                await turns(2 * round_)
+            closing.set()
+            await log.aclose()
+            await asyncio.gather(*calls)
+            await turns(10)  # until the loop has closed the sockets
+
+
+async def test_closing_ends_an_opening(engine):
+    for round_ in range(ROUNDS):
+        with nothing_left():
+            log = engine.log()
+            opening = asyncio.create_task(log.open())
+            await turns(2 * round_)
+            await log.aclose()
+            with suppress(LogError):
+                await opening
+            with pytest.raises(LogError, match="log is closed"):
+                await log.end()
+            await turns(10)

@@ -30,14 +30,15 @@ _SIZE: Final = struct.Struct(">I")
 
 
 class Start(msgspec.Struct, tag=True):
-    """To a new worker, first: its number, from 1, and its settings by name, as in a configuration file."""
+    """To a new worker, first: its number, from 1; its settings by name; whether all were ready at some time."""
 
     number: int
     settings: Mapping[str, Any]
+    complete: bool
 
 
 class Serving(msgspec.Struct, tag=True):
-    """To all workers: which of them serve, of how many, and whether all did at some time."""
+    """To all workers: which of them serve, of how many, and whether all were ready at some time."""
 
     workers: list[int]
     total: int
@@ -45,9 +46,10 @@ class Serving(msgspec.Struct, tag=True):
 
 
 class Forwarded(msgspec.Struct, tag=True):
-    """To all workers: the supervisor got this signal."""
+    """To all workers: the supervisor got this signal; ``repeated`` if another one to stop came before."""
 
     signal: int
+    repeated: bool = False
 
 
 class Ready(msgspec.Struct, tag=True):
@@ -96,9 +98,14 @@ class Channel:
         return cls(*await asyncio.open_unix_connection(sock=sock))
 
     def send(self, message: Message) -> None:
-        """Send a message without waiting; a question or answer is dropped if the other end does not read."""
-        unread = self._writer.transport.get_write_buffer_size()
-        if unread > MOST_UNREAD and isinstance(message, Ask | Answer):
+        """Send a message without waiting; it is dropped if the other end is gone.
+
+        A question or answer is also dropped if the other end has stopped reading.
+        """
+        transport = self._writer.transport
+        if transport.is_closing():
+            return
+        if isinstance(message, Ask | Answer) and transport.get_write_buffer_size() > MOST_UNREAD:
             return
         data = _ENCODER.encode(message)
         self._writer.write(_SIZE.pack(len(data)) + data)
@@ -111,8 +118,12 @@ class Channel:
         except (asyncio.IncompleteReadError, ConnectionError):
             return None
 
-    async def aclose(self) -> None:
-        """Send what is buffered and close."""
+    def close(self) -> None:
+        """Close; what is buffered is still sent while the loop runs."""
         self._writer.close()
+
+    async def aclose(self) -> None:
+        """Close, and wait until what was buffered is sent."""
+        self.close()
         with suppress(ConnectionError):
             await self._writer.wait_closed()

@@ -50,14 +50,15 @@ class Peers:
     def __repr__(self) -> str:
         return f"<Peers number={self.number} serving={sorted(self._serving)} of {self.total}>"
 
-    def join(self, number: int, send: Callable[[Ask], None]) -> None:
+    def join(self, number: int, send: Callable[[Ask], None], *, complete: bool) -> None:
         """Become a worker of a supervisor.
 
         Args:
             number: Of this worker.
             send: Sends a question to all others.
+            complete: Whether all workers were ready at some time.
         """
-        self.number, self._send, self.complete = number, send, False
+        self.number, self._send, self.complete = number, send, complete
 
     async def ask(self, what: str) -> dict[int, bytes | None]:
         """Ask all others, for at most a second.

@@ -180,13 +180,19 @@ class Server:
         self._log.info("draining", held=service.drain(), pending=service.pending)
         self._uvicorn.should_exit = True
 
-    def obey(self, number: signal.Signals) -> None:
-        """Stop on the first SIGTERM or SIGINT, cut the unanswered connections on the second; reload on SIGHUP."""
+    def obey(self, number: signal.Signals, *, repeated: bool = True) -> None:
+        """Stop on the first SIGTERM or SIGINT, cut the unanswered connections on the second; reload on SIGHUP.
+
+        Args:
+            number: The signal.
+            repeated: Whether one that stops already counts this as the second.
+        """
         if number == signal.SIGHUP:
             self._reload_tokens()
         elif self._stopping:
-            self._log.warning("stopping at once", signal=number.name)
-            self._cut()
+            if repeated:
+                self._log.warning("stopping at once", signal=number.name)
+                self._cut()
         else:
             self._stopping = True
             self._log.info("stopping", signal=number.name)
@@ -223,9 +229,8 @@ class Server:
         with anyio.open_signal_receiver(*signals_of(self._settings)) as signals:
             task_status.started()
             async for number in signals:
-                # A service manager may signal a supervisor and its workers: only the supervisor says it twice.
-                if not (supervised and self._stopping):
-                    self.obey(number)
+                # A service manager may signal a supervisor and its workers: only the supervisor repeats one.
+                self.obey(number, repeated=not supervised)
 
     def _reload_tokens(self) -> None:
         try:

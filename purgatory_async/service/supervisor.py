@@ -5,6 +5,7 @@ a second at first and up to half a minute if it keeps ending. One whose start is
 would end again: before all were ready that ends the whole, afterwards the others go on without it.
 """
 
+import logging
 import os
 import signal
 import socket
@@ -31,7 +32,7 @@ from purgatory_async.service.channel import (
     Serving,
     Start,
 )
-from purgatory_async.service.logs import Log, stderr_log
+from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.server import (
     BACKLOG,
     DAMAGED,
@@ -134,11 +135,12 @@ class Supervisor:
 
     def _stop(self, number: signal.Signals) -> None:
         """Forward a signal to stop; start no worker any more."""
+        repeated = self._stopping.is_set()
         self._stopping.set()
         # Otherwise connections would wait here for workers that have stopped accepting.
         self._sock.close()
         ready = [worker for worker in self._workers if worker.ready_at is not None]
-        self._tell(Forwarded(number), ready)
+        self._tell(Forwarded(number, repeated), ready)
         for worker in self._workers:
             if worker.process is not None and worker.ready_at is None:
                 worker.process.terminate()
@@ -152,10 +154,10 @@ class Supervisor:
         pause = FIRST_PAUSE
         while not self._stopping.is_set():
             code, served = await self._run_one(worker)
-            ended = {"signal": signal.Signals(-code).name} if code < 0 else {"code": code}
+            ended = _shown(code)
             if self._stopping.is_set():
                 # One that was not ready yet is terminated.
-                if code and not (code == -signal.SIGTERM and served is None):
+                if code and served is not None:
                     self._failed = True
                     self._log.error("worker failed while it stopped", worker=worker.number, **ended)
             elif code in {REFUSED, DAMAGED}:
@@ -174,7 +176,7 @@ class Supervisor:
         self._kept.discard(worker.number)
         if self._complete and self._kept:
             self._log.error(
-                "worker cannot start and the others go on without it: mend the reason, then restart the service",
+                "worker is given up, the others go on without it: mend the reason, then restart the service",
                 worker=worker.number,
                 code=code,
                 reason=worker.reason,
@@ -187,27 +189,28 @@ class Supervisor:
 
     async def _run_one(self, worker: _Worker) -> tuple[int, float | None]:
         """Run a worker once; return its exit code, and for how many seconds it was ready, None for never."""
-        ours, theirs = socket.socketpair()
         worker.reason = f"worker {worker.number} could not start; its messages are above"
-        with theirs:
-            try:
+        try:
+            ours, theirs = socket.socketpair()
+            with theirs:
+                worker.channel = await Channel.over(ours)
                 worker.process = await self._spawn(theirs)
-            except OSError as error:
-                ours.close()
-                self._log.error("no process for a worker", worker=worker.number, reason=str(error))
-                return 1, None
-        worker.channel = await Channel.over(ours)
+        except OSError as error:
+            self._log.error("worker has no process", worker=worker.number, reason=str(error))
+            return 1, None
         self._log.info("worker started", worker=worker.number, pid=worker.process.pid)
-        worker.send(Start(worker.number, _plain(self._settings)))
+        worker.send(Start(worker.number, _plain(self._settings), self._complete))
         if self._draining:
             worker.send(Ask(DRAINING, 0, 0))
         if self._stopping.is_set():
             worker.process.terminate()
-        while (message := await worker.channel.receive()) is not None:
-            self._take(worker, message)
-        code = await worker.process.wait()
+        try:
+            while (message := await worker.channel.receive()) is not None:
+                self._take(worker, message)
+            code = await worker.process.wait()
+        finally:
+            worker.channel.close()
         served = None if worker.ready_at is None else anyio.current_time() - worker.ready_at
-        await worker.channel.aclose()
         worker.process = worker.channel = worker.ready_at = None
         self._tell_who_serves()
         return code, served
@@ -241,7 +244,7 @@ class Supervisor:
 
     def _tell_who_serves(self) -> None:
         serving = [worker.number for worker in self._workers if worker.ready_at is not None]
-        if not self._complete and len(serving) == len(self._workers):
+        if not self._complete and len(serving) == len(self._workers) and not self._stopping.is_set():
             self._complete = True
             address = address_of(self._sock)
             self._log.info("all workers are ready", address=address, workers=len(serving))
@@ -254,6 +257,14 @@ def _plain(settings: Settings) -> dict[str, object]:
     values = {known.name: getattr(settings, known.name) for known in fields(Settings)}
     texts = {name: str(value) for name, value in values.items() if isinstance(value, Path)}
     return {**values, **texts, "store": settings.store.url}
+
+
+def _shown(code: int) -> dict[str, object]:
+    """Return how a process ended, as members of a log record."""
+    if code >= 0:
+        return {"code": code}
+    known = -code in signal.Signals.__members__.values()
+    return {"signal": signal.Signals(-code).name if known else -code}
 
 
 def _path_flags() -> list[str]:
@@ -279,11 +290,14 @@ def supervise(settings: Settings, announce: Callable[[str], None]) -> int:
     while (filler := os.open(os.devnull, os.O_RDWR)) <= _STANDARD_ERROR:
         pass
     os.close(filler)
+    logging.captureWarnings(True)
     codes: list[int] = []
     with listen(settings) as sock:
 
         async def _main() -> None:
-            codes.append(await Supervisor(settings, sock, stderr_log()).run(announce))
+            log = stderr_log()
+            logging.getLogger().handlers = [ForwardingHandler(log)]
+            codes.append(await Supervisor(settings, sock, log).run(announce))
 
         run_on_uvloop(_main)
     return codes[0]

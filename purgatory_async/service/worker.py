@@ -48,7 +48,7 @@ async def _work(channel: Channel, sock: socket.socket) -> int:
 
 async def _serve(start: Start, channel: Channel, sock: socket.socket) -> None:
     server = Server(Settings(**start.settings), sock, stderr_log(worker=start.number))
-    server.app.service.peers.join(start.number, channel.send)
+    server.app.service.peers.join(start.number, channel.send, complete=start.complete)
     async with anyio.create_task_group() as tasks:
 
         def _announce(_: str) -> None:
@@ -70,8 +70,8 @@ async def _listen(server: Server, channel: Channel) -> None:
             case Ask(what, worker, number):
                 body = answer_peer(service, what)
                 channel.send(Answer(worker, number, service.peers.number or 0, body))
-            case Forwarded(number):
-                server.obey(signal.Signals(number))
+            case Forwarded(number, repeated):
+                server.obey(signal.Signals(number), repeated=repeated)
             case _:
                 pass  # for the supervisor
     server.abandon()

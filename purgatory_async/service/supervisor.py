@@ -68,6 +68,12 @@ class _Worker:
         if self.channel is not None:
             self.channel.send(message)
 
+    def disconnect(self) -> None:
+        """Forget its process; one that still runs ends by itself."""
+        if self.channel is not None:
+            self.channel.close()
+        self.process = self.channel = self.ready_at = None
+
 
 class Supervisor:
     """Keeps the workers of one service.
@@ -193,27 +199,33 @@ class Supervisor:
         try:
             ours, theirs = socket.socketpair()
             with theirs:
-                worker.channel = await Channel.over(ours)
+                await self._connect(worker, ours)
                 worker.process = await self._spawn(theirs)
+            self._log.info("worker started", worker=worker.number, pid=worker.process.pid)
+            return await self._follow(worker, worker.process)
         except OSError as error:
             self._log.error("worker has no process", worker=worker.number, reason=str(error))
             return 1, None
-        self._log.info("worker started", worker=worker.number, pid=worker.process.pid)
-        worker.send(Start(worker.number, _plain(self._settings), self._complete))
-        if self._draining:
-            worker.send(Ask(DRAINING, 0, 0))
-        if self._stopping.is_set():
-            worker.process.terminate()
-        try:
-            while (message := await worker.channel.receive()) is not None:
-                self._take(worker, message)
-            code = await worker.process.wait()
         finally:
-            worker.channel.close()
-        served = None if worker.ready_at is None else anyio.current_time() - worker.ready_at
-        worker.process = worker.channel = worker.ready_at = None
-        self._tell_who_serves()
-        return code, served
+            worker.disconnect()
+            self._tell_who_serves()
+
+    async def _connect(self, worker: _Worker, ours: socket.socket) -> None:
+        channel = await Channel.over(ours)
+        # Before anything that the other workers send.
+        channel.send(Start(worker.number, _plain(self._settings), self._complete))
+        if self._draining:
+            channel.send(Ask(DRAINING, 0, 0))
+        worker.channel = channel
+
+    async def _follow(self, worker: _Worker, process: Process) -> tuple[int, float | None]:
+        """Take what a worker sends until it has ended; return as `_run_one` does."""
+        if self._stopping.is_set():
+            process.terminate()
+        while worker.channel is not None and (message := await worker.channel.receive()) is not None:
+            self._take(worker, message)
+        code = await process.wait()
+        return code, None if worker.ready_at is None else anyio.current_time() - worker.ready_at
 
     async def _spawn(self, theirs: socket.socket) -> Process:
         descriptors = theirs.fileno(), self._sock.fileno()

@@ -55,7 +55,7 @@ def state_for(
         PatientLog(lambda: log_of(store, sync=sync), timer),
         timer=timer,
         timeout=settings.store_timeout,
-        make=lambda at_us: Fold(at_us, observer=waits),
+        make=lambda at_us: Fold(at_us, observer=waits.observer()),
         applied=heard,
         replaced=replaced,
         limits=_explicit(settings),

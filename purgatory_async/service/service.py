@@ -6,11 +6,12 @@ metrics count them, the listing keeps their order, the holds release their reque
 
 import datetime as dt
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import count
 from typing import Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
+from starlette.types import Receive
 
 from purgatory_async import Outcome, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.events import Observers
@@ -41,7 +42,7 @@ from purgatory_async.service.stats.recent import Recent
 from purgatory_async.service.stats.survey import Survey
 from purgatory_async.web.waiting import RETRY_SPREAD, shortened
 
-ID_BYTES: Final = 16
+OVERDUE: Final = 1.0  # seconds after a taker's wait until the store is asked why the wait has not ended
 
 
 class Submission(NamedTuple):
@@ -88,7 +89,13 @@ class Service:
         )
         self.metrics: Final = Metrics()
         self.holds: Final = Holds("holds", self.timer, settings.max_pending, self._count_undelivered)
-        self.takers: Final = Takers(self.state, self.timer, settings.max_pending, self._count_undelivered)
+        self.takers: Final = Takers(
+            self.state,
+            self.timer,
+            settings.max_pending,
+            self._count_undelivered,
+            overdue=None if in_memory else OVERDUE,
+        )
         # Events are on the clock of the log, which in memory is the timer's.
         self.recent: Final = Recent(self.timer, None if in_memory else lambda: self.state.now_us() * 1000)
         self.feed: Final = Feed(self.timer, self.state)
@@ -224,6 +231,26 @@ class Service:
         except PurgatoryClosed:
             raise problems.draining() from None
 
+    async def hold(self, watched: Hashable, seconds: float, receive: Receive, so: Callable[[], bool]) -> None:
+        """Hold a request until something is so, or the wait is over and all is applied that was so by then.
+
+        Args:
+            watched: As of `Holds.until`: tells when to look.
+            seconds: Of the wait.
+            receive: The request's.
+            so: Looks at the state.
+
+        Raises:
+            Problem: As of `Holds.until`.
+            ClientLeft: The client left.
+            LogUnavailable: The wait is over, but the store is away.
+        """
+        until = self.timer.time() + seconds
+        while not so() and (left := until - self.timer.time()) > 0:
+            # The state may be loaded again meanwhile: then it shows too little until it has caught up.
+            if not await self.holds.until(watched, left, receive) or not so():
+                await self.state.caught_up()
+
     def listed(self, key: str | None, after: int = 0) -> Iterator[Operation]:
         """Iterate over the pending operations in the order of submission; see `Listing.after`."""
         return self._listing.after(after, key)
@@ -332,7 +359,8 @@ class Service:
         lost = self._epoch not in {"", self.state.epoch}
         self._epoch = self.state.epoch
         self.feed.restart()
-        self.holds.look_again(lost=lost)
+        for holds in (self.holds, self.takers.holds):
+            holds.look_again(lost=lost)
         self.waits.lose()
         totals = fold.shared.totals
         self.metrics.submitted, self.metrics.signals = totals.submitted, totals.signals
@@ -348,6 +376,7 @@ class Service:
         self.waits.follow(
             fold,
             Observers(self.records, self.metrics, self._listing, self.holds, self.recent, self.feed),
+            self.holds,
         )
 
     def _heard(self, result: Result, effects: Sequence[Effect]) -> Answer:

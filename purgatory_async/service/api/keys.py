@@ -48,8 +48,7 @@ async def read_key(service: Service, request: Request) -> Answer:
     if conditional and _nothing_new(service, key, index or 0):
         # The next signal on the key completes the hold, and its index is the highest.
         held_for = service.shortened(wait.seconds)
-        if held_for and not await service.holds.until(key, held_for, request.receive):
-            await service.state.caught_up()
+        await service.hold(key, held_for, request.receive, lambda: not _nothing_new(service, key, index or 0))
         if _nothing_new(service, key, index or 0):
             return Answer(304, headers=(_index(service, key), *wait.headers))
     latest = service.fold.signals.latest(key)

@@ -156,9 +156,18 @@ async def _after_wait(service: Service, request: Request, operation: Operation, 
     """Hold the request until the operation ends or the wait is over; return it, which may be a new object."""
     if operation.outcome is not None or not wait.seconds:
         return operation
-    held_for = service.shortened(wait.seconds)
-    if not await service.holds.until(end_of(operation), held_for, request.receive):
-        await service.state.caught_up()
+    await service.hold(
+        end_of(operation),
+        service.shortened(wait.seconds),
+        request.receive,
+        lambda: _present(service, operation).outcome not in {None, Outcome.CLOSED},
+    )
+    present = _present(service, operation)
+    return service.find(operation.id) if present.outcome is Outcome.CLOSED else present
+
+
+def _present(service: Service, operation: Operation) -> Operation:
+    """Return an operation as it is in the present state; closed if it is in none but one that was given up."""
     return service.fold.operations.by_id.get(operation.id, operation)
 
 

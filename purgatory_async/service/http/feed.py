@@ -173,7 +173,9 @@ class Feed:
         if after < self._oldest - 1:
             last = self._oldest - 1
             missed = None if after == _UNKNOWN else last - after
-            gap = GapEvent(self._id(self._places[self._oldest % KEPT]) if newest else None, missed)
+            gap = GapEvent(
+                self._id(self._places[self._oldest % KEPT]) if self._oldest <= newest else None, missed
+            )
             pieces.append(self._sse(self._gone, b"gap", gap))
         size = 0
         while last < newest and size < CHUNK:

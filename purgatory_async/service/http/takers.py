@@ -13,7 +13,7 @@ from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.state.fold.entries import LeaveLine, WantItem
 from purgatory_async.service.state.fold.queues import ItemLent, Lease, TakerLeft
 from purgatory_async.service.state.fold.results import Nothing
-from purgatory_async.service.state.fold.shared import Effect, microseconds
+from purgatory_async.service.state.fold.shared import SECOND, Effect, microseconds
 from purgatory_async.service.state.state import State
 
 __all__ = ["Takers"]
@@ -29,12 +29,22 @@ class Takers:
         timer: For the rest of a wait.
         limit: The most of them.
         on_undelivered: Called when a taker's client left as it got an item, which went back.
+        overdue: Seconds after a wait until the store is asked why it has not ended; None if the state cannot be away.
     """
 
-    def __init__(self, state: State, timer: Timer, limit: int, on_undelivered: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        state: State,
+        timer: Timer,
+        limit: int,
+        on_undelivered: Callable[[], None],
+        *,
+        overdue: float | None,
+    ) -> None:
         self.holds: Final = Holds("takers", timer, limit, on_undelivered)
         self._state: Final = state
         self._timer: Final = timer
+        self._overdue: Final = overdue
         self._lent: dict[str, Lease] = {}  # to takers that have yet to wake
         self._left: dict[str, str] = {}  # and why others left the line
 
@@ -54,7 +64,7 @@ class Takers:
             The loan; None if the wait is over.
 
         Raises:
-            Problem: ``overloaded``, or ``draining`` (also while it waits).
+            Problem: ``overloaded``, ``draining`` (also while it waits) or ``gap``.
             ClientLeft: The client left; its item, if any, is back in its place.
         """
         until = self._timer.time() + wait
@@ -81,12 +91,18 @@ class Takers:
 
     async def _stand_in_line(self, order: WantItem, receive: Receive) -> tuple[Lease | None, str | None]:
         """Return a loan, or None and why the taker left the line; None again if it did not stand there."""
+        stands = False
 
         async def _stand() -> bool:
-            return not isinstance((await self._state.propose(order)).result, Nothing)
+            nonlocal stands
+            stands = not isinstance((await self._state.propose(order)).result, Nothing)
+            return stands
 
         try:
-            await self.holds.until(order.lease_id, None, receive, _stand)
+            overdue = None if self._overdue is None else order.wait / SECOND + self._overdue
+            await self.holds.until(order.lease_id, overdue, receive, _stand)
+            while stands and order.lease_id not in self._lent and order.lease_id not in self._left:
+                await self._look_again(order.lease_id, receive)
         except BaseException:  # the client left, the service drains, or the request's task was cancelled
             with suppress(LogError, PurgatoryFull):  # then the item comes back when its loan ends
                 self._state.post(LeaveLine(lease_id=order.lease_id))
@@ -94,3 +110,14 @@ class Takers:
         finally:
             lent, why = self._lent.pop(order.lease_id, None), self._left.pop(order.lease_id, None)
         return lent, why
+
+    async def _look_again(self, lease_id: str, receive: Receive) -> None:
+        """Look what became of a taker, because the state was loaded again, or the wait should have ended."""
+        await self._state.caught_up()
+        queues = self._state.fold.queues
+        if lease_id in queues.leases:
+            self._lent[lease_id] = queues.leases[lease_id]
+        elif lease_id in queues.takers:
+            await self.holds.until(lease_id, self._overdue, receive)
+        else:
+            self._left[lease_id] = "silent"

@@ -27,26 +27,41 @@ class Waits:
     Args:
         timer: For the waits.
         limit: The most waits at once.
-        told: Whether the observer hears of the waits, too; with a log it tells only what is the same everywhere.
+        told: Whether the observer hears of the waits, too; with a log it tells only what is the same everywhere, and
+            who answers the waits hears of them.
     """
 
     def __init__(self, timer: Timer, limit: int, *, told: bool = True) -> None:
-        self.purgatory: Final = Purgatory(
-            "waits", timer=timer, max_pending=limit, observer=_Ends(self) if told else None
-        )
+        self.purgatory: Final = Purgatory("waits", timer=timer, max_pending=limit, observer=_Ends(self))
         self.completed = 0
         """How many waits the last signal completed."""
         self._told: Final = told
         self._timer: Final = timer
         self._fold: Fold | None = None
         self._observer: Observer | None = None
+        self._answering: Observer | None = None
+        self._made: _Source | None = None  # observes the newest fold
+        self.source: _Source | None = None
+        """Observes the fold that is followed, if `observer` made it."""
 
     def __repr__(self) -> str:
         return f"<Waits pending={self.purgatory.pending}>"
 
-    def follow(self, fold: Fold, observer: Observer) -> None:
-        """Hear a fold, and let an observer hear its events from now on. Those before, of its making, reach nobody."""
-        self._fold, self._observer = fold, observer
+    def observer(self) -> Observer:
+        """Return the observer of a fold that is being made: heard when it is followed, until another one is."""
+        self._made = _Source(self)
+        return self._made
+
+    def follow(self, fold: Fold, observer: Observer, answering: Observer) -> None:
+        """Follow the fold made last.
+
+        Args:
+            fold: The state.
+            observer: Hears its events from now on. Those before, of its making, reach no observer.
+            answering: Answers the waits; one of those in ``observer``.
+        """
+        self._fold, self._observer, self.source = fold, observer, self._made
+        self._answering = observer if self._told else answering
 
     def wait_once(self, keys: tuple[str, ...], need: WireNeed, seconds: float | None) -> SignalledOperation:
         """Add a wait on distinct keys, which expires after some seconds, or is cancelled by its caller. O(keys).
@@ -85,7 +100,19 @@ class Waits:
 
     def pass_on(self, event: OperationSubmitted | OperationEnded) -> None:
         """Pass on what happened to a wait, under an id that no operation of the fold has."""
-        cast("Observer", self._observer).notify(replace(event, operation_id=-event.operation_id))
+        cast("Observer", self._answering).notify(replace(event, operation_id=-event.operation_id))
+
+
+class _Source:
+    """Observes one fold; what is restored into it, and its closing when another one is followed, is not passed on."""
+
+    def __init__(self, waits: Waits) -> None:
+        self._waits = waits
+
+    def notify(self, event: Event) -> None:
+        """Pass on an event of the fold that is followed."""
+        if self._waits.source is self:
+            self._waits.notify(event)
 
 
 class _Ends:

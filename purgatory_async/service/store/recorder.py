@@ -111,12 +111,12 @@ class Recorder:
         deadline_ns = None if operation.deadline_us is None else operation.deadline_us * NS_PER_US
         if isinstance(event, OperationSubmitted):
             timeout_ns = None if deadline_ns is None else deadline_ns - submitted_ns
-            return replace(event, operation_id=operation.sequence, timeout_ns=timeout_ns)
+            return replace(event, operation_id=operation.position, timeout_ns=timeout_ns)
         # What was restored has been checked before; how often is not known.
-        checks: Any = event.checks if operation.sequence > self._start else None
+        checks: Any = event.checks if operation.position > self._start else None
         return replace(
             event,
-            operation_id=operation.sequence,
+            operation_id=operation.position,
             submitted_ns=submitted_ns,
             deadline_ns=deadline_ns,
             checks=checks,

@@ -1,0 +1,93 @@
+"""Services on one store in the `VirtualTimeLoop`: each a worker with a client, behind connections that break."""
+
+import asyncio
+import io
+import itertools
+from contextlib import AsyncExitStack, suppress
+
+from purgatory_async.cluster import LogError
+from purgatory_async.service import backing
+from purgatory_async.service.app import create_app
+from purgatory_async.service.logs import stderr_log
+from purgatory_async.service.settings import Settings
+from tests.cluster.faulty import FaultyLog
+from tests.service.conftest import Client
+from tests.service.state.log_workers import EpochLog, Store
+
+
+class Member(Client):
+    """A worker's service, and a client that speaks ASGI to it.
+
+    Attributes:
+        link: Its connection to the store.
+        running: The task of `Service.run`.
+    """
+
+    def __init__(self, number, link, settings):
+        self.log = io.StringIO()
+        self.link = link
+        self._root_path = ""
+        settings = Settings(store=f"sqlite:///{number}", jitter=0, **settings)
+        self.app = create_app(settings, log=stderr_log(self.log))
+        self.service = self.app.service
+        self.running = None
+
+    async def begin(self):
+        self.running = asyncio.create_task(self.service.run())
+        while not self.service.state.connected:  # noqa: ASYNC110 - it says nothing when it changes
+            await asyncio.sleep(0.01)
+        await self.service.state.caught_up()
+
+    async def request(self, method, target, body=None, headers=()):
+        """Send a request and wait for its answer."""
+        exchange = self.start(method, target, body, headers)
+        await exchange.task
+        return exchange
+
+    async def held(self, method, target, body=None, headers=()):
+        """Send a request that is held half a second later."""
+        exchange = self.start(method, target, body, headers)
+        await asyncio.sleep(0.5)
+        assert not exchange.answered, f"{method} {target} was answered {exchange.status}: {exchange.body}"
+        return exchange
+
+    async def stop(self):
+        await self.service.aclose()
+        if self.running is not None:
+            with suppress(LogError):
+                await self.running
+
+
+class Members:
+    """Workers on one store; as a context manager it stops them, and checks that none has logged a fault."""
+
+    def __init__(self, monkeypatch):
+        self.store = Store()
+        self.members = []
+        self._links = {}
+        self._numbers = itertools.count(1)
+        self._stack = AsyncExitStack()
+        monkeypatch.setattr(backing, "log_of", lambda store, *, sync: self._links[store.name])
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *details):
+        await self._stack.aclose()
+        for member in self.members:
+            assert "request failed" not in member.log.getvalue()
+            assert member.service.holds.held == member.service.takers.holds.held == 0
+
+    async def start(self, **settings):
+        """Start another worker, and wait until it is connected."""
+        number = next(self._numbers)
+        link = self._links[str(number)] = FaultyLog(EpochLog(self.store))
+        member = Member(number, link, settings)
+        self.members.append(member)
+        self._stack.push_async_callback(member.stop)
+        await member.begin()
+        return member
+
+    def trim(self, member):
+        """Save a checkpoint of a worker's state, and keep no entry before it."""
+        self.store.checkpoint_of(member.service.fold)

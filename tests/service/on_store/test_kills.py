@@ -1,0 +1,100 @@
+"""Workers that are killed, stopped and started again, as processes on one file."""
+
+import http.client
+import signal
+import time
+
+import pytest
+
+from tests.service.on_store.workers import Pending, until
+
+pytestmark = pytest.mark.slow
+
+
+def test_all_that_was_answered_survives_a_kill(worker, file_store):
+    first = worker(file_store).ready()
+    first.request("POST", "/v1/operations", {"id": "kept", "keys": ["a"]}, {"Idempotency-Key": "once"})
+    first.request("POST", "/v1/operations", {"id": "due", "keys": ["a"], "timeout": 0.2})
+    index = first.request("POST", "/v1/keys/b/signal", {"value": 5}).json["index"]
+    first.request("POST", "/v1/queues/q/items", {"item": "lent"})
+    lease = first.request("POST", "/v1/queues/q/take").json["lease"]
+    first.request("POST", "/v1/queues/q/items", {"item": "kept"})
+    code, _ = first.kill()
+    assert code == -signal.SIGKILL
+    time.sleep(0.3)
+    second = worker(file_store).ready()
+    assert second.request("GET", "/v1/operations/kept").json["state"] == "pending"
+    due = second.request("GET", "/v1/operations/due").json
+    assert due["state"] == "expired"
+    again = second.request(
+        "POST", "/v1/operations", {"id": "kept", "keys": ["a"]}, {"Idempotency-Key": "once"}
+    )
+    assert (again.json["id"], again.headers["idempotency-replayed"]) == ("kept", "true")
+    key = second.request("GET", "/v1/keys/b").json
+    assert (key["index"], key["value"]) == (index, 5)
+    assert second.request("POST", "/v1/queues/q/take").json["item"] == "kept"
+    assert second.request("POST", f"/v1/leases/{lease}/return").status == 204
+    assert second.request("POST", "/v1/queues/q/take").json["item"] == "lent"
+
+
+def test_requests_go_on_at_another_worker_after_a_kill(worker, file_store):
+    first, second = worker(file_store).ready(), worker(file_store).ready()
+    first.request("POST", "/v1/operations", {"id": "a", "keys": ["a"], "timeout": 1})
+    polling = first.hold("GET", "/v1/operations/a?wait=30s")
+    first.kill()
+    with pytest.raises((OSError, http.client.HTTPException)):
+        polling.join()
+    answer = second.request("GET", "/v1/operations/a?wait=30s")
+    assert answer.json["state"] == "expired"
+
+
+def test_an_item_lent_to_a_killed_worker_comes_back(worker, file_store):
+    first, second = worker(file_store).ready(), worker(file_store).ready()
+    first.request("POST", "/v1/queues/q/items", {"item": 1})
+    assert first.request("POST", "/v1/queues/q/take", {"lease": 0.5}).json["item"] == 1
+    first.kill()
+    assert second.request("POST", "/v1/queues/q/take?wait=30s").json["item"] == 1
+
+
+def test_a_stopped_worker_lines_its_takers_up_again(worker, file_store):
+    first, second = worker(file_store).ready(), worker(file_store).ready()
+    taking = first.hold("POST", "/v1/queues/q/take?wait=40s")
+    first.send(signal.SIGSTOP)
+    try:
+
+        def left():
+            second.request("POST", "/v1/keys/time/signal")
+            return second.counts()["takers"] == 0
+
+        until(left, "the taker's leave")
+    finally:
+        first.send(signal.SIGCONT)
+    until(lambda: second.counts()["takers"] == 1, "the taker's return")
+    second.request("POST", "/v1/queues/q/items", {"item": 1})
+    assert taking.join().json["item"] == 1
+
+
+def test_of_two_workers_one_submits_an_id(worker, file_store):
+    workers = [worker(file_store).ready(), worker(file_store).ready()]
+    for number in range(20):
+        statuses = [
+            each.join().status
+            for each in [
+                Pending(each, "POST", "/v1/operations", {"id": f"o{number}", "keys": ["a"]})
+                for each in workers
+            ]
+        ]
+        assert sorted(statuses) == [202, 409]
+
+
+def test_a_stop_leaves_operations_pending(worker, file_store):
+    first = worker(file_store).ready()
+    first.request("POST", "/v1/operations", {"id": "a", "keys": ["a"]})
+    polling = first.hold("GET", "/v1/operations/a?wait=40s")
+    taking = first.hold("POST", "/v1/queues/q/take?wait=40s")
+    code, _ = first.stop()
+    assert code == 0
+    assert [(each.join().status, each.join().slug) for each in (polling, taking)] == [(503, "draining")] * 2
+    second = worker(file_store).ready()
+    assert second.request("GET", "/v1/operations/a").json["state"] == "pending"
+    assert second.counts()["takers"] == 0

@@ -4,11 +4,11 @@ import asyncio
 import random
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 from purgatory_async.cluster.log import Entry, Log, LogError
 
-__all__ = ["Backoff", "OpenOnce", "SharedTrip", "following"]
+__all__ = ["Backoff", "OpenOnce", "SharedTrip", "following", "retrieve"]
 
 _SHORTEST_S: Final = 0.010
 _LONGEST_S: Final = 2.0
@@ -79,7 +79,7 @@ class SharedTrip:
         """Return what a round trip that begins after this call returns, or raise its error."""
         if self._next is None:
             self._next = asyncio.create_task(self._go(self._running))
-            self._next.add_done_callback(_retrieve)
+            self._next.add_done_callback(retrieve)
         trip = self._next
         try:
             return await asyncio.shield(trip)  # a caller that is cancelled leaves the trip to the others
@@ -104,10 +104,10 @@ class SharedTrip:
         return await self._call()
 
 
-def _retrieve(trip: asyncio.Task[int]) -> None:
-    # Without this, an error whose callers were all cancelled would be reported as never retrieved.
-    if not trip.cancelled():
-        trip.exception()
+def retrieve(future: "asyncio.Future[Any]") -> None:
+    """Retrieve an error that no caller may await any more, which asyncio would report; as a done callback."""
+    if not future.cancelled():
+        future.exception()
 
 
 @asynccontextmanager

@@ -133,7 +133,7 @@ class Application:
     async def keep(self) -> None:
         """Keep the service's state up to date; log what ends that before the service is closed."""
         try:
-            await self.service.run()
+            await self.service.run(self._log)
         except LogError as error:
             self._log.error("the state cannot be kept", reason=str(error))
 

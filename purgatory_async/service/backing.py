@@ -1,22 +1,26 @@
 """Where a service keeps its state: in its process, or in the log of a store."""
 
+import asyncio
 import datetime as dt
 from collections.abc import Callable
 from typing import Final, cast
 
 from purgatory_async import Timer
+from purgatory_async.metrics import Metrics
+from purgatory_async.service.logs import Log as Lines
 from purgatory_async.service.settings import Settings, SettingsError
 from purgatory_async.service.state.at_once import AtOnce
 from purgatory_async.service.state.fold.entries import SetLimits
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.shared import Limits, microseconds
 from purgatory_async.service.state.on_log import OnLog
-from purgatory_async.service.state.state import Answer, Heard
+from purgatory_async.service.state.state import Answer, Heard, State
 from purgatory_async.service.state.waits import Waits
+from purgatory_async.service.store.checkpointer import Checkpointer
 from purgatory_async.service.store.patient import PatientLog
-from purgatory_async.service.store.urls import Sync, log_of, parsed
+from purgatory_async.service.store.urls import Store, Sync, log_of, parsed
 
-__all__ = ["state_for"]
+__all__ = ["keep", "state_for"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -47,7 +51,7 @@ def state_for(
         started_us = (now - _EPOCH) // dt.timedelta(microseconds=1)
         return AtOnce(timer, started_us, _limits(settings), waits, heard)
     try:
-        store, sync = parsed(settings.store.url), cast("Sync", settings.store_sync)  # checked already
+        store, sync = _store_of(settings)
         log_of(store, sync=sync)
     except ValueError as error:
         raise SettingsError(f"store: {error}") from None
@@ -60,6 +64,34 @@ def state_for(
         replaced=replaced,
         limits=_explicit(settings),
     )
+
+
+async def keep(settings: Settings, state: State, metrics: Metrics, lines: Lines) -> None:
+    """Load a state, and keep it up to date until it is closed; raises as `State.run`.
+
+    With a store, checkpoints are saved from time to time, by other processes.
+    """
+    await state.open()
+    if isinstance(state, OnLog):
+        # Beside `run`: it asks the log, which may take long.
+        saving = asyncio.create_task(_save_checkpoints(settings, state, metrics, lines), name="checkpoints")
+        try:
+            await state.run()
+        finally:
+            saving.cancel()
+            await asyncio.wait([saving])
+
+
+async def _save_checkpoints(settings: Settings, state: OnLog[Answer], metrics: Metrics, lines: Lines) -> None:
+    store, sync = _store_of(settings)
+    async with Checkpointer(store, state.log, lines, sync=sync) as checkpointer:
+        checkpointer.show(metrics)
+        state.noted = checkpointer.note
+        await asyncio.Event().wait()
+
+
+def _store_of(settings: Settings) -> tuple[Store, Sync]:
+    return parsed(settings.store.url), cast("Sync", settings.store_sync)  # the settings have checked it
 
 
 def _limits(settings: Settings) -> Limits:

@@ -8,6 +8,7 @@ from purgatory_async.journal import Journal, JournalError, Sync, WhenFull
 from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
 from purgatory_async.service.settings import Settings, SettingsError
+from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.state import State
 
 __all__ = ["UNRECORDED", "Records"]
@@ -29,6 +30,7 @@ class Records:
 
     def __init__(self, settings: Settings, timer: Timer, state: State) -> None:
         self._state: Final = state
+        self._unrecorded: Final[set[str]] = set()  # ids of operations whose submission waits for the disk
         self._journal: Journal | None = None
         if settings.journal is None:
             return
@@ -109,6 +111,32 @@ class Records:
                 await self._journal.commit()
             except JournalError as error:
                 raise problems.unrecorded(str(error)) from None
+
+    def begin(self, operation: Operation) -> None:
+        """Note a new submission, which `record` must wait for."""
+        if self._journal is not None:
+            self._unrecorded.add(operation.id)
+
+    async def record(self, operation: Operation) -> tuple[tuple[str, str], ...]:
+        """Wait until a submission is recorded; withdraw it if that fails while it is pending.
+
+        Returns:
+            Header fields for the answer, as of `Records.settle`.
+
+        Raises:
+            Problem: ``overloaded``; the operation is withdrawn.
+        """
+        if operation.id not in self._unrecorded:
+            return ()
+        try:
+            await self.commit()
+        except problems.Problem:
+            self._unrecorded.discard(operation.id)
+            if not self._state.fold.operations.withdraw(operation) and operation.state != "cancelled":
+                return (UNRECORDED,)
+            raise
+        self._unrecorded.discard(operation.id)
+        return ()
 
     async def settle(self) -> tuple[tuple[str, str], ...]:
         """Wait as `commit` does, for a change that cannot be undone.

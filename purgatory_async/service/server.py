@@ -209,7 +209,7 @@ class Server:
 
     async def _keep_state(self) -> None:
         try:
-            await self.app.service.run()
+            await self.app.service.run(self._log)
         except (*REFUSALS, *DAMAGES, LogError) as error:
             if not self._stopping:
                 self._failure = error

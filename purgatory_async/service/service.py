@@ -18,15 +18,16 @@ from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.patterns import Watermark
 from purgatory_async.service import problems
-from purgatory_async.service.backing import state_for
+from purgatory_async.service.backing import keep, state_for
 from purgatory_async.service.gauges import show_gauges
 from purgatory_async.service.http.feed import Feed
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
 from purgatory_async.service.http.takers import Takers
+from purgatory_async.service.logs import Log
 from purgatory_async.service.messages import Draining, WireNeed
 from purgatory_async.service.peers import Peers
-from purgatory_async.service.records import UNRECORDED, Records
+from purgatory_async.service.records import Records
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.state.at_once import AtOnce
 from purgatory_async.service.state.fold import entries
@@ -105,7 +106,6 @@ class Service:
         self.leaving = False  # /readyz answers 503; all other requests are served
         self.draining = False  # new waits are refused
         self._reached: Final = Watermark(timer=self.timer)
-        self._unrecorded: set[str] = set()  # ids of operations whose submission waits for the journal
         self._draw = draw
         self._turn = count()
         self._epoch = ""
@@ -147,30 +147,8 @@ class Service:
             return Submission(self.find(result.id), replayed=True)
         # From the effects: with a retention of 0 it may be forgotten already.
         operation = next(each.operation for each in answer.effects if isinstance(each, OperationSubmitted))
-        if self.settings.journal is not None:
-            self._unrecorded.add(operation.id)
+        self.records.begin(operation)
         return Submission(operation, replayed=False)
-
-    async def record(self, operation: Operation) -> tuple[tuple[str, str], ...]:
-        """Wait until a submission is recorded; withdraw it if that fails while it is pending.
-
-        Returns:
-            Header fields for the answer, as of `Records.settle`.
-
-        Raises:
-            Problem: ``overloaded``; the operation is withdrawn.
-        """
-        if operation.id not in self._unrecorded:
-            return ()
-        try:
-            await self.records.commit()
-        except problems.Problem:
-            self._unrecorded.discard(operation.id)
-            if not self.fold.operations.withdraw(operation) and operation.state != "cancelled":
-                return (UNRECORDED,)
-            raise
-        self._unrecorded.discard(operation.id)
-        return ()
 
     def find(self, operation_id: str) -> Operation:
         """Return the operation of an id, pending or ended. O(1).
@@ -186,17 +164,14 @@ class Service:
             raise problems.forgotten(operation_id, limits.retention / 1e6, limits.max_bytes)
         raise problems.unknown_operation(operation_id)
 
-    async def end(self, entry: entries.EndOperation) -> None:
-        """Complete or cancel an operation.
+    async def end(self, entry: entries.EndOperation) -> bool:
+        """Complete or cancel an operation; return whether it was pending until now.
 
         Raises:
-            Problem: ``already-ended``, ``forgotten``, ``unknown-operation``, or ``overloaded``: it could not be
-                recorded.
+            Problem: ``overloaded``: it could not be recorded.
         """
         self.records.check_trouble()
-        answer = await self.state.propose(entry)
-        if isinstance(answer.result, Refused):
-            raise problems.already_ended(self.find(entry.id).view(self.state.now_us()))
+        return not isinstance((await self.state.propose(entry)).result, Refused)
 
     async def signal(self, entry: entries.SignalKey) -> tuple[Signalled, int]:
         """Signal a key. O(operations and one-shot waits that watch it).
@@ -329,10 +304,9 @@ class Service:
                 self.drain()
         return Draining(held, self.fold.operations.purgatory.pending)
 
-    async def run(self) -> None:
+    async def run(self, lines: Log) -> None:
         """Load the state from its store, if it has one, and keep it up to date until closed; raises as `State.run`."""
-        await self.state.open()
-        await self.state.run()
+        await keep(self.settings, self.state, self.metrics, lines)
 
     async def aclose(self) -> None:
         """Drain, and close the state; only in memory are pending operations ended, as closed. Idempotent."""

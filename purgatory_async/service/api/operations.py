@@ -42,7 +42,7 @@ async def submit_operation(service: Service, request: Request) -> Answer:
         service.holds.check_room()
     submission = await service.submit(_entry_of(order, request.repeatable(body)))
     operation = submission.operation
-    headers = (*wait.headers, *replayed(submission), *await service.record(operation))
+    headers = (*wait.headers, *replayed(submission), *await service.records.record(operation))
     location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
     if operation.outcome is not None:
         return answer(201, _view(service, operation), location, *headers)
@@ -71,7 +71,8 @@ async def complete_operation(service: Service, request: Request) -> Answer:
     operation = _find(service, request)
     if operation.outcome is not None:
         raise problems.already_ended(_view(service, operation))
-    await service.end(EndOperation(id=operation.id, how="completed", result=kept(body.result)))
+    if not await service.end(EndOperation(id=operation.id, how="completed", result=kept(body.result))):
+        raise problems.already_ended(_view(service, _find(service, request)))
     return answer(200, _view(service, operation), *await service.records.settle())
 
 

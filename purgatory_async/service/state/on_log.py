@@ -14,7 +14,7 @@ from msgspec import UNSET
 from purgatory_async import Timer
 from purgatory_async.cluster import Appended, Head, Log, LogDamaged, LogError, LogGap, LogUnavailable
 from purgatory_async.cluster import Entry as LogEntry
-from purgatory_async.cluster.connection import Backoff
+from purgatory_async.cluster.connection import Backoff, retrieve
 from purgatory_async.cluster.repetitions import Verdict
 from purgatory_async.cluster.replica import Replica
 from purgatory_async.cluster.writer import Writer
@@ -57,9 +57,11 @@ class OnLog(Generic[A]):
 
     Attributes:
         fold: The state.
+        log: The log.
         epoch: The log's epoch; positions of another one mean something else.
         appended: How many entries this worker has appended.
         repeated: How many of them were dropped as repetitions.
+        noted: Called with the position and the size in bytes of each entry that was applied; None for nobody.
         gaps: How many times the state was loaded again because entries were gone.
         diverged: How many times it was because another replica's digest differed.
     """
@@ -78,7 +80,8 @@ class OnLog(Generic[A]):
         self.fold = Fold()
         self.epoch = ""
         self.appended = self.repeated = self.gaps = self.diverged = 0
-        self._log: Final = log
+        self.noted: Callable[[int, int], object] | None = None
+        self.log: Final = log
         self._timer: Final = timer
         self._timeout: Final = timeout
         self._make: Final = make
@@ -103,7 +106,7 @@ class OnLog(Generic[A]):
         self._failure: Exception | None = None  # why nothing is applied any more
 
     def __repr__(self) -> str:
-        return f"<OnLog at {self.position} of {self._log!r}>"
+        return f"<OnLog at {self.position} of {self.log!r}>"
 
     @property
     def position(self) -> int:
@@ -148,7 +151,7 @@ class OnLog(Generic[A]):
             LogRefused: The engine's settings rule it out.
             LogDamaged, FoldError: The log cannot be applied.
         """
-        head = await self._log.open()
+        head = await self.log.open()
         self._log_time.correct(head.at_us)
         try:
             await self._load(head.epoch, 0.0)
@@ -183,7 +186,7 @@ class OnLog(Generic[A]):
             await self._end_tasks()
         finally:
             self.fold.close()
-            await self._log.aclose()
+            await self.log.aclose()
 
     async def propose(self, entry: Entry) -> A:
         """Append an entry, which becomes this worker's; return its answer once it is durable and applied here.
@@ -201,7 +204,7 @@ class OnLog(Generic[A]):
     def post(self, entry: Entry) -> "asyncio.Future[A]":
         """Append an entry for which no caller waits, however long it takes; raises as `propose`."""
         posted = self._writer.propose(entry, size_of(entry))
-        posted.add_done_callback(_retrieve)
+        posted.add_done_callback(retrieve)
         return posted
 
     async def caught_up(self) -> None:
@@ -240,6 +243,8 @@ class OnLog(Generic[A]):
         fold = self.fold
         result, effects = fold.apply(raw.position, raw.at_us, entry)
         answer = self._applied(result, effects)
+        if self.noted is not None:
+            self.noted(raw.position, len(raw.data))
         self._log_time.hear(raw.at_us)
         if entry.writer == self._writer.name:
             self._settle(entry, result, effects, answer)
@@ -298,7 +303,7 @@ class OnLog(Generic[A]):
                 self.diverged += 1
                 epoch = self.epoch
             else:
-                raise LogError(f"{self._log!r} was closed: cannot follow it")
+                raise LogError(f"{self.log!r} was closed: cannot follow it")
             if self.position > begun:
                 backoff.reset()
             await self._load(epoch, backoff.next_delay())
@@ -324,7 +329,7 @@ class OnLog(Generic[A]):
         while True:
             try:
                 end = await self._progress.end()
-                return await loaded(self._log, self._make), end
+                return await loaded(self.log, self._make), end
             except LogUnavailable:
                 await self._timer.sleep(backoff.next_delay())
 
@@ -392,9 +397,3 @@ def _differ(limits: SetLimits, fold: Fold) -> bool:
 def _expire(future: "asyncio.Future[Any]", late: str, timeout: float) -> None:
     if not future.done():
         future.set_exception(LogUnavailable(late.format(timeout)))
-
-
-def _retrieve(future: "asyncio.Future[Any]") -> None:
-    # Without this, an error that no caller awaits would be reported as never retrieved.
-    if not future.cancelled():
-        future.exception()

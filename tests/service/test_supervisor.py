@@ -35,10 +35,10 @@ class Supervised(Served):
     def pids(self):
         return {record["worker"]: record["pid"] for record in self.logged("worker started", 2)}
 
-    def kill(self, worker):
-        """Kill a worker, and wait until it accepts nothing more."""
+    def kill(self, worker, number=signal.SIGKILL):
+        """Send a worker a signal, and wait until it has ended."""
         pid = self.pids[worker]
-        os.kill(pid, signal.SIGKILL)
+        os.kill(pid, number)
         until(lambda: gone(pid))
 
     def stop(self, number=signal.SIGTERM):
@@ -169,16 +169,19 @@ def test_a_drain_of_all_workers_refuses_new_connections(serve):
         assert served.stop() == 0
 
 
-def test_a_killed_worker_is_replaced_and_no_request_refused(serve):
+@pytest.mark.parametrize(
+    ("number", "how"), [(signal.SIGKILL, ("signal", "SIGKILL")), (signal.SIGTERM, ("code", 0))]
+)
+def test_a_killed_worker_is_replaced_and_no_request_refused(serve, number, how):
     served = serve()
-    served.kill(1)
+    served.kill(1, number)
     until_replaced = time.monotonic() + PATIENCE
     while (up := each(served.scrape(), "worker_up")) != [1, 1]:
         assert up == [0, 1]
         assert served.request("GET", "/readyz")[1] == b'{"status":"ready"}'
         assert time.monotonic() < until_replaced
     (ended,) = served.logged("worker ended")
-    assert (ended["worker"], ended["signal"], ended["started_again_in"]) == (1, "SIGKILL", 1.0)
+    assert (ended["worker"], ended[how[0]], ended["started_again_in"]) == (1, how[1], 1.0)
     assert served.stop() == 0
 
 

@@ -256,12 +256,13 @@ class Supervisor:
 
     def _tell_who_serves(self) -> None:
         serving = [worker.number for worker in self._workers if worker.ready_at is not None]
-        if not self._complete and len(serving) == len(self._workers) and not self._stopping.is_set():
-            self._complete = True
+        first = not self._complete and len(serving) == len(self._workers) and not self._stopping.is_set()
+        self._complete = self._complete or first
+        self._tell(Serving(serving, len(self._workers), self._complete), self._workers)
+        if first:
             address = address_of(self._sock)
             self._log.info("all workers are ready", address=address, workers=len(serving))
             self._announce(address)
-        self._tell(Serving(serving, len(self._workers), self._complete), self._workers)
 
 
 def _plain(settings: Settings) -> dict[str, object]:

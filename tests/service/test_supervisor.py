@@ -61,7 +61,7 @@ class Supervised(Served):
         while not all(each(self.scrape(), "held")):
             assert time.monotonic() < give_up
             connections.append(stack.enter_context(closing(self.open("/v1/wait?key=a&wait=50s"))))
-        until(lambda: sum(each(self.scrape(), "held")) == len(connections))
+        until(lambda: sum(filter(None, each(self.scrape(), "held"))) == len(connections))
         return connections
 
 
@@ -113,11 +113,12 @@ def tokens(tmp_path):
 
 def test_one_port_and_one_scrape_show_all_workers(serve):
     served = serve()
-    assert served.request("GET", "/readyz")[0].status == 200
+    until(lambda: served.request("GET", "/readyz")[0].status == 200)
     with ExitStack() as stack:
         served.hold(stack)
+        # On a busy machine a worker may answer too late for one scrape.
+        until(lambda: each(served.scrape(), "worker_up") == [1, 1])
         samples = served.scrape()
-        assert each(samples, "worker_up") == [1, 1]
         assert all(each(samples, "held"))
         assert samples["purgatory_signals_total"] == 0
         assert each(samples, "signals_total") == [None, None]

@@ -85,7 +85,7 @@ class Application:
             raise problems.method_not_allowed(scope["method"], tuple(endpoints))
         request = Request(scope, receive, parameters)
         position = request.position()
-        if position > self.service.fold.position:
+        if position and position > self.service.fold.position:
             await self._reach(position)
         return await endpoint.serve(self.service, request)
 

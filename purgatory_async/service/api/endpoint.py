@@ -17,6 +17,10 @@ from purgatory_async.service.service import Service
 __all__ = ["Endpoint", "Permission", "Reply", "Routes", "raw_path"]
 
 
+# The text of a segment, and the name of the parameter that stands for any text instead.
+_Segment = tuple[bytes, str | None]
+
+
 class Permission(StrEnum):
     """The scopes of a token; `ADMIN` includes all others."""
 
@@ -75,7 +79,9 @@ class Routes:
     """
 
     def __init__(self, table: Mapping[str, Mapping[str, Endpoint]]) -> None:
-        self._routes = [(_split(pattern.encode()), methods) for pattern, methods in table.items()]
+        self._routes = [
+            ([_segment(part) for part in pattern.split("/")], methods) for pattern, methods in table.items()
+        ]
 
     def match(self, path: bytes) -> tuple[Mapping[str, Endpoint], dict[str, bytes]] | None:
         """Find the route of a path. O(routes).
@@ -86,7 +92,7 @@ class Routes:
         Returns:
             The endpoints by method, and the path's parameters; None if no route matches.
         """
-        segments = _split(path)
+        segments = path.split(b"/")
         for pattern, methods in self._routes:
             if len(pattern) == len(segments):
                 parameters = _fit(pattern, segments)
@@ -95,15 +101,15 @@ class Routes:
         return None
 
 
-def _split(path: bytes) -> Sequence[bytes]:
-    return path.split(b"/")
+def _segment(part: str) -> _Segment:
+    return (b"", part[1:-1]) if part.startswith("{") else (part.encode(), None)
 
 
-def _fit(pattern: Sequence[bytes], segments: Sequence[bytes]) -> dict[str, bytes] | None:
+def _fit(pattern: Sequence[_Segment], segments: Sequence[bytes]) -> dict[str, bytes] | None:
     parameters: dict[str, bytes] = {}
-    for wanted, given in zip(pattern, segments, strict=True):
-        if wanted.startswith(b"{"):
-            parameters[wanted[1:-1].decode()] = given
+    for (wanted, name), given in zip(pattern, segments, strict=True):
+        if name is not None:
+            parameters[name] = given
         elif wanted != given:
             return None
     return parameters

@@ -23,7 +23,6 @@ from purgatory_async.web.waiting import Wait, decided_wait
 
 MAX_BODY: Final = 1 << 20
 MAX_HEADER: Final = 255
-_POSITION: Final = b"x-purgatory-position"
 
 M = TypeVar("M")
 
@@ -60,16 +59,21 @@ class Request:
     def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, bytes]) -> None:
         self.receive: Final = receive
         self.parameters: Final = parameters
-        # The mount point, percent-encoded as in the client's URLs.
-        self.prefix: Final = quote(scope.get("root_path", ""))
+        self._root: str = scope.get("root_path", "")
         self._query: bytes = scope["query_string"]
-        self._headers: list[tuple[bytes, bytes]] = scope["headers"]
+        self._headers: dict[bytes, list[bytes]] = {}  # ASGI requires servers to lower names
+        for name, value in scope["headers"]:
+            self._headers.setdefault(name, []).append(value)
+
+    @property
+    def prefix(self) -> str:
+        """The mount point, percent-encoded as in the client's URLs."""
+        return quote(self._root)
 
     def header(self, name: str) -> str | None:
-        """Return a header, repetitions joined by commas; None if it is absent. O(headers)."""
-        wanted = name.lower().encode()
-        values = [value.decode("latin-1") for key, value in self._headers if key.lower() == wanted]
-        return ", ".join(values) if values else None
+        """Return a header, named in lower case, repetitions joined by commas; None if it is absent. O(1)."""
+        values = self._headers.get(name.encode())
+        return None if values is None else b", ".join(values).decode("latin-1")
 
     def query(self, *known: str, repeated: str = "") -> Query:
         """Parse the query string.
@@ -97,12 +101,13 @@ class Request:
         Raises:
             Problem: ``bad-header``.
         """
-        for name, value in self._headers:
-            if name == _POSITION:
-                if re.fullmatch(rb"[0-9]{1,16}", value) is None:
-                    raise problems.bad_header("X-Purgatory-Position", "[0-9]{1,16}", value.decode("latin-1"))
-                return int(value)
-        return 0
+        values = self._headers.get(b"x-purgatory-position")
+        if values is None:
+            return 0
+        value = values[0]
+        if re.fullmatch(rb"[0-9]{1,16}", value) is None:
+            raise problems.bad_header("X-Purgatory-Position", "[0-9]{1,16}", value.decode("latin-1"))
+        return int(value)
 
     def repeatable(self, body: bytes) -> Repeatable:
         """Return the Idempotency-Key and the digest of the body; `ONCE` without a key.

@@ -60,6 +60,8 @@ def _check_nesting(plain: bytes) -> None:
     if len(brackets) > 2 * MAX_CONTAINERS:
         raise _refused(f"it has more than {MAX_CONTAINERS} arrays and objects")
     for _ in range(MAX_DEPTH):
+        if not brackets:
+            return
         brackets = brackets.replace(b"[]", b"")
     if brackets:
         raise _refused(f"nested deeper than {MAX_DEPTH} levels, or its brackets do not match")

@@ -1,7 +1,6 @@
 """Answers: a status, headers and a JSON body, sent in two ASGI messages."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import msgspec
@@ -12,7 +11,7 @@ JSON: Final = "application/json"
 PROBLEM_JSON: Final = "application/problem+json"
 
 # An answer is a snapshot: no cache may store it, and no browser may guess its type.
-_ALWAYS: Final = (("X-Content-Type-Options", "nosniff"), ("Cache-Control", "no-store"))
+_ALWAYS: Final = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
 
 
 class Replayable(Protocol):
@@ -24,8 +23,7 @@ class Replayable(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """A complete answer.
 
     Attributes:
@@ -62,7 +60,7 @@ class Answer:
 
 def fields_of(headers: Iterable[tuple[str, str]]) -> list[Field]:
     """Return the header fields of every answer, then these, as sent."""
-    return [(name.lower().encode(), value.encode("latin-1")) for name, value in (*_ALWAYS, *headers)]
+    return [*_ALWAYS, *[(name.lower().encode(), value.encode("latin-1")) for name, value in headers]]
 
 
 def answer(status: int, message: object, *headers: tuple[str, str]) -> Answer:

@@ -23,7 +23,7 @@ from purgatory_async.service.gauges import show_gauges
 from purgatory_async.service.http.feed import Feed
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
-from purgatory_async.service.http.takers import Takers
+from purgatory_async.service.http.takers import OF_TAKERS, Takers
 from purgatory_async.service.logs import Log
 from purgatory_async.service.messages import Draining, WireNeed
 from purgatory_async.service.peers import Peers
@@ -135,7 +135,7 @@ class Service:
             Problem: ``duplicate-id``, ``idempotency-mismatch``, ``overloaded`` or ``draining``; nothing is registered
                 then.
         """
-        if not await self._knows(entry.idem):
+        if entry.idem is UNSET or not await self._knows(entry.idem):
             self.records.check_trouble()
             self._check_accepting()
         answer = await self.state.propose(entry)
@@ -156,11 +156,12 @@ class Service:
         Raises:
             Problem: ``forgotten`` or ``unknown-operation``.
         """
-        operations, limits = self.fold.operations, self.fold.shared.limits
+        operations = self.fold.operations
         operation = operations.by_id.get(operation_id)
         if operation is not None:
             return operation
         if operation_id in operations.forgotten:
+            limits = self.fold.shared.limits
             raise problems.forgotten(operation_id, limits.retention / 1e6, limits.max_bytes)
         raise problems.unknown_operation(operation_id)
 
@@ -356,7 +357,8 @@ class Service:
     def _heard(self, result: Result, effects: Sequence[Effect]) -> Answer:
         """Wake the takers of this process, and requests that wait for a position."""
         for effect in effects:
-            self.takers.hear(effect)
+            if isinstance(effect, OF_TAKERS):
+                self.takers.hear(effect)
         if self._reached.waiting:
             self._reached.advance(self.fold.position)
         return Answer(result, effects, self.waits.completed if isinstance(result, Signalled) else 0)

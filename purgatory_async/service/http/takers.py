@@ -16,7 +16,10 @@ from purgatory_async.service.state.fold.results import Nothing
 from purgatory_async.service.state.fold.shared import SECOND, Effect, microseconds
 from purgatory_async.service.state.state import State
 
-__all__ = ["Takers"]
+__all__ = ["OF_TAKERS", "Takers"]
+
+OF_TAKERS: Final = ItemLent, TakerLeft
+"""The effects that takers hear; most steps have none."""
 
 _ID_BYTES: Final = 16
 

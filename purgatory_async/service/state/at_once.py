@@ -11,6 +11,7 @@ from purgatory_async import Timer, TimerHandle
 from purgatory_async.events import Observer
 from purgatory_async.service.state.fold.entries import Entry, Tick
 from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.fold.log_clock import NEVER
 from purgatory_async.service.state.fold.shared import SECOND, Limits
 from purgatory_async.service.state.state import Answer, Heard
 
@@ -46,8 +47,9 @@ class AtOnce:
         self._zero_us: Final = zero_us - zero_us % _MS
         self.fold: Final = Fold(self.now_us(), zero_us=self._zero_us, observer=observer, digests=False)
         self.fold.shared.limits = limits
+        self._clock: Final = self.fold.shared.clock
         self._tick: TimerHandle | None = None
-        self._tick_us = 0  # when it is due
+        self._tick_ns = NEVER  # when it is due, on the fold's clock
         self._closed = False
 
     def __repr__(self) -> str:
@@ -92,23 +94,24 @@ class AtOnce:
     def _apply(self, entry: Entry) -> Answer:
         fold = self.fold
         answer = self._heard(*fold.apply(fold.position + 1, self.now_us(), entry))
-        self._schedule()
+        if self._clock.next_ns < self._tick_ns:
+            self._schedule()
         return answer
 
     def _schedule(self) -> None:
         """Apply a tick when the next thing is due; a tick scheduled too early only looks again."""
         due_us = self.fold.next_us
-        if due_us is None or (self._tick is not None and self._tick_us <= due_us):
+        if due_us is None:
             return
         left_us = max(due_us - self.now_us(), 0)
         # Half a millisecond early, as no float holds it exactly; the timer rounds up to the millisecond meant.
         seconds = (left_us - min(left_us // 2, _MS // 2)) / SECOND
-        self._tick_us = due_us
+        self._tick_ns = self._clock.next_ns
         if self._tick is None or not self._tick.reschedule(seconds):
             self._tick = self._timer.call_later(seconds, self._pass_time)
 
     def _pass_time(self) -> None:
-        self._tick = None
+        self._tick_ns = NEVER
         due_us = self.fold.next_us
         if due_us is not None and due_us <= self.now_us():
             self._apply(Tick())

@@ -1,6 +1,6 @@
 """The pending operations in the order of their submission, of all keys and of busy ones, readable from any position."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from purgatory_async.events import Event, OperationEnded, OperationSubmitted
@@ -55,6 +55,8 @@ class Listing:
             for order in self._orders_of(event.operation):
                 order.remove(event.operation)
 
-    def _orders_of(self, operation: Operation) -> list[Order]:
+    def _orders_of(self, operation: Operation) -> Sequence[Order]:
         known = self._order_of
+        if not known:
+            return (self._order,)
         return [self._order, *(known[key] for key in operation.watch_keys if key in known)]

@@ -4,7 +4,9 @@
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from purgatory_async.service.state.fold.entries import Entry
 from purgatory_async.service.state.fold.fold import Fold
@@ -14,7 +16,7 @@ from purgatory_async.service.state.fold.shared import Effect
 __all__ = ["Answer", "Heard", "State"]
 
 
-class Answer(NamedTuple):
+class Answer(Struct, frozen=True):
     """What an entry gave at this process.
 
     Attributes:

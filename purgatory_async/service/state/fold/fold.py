@@ -33,7 +33,7 @@ from purgatory_async import Timer
 from purgatory_async.events import Observer
 from purgatory_async.service.state.fold import entries as kinds
 from purgatory_async.service.state.fold.kept_signals import KeptSignals, KeySignalled
-from purgatory_async.service.state.fold.log_clock import LogClock
+from purgatory_async.service.state.fold.log_clock import NEVER, LogClock
 from purgatory_async.service.state.fold.operations import Operations
 from purgatory_async.service.state.fold.queues import Queues
 from purgatory_async.service.state.fold.replays import Replays
@@ -50,7 +50,7 @@ from purgatory_async.service.state.fold.results import (
     Signalled,
     Submitted,
 )
-from purgatory_async.service.state.fold.shared import Effect, Shared
+from purgatory_async.service.state.fold.shared import Effect, Shared, whole_ms
 from purgatory_async.service.state.fold.writers import FORGOTTEN_AFTER, Writers
 
 LEVEL: Final = 1
@@ -111,7 +111,7 @@ class Fold:
         self.running = bytes(DIGEST_BYTES)
         self.diverged_at: int | None = None
         self._digests: Final = digests
-        self._forget_from_us = 0  # before this nothing can be forgotten
+        self._forget_from_us = 0  # before this whole millisecond nothing can be forgotten
         self._forgetting: Final = (
             self.operations.forget,
             self.signals.forget,
@@ -143,7 +143,8 @@ class Fold:
     @property
     def next_us(self) -> int | None:
         """When a tick is next of use, in log time; None if nothing is due. Forgetting needs none. O(1)."""
-        return self._clock.next_us
+        next_ns = self._clock.next_ns
+        return None if next_ns == NEVER else self.zero_us + next_ns // 1000
 
     def apply(self, position: int, at_us: int, entry: kinds.Entry) -> Applied:
         """Apply the next entry of the log.
@@ -167,8 +168,7 @@ class Fold:
         self.at_us = at_us
         effects: list[Effect] = []
         shared.effects = effects
-        whole_us = at_us - at_us % 1000
-        self._pass(at_us, whole_us)
+        self._pass(at_us)
         writer = entry.writer
         if writer is None:
             result = self._rules[type(entry)](entry)
@@ -177,7 +177,8 @@ class Fold:
             result = self._rules[type(entry)](entry) if why is None else self._drop(why)
             if writer in self.queues.takers_of:
                 self.writers.listen(writer)
-        self._pass(at_us, whole_us)
+        if self._clock.next_ns <= self._clock.now_ns or at_us >= self._forget_from_us:
+            self._pass(at_us)
         if self._digests:
             self._digest(result, effects)
         return result, effects
@@ -220,16 +221,17 @@ class Fold:
                 f"level must be at most {LEVEL} at position {position}, got {entry.level}; upgrade"
             )
 
-    def _pass(self, at_us: int, whole_us: int) -> None:
-        """Let time pass until log time, which in whole milliseconds is ``whole_us``."""
+    def _pass(self, at_us: int) -> None:
+        """Let time pass until log time."""
         self.shared.before_us = self._clock.now_us
         self._clock.advance_to(at_us)
-        if whole_us >= self._forget_from_us:
+        if at_us >= self._forget_from_us:
+            whole_us = at_us - at_us % 1000
             # What is added from now on is kept for one of these times at least.
             limits = self.shared.limits
             shortest = min(limits.retention, limits.keep_for, FORGOTTEN_AFTER)
-            self._forget_from_us = min(
-                whole_us + shortest, *[forget(whole_us) for forget in self._forgetting]
+            self._forget_from_us = whole_ms(
+                min(whole_us + shortest, *[forget(whole_us) for forget in self._forgetting])
             )
 
     def _digest(self, result: Result, effects: Sequence[Effect]) -> None:

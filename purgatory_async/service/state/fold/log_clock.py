@@ -7,8 +7,8 @@ the distance to a deadline in 100 years as well.
 from collections.abc import Callable
 from typing import Final
 
-MANY: Final = 16
-_NEVER: Final = 2**127
+NEVER: Final = 2**127
+"""A time of the clock that never comes."""
 
 
 class LogClock:
@@ -29,75 +29,70 @@ class LogClock:
     needs_loop: Final = False
     """Timers on this clock run without an event loop."""
 
-    __slots__ = ("_next_ns", "_now_ns", "_wakeups", "now_us", "zero_us")
+    __slots__ = ("_wakeups", "next_ns", "now_ns", "now_us", "zero_us")
 
     now_us: int
     """Log time in microseconds; while time passes, that of what is happening."""
+    now_ns: int
+    """The same in nanoseconds, counted from `zero_us`."""
+    next_ns: int
+    """When the clock next has something to do, as `now_ns` counts; `NEVER` when idle. It may be earlier than the first
+    deadline."""
 
     def __init__(self, now_us: int = 0, zero_us: int = 0) -> None:
         self.now_us = now_us
         self.zero_us: Final = zero_us
-        self._now_ns = (now_us - zero_us) * 1000
-        self._next_ns = _NEVER  # or earlier, because of a cancelled one
-        self._wakeups: list[_Wakeup] = []  # at most two of a timer's are not cancelled
+        self.now_ns = (now_us - zero_us) * 1000
+        self.next_ns = NEVER
+        self._wakeups: list[_Wakeup] = []  # at most two of a timer
 
     def __repr__(self) -> str:
         return f"<LogClock at {self.now_us} µs>"
 
     def time_ns(self) -> int:
         """Return log time in nanoseconds, counted from `zero_us`."""
-        return self._now_ns
+        return self.now_ns
 
     def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> "_Wakeup":
         """Call ``callback()`` when the clock comes to ``when_ns``; see `purgatory_async.clock.Clock`."""
-        wakeup = _Wakeup(when_ns, callback)
-        if len(self._wakeups) > MANY:
-            self._drop_cancelled()
+        wakeup = _Wakeup(self, when_ns, callback)
         self._wakeups.append(wakeup)
-        self._next_ns = min(self._next_ns, when_ns)
+        self.next_ns = min(self.next_ns, when_ns)
         return wakeup
 
     def advance_to(self, at_us: int) -> None:
         """Move to a log time that is not before the present, and run what is due on the way, each at its own time."""
         at_ns = (at_us - self.zero_us) * 1000
-        while self._next_ns <= at_ns:
-            self._drop_cancelled()
-            if self._next_ns > at_ns:
-                break
+        while self.next_ns <= at_ns:
             wakeup = min(self._wakeups, key=_when)
-            self._wakeups.remove(wakeup)
-            self._next_ns = min(map(_when, self._wakeups), default=_NEVER)
-            if wakeup.when_ns > self._now_ns:
-                self._now_ns = wakeup.when_ns
+            self.drop(wakeup)
+            if wakeup.when_ns > self.now_ns:
+                self.now_ns = wakeup.when_ns
                 self.now_us = self.zero_us + wakeup.when_ns // 1000
             wakeup.callback()
-        self._now_ns = at_ns
+        self.now_ns = at_ns
         self.now_us = at_us
 
-    @property
-    def next_us(self) -> int | None:
-        """When the clock next has something to do; None when idle. It may be earlier than the first deadline. O(1)."""
-        self._drop_cancelled()
-        return None if self._next_ns == _NEVER else self.zero_us + self._next_ns // 1000
-
-    def _drop_cancelled(self) -> None:
-        self._wakeups = [wakeup for wakeup in self._wakeups if not wakeup.cancelled]
-        self._next_ns = min(map(_when, self._wakeups), default=_NEVER)
+    def drop(self, wakeup: "_Wakeup") -> None:
+        """Forget a scheduled call; does nothing once it was made. O(those scheduled)."""
+        if wakeup in self._wakeups:
+            self._wakeups.remove(wakeup)
+            self.next_ns = min(map(_when, self._wakeups), default=NEVER)
 
 
 class _Wakeup:
     """One scheduled call."""
 
-    __slots__ = ("callback", "cancelled", "when_ns")
+    __slots__ = ("_clock", "callback", "when_ns")
 
-    def __init__(self, when_ns: int, callback: Callable[[], object]) -> None:
+    def __init__(self, clock: LogClock, when_ns: int, callback: Callable[[], object]) -> None:
+        self._clock = clock
         self.when_ns = when_ns
         self.callback = callback
-        self.cancelled = False
 
     def cancel(self) -> None:
         """Cancel the call; does nothing once it was made."""
-        self.cancelled = True
+        self._clock.drop(self)
 
 
 def _when(wakeup: _Wakeup) -> int:

@@ -82,9 +82,10 @@ class Operation(SignalledOperation):
 
     def view(self, now_us: int) -> OperationView:
         """Return its status at a log time, which only counts while it is pending."""
-        elapsed_us = (self.ended_us or now_us) - self.submitted_us
+        submitted_us = self.submitted_us
+        elapsed_us = (self.ended_us or now_us) - submitted_us
         deadline = None if self.deadline_us is None else _time(self.deadline_us)
-        return self.described(self.id, self.data, _time(self.submitted_us), deadline, elapsed_us / SECOND)
+        return self.described(self.id, self.data, _time(submitted_us), deadline, elapsed_us / SECOND)
 
 
 class OperationSubmitted(Effect, frozen=True, eq=False):
@@ -141,7 +142,7 @@ class Operations:
         shared.totals.submitted += 1
         shared.effects.append(OperationSubmitted(operation))
         self.add(operation, order.idem, order.digest)
-        self.watch(operation)
+        self.purgatory.try_complete_else_watch(operation, order.keys)
         return operation
 
     def watch(self, operation: Operation) -> None:

@@ -20,6 +20,8 @@ from purgatory_async.service.store.export import Export, export
 from purgatory_async.testing import ManualClock
 from tests.cluster.reading import read
 from tests.service.store.conftest import append
+from tests.source_tree import ROOT
+from tests.test_readme import fenced_blocks
 
 pytestmark = pytest.mark.asyncio
 
@@ -288,3 +290,26 @@ async def test_one_process_writes_to_a_directory(exported):
         Export(exported.directory, "b", print),
     ):
         pass
+
+
+async def test_the_page_turns_an_export_into_inputs_of_spark(exported, tmp_path):
+    inputs = pytest.importorskip("purgatory_async.pipeline.stateful.inputs", exc_type=ImportError)
+    page = (ROOT / "purgatory_async/service/README.md").read_text(encoding="utf-8")
+    [code] = [block.text for block in fenced_blocks(page) if "def convert(" in block.text]
+    names = {}
+    exec(code, names)
+    await by_the_log(exported)
+    await exported.export()
+    names["convert"](str(exported.directory), str(tmp_path / "operations"), str(tmp_path / "signals"))
+    inputs.check_input("--operations", tmp_path / "operations", inputs.OPERATION_COLUMNS)
+    inputs.check_input("--signals", tmp_path / "signals", inputs.SIGNAL_COLUMNS)
+    operations = names["pq"].read_table(tmp_path / "operations" / "1.parquet").to_pylist()
+    assert [(row["needed"], row["timeout_ns"]) for row in operations] == [
+        (3, 2**63 - 1),
+        (1, 2_000_000_000),
+        (1, 250_000_000),
+        (1, 2**63 - 1),
+    ]
+    assert (
+        sum(row["n"] for row in names["pq"].read_table(tmp_path / "signals" / "1.parquet").to_pylist()) == 10
+    )

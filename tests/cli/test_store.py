@@ -253,7 +253,7 @@ def wait_for_records(directory, holds):
 
 
 @pytest.mark.slow
-def test_a_following_export_that_is_killed_misses_and_doubles_nothing(made, tmp_path):
+def test_a_killed_following_export_misses_and_doubles_nothing(made, tmp_path):
     journal = tmp_path / "journal"
     total = 0
     for number in range(3):

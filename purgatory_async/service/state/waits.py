@@ -99,7 +99,9 @@ class Waits:
 
     def pass_on(self, event: OperationSubmitted | OperationEnded) -> None:
         """Pass on what happened to a wait, under an id that no operation of the fold has."""
-        cast("Observer", self._answering).notify(replace(event, operation_id=-event.operation_id))
+        if event.operation_id > 0:  # the end of a wait takes its id from the submission
+            _correct(event, "operation_id", -event.operation_id)
+        cast("Observer", self._answering).notify(event)
 
 
 class _Source:

@@ -37,6 +37,7 @@ NEEDS_EXTRA = {
     "journal/test_rotation.py": "pyarrow",
     "pipeline": "pyspark",
     "service": "starlette",
+    "service/store/test_urls.py": "asyncpg",
     "test_metrics.py": "prometheus_client",
     "ui": "playwright",
     "web/servers": "aiohttp",

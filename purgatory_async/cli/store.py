@@ -239,7 +239,7 @@ def level_command(store: Store, level: int | None) -> None:
     """Print the level of the log's entries, or raise it to LEVEL.
 
     After an upgrade that has a new level, replace all workers, then raise it: an older worker exits when it reads a
-    level that it does not know. A level is never lowered.
+    level that it does not know. A level is never lowered. URL must be given where LEVEL is.
 
     \b
     Example:

@@ -5,6 +5,9 @@ once, and the others only if it still has not happened 250 to 500 ms later. The 
 which is equal everywhere. Each worker keeps what began in the steps of its own entries, in a heap by due time; an
 operation knows itself whether it is still pending. After a restart nothing is its own any more, so what it left behind
 is late by that much, but never lost.
+
+The others look at `Fold.next_us`, which comes before the first deadline when the wheel has to move entries. So a quiet
+log may get a tick or two for nothing.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Workers of the service on one store in the `VirtualTimeLoop`, each behind connections that break."""
 
 import asyncio
-from contextlib import AsyncExitStack, aclosing, suppress
+from contextlib import AsyncExitStack, suppress
 from typing import NamedTuple
 
 from purgatory_async import Timer
@@ -84,15 +84,17 @@ class EpochLog(MemoryLog):
 
     async def follow(self, after):
         epoch = self.seen
-        try:
-            async with aclosing(super().follow(after)) as reads:
-                async for entries in reads:
-                    if self.store.epoch != epoch:
-                        raise LogGap("another epoch", oldest=self.store.trimmed + 1, epoch=self.store.epoch)
-                    yield entries
-        except LogGap as gap:
-            self.seen = gap.epoch
-            raise
+        while self._open:
+            changed = self.store.changed
+            if self.store.epoch != epoch:
+                self.seen = self.store.epoch
+                raise LogGap("another epoch", oldest=self.store.trimmed + 1, epoch=self.seen)
+            entries = self.store.read(after)
+            if entries:
+                after = entries[-1].position
+                yield entries
+            else:
+                await changed.wait()
 
 
 class Answer(NamedTuple):
@@ -198,7 +200,7 @@ class Workers:
 
 async def settled(*workers):
     """Wait until all workers have applied the same entries, and return their digest."""
-    while True:
+    for _ in range(500):
         for worker in workers:
             with suppress(LogError):
                 await worker.state.caught_up()
@@ -206,3 +208,4 @@ async def settled(*workers):
             (found,) = {worker.digest() for worker in workers}
             return found
         await asyncio.sleep(0.01)
+    raise AssertionError(f"workers must come to the same position, got {[each.state for each in workers]}")

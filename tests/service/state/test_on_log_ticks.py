@@ -63,9 +63,7 @@ async def test_another_worker_expires_it_half_a_second_later(workers, late_s):
     await asyncio.sleep(30)
     assert len(noticed(there)) == 20
     assert all(0 <= late <= 500_000 + 2 * SECOND * late_s + 8_000 for late in noticed(there))
-    # Other entries may come in time, but no tick of this worker does.
-    ticks = [late for late in noticed(there) if late > 250_000]
-    assert len(ticks) > 10
+    assert 10 <= there.state.ticks <= 60  # some only move the wheel
 
 
 async def test_leases_and_waits_end_by_the_workers_ticks(workers):
@@ -101,7 +99,10 @@ async def test_the_engines_clock_may_step(workers, step):
     begun_us = workers.store.now_us()
     for number in range(1, 30):
         await here.propose(submit(f"o{number}", SECOND * number))
-    await asyncio.sleep(9.5)
+    await asyncio.sleep(9.995)
+    await here.propose(
+        SignalKey(key="k")
+    )  # a clock set back now stands still shortly before the next deadline
     workers.store.origin_us += step
     before = workers.store.position
     await asyncio.sleep(max(-step, 0) / SECOND + 40)
@@ -149,21 +150,19 @@ async def test_many_deadlines_share_ticks(workers):
     assert all(0 <= late <= 10_000 for late in noticed(worker))
 
 
-async def test_what_ended_before_its_deadline_needs_no_tick(workers):
+async def test_what_ended_before_its_deadline_is_not_kept(workers):
     worker = await workers.start()
-    for number in range(3000):
-        worker.state.post(submit(f"o{number}", 60 * SECOND))
-    await worker.propose(submit("last", 60 * SECOND))
-    for number in range(3000):
-        worker.state.post(SignalKey(key=f"o{number}"))
-    await worker.propose(SignalKey(key="last"))
+    await worker.propose(submit("pending", 50 * SECOND))
+    for batch in range(3):
+        for number in range(2000):
+            worker.state.post(submit(f"o{batch}-{number}", 60 * SECOND))
+            worker.state.post(SignalKey(key=f"o{batch}-{number}"))
+        await worker.state.propose(SignalKey(key="k"))
+    assert len(worker.state._ticks._own) <= 2048
+    await worker.propose(SignalKey(key="pending"))
     assert worker.fold.next_us is None
     await asyncio.sleep(100)
     assert worker.state.ticks == 0
-    for number in range(2000):
-        worker.state.post(submit(f"p{number}", 60 * SECOND))
-    await asyncio.sleep(1)
-    assert len(worker.state._ticks._own) <= 2048  # what has ended is not kept
 
 
 async def test_a_far_deadline_costs_few_ticks(workers):

@@ -1,6 +1,7 @@
 """The state of a worker on a log: order, answers, reads, its start and its end."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 import pytest_asyncio
@@ -194,7 +195,7 @@ async def test_takers_stay_in_line_while_their_worker_lives(workers):
     assert wanted == InLine()
     await asyncio.sleep(120)
     own = [entry.at_us for entry in workers.store.entries if here.state._writer.name.encode() in entry.data]
-    assert max(after - before for before, after in zip(own, own[1:], strict=False)) <= 2 * SECOND
+    assert max(after - before for before, after in pairwise(own)) <= 2 * SECOND
     assert "l" in there.fold.queues.takers
     await here.stop()
     await asyncio.sleep(20)
@@ -279,5 +280,5 @@ async def test_a_cancelled_start_leaves_nothing_behind(workers):
 async def test_a_log_closed_beneath_it_ends_its_run(workers):
     worker = await workers.start()
     await MemoryLog.aclose(worker.log.inner)
-    with pytest.raises(LogError, match="log is closed|was closed"):
+    with pytest.raises(LogError, match=r"log is closed|was closed"):
         await worker.stopped

@@ -10,6 +10,7 @@ from msgspec import Raw
 from purgatory_async.cluster import LogError
 from purgatory_async.service.state.fold import codec
 from purgatory_async.service.state.fold.entries import EndLease, LeaveLine, PutItem, WantItem
+from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.queues import ItemLent, TakerLeft
 from purgatory_async.service.state.fold.results import APPLIED, InLine, Lent, Put, Refused
 from tests.cluster.faulty import ANSWER, REQUEST
@@ -67,87 +68,103 @@ class TakingWorkers(Workers):
         return worker
 
 
-@pytest.mark.parametrize(
-    "seed", [*range(4), *(pytest.param(n, marks=pytest.mark.slow) for n in range(4, 40))]
-)
-async def test_each_item_is_acknowledged_once(seed):
-    draw = random.Random(seed)
-    async with TakingWorkers() as workers:
-        team = [await workers.start() for _ in range(3)]
-        acknowledged, unknown = [], []
-        names = iter(range(1_000_000))
-        busy = True
+class Clients:
+    """What puts and takes items, while the workers' connections break and workers are stopped.
 
-        async def disturb():
-            while busy:
-                await asyncio.sleep(draw.uniform(0, 1))
-                place = draw.randrange(len(team))
-                if draw.random() < 0.1:
-                    await team[place].stop()
-                    team[place] = await workers.start()
-                log = team[place].log
-                log.cut()
-                log.losses.append(draw.choice([REQUEST, ANSWER]))
-                log.late_s = draw.choice([0, 0.01, 0.2])
-                log.deaf_s = draw.choice([0, 0.01, 0.5])
-                log.away = draw.random() < 0.1
+    Attributes:
+        acknowledged: The items whose acknowledgement was answered.
+        unknown: The loans of which it is unknown.
+    """
 
-        async def put(number):
-            await asyncio.sleep(draw.uniform(0, 30))
-            while True:  # with a key, so that a client may repeat it
-                try:
-                    entry = PutItem(queue="q", item=Raw(str(number).encode()), idem=f"i{number}", digest="d")
-                    result = await draw.choice(team).propose(entry)
-                except LogError:
-                    await asyncio.sleep(1)
-                else:
-                    assert isinstance(result, Put)
-                    return
+    def __init__(self, workers, team, seed):
+        self.workers = workers
+        self.team = team
+        self.draw = random.Random(seed)
+        self.acknowledged, self.unknown = [], []
+        self.names = iter(range(1_000_000))
+        self.busy = True
 
-        async def consume():
-            while busy:
-                worker, lease_id = draw.choice(team), f"l{next(names)}"
-                try:
-                    item = await worker.take(lease_id, lease=3 * SECOND, wait=draw.choice([0, 5 * SECOND]))
-                    if item is None or draw.random() < 0.2:  # a client that dies
-                        await asyncio.sleep(0.2)
-                        continue
-                    result = await worker.propose(EndLease(lease_id=lease_id))
-                except LogError:
-                    unknown.append(lease_id)
-                else:
-                    if result == APPLIED:
-                        acknowledged.append(int(bytes(item[1])))
-                    else:
-                        assert isinstance(result, Refused)
+    async def disturb(self):
+        draw, team = self.draw, self.team
+        while self.busy:
+            await asyncio.sleep(draw.uniform(0, 1))
+            place = draw.randrange(len(team))
+            if draw.random() < 0.1:
+                await team[place].stop()
+                team[place] = await self.workers.start()
+            log = team[place].log
+            log.cut()
+            log.losses.append(draw.choice([REQUEST, ANSWER]))
+            log.late_s = draw.choice([0, 0.01, 0.2])
+            log.deaf_s = draw.choice([0, 0.01, 0.5])
+            log.away = draw.random() < 0.1
 
-        disturbing = asyncio.create_task(disturb())
-        consuming = [asyncio.create_task(consume()) for _ in range(8)]
-        await asyncio.gather(*(put(number) for number in range(ITEMS)))
-        await asyncio.sleep(60)
-        busy = False
-        await disturbing
-        for worker in team:
+    def heal(self):
+        for worker in self.team:
             worker.log.away, worker.log.late_s, worker.log.deaf_s = False, 0, 0
             worker.log.losses.clear()
+
+    async def put(self, number):
+        await asyncio.sleep(self.draw.uniform(0, 30))
+        while True:  # with a key, so that a client may repeat it
+            try:
+                entry = PutItem(queue="q", item=Raw(str(number).encode()), idem=f"i{number}", digest="d")
+                result = await self.draw.choice(self.team).propose(entry)
+            except LogError:
+                await asyncio.sleep(1)
+            else:
+                assert isinstance(result, Put)
+                return
+
+    async def consume(self):
+        while self.busy:
+            worker, lease_id = self.draw.choice(self.team), f"l{next(self.names)}"
+            item = await worker.take(lease_id, lease=3 * SECOND, wait=self.draw.choice([0, 5 * SECOND]))
+            if item is None or self.draw.random() < 0.2:  # a client that dies
+                await asyncio.sleep(0.2)
+                continue
+            try:
+                result = await worker.propose(EndLease(lease_id=lease_id))
+            except LogError:
+                self.unknown.append(lease_id)
+            else:
+                assert result == APPLIED or isinstance(result, Refused)
+                if result == APPLIED:
+                    self.acknowledged.append(int(bytes(item[1])))
+
+    async def work(self):
+        disturbing = asyncio.create_task(self.disturb())
+        consuming = [asyncio.create_task(self.consume()) for _ in range(8)]
+        await asyncio.gather(*(self.put(number) for number in range(ITEMS)))
+        await asyncio.sleep(60)
+        self.busy = False
+        await disturbing
+        self.heal()
         await asyncio.gather(*consuming)
         await asyncio.sleep(30)
-        await settled(*team)
+
+
+@pytest.mark.parametrize(
+    "seed", [*range(3), *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 40))]
+)
+async def test_each_item_is_acknowledged_once(seed):
+    async with TakingWorkers() as workers:
+        clients = Clients(workers, [await workers.start() for _ in range(3)], seed)
+        await clients.work()
+        await settled(*clients.team)
         check_loans(workers.store)
-        totals = team[0].fold.shared.totals
-        left = team[0].fold.queues.kept + len(team[0].fold.queues.leases)
+        fold, acknowledged = clients.team[0].fold, clients.acknowledged
+        totals, left = fold.shared.totals, fold.queues.kept + len(fold.queues.leases)
         assert totals.items == ITEMS
         assert totals.acknowledged + left == ITEMS
         assert len(acknowledged) == len(set(acknowledged)) <= totals.acknowledged
-        assert totals.acknowledged <= len(acknowledged) + len(unknown)
-        assert left == 0 or unknown  # a minute was enough for all but those of unknown outcome
-        assert {worker.state.diverged for worker in team} == {0}
+        assert totals.acknowledged <= len(acknowledged) + len(clients.unknown)
+        assert left == 0 or clients.unknown  # a minute was enough for all but those of unknown outcome
+        assert {worker.state.diverged for worker in clients.team} == {0}
 
 
 def check_loans(store):
     """Fold the log once more: loans of an item never overlap, and takers get items in the order of the log."""
-    from purgatory_async.service.state.fold.fold import Fold  # noqa: PLC0415
-
     fold = Fold()
     on_loan = {}
     for entry in store.history[store.epoch]:

@@ -9,8 +9,6 @@ import logging
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Generic, TypeVar
 
-from msgspec import UNSET
-
 from purgatory_async import Timer
 from purgatory_async.cluster import Appended, Head, Log, LogDamaged, LogError, LogGap, LogUnavailable
 from purgatory_async.cluster import Entry as LogEntry
@@ -161,7 +159,7 @@ class OnLog(Generic[A]):
             failure = self._failure or error
             await self.aclose()
             raise failure from None
-        if self._limits is not None and _differ(self._limits, self.fold):
+        if self._limits is not None and self.fold.shared.limits.would_change(self._limits):
             self.post(self._limits)
 
     async def run(self) -> None:
@@ -334,6 +332,7 @@ class OnLog(Generic[A]):
                 await self._timer.sleep(backoff.next_delay())
 
     def _alive(self) -> tuple[Fold, bool] | None:
+        """Return what the heartbeat needs to know."""
         if self._progress.loading:
             return None
         return self.fold, self._writer.name in self.fold.queues.takers_of
@@ -385,13 +384,6 @@ class OnLog(Generic[A]):
 def _encode(entry: Entry, writer: str, number: int) -> bytes:
     entry.writer, entry.number = writer, number
     return encode(entry)
-
-
-def _differ(limits: SetLimits, fold: Fold) -> bool:
-    """Whether limits name one that the state has another value of."""
-    present = fold.shared.limits
-    names = present.__struct_fields__
-    return any(getattr(limits, name) not in {UNSET, getattr(present, name)} for name in names)
 
 
 def _expire(future: "asyncio.Future[Any]", late: str, timeout: float) -> None:

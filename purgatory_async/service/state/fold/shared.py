@@ -59,6 +59,12 @@ class Limits(Struct):
     max_bytes: int = 64 << 20
     max_lease: Duration = 43_200 * SECOND
 
+    def would_change(self, entry: SetLimits) -> bool:
+        """Whether an entry names a limit that has another value now."""
+        return any(
+            getattr(entry, name) not in {UNSET, getattr(self, name)} for name in self.__struct_fields__
+        )
+
     def change(self, entry: SetLimits) -> None:
         """Take over the limits that an entry names."""
         for name in self.__struct_fields__:

@@ -276,7 +276,7 @@ def answered(proposal):
 
 
 def test_workers_on_one_log_agree_with_it():
-    run_state_machine_as_test(Workers, settings=settings(max_examples=25, stateful_step_count=25))
+    run_state_machine_as_test(Workers, settings=settings(max_examples=15, stateful_step_count=25))
 
 
 @pytest.mark.slow

@@ -145,7 +145,7 @@ class Clients:
 
 
 @pytest.mark.parametrize(
-    "seed", [*range(3), *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 40))]
+    "seed", [*range(2), *(pytest.param(n, marks=pytest.mark.slow) for n in range(2, 40))]
 )
 async def test_each_item_is_acknowledged_once(seed):
     async with TakingWorkers() as workers:

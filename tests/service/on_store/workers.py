@@ -114,9 +114,9 @@ class Worker:
         self.process.send_signal(number)
 
     def end(self):
-        """Wait for its end; return its exit code and what it logged."""
+        """Wait for its end; return its exit code and what it wrote on standard error."""
         _, logged = self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode, [json.loads(line) for line in logged.splitlines()]
+        return self.process.returncode, logged
 
     def stop(self):
         self.send(signal.SIGTERM)

@@ -361,7 +361,8 @@ class Service:
                 self.takers.hear(effect)
         if self._reached.waiting:
             self._reached.advance(self.fold.position)
-        return Answer(result, effects, self.waits.completed if isinstance(result, Signalled) else 0)
+        signalled = isinstance(result, Signalled) and not result.replayed
+        return Answer(result, effects, self.waits.completed if signalled else 0)
 
     async def _knows(self, idem: str | UnsetType) -> bool:
         """Whether a request is repeated, so that it changes nothing."""

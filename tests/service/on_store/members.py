@@ -19,7 +19,7 @@ class Member(Client):
     """A worker's service, and a client that speaks ASGI to it.
 
     Attributes:
-        link: Its connection to the store.
+        link: Its connection to the store; None in the memory mode.
         running: The task of `Service.run`.
     """
 
@@ -27,7 +27,8 @@ class Member(Client):
         self.log = io.StringIO()
         self.link = link
         self._root_path = ""
-        settings = Settings(store=f"sqlite:///{number}", jitter=0, **settings)
+        store = "memory" if link is None else f"sqlite:///{number}"
+        settings = Settings(store=store, jitter=0, **settings)
         self.app = create_app(settings, log=stderr_log(self.log))
         self.service = self.app.service
         self.running = None
@@ -82,6 +83,13 @@ class Members:
         """Start another worker, and wait until it is connected."""
         number = next(self._numbers)
         link = self._links[str(number)] = FaultyLog(EpochLog(self.store))
+        return await self._begin(number, link, settings)
+
+    async def in_memory(self, **settings):
+        """Start a service without a store."""
+        return await self._begin(0, None, settings)
+
+    async def _begin(self, number, link, settings):
         member = Member(number, link, settings)
         self.members.append(member)
         self._stack.push_async_callback(member.stop)

@@ -45,7 +45,9 @@ def test_a_damaged_checkpoint_refuses_the_start(worker, file_store, tmp_path):
     first.request("POST", "/v1/operations", {"keys": ["a"]})
     first.stop()
     asyncio.run(checkpoint(parsed(file_store), keep=0))
-    damage = "UPDATE purgatory_checkpoint SET data = CAST(x'00' || substr(data, 2) AS BLOB) WHERE length(data) > 0"
+    damage = (
+        "UPDATE purgatory_checkpoint SET data = CAST(x'00' || substr(data, 2) AS BLOB) WHERE length(data) > 0"
+    )
     assert change(tmp_path, damage) > 0
     code, logged = worker(file_store).end()
     assert code == 3

@@ -101,7 +101,9 @@ def test_cut_connections_lose_and_double_nothing(worker, engine):
                 for place, each in enumerate(workers)
             ]
             assert [each.join().status for each in pending] == [201, 201]
-        taken = [workers[number % 2].request("POST", "/v1/queues/q/take").json["item"] for number in range(20)]
+        taken = [
+            workers[number % 2].request("POST", "/v1/queues/q/take").json["item"] for number in range(20)
+        ]
     assert sorted(taken) == [[number, place] for number in range(10) for place in range(2)]
 
 

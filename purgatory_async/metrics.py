@@ -73,7 +73,7 @@ class Metrics(Collector):
         self._waits = Histogram(WAIT_BUCKETS)
         self._lateness = Histogram(DELAY_BUCKETS)
         self._purgatories: tuple[Purgatory, ...] = ()
-        self._shown: list[tuple[str, str, Callable[[], float]]] = []
+        self._shown: list[Callable[[], Metric]] = []
         self._infos: list[GaugeMetricFamily] = []
         self.registry: Final = CollectorRegistry() if registry is None else registry
         self.registry.register(self)
@@ -85,9 +85,12 @@ class Metrics(Collector):
         """Export the pending and watched counts of these purgatories together, and of no others."""
         self._purgatories = purgatories
 
-    def show(self, name: str, documentation: str, read: Callable[[], float]) -> None:
-        """Export another gauge, whose value ``read()`` returns at every scrape."""
-        self._shown.append((name, documentation, read))
+    def show(
+        self, name: str, documentation: str, read: Callable[[], float], *, counter: bool = False
+    ) -> None:
+        """Export another gauge or counter, whose value ``read()`` returns at every scrape."""
+        family = CounterMetricFamily if counter else GaugeMetricFamily
+        self._shown.append(lambda: family(name, documentation, read()))
 
     def info(self, name: str, documentation: str, **labels: str) -> None:
         """Export what does not change, as the labels of a gauge that is 1."""
@@ -140,6 +143,6 @@ class Metrics(Collector):
             self._waits.metric("purgatory_wait_seconds", "From submission to the end of an operation."),
             self._lateness.metric("purgatory_lateness_seconds", "From deadline to expiration."),
             self.loop_lag.metric("purgatory_loop_lag_seconds", "How late the event loop ran a probe."),
-            *(GaugeMetricFamily(name, documentation, read()) for name, documentation, read in self._shown),
+            *(family() for family in self._shown),
             *self._infos,
         ]

@@ -1,10 +1,12 @@
 """What a service shows of its present state at each scrape, beside what its metrics count."""
 
 import platform
+from typing import Any
 
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
+from purgatory_async.service.state.on_log import OnLog
 from purgatory_async.service.state.state import State
 from purgatory_async.service.version import CORE, VERSION
 
@@ -28,3 +30,24 @@ def show_gauges(metrics: Metrics, state: State, holds: Holds, streams: Streams) 
         ("streams", "Readers of the events.", lambda: len(streams.running)),
     ):
         metrics.show(f"purgatory_{name}", documentation, read)
+    if isinstance(state, OnLog):
+        _show_log(metrics, state)
+
+
+def _show_log(metrics: Metrics, state: OnLog[Any]) -> None:
+    for name, documentation, read in (
+        ("position", "The newest position applied.", lambda: state.position),
+        ("lag_seconds", "Seconds since all that was known was applied.", lambda: state.lag),
+        ("unwritten", "Entries that wait to be appended.", lambda: state.unwritten),
+    ):
+        metrics.show(f"purgatory_log_{name}", documentation, read)
+    for name, documentation, read in (
+        ("applied", "Entries applied, those of a repeated load included.", lambda: state.applied),
+        ("appended", "Entries appended.", lambda: state.appended),
+        ("repeated", "Entries appended again, and dropped.", lambda: state.repeated),
+        ("ticks", "Ticks proposed.", lambda: state.ticks),
+        ("reconnects", "Answers of the engine after a call that failed.", lambda: state.reconnects),
+        ("gaps", "Loads of the state because entries were gone.", lambda: state.gaps),
+        ("diverged", "Loads of the state because another worker's differed.", lambda: state.diverged),
+    ):
+        metrics.show(f"purgatory_log_{name}", documentation, read, counter=True)

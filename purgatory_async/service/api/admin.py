@@ -13,6 +13,7 @@ from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http.stream import MAX_STREAMS
 from purgatory_async.service.messages import DrainBody, Draining, Health
 from purgatory_async.service.service import Service
+from purgatory_async.service.state.fold.checkpoint import digest
 from purgatory_async.service.stats.messages import Counts, Ended, Limits, Stats
 from purgatory_async.service.version import VERSION
 
@@ -64,10 +65,14 @@ def answer_peer(service: Service, what: str) -> bytes:
 
 
 async def read_stats(service: Service, request: Request) -> Answer:
-    """``GET /v1/admin/stats``: show the service's stats."""
+    """``GET /v1/admin/stats``: show the service's stats; with ``digest=1`` also the digest of its state."""
     request.check_accept(JSON)
-    request.query()
-    return answer(200, await _stats_of(service))
+    wanted = request.query("digest").integer("digest", 0, 1)
+    stats = await _stats_of(service)
+    if wanted:
+        # Of the state whose position the stats name: nothing else has run since.
+        stats.digest = digest(service.fold)
+    return answer(200, stats)
 
 
 async def check_alive(service: Service, request: Request) -> Answer:  # noqa: ARG001 - an endpoint takes both
@@ -140,6 +145,10 @@ async def _stats_of(service: Service) -> Stats:
     return Stats(
         version=VERSION,
         epoch=service.state.epoch,
+        position=service.fold.position,
+        level=service.fold.level,
+        lag=service.state.lag,
+        worker=service.peers.number,
         at=service.wall_clock(),
         uptime=round(service.recent.uptime, 3),
         draining=service.draining,

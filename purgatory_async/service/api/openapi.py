@@ -33,6 +33,7 @@ _DURATION: Final = {"type": "string", "pattern": f"^{GRAMMAR}$", "example": "30s
 
 _QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
     "cursor": _INDEX,
+    "digest": {"type": "integer", "minimum": 0, "maximum": 1},
     "index": _INDEX,
     "key": _KEY,
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000},

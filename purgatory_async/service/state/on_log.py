@@ -57,6 +57,7 @@ class OnLog(Generic[A]):
         fold: The state.
         log: The log.
         epoch: The log's epoch; positions of another one mean something else.
+        applied: How many entries were applied, those of a repeated load included.
         appended: How many entries this worker has appended.
         repeated: How many of them were dropped as repetitions.
         noted: Called with the position and the size in bytes of each entry that was applied; None for nobody.
@@ -77,7 +78,7 @@ class OnLog(Generic[A]):
     ) -> None:
         self.fold = Fold()
         self.epoch = ""
-        self.appended = self.repeated = self.gaps = self.diverged = 0
+        self.applied = self.appended = self.repeated = self.gaps = self.diverged = 0
         self.noted: Callable[[int, int], object] | None = None
         self.log: Final = log
         self._timer: Final = timer
@@ -240,6 +241,7 @@ class OnLog(Generic[A]):
             raise LogDamaged(f"entry {raw.position}: {error}", position=raw.position) from error
         fold = self.fold
         result, effects = fold.apply(raw.position, raw.at_us, entry)
+        self.applied += 1
         answer = self._applied(result, effects)
         if self.noted is not None:
             self.noted(raw.position, len(raw.data))

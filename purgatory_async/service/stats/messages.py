@@ -7,7 +7,7 @@ Durations are seconds, times RFC 3339 in UTC. The counts are a snapshot: ``submi
 
 import datetime as dt
 
-from msgspec import Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from purgatory_async.service.messages import WaitingFor, WireNeed
 
@@ -214,7 +214,11 @@ class Stats(Struct):
 
     Attributes:
         version: Of the package.
-        epoch: Changes with every start, as ``X-Purgatory-Epoch``.
+        epoch: As ``X-Purgatory-Epoch``; in memory it changes with every start.
+        position: The position applied when the counts were taken.
+        level: Of the log's entries.
+        lag: Seconds since this worker had applied all that it knew of; 0 if it has.
+        worker: The number of the worker that answers; null if it has no supervisor.
         at: The time of the snapshot: of ``counts`` and ``draining``.
         uptime: Seconds since the start.
         draining: Whether the service refuses new waits.
@@ -227,10 +231,15 @@ class Stats(Struct):
         busiest_keys: At most 10, most watchers first; their numbers are a snapshot.
         oldest_operations: At most 20, the oldest first.
         wheel: Null if the timer uses another queue.
+        digest: Of the state at that position, equal at every worker and after a restart; only if the query asks.
     """
 
     version: str
     epoch: str
+    position: int
+    level: int
+    lag: float
+    worker: int | None
     at: dt.datetime
     uptime: float
     draining: bool
@@ -243,3 +252,4 @@ class Stats(Struct):
     busiest_keys: list[BusyKey]
     oldest_operations: list[OldOperation]
     wheel: WheelView | None
+    digest: str | UnsetType = UNSET

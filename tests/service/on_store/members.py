@@ -5,11 +5,12 @@ import io
 import itertools
 from contextlib import AsyncExitStack, suppress
 
-from purgatory_async.cluster import LogError
+from purgatory_async.cluster import LogError, SqliteLog
 from purgatory_async.service import backing
 from purgatory_async.service.app import create_app
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.settings import Settings
+from purgatory_async.testing import VirtualTimeLoop
 from tests.cluster.faulty import FaultyLog
 from tests.service.conftest import Client
 from tests.service.state.log_workers import EpochLog, Store
@@ -63,7 +64,7 @@ class Members:
     """Workers on one store; as a context manager it stops them, and checks that none has logged a fault."""
 
     def __init__(self, monkeypatch):
-        self.store = Store()
+        self.store = Store() if isinstance(asyncio.get_running_loop(), VirtualTimeLoop) else None
         self.members = []
         self._links = {}
         self._numbers = itertools.count(1)
@@ -83,6 +84,12 @@ class Members:
         """Start another worker, and wait until it is connected."""
         number = next(self._numbers)
         link = self._links[str(number)] = FaultyLog(EpochLog(self.store))
+        return await self._begin(number, link, settings)
+
+    async def on_file(self, path, **settings):
+        """Start a worker on a SQLite file of its own, in real time."""
+        number = next(self._numbers)
+        link = self._links[str(number)] = SqliteLog(path, sync="os")
         return await self._begin(number, link, settings)
 
     async def in_memory(self, **settings):

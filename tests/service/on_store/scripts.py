@@ -1,0 +1,138 @@
+"""Random scripts of requests, and their answers without what may differ between two services: ids and times."""
+
+import asyncio
+import json
+import random
+
+KEYS = QUEUES = ("a", "b", "c")
+IDS = [f"o{number}" for number in range(6)]
+# Not known before, or estimated; the ids of operations are the script's own.
+HIDDEN = frozenset({"submitted_at", "deadline", "ended_at", "elapsed", "detail"})
+COUNTED = frozenset({"index", "lease", "next", "cursor"})
+
+
+def drawn(draw, steps, *, timed):
+    """Return a script: requests as (method, target, body, Idempotency-Key), whose ``{lease}`` is the newest lease.
+
+    Args:
+        draw: A `random.Random`.
+        steps: How many requests.
+        timed: Whether requests wait, and operations and leases have timeouts.
+    """
+    return [draw.choice(_MAKERS)(draw, timed) for _ in range(steps)]
+
+
+def _submit(draw, timed):
+    once, draw = _once(draw, "submit")
+    keys = draw.sample(KEYS, draw.randint(1, 3))
+    need = draw.choice(["any", "all", {"amount": 3}, {"voters": 2}])
+    body = {"id": draw.choice(IDS), "keys": keys, "need": need, "data": draw.randint(0, 9)}
+    if timed and draw.random() < 0.7:
+        body["timeout"] = draw.choice([0, 0.7, 1.3, 3.2])
+    wait = "?wait=900ms" if timed and draw.random() < 0.3 else ""
+    return "POST", f"/v1/operations{wait}", body, once
+
+
+def _signal(draw, timed):
+    once, draw = _once(draw, "signal")
+    body = {"value": draw.randint(0, 9), "amount": draw.randint(1, 3)}
+    if draw.random() < 0.5:
+        body["voter"] = draw.choice("xyz")
+    return "POST", f"/v1/keys/{draw.choice(KEYS)}/signal", body, once
+
+
+def _end(draw, timed):
+    if draw.random() < 0.5:
+        return "DELETE", f"/v1/operations/{draw.choice(IDS)}", None, None
+    return "POST", f"/v1/operations/{draw.choice(IDS)}/complete", {"result": draw.randint(0, 9)}, None
+
+
+def _read(draw, timed):
+    wait = "?wait=2200ms" if timed and draw.random() < 0.5 else ""
+    targets = (
+        f"/v1/operations/{draw.choice(IDS)}{wait}",
+        f"/v1/keys/{draw.choice(KEYS)}{wait}",
+        f"/v1/operations?key={draw.choice(KEYS)}",
+        "/v1/operations?limit=2",
+        f"/v1/wait?key={draw.choice(KEYS)}&{wait[1:]}".rstrip("&"),
+    )
+    return "GET", draw.choice(targets), None, None
+
+
+def _put(draw, timed):
+    once, draw = _once(draw, "put")
+    return "POST", f"/v1/queues/{draw.choice(QUEUES)}/items", {"item": draw.randint(0, 99)}, once
+
+
+def _take(draw, timed):
+    body = {"lease": 1.1} if timed and draw.random() < 0.5 else None
+    wait = "?wait=2200ms" if timed and draw.random() < 0.5 else ""
+    return "POST", f"/v1/queues/{draw.choice(QUEUES)}/take{wait}", body, None
+
+
+def _give_back(draw, timed):
+    return "POST", "/v1/leases/{lease}/" + draw.choice(["ack", "return"]), None, None
+
+
+_MAKERS = (_submit, _submit, _signal, _signal, _end, _read, _read, _put, _take, _give_back)
+
+
+def _once(draw, kind):
+    """An Idempotency-Key or none, and where the request's random values are from: mostly the same for each key."""
+    if draw.random() < 0.7:
+        return None, draw
+    key = draw.choice([f"{kind}-{number}" for number in range(2)])
+    return key, random.Random(key) if draw.random() < 0.8 else draw
+
+
+class Player:
+    """Sends a script to one service, and keeps its answers."""
+
+    def __init__(self, member):
+        self.member = member
+        self._sent = []
+        self._leases = []
+        self._ends = {}
+        self._loop = asyncio.get_running_loop()
+        self._began = self._loop.time()
+
+    def send(self, method, target, body, once):
+        """Send a request; its answer may come much later."""
+        for exchange in self._sent:
+            if exchange.answered and exchange.status == 200 and "lease" in (found := exchange.json):
+                if found["lease"] not in self._leases:
+                    self._leases.append(found["lease"])
+        target = target.replace("{lease}", self._leases[-1] if self._leases else "none")
+        headers = () if once is None else (("idempotency-key", once),)
+        exchange = self.member.start(method, target, body, headers)
+        exchange.task.add_done_callback(lambda _: self._ends.setdefault(exchange, self._loop.time()))
+        self._sent.append(exchange)
+        return exchange.task
+
+    async def answers(self):
+        """Wait for all answers; return when they came, to 0.1 s, and what they were, normalised."""
+        for exchange in self._sent:
+            await exchange.task
+        seen = {}
+        return [
+            (
+                round(self._ends[exchange] - self._began, 1),
+                exchange.status,
+                exchange.headers.get("idempotency-replayed"),
+                _normal(json.loads(exchange.body) if exchange.body else None, seen),
+            )
+            for exchange in self._sent
+        ]
+
+
+def _normal(value, seen):
+    """Replace indexes, leases and cursors by the order in which they were first seen."""
+    if isinstance(value, list):
+        return [_normal(each, seen) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: seen.setdefault((name, str(each)), len(seen)) if name in COUNTED and each else _normal(each, seen)
+        for name, each in value.items()
+        if name not in HIDDEN
+    }

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from tests.layers import LAYERS
 from tests.programs import PATIENCE_S, run, skip_without_its_imports
 from tests.source_tree import PACKAGE, ROOT
-from tests.layers import LAYERS
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDERS = (

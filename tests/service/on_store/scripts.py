@@ -99,9 +99,9 @@ class Player:
     def send(self, method, target, body, once):
         """Send a request; its answer may come much later."""
         for exchange in self._sent:
-            if exchange.answered and exchange.status == 200 and "lease" in (found := exchange.json):
-                if found["lease"] not in self._leases:
-                    self._leases.append(found["lease"])
+            found = exchange.json if exchange.answered and exchange.status == 200 else {}
+            if found.get("lease") not in {None, *self._leases}:
+                self._leases.append(found["lease"])
         target = target.replace("{lease}", self._leases[-1] if self._leases else "none")
         headers = () if once is None else (("idempotency-key", once),)
         exchange = self.member.start(method, target, body, headers)
@@ -132,7 +132,9 @@ def _normal(value, seen):
     if not isinstance(value, dict):
         return value
     return {
-        name: seen.setdefault((name, str(each)), len(seen)) if name in COUNTED and each else _normal(each, seen)
+        name: seen.setdefault((name, str(each)), len(seen))
+        if name in COUNTED and each
+        else _normal(each, seen)
         for name, each in value.items()
         if name not in HIDDEN
     }

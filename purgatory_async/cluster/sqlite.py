@@ -185,15 +185,20 @@ class SqliteLog:
         self._waiting.clear()
         self._wake()
         await self._trip.aclose()
-        closing = [self._writing.submit(self._of_writing.close), self._reading.submit(self._of_reading.close)]
-        for thread in (self._writing, self._reading):
+        threads = {
+            self._writing: self._writing.submit(self._of_writing.close),
+            self._reading: self._reading.submit(self._of_reading.close),
+        }
+        for thread in threads:
             thread.stop()
+        # What was open could lose nothing any more, whatever error closing it had.
+        closing = asyncio.gather(*threads.values(), return_exceptions=True)
+        closing.add_done_callback(lambda _: self._of_loop.close())
         # A stopped process may hold the lock for ever; then the threads are left behind.
-        done, late = await asyncio.wait(closing, timeout=CLOSE_S)
-        for each in done:
-            each.exception()  # nothing was open any more that could be lost
-        if not late:
-            self._of_loop.close()
+        await asyncio.wait([closing], timeout=CLOSE_S)
+        unknown = LogError(f"log is closed: the outcome of its last call on {self._path} is unknown")
+        for thread, its_end in threads.items():
+            thread.abandon(unknown, but=its_end)
 
     def _open_writer(self) -> None:
         self._writer = SqliteWriter(self._path, self._sync)

@@ -24,6 +24,7 @@ class WorkerThread(Thread):
     def __init__(self, name: str) -> None:
         super().__init__(name=name, daemon=True)
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._unsettled: set[asyncio.Future[Any]] = set()
         self._loop = asyncio.get_running_loop()
         self._stopping = False
 
@@ -36,6 +37,7 @@ class WorkerThread(Thread):
         if self._stopping:
             raise LogError(f"log is closed: cannot use {self.name}")
         future: asyncio.Future[Any] = self._loop.create_future()
+        self._unsettled.add(future)
         self._calls.put((call, future))
         return future
 
@@ -43,6 +45,12 @@ class WorkerThread(Thread):
         """End the thread after the calls that are queued."""
         self._stopping = True
         self._calls.put(None)
+
+    def abandon(self, error: Exception, *, but: asyncio.Future[Any]) -> None:
+        """Raise an error for the calls but one that have no result yet; the thread may still be in one of them."""
+        for future in self._unsettled - {but}:
+            if not future.done():
+                future.set_exception(error)
 
     def run(self) -> None:
         """Run what is queued, in order."""
@@ -54,16 +62,16 @@ class WorkerThread(Thread):
             except BaseException as raised:  # noqa: BLE001 - it belongs to the caller
                 error = raised
             try:
-                self._loop.call_soon_threadsafe(_settle, future, result, error)
+                self._loop.call_soon_threadsafe(self._settle, future, result, error)
             except RuntimeError:
                 return  # the loop is closed
             del queued, call, future, result, error  # keep nothing alive while idle
 
-
-def _settle(future: asyncio.Future[Any], result: object, error: BaseException | None) -> None:
-    if future.done():
-        return  # its caller was cancelled
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
+    def _settle(self, future: asyncio.Future[Any], result: object, error: BaseException | None) -> None:
+        self._unsettled.discard(future)
+        if future.done():
+            return  # its caller was cancelled, or it was abandoned
+        if error is None:
+            future.set_result(result)
+        else:
+            future.set_exception(error)

@@ -1,12 +1,13 @@
 """Closing a log while calls on it are under way: each ends with its result or `LogError`, and nothing is left."""
 
 import asyncio
+import fcntl
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from purgatory_async.cluster import LogError
+from purgatory_async.cluster import LogError, SqliteLog
 from tests.cluster.reading import drained, each, saved
 
 pytestmark = pytest.mark.asyncio
@@ -88,3 +89,18 @@ async def test_closing_ends_an_opening(engine):
             with pytest.raises(LogError, match="log is closed"):
                 await log.end()
             await turns(10)
+
+
+async def test_closing_ends_calls_that_wait_for_a_stopped_process(tmp_path, monkeypatch):
+    monkeypatch.setattr("purgatory_async.cluster.sqlite.CLOSE_S", 0)
+    log = SqliteLog(tmp_path / "log.db")
+    await log.open()
+    with (tmp_path / "log.db.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        appending = asyncio.create_task(log.append([b"a"]))
+        await turns(5)
+        await log.aclose()
+        with pytest.raises(LogError, match="the outcome of its last call"):
+            await appending
+    await asyncio.to_thread(log._writing.join)
+    await turns(5)  # until it has closed its files

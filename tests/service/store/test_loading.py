@@ -78,7 +78,12 @@ async def test_the_mark_of_a_cluster_is_an_empty_state_after_it(log):
         (b"not JSON", "entry 31 is damaged: an entry must be JSON of a known kind, got b'not JSON'"),
         (b'{"k":"later"}', "entry 31 is damaged"),
         (b'{"k":"tick","more":1}', "entry 31 is damaged"),
+        (
+            b'{"k":"signal","key":"k","value":' + b"[" * 9999 + b"]" * 9999 + b"}",
+            "31 is damaged: .* recursion",
+        ),
     ],
+    ids=["text", "kind", "member", "depth"],
 )
 async def test_a_damaged_entry_is_named_by_its_position(log, data, message):
     await append(log, *some_entries(), data)

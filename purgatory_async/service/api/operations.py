@@ -69,10 +69,9 @@ async def complete_operation(service: Service, request: Request) -> Answer:
     body = decoded(await request.body(), COMPLETE, optional=True)
     await service.state.caught_up()
     operation = _find(service, request)
-    if operation.outcome is not None:
+    entry = EndOperation(id=operation.id, how="completed", result=kept(body.result))
+    if operation.outcome is not None or not await service.end(entry):
         raise problems.already_ended(_view(service, operation))
-    if not await service.end(EndOperation(id=operation.id, how="completed", result=kept(body.result))):
-        raise problems.already_ended(_view(service, _find(service, request)))
     return answer(200, _view(service, operation), *await service.records.settle())
 
 
@@ -84,6 +83,7 @@ async def cancel_operation(service: Service, request: Request) -> Answer:
     operation = _find(service, request)
     if operation.outcome is not None:
         return answer(200, _view(service, operation))
+    # It may have ended meanwhile, by an entry before this one: then its view shows how.
     await service.end(EndOperation(id=operation.id, how="cancelled"))
     return answer(200, _view(service, operation), *await service.records.settle())
 

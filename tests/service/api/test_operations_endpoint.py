@@ -2,6 +2,8 @@
 
 import pytest
 
+from purgatory_async.service.state.fold.entries import SignalKey
+
 pytestmark = pytest.mark.asyncio
 
 
@@ -128,6 +130,25 @@ async def test_a_lost_race_with_cancelling_shows_the_state_that_won(client):
     await client.submit("a", id="op")
     await client.signal("a")
     assert (await client.request("DELETE", "/v1/operations/op")).json["state"] == "completed"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "status"),
+    [("DELETE", "/v1/operations/op", 200), ("POST", "/v1/operations/op/complete", 409)],
+)
+async def test_a_race_lost_behind_the_look_shows_the_end(client, monkeypatch, method, target, status):
+    await client.submit("a", id="op")
+    propose = client.service.state.propose
+
+    async def propose_late(entry):
+        client.post(SignalKey(key="a"))  # as another worker's entry before this one
+        return await propose(entry)
+
+    monkeypatch.setattr(client.service.state, "propose", propose_late)
+    reply = await client.request(method, target)
+    assert reply.status == status
+    shown = reply.json if status == 200 else reply.json["operation"]
+    assert shown["state"] == "completed"
 
 
 async def test_an_ended_operation_is_kept_then_forgotten_then_unknown(make_client):

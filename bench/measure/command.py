@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Generic
 
+from bench.measure.line import Verdict
 from bench.measure.loops import LOOPS
 from bench.measure.machine import describe_machine
 from bench.measure.report import as_json, header, in_process, introduction, summary
 from bench.measure.section import Row, S, Section
 
-__all__ = ["Benchmark"]
+__all__ = ["Benchmark", "positive"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,8 @@ class Benchmark(Generic[S]):
         conventions: Says how figures are taken, and how to read them.
         chooses_loop: Whether ``--loops`` is offered; what runs in another process has the loop that it has there.
         bounded: Settings with sizes, of which ``--most`` leaves out the larger ones; it is offered if there are any.
+        offered: Settings that are options of their own, with what reads each.
+        required: Sections whose targets must be met: the exit code is 1 otherwise.
     """
 
     module: str
@@ -42,9 +45,11 @@ class Benchmark(Generic[S]):
     conventions: Callable[[S], Mapping[str, str]] = in_process
     chooses_loop: bool = True
     bounded: Sequence[str] = ()
+    offered: Mapping[str, Callable[[str], Any]] = dataclasses.field(default_factory=dict[str, Any])
+    required: Sequence[str] = ()
 
     def run(self, arguments: Sequence[str] | None = None) -> int:
-        """Run the sections asked for; 0 whatever they find, because figures are shown here and not judged."""
+        """Run the sections asked for; 0 whatever they find, because figures are shown and not judged, save `required`."""
         options = self._parser().parse_args(arguments)
         settings = self._settings(options)
         machine = describe_machine()
@@ -56,7 +61,8 @@ class Benchmark(Generic[S]):
         print(summary(results, time.monotonic() - started, quick=options.quick))
         if options.json is not None:
             options.json.write_text(as_json(machine, settings, results), encoding="utf-8")
-        return 0
+        judged = [row for name in self.required for row in results.get(name, ())]
+        return int(any(row.verdict is Verdict.MISSED for row in judged))
 
     def _parser(self) -> argparse.ArgumentParser:
         parser = argparse.ArgumentParser(prog=f"python -m {self.module}", description=self.purpose)
@@ -70,8 +76,11 @@ class Benchmark(Generic[S]):
         if self.chooses_loop:
             parser.add_argument("--loops", type=_loops, help=f"of {','.join(LOOPS)}; default: all")
         if self.bounded:
-            parser.add_argument("--most", type=_positive, metavar="SIZE", help="leave out larger sizes")
-        parser.add_argument("--repeats", type=_positive, help="samples of each subject")
+            parser.add_argument("--most", type=positive, metavar="SIZE", help="leave out larger sizes")
+        for name, read in self.offered.items():
+            shown = getattr(self.full, name)
+            parser.add_argument(f"--{name}", type=read, help=f"default: {shown}")
+        parser.add_argument("--repeats", type=positive, help="samples of each subject")
         parser.add_argument("--seed", type=int, default=self.full.seed, help="of shuffles and drawn timeouts")
         parser.add_argument("--json", type=Path, metavar="FILE", help="write the lines there too")
         return parser
@@ -85,6 +94,9 @@ class Benchmark(Generic[S]):
                 for name in self.bounded
             }
             settings = dataclasses.replace(settings, **kept)
+        chosen: dict[str, Any] = {name: getattr(options, name) for name in self.offered}
+        chosen = {name: value for name, value in chosen.items() if value is not None}
+        settings = dataclasses.replace(settings, **chosen)
         if options.repeats is None:
             return settings
         return dataclasses.replace(settings, rounds=options.repeats, heavy_rounds=options.repeats)
@@ -100,7 +112,8 @@ def _loops(text: str) -> tuple[str, ...]:
     return loops
 
 
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Read a positive integer of an option."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text!r}")
     return int(text)

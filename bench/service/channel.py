@@ -26,6 +26,9 @@ class Channel(asyncio.Protocol):
             Its answer; fails with `ConnectionError` if the connection ends before.
         """
         answer = asyncio.get_running_loop().create_future()
+        if self._transport.is_closing():  # uvloop refuses to write then
+            answer.set_exception(ConnectionResetError("the connection is closed"))
+            return answer
         self._asked.append(answer)
         self._transport.write(request)
         return answer

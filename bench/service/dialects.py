@@ -8,18 +8,21 @@ __all__ = ["DIALECTS", "NCHAN", "OURS", "READ", "TAKE", "WAIT", "Dialect", "requ
 WAIT_S = 600  # longer than anything here takes
 
 
-def request(method: str, target: str, body: bytes | None = None) -> bytes:
+def request(method: str, target: str, body: bytes | None = None, *, once: str = "") -> bytes:
     """Write a request.
 
     Args:
         method: HTTP's.
         target: Path and query.
         body: JSON, None for none.
+        once: Its Idempotency-Key, empty for none.
 
     Returns:
         All of it.
     """
     head = f"{method} {target} HTTP/1.1\r\nHost: localhost\r\n"
+    if once:
+        head += f"Idempotency-Key: {once}\r\n"
     if body is None:
         return f"{head}\r\n".encode()
     head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"

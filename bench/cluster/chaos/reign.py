@@ -1,0 +1,215 @@
+"""Workers, clients and what is done to them, for a while; and the reading afterwards."""
+
+import asyncio
+import os
+import random
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Final
+
+from bench.cluster.chaos.answers import Answers
+from bench.cluster.chaos.client import Client, Unanswered
+from bench.cluster.chaos.judge import judge
+from bench.cluster.chaos.load import KEYS, LEASE_S, QUEUES, Load
+from bench.cluster.chaos.witness import History, Witness, history_of
+from bench.cluster.stores import Store
+from bench.cluster.worker import Worker
+from purgatory_async.service.store.urls import opened, parsed
+
+__all__ = ["Outcome", "reign"]
+
+WORKERS: Final = 3
+CLIENTS: Final = 16
+KILL_S: Final = 1.0
+CUT_S: Final = 0.1
+CHECKPOINT_S: Final = 7.0
+DIGEST_S: Final = 11.0  # a worker tells its digest every 10 s
+COMPARED: Final = 300  # operations that are read at every worker
+FLAGS: Final = ("--retention", "60m", "--max-wait", "10s", "--jitter", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of it.
+
+    Attributes:
+        answers: All of them, with what was wrong.
+        history: What the log says.
+        entries: How many the log has.
+        answered: How many requests were.
+        repeated: How many attempts clients repeated.
+    """
+
+    answers: Answers
+    history: History
+    entries: int
+    answered: int
+    repeated: int
+
+
+async def reign(store: Store, seconds: int, seed: int) -> Outcome:
+    """Let chaos reign on an empty store, then look at what is left."""
+    answers, draw = Answers(), random.Random(seed)
+    async with opened(parsed(store.url)) as (log, _):
+        witness = Witness(log)
+        reading = asyncio.create_task(witness.run())
+        workers = [Worker(*FLAGS, "--store", store.url) for _ in range(WORKERS)]
+        clients = [Client(workers, random.Random(f"{seed} {number}")) for number in range(CLIENTS)]
+        try:
+            await asyncio.gather(*(worker.start() for worker in workers))
+            await asyncio.gather(*(worker.ready() for worker in workers))
+            load = Load(answers, draw)
+            await _under_attack(store, workers, clients, load, seconds, answers, draw)
+            await _settle(clients, workers, load, answers, seconds)
+            await witness.caught_up()
+        finally:
+            for client in clients:
+                client.close()
+            await asyncio.gather(*(worker.close() for worker in workers))
+            reading.cancel()
+            await asyncio.wait([reading])
+    history = history_of(witness.entries)
+    judge(answers, history)
+    return Outcome(
+        answers,
+        history,
+        len(witness.entries),
+        sum(client.answered for client in clients),
+        sum(client.repeated for client in clients),
+    )
+
+
+async def _under_attack(
+    store: Store,
+    workers: Sequence[Worker],
+    clients: Sequence[Client],
+    load: Load,
+    seconds: int,
+    answers: Answers,
+    draw: random.Random,
+) -> None:
+    """Let the clients work while workers and connections are killed; return when both have ended."""
+    until = asyncio.get_running_loop().time() + seconds
+    attacks = [_kill_workers(workers, answers, draw), _save_checkpoints(store, answers, draw)]
+    if store.cuts:
+        attacks.append(_cut_connections(store, answers))
+    attacking = [asyncio.create_task(attack) for attack in attacks]
+    await asyncio.gather(*(_work(client, load, until, answers) for client in clients))
+    for attack in attacking:
+        attack.cancel()
+    for result in await asyncio.gather(*attacking, return_exceptions=True):
+        if isinstance(result, Exception):
+            raise result
+
+
+async def _work(client: Client, load: Load, until: float, answers: Answers) -> None:
+    clock = asyncio.get_running_loop().time
+    while clock() < until:
+        try:
+            await load.turn(client)
+        except Unanswered as error:
+            answers.counts["unanswered"] += 1
+            answers.examples.append(f"unanswered: {error}")
+
+
+async def _kill_workers(workers: Sequence[Worker], answers: Answers, draw: random.Random) -> None:
+    """Each second, kill a worker that is ready if another one is, too, and start it again at once."""
+    starting: set[asyncio.Task[None]] = set()
+    try:
+        while True:
+            await asyncio.sleep(KILL_S)
+            for worker in workers:
+                if worker.ended is not None and worker.ended != -signal.SIGKILL:
+                    answers.wrong("different", f"a worker ended with {worker.ended}: {worker.log()}")
+                    starting.add(asyncio.create_task(worker.start()))
+            ready = [worker for worker in workers if await worker.is_ready()]
+            if len(ready) > 1:
+                victim = draw.choice(ready)
+                await victim.kill()
+                answers.counts["killed"] += 1
+                starting.add(asyncio.create_task(victim.start()))
+    finally:
+        if starting:
+            await asyncio.wait(starting)
+
+
+async def _cut_connections(store: Store, answers: Answers) -> None:
+    while True:
+        await asyncio.sleep(CUT_S)
+        with suppress(OSError):
+            answers.counts["cut"] += await store.cut()
+
+
+async def _save_checkpoints(store: Store, answers: Answers, draw: random.Random) -> None:
+    """Save checkpoints, so that workers start from them; some are killed meanwhile."""
+    command = (sys.executable, "-m", "purgatory_async.service.store.checkpointing", "always")
+    while True:
+        await asyncio.sleep(CHECKPOINT_S)
+        saving = await asyncio.create_subprocess_exec(
+            *command,
+            stdout=asyncio.subprocess.DEVNULL,
+            stderr=asyncio.subprocess.DEVNULL,
+            env={**os.environ, "PURGATORY_STORE": store.url},
+        )
+        try:
+            async with asyncio.timeout(draw.choice((0.5, 30.0))):
+                answers.counts["saved"] += await saving.wait() == 0
+        except TimeoutError:
+            pass
+        finally:
+            if saving.returncode is None:
+                saving.kill()
+                await saving.wait()
+
+
+async def _settle(
+    clients: Sequence[Client], workers: Sequence[Worker], load: Load, answers: Answers, seconds: int
+) -> None:
+    """Let all that is due happen, empty the queues, and read everything once more."""
+    await asyncio.gather(*(worker.ready() for worker in workers))
+    # Loans, and the timeouts of the load, end meanwhile.
+    await asyncio.sleep(max(2 * LEASE_S, min(DIGEST_S, seconds)))
+    for queue in QUEUES:
+        while await load.take(clients[0], queue, "0s", surely=True):
+            pass
+    names = [known_as for known_as, operation in answers.operations.items() if operation.known]
+    await asyncio.gather(
+        *(
+            _read_again(client, workers, names[place :: len(clients)], answers)
+            for place, client in enumerate(clients)
+        )
+    )
+    await _compare_keys(clients[0], workers, answers)
+
+
+async def _read_again(
+    client: Client, workers: Sequence[Worker], names: Sequence[str], answers: Answers
+) -> None:
+    clock = asyncio.get_running_loop().time
+    for place, known_as in enumerate(names):
+        everywhere = place < COMPARED // CLIENTS
+        asked = workers if everywhere else [workers[place % len(workers)]]
+        views = []
+        for worker in asked:
+            reply = await client.ask("GET", f"/v1/operations/{known_as}", worker=worker)
+            if reply.status != 200:  # noqa: PLR2004 - HTTP's
+                answers.wrong("lost", f"{known_as} is answered {reply.status} {reply.body}")
+                continue
+            answers.show(known_as, reply.body["state"], reply.began, clock())
+            if reply.body["state"] == "pending":
+                reply.body["elapsed"] = None
+            views.append(reply.body)
+        if any(view != views[0] for view in views):
+            answers.wrong("different", f"{known_as} is shown as {views}")
+
+
+async def _compare_keys(client: Client, workers: Sequence[Worker], answers: Answers) -> None:
+    for key in KEYS:
+        replies = [await client.ask("GET", f"/v1/keys/{key}", worker=worker) for worker in workers]
+        if any(reply.body != replies[0].body for reply in replies):
+            answers.wrong("different", f"{key} is shown as {[reply.body for reply in replies]}")
+        if replies[0].body["index"] < answers.indexes.get(key, 0):
+            answers.wrong("lost", f"{key} shows {replies[0].body}, was {answers.indexes[key]}")

@@ -1,0 +1,187 @@
+"""A reader of the log that is no worker: it keeps all entries, and folds them from the first one in the end."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec import Raw
+
+from purgatory_async.cluster import Entry, Log
+from purgatory_async.cluster.connection import following
+from purgatory_async.service.state.fold import entries as kinds
+from purgatory_async.service.state.fold.codec import decode
+from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.fold.kept_signals import KeySignalled
+from purgatory_async.service.state.fold.operations import OperationEnded
+from purgatory_async.service.state.fold.queues import ItemLent
+from purgatory_async.service.state.fold.results import Dropped, Plain, Put, Result, Submitted
+from purgatory_async.service.state.fold.shared import Effect
+
+__all__ = ["History", "Loan", "Operation", "Witness", "history_of"]
+
+
+class Witness:
+    """Keeps what a log has, from its first entry; nothing may be trimmed before it was read.
+
+    Args:
+        log: Open.
+    """
+
+    def __init__(self, log: Log) -> None:
+        self.entries: Final[list[Entry]] = []
+        self._log: Final = log
+
+    async def run(self) -> None:
+        """Read until cancelled."""
+        async with following(self._log, 0) as reads:
+            async for entries in reads:
+                self.entries.extend(entries)
+
+    async def caught_up(self) -> None:
+        """Wait until it has read what is in the log now."""
+        end = await self._log.end()
+        while len(self.entries) < end:  # noqa: ASYNC110 - once, after the load
+            await asyncio.sleep(0.02)
+
+
+@dataclass(slots=True)
+class Operation:
+    """An operation as the log has it; log times are microseconds."""
+
+    begun_us: int
+    timeout_us: int | None
+    state: str = "pending"
+    ended_us: int = 0
+
+
+@dataclass(slots=True)
+class Loan:
+    """An item on loan as the log has it; ``ended`` is by an entry, as ``ack`` or ``back``."""
+
+    number: int
+    until_us: int
+    ended: str = ""
+
+
+@dataclass(slots=True)
+class History:
+    """What the entries of a log say; signals and items are known by their numbers.
+
+    Attributes:
+        mixed: How many entries of each kind there are.
+        signals: The positions of each signal that was counted, and how many operations it completed.
+        items: Of each item that was put, whether a taker got it at once.
+        acknowledged: How often each item was.
+        loans: All loans, by id.
+        repeated: How many entries were dropped as repetitions.
+        compared: How many digests of workers were compared with this fold's.
+        differing: Positions at which one differed.
+        early: What happened before its time.
+        doubled: What happened twice.
+    """
+
+    operations: dict[str, Operation] = field(default_factory=dict[str, Operation])
+    signals: dict[int, list[tuple[int, int]]] = field(default_factory=dict[int, list[tuple[int, int]]])
+    items: dict[int, list[bool]] = field(default_factory=dict[int, list[bool]])
+    acknowledged: Counter[int] = field(default_factory=Counter[int])
+    loans: dict[str, Loan] = field(default_factory=dict[str, Loan])
+    mixed: Counter[str] = field(default_factory=Counter[str])
+    repeated: int = 0
+    compared: int = 0
+    differing: list[int] = field(default_factory=list[int])
+    early: list[str] = field(default_factory=list[str])
+    doubled: list[str] = field(default_factory=list[str])
+    _loan_of: dict[int, Loan] = field(default_factory=dict[int, Loan])  # the last of each item
+    _numbers: dict[int, int] = field(default_factory=dict[int, int])  # of items, by the position of their put
+
+    def note(self, raw: Entry, entry: kinds.Entry, result: Result, effects: Sequence[Effect]) -> None:
+        """Note a step."""
+        self.mixed[type(entry).__name__] += 1
+        if isinstance(result, Dropped):
+            self.repeated += result.why == "repeated"
+        else:
+            self._note_entry(raw, entry, result)
+        for effect in effects:
+            self._note_effect(raw.at_us, entry, effect)
+
+    def lateness_ms(self) -> list[float]:
+        """How much later than their timeouts operations expired, in log time."""
+        return [
+            (each.ended_us - each.begun_us - each.timeout_us) / 1000
+            for each in self.operations.values()
+            if each.timeout_us is not None and each.state == "expired"
+        ]
+
+    def _note_entry(self, raw: Entry, entry: kinds.Entry, result: Result) -> None:
+        if isinstance(entry, kinds.SubmitOperation) and isinstance(result, Submitted):
+            if not result.replayed:
+                if entry.id in self.operations:
+                    self.doubled.append(f"{entry.id} was submitted twice")
+                self.operations[entry.id] = Operation(raw.at_us, entry.timeout)
+        elif isinstance(entry, kinds.PutItem) and isinstance(result, Put):
+            number = int(bytes(entry.item))
+            self._numbers[result.item] = number
+            if not result.replayed:
+                self.items.setdefault(number, []).append(result.delivered)
+        elif isinstance(entry, kinds.EndLease) and isinstance(result, Plain):
+            self._end_loan(entry.lease_id, "return" if entry.back else "ack")
+        elif isinstance(entry, kinds.LeaveLine) and entry.lease_id in self.loans:
+            loan = self.loans[entry.lease_id]
+            if not loan.ended:
+                self._end_loan(entry.lease_id, "gone")
+
+    def _end_loan(self, lease_id: str, how: str) -> None:
+        loan = self.loans[lease_id]
+        if loan.ended in {"ack", "return"}:
+            self.doubled.append(f"the loan {lease_id} ended twice: {loan.ended}, {how}")
+        loan.ended = how
+        self.acknowledged[loan.number] += how == "ack"
+
+    def _note_effect(self, at_us: int, entry: kinds.Entry, effect: Effect) -> None:
+        if isinstance(effect, OperationEnded):
+            self._note_end(at_us, effect)
+        elif isinstance(effect, KeySignalled) and isinstance(entry, kinds.SignalKey):
+            number = json.loads(bytes(entry.value)) if isinstance(entry.value, Raw) else 0
+            self.signals.setdefault(number, []).append((effect.signal.view.index, effect.completed))
+        elif isinstance(effect, ItemLent):
+            self._note_loan(at_us, effect)
+
+    def _note_end(self, at_us: int, effect: OperationEnded) -> None:
+        operation, known_as = self.operations[effect.operation.id], effect.operation.id
+        if operation.state != "pending":
+            self.doubled.append(f"{known_as} ended twice: {operation.state}, {effect.operation.state}")
+        operation.state, operation.ended_us = effect.operation.state, at_us
+        due_us = None if operation.timeout_us is None else operation.begun_us + operation.timeout_us
+        if operation.state == "expired" and (due_us is None or at_us < due_us):
+            self.early.append(f"{known_as} expired at {at_us}, due at {due_us}")
+
+    def _note_loan(self, at_us: int, effect: ItemLent) -> None:
+        lease = effect.lease
+        number = self._numbers[lease.item[0]]
+        before = self._loan_of.get(number)
+        if before is not None and before.ended == "ack":
+            self.doubled.append(f"item {number} was lent after it was acknowledged")
+        if before is not None and not before.ended and at_us < before.until_us:
+            self.early.append(f"item {number} was lent at {at_us}, and on loan until {before.until_us}")
+        self.loans[lease.id] = self._loan_of[number] = Loan(number, lease.until_us)
+
+
+def history_of(entries: Sequence[Entry]) -> History:
+    """Fold a log from its first entry. O(n)."""
+    history = History()
+    digests: list[str] = [""]
+    with closing(Fold()) as fold:
+        for raw in entries:
+            entry = decode(raw.data)
+            result, effects = fold.apply(raw.position, raw.at_us, entry)
+            history.note(raw, entry, result, effects)
+            digests.append(fold.running.hex())
+            if isinstance(entry, kinds.Alive) and entry.digest and entry.position:
+                history.compared += 1
+                if digests[entry.position] != entry.digest:
+                    history.differing.append(entry.position)
+    return history

@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import logging
 import sys
 
 from bench.cluster.sections import SECTIONS
@@ -78,4 +79,5 @@ BENCHMARK = Benchmark(
 main = BENCHMARK.run
 
 if __name__ == "__main__":
+    logging.getLogger("purgatory_async").setLevel(logging.ERROR)  # warnings would stand within the tables
     sys.exit(main())

@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Raw
 
-from bench.cluster.stores import NotInstalled, Store, store_named
+from bench.cluster.stores import Store, store_named
 from bench.cluster.worker import Worker
 from purgatory_async.service.state.fold.codec import encode
 from purgatory_async.service.state.fold.entries import SubmitOperation

@@ -86,7 +86,7 @@ class _Postgres(_Server):
             raise NotInstalled("Postgres: it is not installed; on Debian: apt-get install postgresql")
         self._programs = programs
         # It refuses to run as root.
-        user = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+        user: dict[str, Any] = {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
         if user:
             shutil.chown(folder, **user)
         init = [str(programs / "initdb"), "-D", "data", "-U", "purgatory", "-A", "trust", "--no-sync"]
@@ -141,7 +141,7 @@ class _Redis(_Server):
         from redis.asyncio import Redis  # noqa: PLC0415 - needs an extra
 
         async with Redis.from_url(self.url) as client:
-            found: int = await client.execute_command("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
+            found: int = await client.client_kill_filter(_type="normal", skipme=True)
         return found
 
 

@@ -54,7 +54,7 @@ class Worker:
             TimeoutError: It is not within a minute.
         """
         async with asyncio.timeout(PATIENCE_S):
-            while not await self.is_ready():
+            while not await self.is_ready():  # noqa: ASYNC110 - a process that becomes ready sets no event
                 await asyncio.sleep(LOOK_S)
 
     async def is_ready(self) -> bool:

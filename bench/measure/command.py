@@ -49,7 +49,7 @@ class Benchmark(Generic[S]):
     required: Sequence[str] = ()
 
     def run(self, arguments: Sequence[str] | None = None) -> int:
-        """Run the sections asked for; 0 whatever they find, because figures are shown and not judged, save `required`."""
+        """Run the sections asked for; 1 if a `required` one missed a target, else 0: figures are shown, not judged."""
         options = self._parser().parse_args(arguments)
         settings = self._settings(options)
         machine = describe_machine()

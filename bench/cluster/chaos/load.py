@@ -23,12 +23,12 @@ class Load:
     """The clients' turns.
 
     Args:
-        answers: Where to note what is asked and answered.
+        answers: Where what is asked and answered is noted.
         draw: The random choices.
     """
 
     def __init__(self, answers: Answers, draw: random.Random) -> None:
-        self._answers: Final = answers
+        self.answers: Final = answers
         self._draw: Final = draw
         self._numbers: Final = count(1)
         self._turns: Final[Sequence[Callable[[Client], Awaitable[None]]]] = (
@@ -46,13 +46,13 @@ class Load:
     def _expect(self, reply: Reply, what: str, *statuses: int) -> bool:
         """Whether the status is one of those; another is a fault."""
         if reply.status not in statuses:
-            self._answers.wrong("different", f"{what} is answered {reply.status} {reply.body}")
+            self.answers.wrong("different", f"{what} is answered {reply.status} {reply.body}")
         return reply.status in statuses
 
     async def _submit(self, client: Client) -> None:
         draw, known_as = self._draw, f"op{next(self._numbers)}"
         timeout = draw.choice(TIMEOUTS)
-        operation = self._answers.operations[known_as] = Operation(timeout, time.monotonic())
+        operation = self.answers.operations[known_as] = Operation(timeout, time.monotonic())
         order = {
             "id": known_as,
             "keys": draw.sample(KEYS, draw.choice((1, 1, 2))),
@@ -78,8 +78,8 @@ class Load:
             return
         view = reply.body if reply.status != CONFLICT else reply.body["operation"]
         if reply.status != CONFLICT and view.get("result") != known_as:
-            self._answers.wrong("different", f"{known_as} was completed with {view.get('result')!r}")
-        self._answers.show(known_as, view["state"], reply.began, time.monotonic())
+            self.answers.wrong("different", f"{known_as} was completed with {view.get('result')!r}")
+        self.answers.show(known_as, view["state"], reply.began, time.monotonic())
 
     async def _cancel(self, client: Client, known_as: str) -> None:
         reply = await client.ask("DELETE", f"/v1/operations/{known_as}")
@@ -88,27 +88,27 @@ class Load:
 
     async def _signal(self, client: Client) -> None:
         number, key = next(self._numbers), self._draw.choice(KEYS)
-        signal = self._answers.signals[number] = Signal(key)
+        signal = self.answers.signals[number] = Signal(key)
         body = {"value": number, "voter": f"voter{number % 7}"}
         reply = await client.ask("POST", f"/v1/keys/{key}/signal", body, once=f"once-{number}")
         if self._expect(reply, f"signal {number}", 200):
             signal.index, signal.completed = reply.body["index"], reply.body["completed"]
-            indexes = self._answers.indexes
+            indexes = self.answers.indexes
             indexes[key] = max(indexes.get(key, 0), reply.body["index"])
 
     async def _read_key(self, client: Client) -> None:
         key = self._draw.choice(KEYS)
-        # The client starts over when a worker is killed, so the floor is that of before all attempts.
-        floor = self._answers.indexes.get(key, 0)
+        # That of before all attempts: a later one would allow no less.
+        floor = self.answers.indexes.get(key, 0)
         reply = await client.ask("GET", f"/v1/keys/{key}")
         if self._expect(reply, f"reading {key}", 200):
             if reply.body["index"] < floor:
-                self._answers.wrong("different", f"{key} shows {reply.body['index']} after {floor}")
-            self._answers.indexes[key] = max(self._answers.indexes.get(key, 0), reply.body["index"])
+                self.answers.wrong("different", f"{key} shows {reply.body['index']} after {floor}")
+            self.answers.indexes[key] = max(self.answers.indexes.get(key, 0), reply.body["index"])
 
     async def _put(self, client: Client) -> None:
         number, queue = next(self._numbers), self._draw.choice(QUEUES)
-        item = self._answers.items[number] = Item()
+        item = self.answers.items[number] = Item()
         target = f"/v1/queues/{queue}/items"
         reply = await client.ask("POST", target, {"item": number}, once=f"once-{number}")
         if self._expect(reply, f"put of {number}", 201):
@@ -129,13 +129,13 @@ class Load:
             return True
         end = await client.ask("POST", f"/v1/leases/{lease_id}/{verb}")
         if self._expect(end, f"{verb} of {number}", NO_CONTENT, GONE) and end.status == NO_CONTENT:
-            self._answers.loans[lease_id].ended = verb
+            self.answers.loans[lease_id].ended = verb
             if verb == "ack":
                 self._note_acknowledged(number)
         return True
 
     def _note_loan(self, number: int, lease_id: str, began: float) -> None:
-        answers, now = self._answers, time.monotonic()
+        answers, now = self.answers, time.monotonic()
         if lease_id in answers.loans:
             answers.wrong("doubled", f"the loan {lease_id} of {number} was given to two takers")
         acknowledged = answers.items[number].acknowledged
@@ -144,13 +144,13 @@ class Load:
         answers.loans[lease_id] = Loan(number, began, now)
 
     def _note_acknowledged(self, number: int) -> None:
-        item = self._answers.items[number]
+        item = self.answers.items[number]
         if item.acknowledged is not None:
-            self._answers.wrong("doubled", f"item {number} was acknowledged twice")
+            self.answers.wrong("doubled", f"item {number} was acknowledged twice")
         item.acknowledged = time.monotonic()
 
     def _show(self, known_as: str, reply: Reply) -> None:
-        self._answers.show(known_as, reply.body["state"], reply.began, time.monotonic())
+        self.answers.show(known_as, reply.body["state"], reply.began, time.monotonic())
 
 
 async def _leave(client: Client, known_as: str) -> None:

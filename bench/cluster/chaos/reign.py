@@ -62,8 +62,8 @@ async def reign(store: Store, seconds: int, seed: int) -> Outcome:
             await asyncio.gather(*(worker.start() for worker in workers))
             await asyncio.gather(*(worker.ready() for worker in workers))
             load = Load(answers, draw)
-            await _under_attack(store, workers, clients, load, seconds, answers, draw)
-            await _settle(clients, workers, load, answers, seconds)
+            await _under_attack(store, workers, clients, load, seconds, draw=draw)
+            await _settle(clients, workers, load, seconds)
             await witness.caught_up()
         finally:
             for client in clients:
@@ -88,16 +88,17 @@ async def _under_attack(
     clients: Sequence[Client],
     load: Load,
     seconds: int,
-    answers: Answers,
+    *,
     draw: random.Random,
 ) -> None:
     """Let the clients work while workers and connections are killed; return when both have ended."""
+    answers = load.answers
     until = asyncio.get_running_loop().time() + seconds
     attacks = [_kill_workers(workers, answers, draw), _save_checkpoints(store, answers, draw)]
     if store.cuts:
         attacks.append(_cut_connections(store, answers))
     attacking = [asyncio.create_task(attack) for attack in attacks]
-    await asyncio.gather(*(_work(client, load, until, answers) for client in clients))
+    await asyncio.gather(*(_work(client, load, until) for client in clients))
     for attack in attacking:
         attack.cancel()
     for result in await asyncio.gather(*attacking, return_exceptions=True):
@@ -105,14 +106,14 @@ async def _under_attack(
             raise result
 
 
-async def _work(client: Client, load: Load, until: float, answers: Answers) -> None:
+async def _work(client: Client, load: Load, until: float) -> None:
     clock = asyncio.get_running_loop().time
     while clock() < until:
         try:
             await load.turn(client)
         except Unanswered as error:
-            answers.counts["unanswered"] += 1
-            answers.examples.append(f"unanswered: {error}")
+            load.answers.counts["unanswered"] += 1
+            load.answers.examples.append(f"unanswered: {error}")
 
 
 async def _kill_workers(workers: Sequence[Worker], answers: Answers, draw: random.Random) -> None:
@@ -165,10 +166,9 @@ async def _save_checkpoints(store: Store, answers: Answers, draw: random.Random)
                 await saving.wait()
 
 
-async def _settle(
-    clients: Sequence[Client], workers: Sequence[Worker], load: Load, answers: Answers, seconds: int
-) -> None:
+async def _settle(clients: Sequence[Client], workers: Sequence[Worker], load: Load, seconds: int) -> None:
     """Let all that is due happen, empty the queues, and read everything once more."""
+    answers = load.answers
     await asyncio.gather(*(worker.ready() for worker in workers))
     # Loans, and the timeouts of the load, end meanwhile.
     await asyncio.sleep(max(2 * LEASE_S, min(DIGEST_S, seconds)))

@@ -14,9 +14,9 @@ from bench.service.latencies import percentile
 __all__ = ["SECTION"]
 
 COLUMNS = (
-    "store, seconds", "entries", "workers killed", "connections killed", "checkpoints saved", "repeated entries dropped",
-    "answers", "attempts repeated", "unanswered", "lateness p99, ms", "lost", "doubled", "early", "different",
-    "digests compared",
+    "store, seconds", "entries", "workers killed", "connections killed", "checkpoints saved",
+    "repeated entries dropped", "answers", "attempts repeated", "unanswered", "lateness p99, ms",
+    "lost", "doubled", "early", "different", "digests compared",
 )  # fmt: skip
 FAULTS = ("lost", "doubled", "early", "different")
 

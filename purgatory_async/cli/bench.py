@@ -13,6 +13,7 @@ import purgatory_async
 __all__ = ["bench_command", "benchmarks"]
 
 _PURPOSES: Final = {
+    "cluster": "The service on a store: its price over HTTP, and what chaos loses.",
     "core": "The core, compared with the event loops' own timers.",
     "journal": "The cost of a journal.",
     "patterns": "The patterns, compared with code written without them.",

@@ -169,6 +169,8 @@ async def _save_checkpoints(store: Store, answers: Answers, draw: random.Random)
 async def _settle(clients: Sequence[Client], workers: Sequence[Worker], load: Load, seconds: int) -> None:
     """Let all that is due happen, empty the queues, and read everything once more."""
     answers = load.answers
+    for client in clients:
+        client.hanging_up = 0.0  # an item that it takes and does not see would be on loan for too long
     await asyncio.gather(*(worker.ready() for worker in workers))
     # Loans, and the timeouts of the load, end meanwhile.
     await asyncio.sleep(max(2 * LEASE_S, min(DIGEST_S, seconds)))

@@ -71,14 +71,14 @@ SECTION = Section(
     name="chaos",
     title="Three workers on one store, killed all the time",
     timed=(
-        "Clients submit, wait, complete, cancel, signal, read, put, take, acknowledge and return; what is not answered "
-        "they repeat at any worker. Each second one worker is killed with SIGKILL and started again; the connections "
-        "of a server are killed each 100 ms; checkpoints are saved, and some of those processes killed. Then every "
-        "answer is compared with the log, folded from its first entry, and with what all workers show in the end. "
-        "Lost: answered, and not in the log or not shown; or due, and never happened. Doubled: an effect that "
-        "happened twice. Early: expired, or given to another taker, before its time by the log's clock or the "
-        "client's. Different: any other answer that does not follow from the log, a stale read, a worker that ended "
-        "by itself, a digest that is not the log's. One of these and the exit code is 1."
+        "Clients submit, wait, complete, cancel, signal, read, put, take, acknowledge and return. They hang up at each "
+        "20th request; what is not answered they repeat at any worker. Each second one worker is killed with SIGKILL "
+        "and started again; the connections of a server are killed each 100 ms; checkpoints are saved, and some of "
+        "those processes killed. Then every answer is compared with the log, folded from its first entry, and with "
+        "what all workers show in the end. Lost: answered, and not in the log or not shown; or due, and never "
+        "happened. Doubled: an effect that happened twice. Early: expired, or given to another taker, before its time "
+        "by the log's clock or the client's. Different: any other answer that does not follow from the log, a stale "
+        "read, a worker that ended by itself, a digest that is not the log's. One of these and the exit code is 1."
     ),
     lines=lines,
     heading=f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}",

@@ -114,7 +114,8 @@ class Progress:
         backoff = Backoff()
         while self._asking:
             try:
-                await self._reached.reach(await self.end())
+                end = await self.end()
+                await self._reached.reach(end)  # not before: the state may have been unloaded meanwhile
             except LogUnavailable:  # or the state is loaded again
                 await self._timer.sleep(backoff.next_delay())
                 waiting = (*self._asking, *self._to_ask)

@@ -108,6 +108,17 @@ async def test_a_read_outlives_a_gap(workers):
     assert "b" in there.fold.operations.by_id
 
 
+async def test_a_read_may_ask_while_entries_are_lost(workers):
+    worker = await workers.start()
+    await worker.propose(submit("a"))
+    worker.log.late_s = 1
+    reading = asyncio.ensure_future(worker.state.caught_up())
+    await asyncio.sleep(0.1)
+    workers.store.lose(1)
+    await reading
+    assert worker.state.connected
+
+
 async def test_a_worker_is_not_connected_while_it_loads(workers):
     here, there = await workers.start(), await workers.start()
     await here.propose(submit("a"))

@@ -169,9 +169,8 @@ class Workers(RuleBasedStateMachine):
 
     @rule(which=WHICH, keep=st.sampled_from((0, 5, 1000)))
     def save(self, which, keep):
-        fold = self.workers[which % len(self.workers)].fold
-        truth = self.truth(self.store.epoch)
-        here = fold.position <= truth.fold.position and truth.digests[fold.position] == fold.running
+        state = self.workers[which % len(self.workers)].state
+        fold, here = state.fold, state.epoch == self.store.epoch
         if here and fold.position > self.store.checkpoint:
 
             async def save():

@@ -92,7 +92,7 @@ class Application:
     async def _reach(self, position: int) -> None:
         """Wait until what another worker answered is applied here too."""
         try:
-            await self.service.reach(position, CATCH_UP)
+            await self.service.positions.reach(position, CATCH_UP)
         except OperationExpired:
             raise problems.behind(position, self.service.fold.position) from None
         except PurgatoryClosed:

@@ -6,17 +6,15 @@ metrics count them, the listing keeps their order, the holds release their reque
 
 import datetime as dt
 import random
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Final, NamedTuple
 
 from msgspec import UNSET, UnsetType
-from starlette.types import Receive
 
 from purgatory_async import Outcome, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
-from purgatory_async.patterns import Watermark
 from purgatory_async.service import problems
 from purgatory_async.service.backing import keep, state_for
 from purgatory_async.service.gauges import show_gauges
@@ -37,6 +35,7 @@ from purgatory_async.service.state.fold.results import Put, Refused, Result, Sig
 from purgatory_async.service.state.fold.shared import Effect
 from purgatory_async.service.state.listing import Listing
 from purgatory_async.service.state.operations import SignalledOperation
+from purgatory_async.service.state.positions import Positions
 from purgatory_async.service.state.state import Answer, State
 from purgatory_async.service.state.waits import Waits
 from purgatory_async.service.stats.recent import Recent
@@ -105,7 +104,7 @@ class Service:
         self.survey: Final = Survey(self.state, self.waits, self.timer, self.recent, wall_clock)
         self.leaving = False  # /readyz answers 503; all other requests are served
         self.draining = False  # new waits are refused
-        self._reached: Final = Watermark(timer=self.timer)
+        self.positions: Final = Positions(self.timer, lambda: self.fold.position)
         self._draw = draw
         self._turn = count()
         self._epoch = ""
@@ -207,26 +206,6 @@ class Service:
         except PurgatoryClosed:
             raise problems.draining() from None
 
-    async def hold(self, watched: Hashable, seconds: float, receive: Receive, so: Callable[[], bool]) -> None:
-        """Hold a request until something is so, or the wait is over and all is applied that was so by then.
-
-        Args:
-            watched: As of `Holds.until`: tells when to look.
-            seconds: Of the wait.
-            receive: The request's.
-            so: Looks at the state.
-
-        Raises:
-            Problem: As of `Holds.until`.
-            ClientLeft: The client left.
-            LogUnavailable: The wait is over, but the store is away.
-        """
-        until = self.timer.time() + seconds
-        while not so() and (left := until - self.timer.time()) > 0:
-            # The state may be loaded again meanwhile: then it shows too little until it has caught up.
-            if not await self.holds.until(watched, left, receive) or not so():
-                await self.state.caught_up()
-
     def listed(self, key: str | None, after: int = 0) -> Iterator[Operation]:
         """Iterate over the pending operations in the order of submission; see `Listing.after`."""
         return self._listing.after(after, key)
@@ -259,16 +238,6 @@ class Service:
             raise (problems.lease_expired if expired else problems.unknown_lease)(lease_id)
 
     # Time and load.
-
-    async def reach(self, position: int, seconds: float) -> None:
-        """Wait until a position is applied.
-
-        Raises:
-            OperationExpired: It was not within some seconds.
-            PurgatoryClosed: The service is closed.
-        """
-        if position > self.fold.position:
-            await self._reached.reach(position, seconds)
 
     def shortened(self, wait: float) -> float:
         """Return a wait in seconds, shortened by the next draw of the jitter."""
@@ -333,6 +302,7 @@ class Service:
         """Go on with a state that was loaded. What waits here looks at it again, or fails if the epoch changed."""
         lost = self._epoch not in {"", self.state.epoch}
         self._epoch = self.state.epoch
+        self.positions.restart()
         self.feed.restart()
         for holds in (self.holds, self.takers.holds):
             holds.look_again(lost=lost)
@@ -359,8 +329,7 @@ class Service:
         for effect in effects:
             if isinstance(effect, OF_TAKERS):
                 self.takers.hear(effect)
-        if self._reached.waiting:
-            self._reached.advance(self.fold.position)
+        self.positions.look()
         signalled = isinstance(result, Signalled) and not result.replayed
         return Answer(result, effects, self.waits.completed if signalled else 0)
 

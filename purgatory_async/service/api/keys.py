@@ -5,6 +5,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
+from purgatory_async.service.api.holding import hold
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.messages import KeyView, SignalBody, Signalled, kept
@@ -48,7 +49,7 @@ async def read_key(service: Service, request: Request) -> Answer:
     if conditional and _nothing_new(service, key, index or 0):
         # The next signal on the key completes the hold, and its index is the highest.
         held_for = service.shortened(wait.seconds)
-        await service.hold(key, held_for, request.receive, lambda: not _nothing_new(service, key, index or 0))
+        await hold(service, request, key, held_for, lambda: not _nothing_new(service, key, index or 0))
         if _nothing_new(service, key, index or 0):
             return Answer(304, headers=(_index(service, key), *wait.headers))
     latest = service.fold.signals.latest(key)

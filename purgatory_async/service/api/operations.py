@@ -9,6 +9,7 @@ from msgspec import UnsetType
 
 from purgatory_async import Outcome
 from purgatory_async.service import problems
+from purgatory_async.service.api.holding import hold
 from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Repeatable, Request, decoded
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
@@ -157,10 +158,11 @@ async def _after_wait(service: Service, request: Request, operation: Operation, 
     """Hold the request until the operation ends or the wait is over; return it, which may be a new object."""
     if operation.outcome is not None or not wait.seconds:
         return operation
-    await service.hold(
+    await hold(
+        service,
+        request,
         end_of(operation),
         service.shortened(wait.seconds),
-        request.receive,
         lambda: _present(service, operation).outcome not in {None, Outcome.CLOSED},
     )
     present = _present(service, operation)

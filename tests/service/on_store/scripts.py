@@ -91,18 +91,15 @@ class Player:
     def __init__(self, member):
         self.member = member
         self._sent = []
-        self._leases = []
         self._ends = {}
         self._loop = asyncio.get_running_loop()
         self._began = self._loop.time()
 
     def send(self, method, target, body, once):
         """Send a request; its answer may come much later."""
-        for exchange in self._sent:
-            found = exchange.json if exchange.answered and exchange.status == 200 else {}
-            if found.get("lease") not in {None, *self._leases}:
-                self._leases.append(found["lease"])
-        target = target.replace("{lease}", self._leases[-1] if self._leases else "none")
+        answers = [each.json for each in self._sent if each.answered and each.status == 200]
+        lent = [answer["lease"] for answer in answers if "lease" in answer]
+        target = target.replace("{lease}", lent[-1] if lent else "none")
         headers = () if once is None else (("idempotency-key", once),)
         exchange = self.member.start(method, target, body, headers)
         exchange.task.add_done_callback(lambda _: self._ends.setdefault(exchange, self._loop.time()))

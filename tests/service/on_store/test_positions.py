@@ -112,6 +112,12 @@ async def test_events_have_the_same_ids_at_two_workers(members):
     for stream in streams:
         stream.hang_up()
         await stream.task
+    seen = (("last-event-id", ids[0][2].removeprefix("id: ")),)
+    rest = await other.held("GET", "/v1/events", headers=seen)
+    await asyncio.sleep(0.1)
+    assert [line for line in rest.body.decode().splitlines() if line.startswith("id:")] == ids[0][3:]
+    rest.hang_up()
+    await rest.task
 
 
 async def test_reads_at_one_worker_show_writes_at_another(members):

@@ -117,6 +117,23 @@ async def test_metrics_count_once_what_a_reload_repeats(members):
     assert [operation["keys"] for operation in listed] == [["b"]]
 
 
+async def test_a_position_that_a_reload_brought_is_waited_for(members):
+    here, other = await members.start(), await members.start()
+    here.link.deaf_s = 1
+    await other.signal("noise")
+    await asyncio.sleep(0.1)
+    position = (await other.signal("a", value=1))["index"]
+    members.trim(other)
+    named = (("x-purgatory-position", str(position)),)
+    reading = here.start("GET", "/v1/keys/a", headers=named)
+    await asyncio.sleep(0.01)
+    assert not reading.answered
+    here.link.deaf_s = 0
+    here.link.cut()
+    await reading.task
+    assert (reading.status, reading.json["value"], here.service.state.gaps) == (200, 1, 1)
+
+
 async def test_lost_entries_end_held_requests_with_gap(members):
     here = await members.start()
     await here.submit("a", id="a")
@@ -135,6 +152,21 @@ async def test_lost_entries_end_held_requests_with_gap(members):
     answer = await here.request("GET", "/v1/operations/a")
     assert answer.json["state"] == "pending"
     assert answer.headers["x-purgatory-epoch"] == here.service.state.epoch != epoch
+
+
+async def test_a_worker_serves_on_at_lower_positions(members):
+    here = await members.start()
+    for lost in (3, 0):
+        position = here.service.fold.position + 3
+        reading = here.start("GET", "/v1/keys/a", headers=(("x-purgatory-position", str(position)),))
+        await asyncio.sleep(0.01)
+        for _ in range(3):
+            await here.signal("a")
+        await reading.task
+        assert reading.status == 200
+        members.store.lose(lost)
+        await asyncio.sleep(5)
+    assert not here.running.done()
 
 
 async def test_an_index_above_the_end_answers_at_once(members):

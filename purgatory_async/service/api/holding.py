@@ -1,0 +1,32 @@
+"""Holding a request until the state shows something."""
+
+from collections.abc import Callable, Hashable
+
+from purgatory_async.service.api.request import Request
+from purgatory_async.service.service import Service
+
+__all__ = ["hold"]
+
+
+async def hold(
+    service: Service, request: Request, watched: Hashable, seconds: float, so: Callable[[], bool]
+) -> None:
+    """Hold a request until something is so, or its wait is over and all is applied that was so by then.
+
+    Args:
+        service: Has the state.
+        request: The one to hold.
+        watched: As of `Holds.until`: tells when to look.
+        seconds: Of the wait.
+        so: Looks at the state.
+
+    Raises:
+        Problem: As of `Holds.until`.
+        ClientLeft: The client left.
+        LogUnavailable: The wait is over, but the store is away.
+    """
+    until = service.timer.time() + seconds
+    while not so() and (left := until - service.timer.time()) > 0:
+        # The state may be loaded again meanwhile: then it shows too little until it has caught up.
+        if not await service.holds.until(watched, left, request.receive) or not so():
+            await service.state.caught_up()

@@ -1,0 +1,50 @@
+"""Waits for a position, which another worker may have answered with."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from purgatory_async import Timer
+from purgatory_async.cluster.log import LogUnavailable
+from purgatory_async.patterns import Watermark
+
+__all__ = ["Positions"]
+
+
+class Positions:
+    """Waits until the state has reached a position.
+
+    Args:
+        timer: For the waits.
+        present: Returns the state's position, which goes back if the state is loaded again after a loss.
+    """
+
+    def __init__(self, timer: Timer, present: Callable[[], int]) -> None:
+        self._timer: Final = timer
+        self._present: Final = present
+        self._reached = Watermark(timer=timer)
+
+    def __repr__(self) -> str:
+        return f"<Positions at={self._present()} waiting={self._reached.waiting}>"
+
+    async def reach(self, position: int, seconds: float) -> None:
+        """Wait until a position is applied. O(log waits).
+
+        Raises:
+            OperationExpired: It was not within some seconds.
+            PurgatoryClosed: The timer is closed.
+        """
+        until = self._timer.time() + seconds
+        while position > self._present():
+            with suppress(LogUnavailable):
+                await self._reached.reach(position, max(until - self._timer.time(), 0))
+
+    def look(self) -> None:
+        """Complete the waits for the present position; after each step. O(1) without waits."""
+        if self._reached.waiting:
+            self._reached.advance(self._present())
+
+    def restart(self) -> None:
+        """Let all waits look at the position of a state that was loaded."""
+        reached, self._reached = self._reached, Watermark(timer=self._timer)
+        reached.fail_all(LogUnavailable("the state was loaded again"))

@@ -66,20 +66,23 @@ def state_for(
     )
 
 
-async def keep(settings: Settings, state: State, metrics: Metrics, lines: Lines) -> None:
+async def keep(settings: Settings, state: State, metrics: Metrics, lines: Lines | None) -> None:
     """Load a state, and keep it up to date until it is closed; raises as `State.run`.
 
-    With a store, checkpoints are saved from time to time, by other processes.
+    With a store, checkpoints are saved from time to time by other processes, whose failures are logged to ``lines``; None
+    for no checkpoints.
     """
     await state.open()
-    if isinstance(state, OnLog):
-        # Beside `run`: it asks the log, which may take long.
-        saving = asyncio.create_task(_save_checkpoints(settings, state, metrics, lines), name="checkpoints")
-        try:
-            await state.run()
-        finally:
-            saving.cancel()
-            await asyncio.wait([saving])
+    if not isinstance(state, OnLog) or lines is None:
+        await state.run()
+        return
+    # Beside `run`: it asks the log, which may take long.
+    saving = asyncio.create_task(_save_checkpoints(settings, state, metrics, lines), name="checkpoints")
+    try:
+        await state.run()
+    finally:
+        saving.cancel()
+        await asyncio.wait([saving])
 
 
 async def _save_checkpoints(settings: Settings, state: OnLog[Answer], metrics: Metrics, lines: Lines) -> None:

@@ -274,8 +274,12 @@ class Service:
                 self.drain()
         return Draining(held, self.fold.operations.purgatory.pending)
 
-    async def run(self, lines: Log) -> None:
-        """Load the state from its store, if it has one, and keep it up to date until closed; raises as `State.run`."""
+    async def run(self, lines: Log | None = None) -> None:
+        """Load the state from its store, if it has one, and keep it up to date until closed; raises as `State.run`.
+
+        Args:
+            lines: For failures of checkpoints; without it none are saved.
+        """
         await keep(self.settings, self.state, self.metrics, lines)
 
     async def aclose(self) -> None:

@@ -115,8 +115,10 @@ async def wait_once(service: Service, request: Request) -> Answer:
         return Answer(204, headers=wait.headers)  # only later signals count
     held_for = service.shortened(wait.seconds)
     operation = service.wait_once(keys, need, held_for)
+    # One that has a timeout ends its hold by itself.
+    longest = held_for if operation.timeout is None else None
     try:
-        if not await service.holds.until(end_of(operation), held_for, request.receive):
+        if not await service.holds.until(end_of(operation), longest, request.receive):
             await service.state.caught_up()
     finally:
         operation.cancel()  # it is over, the client left, or the service drains

@@ -57,12 +57,10 @@ class OnLog(Generic[A]):
         fold: The state.
         log: The log.
         epoch: The log's epoch; positions of another one mean something else.
-        applied: How many entries were applied, those of a repeated load included.
-        appended: How many entries this worker has appended.
+        applied, appended: How many entries this worker has applied, those of each load included, and appended.
         repeated: How many of them were dropped as repetitions.
         noted: Called with the position and the size in bytes of each entry that was applied; None for nobody.
-        gaps: How many times the state was loaded again because entries were gone.
-        diverged: How many times it was because another replica's digest differed.
+        gaps, diverged: How many loads were made because entries were gone, or another replica's digest differed.
     """
 
     def __init__(

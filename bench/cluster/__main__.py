@@ -12,16 +12,16 @@ from bench.measure.command import Benchmark, positive
 from bench.measure.loops import UVLOOP
 
 FULL = ClusterSettings(
-    requests=200,
+    requests=100,
     clients=64,
-    burst_s=3.0,
-    wakeups=100,
-    expiring=100,
+    burst_s=1.5,
+    wakeups=50,
+    expiring=50,
     pending=100_000,
     seconds=20,
     store="sqlite",
-    rounds=3,
-    heavy_rounds=3,
+    rounds=2,
+    heavy_rounds=2,
     loops=(UVLOOP,),
     seed=1,
 )

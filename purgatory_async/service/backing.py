@@ -69,8 +69,8 @@ def state_for(
 async def keep(settings: Settings, state: State, metrics: Metrics, lines: Lines | None) -> None:
     """Load a state, and keep it up to date until it is closed; raises as `State.run`.
 
-    With a store, checkpoints are saved from time to time by other processes, whose failures are logged to ``lines``; None
-    for no checkpoints.
+    With a store, other processes save checkpoints from time to time. Their failures are logged to ``lines``; without it
+    none are saved.
     """
     await state.open()
     if not isinstance(state, OnLog) or lines is None:

@@ -79,7 +79,6 @@ def test_a_started_service_rarely_collects_all_generations(monkeypatch):
     try:
         server.serve(Settings(port=0), print)
     finally:
-        gc.unfreeze()
         gc.set_threshold(*before)
     (((young, middle, old), frozen),) = seen
     assert young * middle <= 20_000

@@ -1,39 +1,66 @@
-"""The fold of a log's newest checkpoint."""
+"""The state of a log's newest checkpoint."""
 
+import asyncio
 from collections.abc import Callable
+from typing import Final
 
-from purgatory_async.cluster import Log, LogDamaged
+from purgatory_async.cluster import Log, LogDamaged, LogRefused
 from purgatory_async.cluster.retention import MARK
-from purgatory_async.service.state.fold.fold import Fold, FoldError
-from purgatory_async.service.state.fold.restoring import restored
+from purgatory_async.service.state.fold.fold import Fold, FoldError, LevelError
+from purgatory_async.service.state.fold.restoring import Restoring, empty_after
 
-__all__ = ["loaded"]
+__all__ = ["MakeFold", "loaded", "restored"]
+
+MakeFold = Callable[[int], Fold]
+
+_FOOT: Final = b'{"k":"foot"'  # how the last line of a checkpoint's part begins
 
 
-async def loaded(log: Log, make: Callable[[int], Fold] = Fold) -> Fold:
-    """Return the state of the newest checkpoint; an empty one if there is none. O(n log n), without a pause.
+async def restored(log: Log, make: MakeFold = Fold) -> Fold:
+    """Return the state of a log's newest checkpoint; the empty one if there is none. O(n log n).
 
-    A `Cluster` without a service trims its signals and leaves a mark, after which the state is empty.
+    Other tasks run between its parts. A checkpoint of a `Cluster` holds no state: the fold begins empty after it.
 
     Args:
         log: An open log.
         make: Makes an empty fold, given its log time in microseconds.
 
     Raises:
-        LogDamaged: The checkpoint is damaged, or of a level above this program's.
-        LogUnavailable: The engine is away, or the checkpoint was replaced meanwhile: load again.
+        LogDamaged: The checkpoint is not what was saved.
+        LogRefused: It is of a level that needs a newer program.
+        LogUnavailable: The engine is away, or a newer checkpoint has replaced it: load again.
     """
     checkpoint = await log.load()
     if checkpoint is None:
         return make(0)
-    parts = [part async for part in checkpoint.parts]
-    if parts == [MARK]:
-        fold = make(0)
-        fold.begin_after(checkpoint.position)
-        return fold
+    position, restoring, part = checkpoint.position, Restoring(make), b""
     try:
-        return restored(parts, make)
+        async for piece in checkpoint.parts:
+            if piece == MARK:
+                return empty_after(position, make)
+            part += piece
+            if part.endswith(b"\n") and part.startswith(_FOOT, part.rfind(b"\n", 0, -1) + 1):
+                restoring.add(part)
+                part = b""
+                await asyncio.sleep(0)
+        fold = restoring.finish()
+    except LevelError as error:
+        raise LogRefused(f"checkpoint {position}: {error}") from error
     except FoldError as error:
+        raise LogDamaged(f"checkpoint {position} is damaged: {error}", position=position) from error
+    if fold.position != position:
+        fold.close()
         raise LogDamaged(
-            f"checkpoint {checkpoint.position}: {error}", position=checkpoint.position
-        ) from error
+            f"checkpoint {position} must be of its position, got {fold.position}", position=position
+        )
+    return fold
+
+
+async def loaded(log: Log, make: MakeFold) -> Fold:
+    """Do as `restored`, for a worker: a level above its own raises `LevelError`, as an entry of that level does."""
+    try:
+        return await restored(log, make)
+    except LogRefused as error:
+        if isinstance(error.__cause__, LevelError):
+            raise error.__cause__ from None
+        raise

@@ -10,7 +10,15 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from purgatory_async import Timer
-from purgatory_async.cluster import Appended, Head, Log, LogDamaged, LogError, LogGap, LogUnavailable
+from purgatory_async.cluster import (
+    Appended,
+    Head,
+    Log,
+    LogDamaged,
+    LogError,
+    LogGap,
+    LogUnavailable,
+)
 from purgatory_async.cluster import Entry as LogEntry
 from purgatory_async.cluster.connection import Backoff, retrieve
 from purgatory_async.cluster.repetitions import Verdict

@@ -1,23 +1,16 @@
-"""The state of a log: its newest checkpoint, and the entries after it."""
+"""The state of a log at its end, and as the parts of a checkpoint."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from typing import Final
+from collections.abc import AsyncIterator
 
 from purgatory_async.cluster import Entry, Log, LogDamaged, LogGap, LogRefused
 from purgatory_async.cluster.connection import following
 from purgatory_async.cluster.log import MAX_ENTRY_BYTES
-from purgatory_async.cluster.retention import MARK
 from purgatory_async.service.state.fold.checkpoint import parts
 from purgatory_async.service.state.fold.codec import EntryError, decode
 from purgatory_async.service.state.fold.fold import Applied, Fold, FoldError, LevelError
-from purgatory_async.service.state.fold.restoring import Restoring, empty_after
+from purgatory_async.service.state.loading import MakeFold, restored
 
 __all__ = ["apply", "fold_until", "folded", "pieces", "restored"]
-
-MakeFold = Callable[[int], Fold]
-
-_FOOT: Final = b'{"k":"foot"'  # how the last line of a checkpoint's part begins
 
 
 async def pieces(fold: Fold) -> AsyncIterator[bytes]:
@@ -28,46 +21,6 @@ async def pieces(fold: Fold) -> AsyncIterator[bytes]:
     for part in parts(fold):
         for start in range(0, len(part), MAX_ENTRY_BYTES):
             yield part[start : start + MAX_ENTRY_BYTES]
-
-
-async def restored(log: Log, make: MakeFold = Fold) -> Fold:
-    """Return the state of a log's newest checkpoint; the empty one if there is none. O(n log n).
-
-    Other tasks run between its parts. A checkpoint of a `Cluster` holds no state: the fold begins empty after it.
-
-    Args:
-        log: An open log.
-        make: Makes an empty fold, given its log time in microseconds.
-
-    Raises:
-        LogDamaged: The checkpoint is not what was saved.
-        LogRefused: It is of a level that needs a newer program.
-        LogUnavailable: The engine is away, or a newer checkpoint has replaced it: load again.
-    """
-    checkpoint = await log.load()
-    if checkpoint is None:
-        return make(0)
-    position, restoring, part = checkpoint.position, Restoring(make), b""
-    try:
-        async for piece in checkpoint.parts:
-            if piece == MARK:
-                return empty_after(position, make)
-            part += piece
-            if part.endswith(b"\n") and part.startswith(_FOOT, part.rfind(b"\n", 0, -1) + 1):
-                restoring.add(part)
-                part = b""
-                await asyncio.sleep(0)
-        fold = restoring.finish()
-    except LevelError as error:
-        raise LogRefused(f"checkpoint {position}: {error}") from error
-    except FoldError as error:
-        raise LogDamaged(f"checkpoint {position} is damaged: {error}", position=position) from error
-    if fold.position != position:
-        fold.close()
-        raise LogDamaged(
-            f"checkpoint {position} must be of its position, got {fold.position}", position=position
-        )
-    return fold
 
 
 def apply(fold: Fold, entry: Entry) -> Applied:

@@ -200,7 +200,7 @@ async def test_a_damaged_checkpoint_is_named_by_position(workers):
     position = worker.state.position
     workers.store.save(position, [whole.replace(b'"a"', b'"b"')], 0)
     again = Worker(workers.store)
-    with pytest.raises(LogDamaged, match=f"checkpoint {position}: ") as caught:
+    with pytest.raises(LogDamaged, match=f"checkpoint {position} is damaged: ") as caught:
         await again.start()
     assert caught.value.position == position
 

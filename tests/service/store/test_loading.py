@@ -7,11 +7,13 @@ from contextlib import closing
 import pytest
 from msgspec import Raw
 
+from purgatory_async import Timer
 from purgatory_async.cluster import Entry, LogDamaged, LogRefused, MemoryLog, MemoryStore
 from purgatory_async.cluster.retention import MARK
 from purgatory_async.service.state.fold.checkpoint import digest
 from purgatory_async.service.state.fold.entries import PutItem, SetLevel, SignalKey, SubmitOperation
 from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.on_log import OnLog
 from purgatory_async.service.store import loading
 from purgatory_async.service.store.checkpointing import save
 from purgatory_async.service.store.loading import apply, folded, pieces, restored
@@ -55,6 +57,19 @@ async def test_lines_above_the_size_of_a_part_are_restored(log):
     assert await state(restored(log)) == whole
     _, parts = await saved(log)
     assert max(map(len, parts)) <= 1_572_864
+
+
+async def test_a_worker_starts_from_parts_that_were_cut():
+    store, text = MemoryStore(), Raw(b'"' + b"x" * 1_040_000 + b'"')
+    log, timer = MemoryLog(store), Timer()
+    await log.open()
+    await append(log, *(PutItem(queue="q", item=text) for _ in range(3)))
+    await save(log, keep=0)
+    worker = OnLog(MemoryLog(store), timer=timer, timeout=5, applied=lambda *_: None, replaced=lambda _: None)
+    await worker.open()
+    assert worker.fold.queues.kept == 3
+    await worker.aclose()
+    timer.close()
 
 
 async def test_an_empty_log_has_the_empty_state(log):

@@ -188,12 +188,6 @@ class Fold:
         """The log time of the step under way or the last one, in nanoseconds from its zero."""
         return (self.at_us - self.zero_us) * 1000
 
-    def begin_after(self, position: int) -> None:
-        """Let an empty fold begin after a position, whose entries and those before it are not to be had."""
-        self.position = self.shared.position = position
-        self.signals.index = self.signals.floor = position
-        self.remember(self.running)
-
     def running_at(self, position: int) -> bytes | None:
         """Return the running digest after a position; None if it is not one of the last. O(1)."""
         age = self._digested - position

@@ -11,6 +11,7 @@ MEMORY: Final = "memory"
 _MASK: Final = "***"
 _SQLITE: Final = "sqlite:"  # a path may contain an @, and has no password
 _USER: Final = re.compile(r"[A-Za-z0-9+.-]*://[^:@/?#]*")
+_NO_PORT: Final = re.compile(r"(://[^/:?]*:)(?![0-9]*([/?]|$))[^/?]+")  # a password whose @HOST is missing
 _SECRET: Final = re.compile(r"([?&][^=&]*(?:pass|secret|token)[^=&]*=)[^&]*", re.IGNORECASE)
 _FORMS: Final = {
     "sqlite": ("sqlite:///PATH", re.compile(r"sqlite:///[^?#]+(\?.*)?")),
@@ -66,6 +67,8 @@ def masked(url: str) -> str:
     if url.startswith(_SQLITE):
         return url
     hidden, at, shown = url.rpartition("@")
+    if not at:
+        shown = _NO_PORT.sub(rf"\1{_MASK}", shown)
     user = _USER.match(hidden)
     kept = user[0] if user else ""
     mask = "" if user and kept == hidden else f"{':' if user else ''}{_MASK}"

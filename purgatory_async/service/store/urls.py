@@ -8,7 +8,6 @@
 | ``redis://user:password@host:6379/0`` | a stream, likewise; ``rediss://`` and ``unix://`` too |
 """
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -18,8 +17,9 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from purgatory_async import cluster
 from purgatory_async.cluster import Head, Log, SqliteLog
+from purgatory_async.service.store_url import masked
 
-__all__ = ["Store", "Sync", "log_of", "masked", "opened", "parsed", "without"]
+__all__ = ["Store", "Sync", "log_of", "opened", "parsed", "without"]
 
 Sync = Literal["always", "os"]
 Engine = Literal["sqlite", "postgresql", "redis"]
@@ -34,10 +34,6 @@ _ENGINES: Final[dict[str, Engine]] = {
 }
 _FORMS: Final = "sqlite:///PATH, postgresql://HOST/DATABASE or redis://HOST"
 _DEFAULT_NAME: Final = "purgatory"
-# From the first colon after the scheme to the last @: a password may contain anything.
-_PASSWORD: Final = re.compile(r"^((?:[a-z0-9+.-]+://)?[^:@/?]*:)(?!//).*(@)", re.IGNORECASE | re.DOTALL)
-_NO_PORT: Final = re.compile(r"(://[^/:@?]*:)(?![0-9]*([/?]|$))[^/@?]+")  # a password whose @host is missing
-_SECRET: Final = re.compile(r"([?&][^=&]*password=)[^&]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,15 +53,6 @@ class Store:
     name: str
     shown: str
     url: str = field(repr=False)
-
-
-def masked(url: str) -> str:
-    """Return a URL with its passwords masked, also one that is malformed.
-
-    >>> masked("postgresql://me:p@ss:w/rd@host/db?name=orders&sslpassword=x")
-    'postgresql://me:***@host/db?name=orders&sslpassword=***'
-    """
-    return _SECRET.sub(r"\1***", _NO_PORT.sub(r"\1***", _PASSWORD.sub(r"\1***\2", url)))
 
 
 def parsed(url: str) -> Store:

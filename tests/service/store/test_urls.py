@@ -5,7 +5,8 @@ import sys
 import pytest
 
 from purgatory_async.cluster import PostgresLog, RedisLog, SqliteLog
-from purgatory_async.service.store.urls import log_of, masked, parsed
+from purgatory_async.service.store.urls import log_of, parsed
+from purgatory_async.service.store_url import masked
 
 
 @pytest.mark.parametrize(

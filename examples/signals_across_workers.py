@@ -9,8 +9,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -100,20 +100,26 @@ async def use(address: Path) -> None:
         print(f"order 42: {late.status_code} {late.json()}, asked for afterwards")
 
 
+@contextmanager
+def serving(program: str, folder: str) -> Iterator[Path]:
+    """Run the program's ``app`` under ``uvicorn --workers 4`` on a socket in a folder."""
+    address = Path(folder) / "payments.sock"
+    # uvicorn's supervisor leaves its socket to the interpreter.
+    python = [sys.executable, "-W", "ignore::ResourceWarning"]
+    uvicorn = ["-m", "uvicorn", "--app-dir", str(Path(program).parent), "--log-level", "warning"]
+    serve = [*python, *uvicorn, "--workers", "4", "--uds", str(address), f"{Path(program).stem}:app"]
+    environment = {**os.environ, "PAYMENTS_LOG": f"{folder}/payments.db"}
+    with subprocess.Popen(serve, env=environment) as server:  # noqa: S603 - its own arguments
+        try:
+            yield address
+        finally:
+            server.terminate()
+    print(f"the server ended with {server.returncode}")
+
+
 def main() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        address = Path(folder) / "payments.sock"
-        # uvicorn's supervisor leaves its socket to the interpreter.
-        python = [sys.executable, "-W", "ignore::ResourceWarning"]
-        uvicorn = ["-m", "uvicorn", "--app-dir", str(Path(__file__).parent), "--log-level", "warning"]
-        serve = [*python, *uvicorn, "--workers", "4", "--uds", str(address), f"{Path(__file__).stem}:app"]
-        environment = {**os.environ, "PAYMENTS_LOG": f"{folder}/payments.db"}
-        with subprocess.Popen(serve, env=environment) as server:  # noqa: S603 - its own arguments
-            try:
-                asyncio.run(use(address))
-            finally:
-                server.terminate()
-        print(f"the server ended with {server.returncode}")
+    with tempfile.TemporaryDirectory() as folder, serving(__file__, folder) as address:
+        asyncio.run(use(address))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cluster.servers import Postgres, need_postgres, shared
 from tests.programs import run, skip_without_its_imports
 from tests.source_tree import ROOT
 
@@ -102,6 +103,12 @@ FACTS: dict[str, tuple[str, ...]] = {
         "order 42: 200 {'amount': 99}, asked for afterwards",
         "the server ended with 0",
     ),
+    "signals_in_a_transaction.py": (
+        "9: 402 it costs more; rolled back with its signal",
+        "order 42 still waits: True",
+        "order 42: 200 {'amount': 99}, committed at the other worker",
+        "the server ended with 0",
+    ),
     "test_with_virtual_time.py": (
         "*::test_an_hour_passes_in_a_millisecond PASSED*",
         "*::test_an_expired_quorum_names_the_missing_voters PASSED*",
@@ -120,8 +127,14 @@ def not_printed(facts: tuple[str, ...], output: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_runs_and_prints_its_facts(example: Path, tmp_path: Path) -> None:
-    skip_without_its_imports(example.read_text(encoding="utf-8"))
+def test_an_example_runs_and_prints_its_facts(
+    example: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = example.read_text(encoding="utf-8")
+    skip_without_its_imports(source)
+    if "DATABASE_URL" in source:
+        need_postgres()
+        monkeypatch.setenv("DATABASE_URL", shared(Postgres).url)
     output = run(example, folder=tmp_path)
     assert not not_printed(FACTS.get(example.name, ()), output), output
 

@@ -1,0 +1,121 @@
+"""The same with Postgres: the transaction that changes an order's row also signals; neither happens without the other.
+
+After the commit a worker moves the signal into the log, exactly once; after a rollback there is none. A worker that
+starts opens the log first and reads the rows then, so it misses nothing between the two. Set DATABASE_URL, such as
+``postgresql://me@localhost/shop``, and run it as a program: it starts ``uvicorn --workers 4`` and uses it.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import asyncpg
+from signals_across_workers import connect, serving
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from purgatory_async import Purgatory
+from purgatory_async.cluster import Cluster, PostgresLog, Signalled
+from purgatory_async.web import starlette_poll
+
+DATABASE = os.environ.get("DATABASE_URL", "")
+ORDERS = "CREATE TABLE IF NOT EXISTS orders (id text PRIMARY KEY, paid jsonb, price int NOT NULL)"
+
+payments = Purgatory("payments", max_pending=10_000)
+paid: dict[str, object] = {}
+
+
+def note(signalled: Signalled) -> None:
+    paid[signalled.key] = signalled.value
+
+
+cluster = Cluster(payments, PostgresLog(DATABASE), apply=note)
+
+
+@asynccontextmanager
+async def lifespan(app: Starlette) -> AsyncIterator[None]:
+    async with asyncpg.create_pool(DATABASE, min_size=1, max_size=4) as pool, payments, cluster:
+        app.state.pool = pool
+        for order, payment in await pool.fetch("SELECT id, paid FROM orders WHERE paid IS NOT NULL"):
+            paid.setdefault(order, json.loads(payment))
+        yield
+
+
+async def wait_for_payment(request: Request) -> Response:
+    order = request.path_params["order"]
+    return await starlette_poll(request, partial(payments.wait, until=lambda: paid.get(order)), order)
+
+
+async def pay(request: Request) -> Response:
+    order, payment = request.path_params["order"], json.dumps(await request.json())
+    async with request.app.state.pool.acquire() as connection, connection.transaction():
+        await connection.execute("SELECT purgatory_signal($1, $2)", order, payment)
+        query = "UPDATE orders SET paid = $2 WHERE id = $1 RETURNING ($2::jsonb->>'amount')::int >= price"
+        if not await connection.fetchval(query, order, payment):
+            raise HTTPException(
+                402, "it costs more"
+            )  # leaves the transaction, which takes the signal with it
+    return JSONResponse({"paid": order})
+
+
+async def worker(_: Request) -> Response:
+    return JSONResponse({"worker": os.getpid(), "pending": payments.pending})
+
+
+app = Starlette(
+    lifespan=lifespan,
+    routes=[
+        Route("/orders/{order}", wait_for_payment),
+        Route("/orders/{order}", pay, methods=["POST"]),
+        Route("/worker", worker),
+    ],
+)
+
+
+async def prepare() -> None:
+    connection = await asyncpg.connect(DATABASE)
+    await connection.execute(ORDERS)
+    await connection.execute(
+        "INSERT INTO orders VALUES ('42', NULL, 99) ON CONFLICT (id) DO UPDATE SET paid = NULL"
+    )
+    await connection.close()
+
+
+async def use(address: Path) -> None:
+    async with AsyncExitStack() as stack:
+        clients = {}
+        while len(clients) < 2:  # the kernel chooses the worker
+            client, number = await connect(stack, address)
+            clients.setdefault(number, client)
+        here, there = clients.values()
+
+        held = asyncio.create_task(here.get("/orders/42", params={"wait": "20s"}))
+        await asyncio.sleep(0.2)
+        refused = await there.post("/orders/42", json={"amount": 9})
+        print(f"9: {refused.status_code} {refused.text}; rolled back with its signal")
+        await asyncio.sleep(0.2)
+        print(f"order 42 still waits: {not held.done()}")
+        await there.post("/orders/42", json={"amount": 99})
+        answer = await held
+        print(f"order 42: {answer.status_code} {answer.json()}, committed at the other worker")
+
+
+def main() -> None:
+    if not DATABASE:
+        sys.exit("set DATABASE_URL to a Postgres, such as postgresql://me@localhost/shop")
+    asyncio.run(prepare())
+    with tempfile.TemporaryDirectory() as folder, serving(__file__, folder) as address:
+        asyncio.run(use(address))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,6 +1,7 @@
 """The ASGI application: routes requests and turns problems and exceptions into answers.
 
-It runs under any ASGI server or mounted in another application, and does not need the lifespan protocol.
+It runs under any ASGI server or mounted in another application. Only with a store does it need the lifespan protocol,
+in which it loads its state.
 """
 
 import asyncio

@@ -9,6 +9,7 @@ import asyncio
 import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nlargest
 from itertools import chain, islice
@@ -16,6 +17,7 @@ from operator import attrgetter, itemgetter
 from typing import Final, cast
 
 from purgatory_async import Purgatory, Timer
+from purgatory_async.cluster.log import LogError
 from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.fold.shared import SECOND
 from purgatory_async.service.state.operations import SignalledOperation
@@ -87,7 +89,9 @@ class Survey:
 
     async def _make(self) -> Findings:
         self._resumed, self._spent = self._timer.time(), 0.0
-        await self._state.caught_up()  # its wheel stands at log time
+        if self._state.connected:
+            with suppress(LogError):
+                await self._state.caught_up()  # its wheel stands at log time
         wheel = await self._wheel()
         busiest = await self._busiest_keys()
         taken = self._timer.time()

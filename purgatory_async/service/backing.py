@@ -66,13 +66,16 @@ def state_for(
     )
 
 
-async def keep(settings: Settings, state: State, metrics: Metrics, lines: Lines | None) -> None:
-    """Load a state, and keep it up to date until it is closed; raises as `State.run`.
+async def keep(
+    settings: Settings, state: State, metrics: Metrics, lines: Lines | None, loaded: Callable[[], object]
+) -> None:
+    """Load a state, call ``loaded()``, and keep it up to date until it is closed; raises as `State.run`.
 
     With a store, other processes save checkpoints from time to time. Their failures are logged to ``lines``; without it
     none are saved.
     """
     await state.open()
+    loaded()
     if not isinstance(state, OnLog) or lines is None:
         await state.run()
         return

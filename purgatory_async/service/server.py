@@ -156,9 +156,13 @@ class Server:
             Probe(service.timer, LAG_PERIOD, service.note_lag).start()
             Probe(service.timer, LACK_PERIOD, lambda _: report_lack(self._log)).start()
             tasks.start_soon(self._keep_state)
+            if service.peers.number is not None:
+                # The other workers serve meanwhile; if the store is away, all say so.
+                with anyio.move_on_after(self._settings.store_timeout):
+                    await service.loaded.wait()
             await self._uvicorn.serve([self._sock])
-            await service.aclose()
             tasks.cancel_scope.cancel()
+        await service.aclose()
         self._log.info("stopped")
         if self._failure is not None:
             raise self._failure

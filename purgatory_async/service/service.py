@@ -4,6 +4,7 @@ Everything that changes is an entry, which the state applies. The parts hear of 
 metrics count them, the listing keeps their order, the holds release their requests. Nothing polls.
 """
 
+import asyncio
 import datetime as dt
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -102,6 +103,7 @@ class Service:
         self.streams: Final = Streams(self.feed, self.timer)
         self.records: Final = Records(settings, self.timer, self.state)
         self.survey: Final = Survey(self.state, self.waits, self.timer, self.recent, wall_clock)
+        self.loaded: Final = asyncio.Event()  # the state
         self.leaving = False  # /readyz answers 503; all other requests are served
         self.draining = False  # new waits are refused
         self.positions: Final = Positions(self.timer, lambda: self.fold.position)
@@ -280,7 +282,7 @@ class Service:
         Args:
             lines: For failures of checkpoints; without it none are saved.
         """
-        await keep(self.settings, self.state, self.metrics, lines)
+        await keep(self.settings, self.state, self.metrics, lines, self.loaded.set)
 
     async def aclose(self) -> None:
         """Drain, and close the state; only in memory are pending operations ended, as closed. Idempotent."""

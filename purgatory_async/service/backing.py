@@ -80,7 +80,9 @@ async def keep(
         await state.run()
         return
     # Beside `run`: it asks the log, which may take long.
-    saving = asyncio.create_task(_save_checkpoints(settings, state, metrics, lines), name="checkpoints")
+    saving = asyncio.create_task(
+        _save_checkpoints(settings, cast("OnLog[Answer]", state), metrics, lines), name="checkpoints"
+    )
     try:
         await state.run()
     finally:

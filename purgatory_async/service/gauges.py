@@ -1,13 +1,13 @@
 """What a service shows of its present state at each scrape, beside what its metrics count."""
 
 import platform
-from typing import Any
+from typing import cast
 
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
 from purgatory_async.service.state.on_log import OnLog
-from purgatory_async.service.state.state import State
+from purgatory_async.service.state.state import Answer, State
 from purgatory_async.service.version import CORE, VERSION
 
 __all__ = ["show_gauges"]
@@ -31,10 +31,10 @@ def show_gauges(metrics: Metrics, state: State, holds: Holds, streams: Streams) 
     ):
         metrics.show(f"purgatory_{name}", documentation, read)
     if isinstance(state, OnLog):
-        _show_log(metrics, state)
+        _show_log(metrics, cast("OnLog[Answer]", state))
 
 
-def _show_log(metrics: Metrics, state: OnLog[Any]) -> None:
+def _show_log(metrics: Metrics, state: OnLog[Answer]) -> None:
     for name, documentation, read in (
         ("position", "The newest position applied.", lambda: state.position),
         ("lag_seconds", "Seconds since all that was known was applied.", lambda: state.lag),

@@ -60,7 +60,9 @@ class Supervised(Served):
         give_up = time.monotonic() + PATIENCE
         while not all(each(self.scrape(), "held")):
             assert time.monotonic() < give_up
-            connections.append(stack.enter_context(closing(self.open("/v1/wait?key=a&wait=50s"))))
+            # At once: of connections that come one by one, a worker that is awake may accept all.
+            opened = (closing(self.open("/v1/wait?key=a&wait=50s")) for _ in range(10))
+            connections.extend(map(stack.enter_context, opened))
         until(lambda: sum(filter(None, each(self.scrape(), "held"))) == len(connections))
         return connections
 

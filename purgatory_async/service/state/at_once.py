@@ -73,8 +73,15 @@ class AtOnce:
         """Return log time now; O(1)."""
         return self._zero_us + self._timer.time_ns() // 1000
 
-    connected: Final = True
-    lag: Final = 0.0
+    @property
+    def connected(self) -> bool:
+        """Always: there is nothing to be connected with."""
+        return True
+
+    @property
+    def lag(self) -> float:
+        """None, as there is nothing to be behind of."""
+        return 0.0
 
     async def open(self) -> None:
         """Do nothing: there is nothing to load."""

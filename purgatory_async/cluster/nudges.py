@@ -30,9 +30,14 @@ class Nudges:
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         self._name = f"{os.getpid()}-{secrets.token_hex(4)}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK)
-        # Renamed once bound: before, a nudge would take it for the socket of a dead process.
-        self._socket.bind(self._path(f".{self._name}"))
-        os.rename(f".{self._name}", self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        try:
+            # Renamed once bound: before, a nudge would take it for the socket of a dead process.
+            self._socket.bind(self._path(f".{self._name}"))
+            os.rename(f".{self._name}", self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        except OSError:
+            self._socket.close()
+            os.close(self._folder)
+            raise
         self._loop.add_reader(self._socket.fileno(), self._drain)
 
     def send(self) -> None:

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from purgatory_async import Timer
-from purgatory_async.cluster import Appended, Checkpoint, Entry, Head, Log, LogUnavailable
+from purgatory_async.cluster import Appended, Checkpoint, Entry, Head, Log, LogError, LogUnavailable
 from purgatory_async.cluster.connection import Backoff
 
 __all__ = ["PatientLog"]
@@ -25,6 +25,7 @@ class PatientLog:
         self._make: Final = make
         self._timer: Final = timer
         self._log: Log | None = None
+        self._closed = False
 
     def __repr__(self) -> str:
         return "<PatientLog waiting>" if self._log is None else repr(self._log)
@@ -42,6 +43,9 @@ class PatientLog:
                 told = True
                 await self._timer.sleep(backoff.next_delay())
                 continue
+            if self._closed:
+                await log.aclose()
+                raise LogError("log is closed: cannot open it")
             self._log = log
             return head
 
@@ -67,6 +71,7 @@ class PatientLog:
 
     async def aclose(self) -> None:
         """Close the log; see `Log.aclose`."""
+        self._closed = True
         if self._log is not None:
             await self._log.aclose()
 

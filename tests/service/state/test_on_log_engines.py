@@ -55,10 +55,10 @@ async def test_two_workers_and_a_later_one_are_equal(engine):  # noqa: F811
         assert there.fold.queues.kept == 1
         wanted = await there.propose(WantItem(queue="q", lease_id="l", lease=100_000))
         assert isinstance(wanted, Lent)
-        saved = here.fold.position
+        saved, state = here.fold.position, list(parts(here.fold))  # before anything else is applied
         log = engine.log()
         await log.open()
-        await log.save(saved, each(list(parts(here.fold))), keep=0)
+        await log.save(saved, each(state), keep=0)
         await log.aclose()
         late = await started(stack, engine)
         for _ in range(1000):  # the loan ends by a tick

@@ -65,7 +65,7 @@ def test_what_waits_outlasts_the_engine(worker, server):
 
 
 def test_a_worker_starts_while_the_engine_is_away(worker, server):
-    one = worker(server.url, "--store-timeout", "500ms")
+    one = worker(server.url, "--store-timeout", "3s")
     assert one.request("GET", "/healthz").status == 200
     assert one.request("GET", "/readyz").json["reasons"] == ["store"]
     assert one.request("GET", "/v1/keys/a").slug == "store-unavailable"

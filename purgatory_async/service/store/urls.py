@@ -62,8 +62,8 @@ def parsed(url: str) -> Store:
         ValueError: It names no log, or its engine's client is not installed. The message shows it without its password,
             and the next step.
 
-    >>> parsed("redis://:secret@127.0.0.1/0?name=orders")
-    Store(engine='redis', name='orders', shown='redis://:***@127.0.0.1/0?name=orders')
+    >>> parsed("sqlite:///orders.db")
+    Store(engine='sqlite', name='orders', shown='sqlite:///orders.db')
     """
     scheme, separator, _ = url.partition("://")
     engine = _ENGINES.get(scheme.lower()) if separator else None

@@ -38,7 +38,7 @@ _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 _LOGGER: Final = logging.getLogger(__name__)
 _AT_US: Final = struct.Struct(">q")
 _SCHEMA: Final = (files("purgatory_async.cluster") / "postgres.sql").read_text(encoding="utf-8")
-_LOCK: Final = 0x7075_7267  # "purg"; held by whoever creates the tables
+_LOCK: Final = 0x7075_7267  # "purg"; held while the tables are created
 
 # Each statement must see what was committed before it; what a client gave up, the server gives up too.
 _SESSION: Final = f"""

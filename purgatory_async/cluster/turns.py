@@ -54,5 +54,5 @@ class Turns:
         self.closed = True
         if self._limit is not None and not self._limit.expired():
             self._limit.reschedule(0)
-        async with self._lock:  # its queue is fair: whoever waited before has been refused
+        async with self._lock:  # its queue is fair: those that waited before have been refused
             pass

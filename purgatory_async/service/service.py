@@ -86,7 +86,7 @@ class Service:
         in_memory = settings.store.in_memory
         self.waits: Final = Waits(self.timer, settings.max_pending, told=in_memory)
         self.state: Final[State] = state_for(
-            settings, self.timer, wall_clock(), waits=self.waits, heard=self._heard, replaced=self._load
+            settings, self.timer, wall_clock(), waits=self.waits, heard=self._heard, replaced=self._replace
         )
         self.metrics: Final = Metrics()
         self.holds: Final = Holds("holds", self.timer, settings.max_pending, self._count_undelivered)
@@ -304,8 +304,8 @@ class Service:
 
     # What the parts need.
 
-    def _load(self, fold: Fold) -> None:
-        """Go on with a state that was loaded. What waits here looks at it again, or fails if the epoch changed."""
+    def _replace(self, fold: Fold) -> None:
+        """Go on with a state that was just loaded. What waits here looks at it again, or fails if the epoch changed."""
         lost = self._epoch not in {"", self.state.epoch}
         self._epoch = self.state.epoch
         self.positions.restart()

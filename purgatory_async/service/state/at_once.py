@@ -80,14 +80,14 @@ class AtOnce:
 
     @property
     def lag(self) -> float:
-        """None, as there is nothing to be behind of."""
+        """0.0: what is proposed is applied at once."""
         return 0.0
 
     async def open(self) -> None:
         """Do nothing: there is nothing to load."""
 
     async def run(self) -> None:
-        """Do nothing: nobody else changes it."""
+        """Do nothing: no other process changes it."""
 
     async def aclose(self) -> None:
         """Close; see `State.aclose`."""

@@ -67,7 +67,7 @@ class OnLog(Generic[A]):
         epoch: The log's epoch; positions of another one mean something else.
         applied, appended: How many entries this worker has applied, those of each load included, and appended.
         repeated: How many of them were dropped as repetitions.
-        noted: Called with the position and the size in bytes of each entry that was applied; None for nobody.
+        noted: Called with the position and the size in bytes of each entry that was applied; None for no call.
         gaps, diverged: How many loads were made because entries were gone, or another replica's digest differed.
     """
 
@@ -127,11 +127,6 @@ class OnLog(Generic[A]):
     def lag(self) -> float:
         """Seconds since this worker had applied all that it knew of; 0.0 if it has, and the engine is heard."""
         return self._progress.lag
-
-    @property
-    def heard_at(self) -> float:
-        """When the engine last answered, on the timer's clock."""
-        return self._progress.contact.heard_at
 
     @property
     def reconnects(self) -> int:

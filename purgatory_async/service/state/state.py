@@ -57,7 +57,7 @@ class State(Protocol):
         ...
 
     def post(self, entry: Entry) -> object:
-        """Propose an entry whose result nobody waits for; raises as `propose`."""
+        """Propose an entry without waiting for its result; raises as `propose`."""
 
     async def caught_up(self) -> None:
         """Return once everything that was answered anywhere is applied here, and log time is the present.

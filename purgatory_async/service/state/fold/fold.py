@@ -81,7 +81,7 @@ class Fold:
     Args:
         at_us: Log time before the first entry, in microseconds since 1970.
         zero_us: The log time, in whole milliseconds, that is 0 for events and the timer.
-        observer: Receives the events of the operations; it must not change the fold. None for nobody.
+        observer: Receives the events of the operations; it must not change the fold. None for none.
         digests: Whether to keep the running digest, which only replicas compare.
 
     Attributes:

@@ -95,8 +95,8 @@ class Restoring:
         self._hashed.update(part[: len(part) - len(last)])
         if not isinstance(foot, lines.Foot) or foot.digest != self._hashed.hexdigest():
             raise FoldError(
-                f"a part of a checkpoint must end with the digest {self._hashed.hexdigest()}, got {last[:200]!r}; use "
-                "the checkpoint before"
+                f"a part of a checkpoint must end with the digest {self._hashed.hexdigest()}, got {last[:200]!r}; "
+                "restore a backup of the store"
             )
         if self._lines is None:
             self._lines = _Lines(_head(content.pop(0) if content else b""), self._make)
@@ -108,9 +108,7 @@ class Restoring:
     def finish(self) -> Fold:
         """Return the state. O(n log n). Raises as `restored`."""
         if self._lines is None or not self._complete:
-            raise FoldError(
-                "the last part of a checkpoint is missing: cannot restore; use the checkpoint before"
-            )
+            raise FoldError("the last part of a checkpoint is missing; restore a backup of the store")
         return self._lines.finish()
 
 

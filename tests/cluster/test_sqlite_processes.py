@@ -12,6 +12,7 @@ import pytest
 from purgatory_async.cluster import LogUnavailable, SqliteLog
 from tests.cluster.appending import SIZE
 from tests.cluster.reading import read
+from tests.disks import small_file_system
 from tests.source_tree import ROOT
 
 pytestmark = pytest.mark.slow
@@ -91,15 +92,8 @@ def test_processes_at_once_leave_no_hole_and_one_order(tmp_path):
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of two megabytes."""
-    where = tmp_path / "disk"
-    where.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", where], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("no file system can be mounted here")
-    yield where
-    subprocess.run(["umount", "-l", where], check=True)
+    with small_file_system(tmp_path / "disk", "2m") as where:
+        yield where
 
 
 async def fill(log, appended):

@@ -11,6 +11,7 @@ import pytest
 from purgatory_async.journal import JournalError, Sync, _writer_thread, segments
 from purgatory_async.journal.lines import whole_length
 from purgatory_async.journal.reader import read_journal
+from tests.disks import small_file_system
 from tests.journal.desk import Desk, Disk, fails_with, live_bytes, missing, until, until_async
 from tests.source_tree import ROOT
 
@@ -261,15 +262,8 @@ def test_a_file_at_its_size_limit_ends_with_a_whole_line(tmp_path, size):
 @pytest.fixture
 def small_disk(tmp_path):
     """A file system of a megabyte."""
-    where = tmp_path / "disk"
-    where.mkdir()
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", where], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip("no file system can be mounted here")
-    yield where
-    subprocess.run(["umount", "-l", where], check=True)
+    with small_file_system(tmp_path / "disk", "1m") as where:
+        yield where
 
 
 def fill(directory):

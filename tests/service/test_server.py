@@ -61,6 +61,13 @@ class Served:
             assert time.monotonic() < give_up, f"{name} is {found}, not {expected}"
             time.sleep(0.02)
 
+    def end(self):
+        """Kill the process, if it still runs, and close its output."""
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
     def stop(self, number=signal.SIGTERM):
         """Send a signal and return the exit code and what was logged."""
         self.process.send_signal(number)
@@ -74,10 +81,7 @@ def serve():
 
         def start(*flags):
             served = Served(*flags)
-            stack.callback(served.process.wait)
-            stack.callback(served.process.kill)
-            stack.callback(served.process.stdout.close)
-            stack.callback(served.process.stderr.close)
+            stack.callback(served.end)
             return served
 
         yield start

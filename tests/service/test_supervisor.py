@@ -96,10 +96,7 @@ def serve(tmp_path):
 
         def start(*flags):
             served = Supervised(tmp_path / "state.db", *flags)
-            stack.callback(served.process.stderr.close)
-            stack.callback(served.process.stdout.close)
-            stack.callback(served.process.wait)
-            stack.callback(served.process.kill)
+            stack.callback(served.end)
             return served
 
         yield start

@@ -35,10 +35,7 @@ def serve():
 
         def start(*flags):
             served = Served(*flags)
-            stack.callback(served.process.stderr.close)
-            stack.callback(served.process.stdout.close)
-            stack.callback(served.process.wait)
-            stack.callback(served.process.kill)
+            stack.callback(served.end)
             return served
 
         yield start

@@ -22,10 +22,7 @@ MOST_COMMENTS = 4  # one every fifteen idle seconds
 def served():
     with ExitStack() as stack:
         served = Served()
-        stack.callback(served.process.wait)
-        stack.callback(served.process.kill)
-        stack.callback(served.process.stdout.close)
-        stack.callback(served.process.stderr.close)
+        stack.callback(served.end)
         yield served
 
 

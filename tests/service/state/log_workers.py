@@ -9,12 +9,17 @@ from purgatory_async.cluster import LogError, LogGap, LogUnavailable, MemoryLog,
 from purgatory_async.cluster.log import new_epoch
 from purgatory_async.service.state.fold import codec
 from purgatory_async.service.state.fold.checkpoint import digest, parts
+from purgatory_async.service.state.fold.entries import SubmitOperation
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.results import Result
 from purgatory_async.service.state.on_log import OnLog
 from tests.cluster.faulty import FaultyLog
 
 TIMEOUT = 5.0
+
+
+def submit(name, timeout=None):
+    return SubmitOperation(id=name, keys=(name,), timeout=timeout)
 
 
 class Store(MemoryStore):

@@ -4,7 +4,6 @@ import asyncio
 from itertools import pairwise
 
 import pytest
-import pytest_asyncio
 
 from purgatory_async import OperationExpired, PurgatoryFull
 from purgatory_async.cluster import LogError, LogUnavailable, MemoryLog
@@ -13,7 +12,6 @@ from purgatory_async.service.state.fold.entries import (
     EndOperation,
     SetLimits,
     SignalKey,
-    SubmitOperation,
     WantItem,
 )
 from purgatory_async.service.state.fold.operations import OperationEnded
@@ -21,20 +19,10 @@ from purgatory_async.service.state.fold.queues import TakerLeft
 from purgatory_async.service.state.fold.results import InLine, Refused, Signalled, Submitted
 from purgatory_async.testing import cancel_sweep
 from tests.cluster.faulty import ANSWER, REQUEST
-from tests.service.state.log_workers import TIMEOUT, EpochLog, Worker, Workers, settled
+from tests.service.state.log_workers import TIMEOUT, EpochLog, Worker, settled, submit
 
 pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
 SECOND = 1_000_000
-
-
-@pytest_asyncio.fixture
-async def workers():
-    async with Workers() as made:
-        yield made
-
-
-def submit(name, timeout=None):
-    return SubmitOperation(id=name, keys=(name,), timeout=timeout)
 
 
 async def test_what_one_worker_proposes_every_worker_applies(workers):

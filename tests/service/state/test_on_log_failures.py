@@ -4,28 +4,17 @@ import asyncio
 import logging
 
 import pytest
-import pytest_asyncio
 
 from purgatory_async.cluster import LogDamaged, LogError, LogUnavailable
 from purgatory_async.service.state.fold.checkpoint import parts
-from purgatory_async.service.state.fold.entries import SetLevel, SignalKey, SubmitOperation, WantItem
+from purgatory_async.service.state.fold.entries import SetLevel, SignalKey, WantItem
 from purgatory_async.service.state.fold.fold import FoldError
 from purgatory_async.service.state.fold.operations import OperationEnded
 from purgatory_async.service.state.fold.queues import TakerLeft
-from tests.service.state.log_workers import Worker, Workers, settled
+from tests.service.state.log_workers import Worker, settled, submit
 
 pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
 SECOND = 1_000_000
-
-
-@pytest_asyncio.fixture
-async def workers():
-    async with Workers() as made:
-        yield made
-
-
-def submit(name, timeout=None):
-    return SubmitOperation(id=name, keys=(name,), timeout=timeout)
 
 
 async def test_a_worker_that_fell_behind_loads_the_state_again(workers):

@@ -3,27 +3,16 @@
 import asyncio
 
 import pytest
-import pytest_asyncio
 from msgspec import Raw
 
-from purgatory_async.service.state.fold.entries import EndLease, PutItem, SignalKey, SubmitOperation, WantItem
+from purgatory_async.service.state.fold.entries import EndLease, PutItem, SignalKey, WantItem
 from purgatory_async.service.state.fold.operations import OperationEnded
 from purgatory_async.service.state.fold.queues import ItemLent, TakerLeft
-from tests.service.state.log_workers import Workers, settled
+from tests.service.state.log_workers import settled, submit
 
 pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
 SECOND = 1_000_000
 HOUR = 3600 * SECOND
-
-
-@pytest_asyncio.fixture
-async def workers():
-    async with Workers() as made:
-        yield made
-
-
-def submit(name, timeout):
-    return SubmitOperation(id=name, keys=(name,), timeout=timeout)
 
 
 def lateness(worker):

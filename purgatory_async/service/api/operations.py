@@ -114,6 +114,7 @@ async def wait_once(service: Service, request: Request) -> Answer:
     if not wait.seconds:
         return Answer(204, headers=wait.headers)  # only later signals count
     held_for = service.shortened(wait.seconds)
+    await service.state.caught_up()  # only later signals count, wherever the earlier ones were given
     operation = service.wait_once(keys, need, held_for)
     # One that has a timeout ends its hold by itself.
     longest = held_for if operation.timeout is None else None

@@ -120,6 +120,18 @@ async def test_events_have_the_same_ids_at_two_workers(members):
     await rest.task
 
 
+async def test_a_wait_is_not_ended_by_what_came_before_it(members):
+    here, other = await members.start(), await members.start()
+    other.link.deaf_s = 0.3
+    await here.signal("a")
+    waiting = other.start("GET", "/v1/wait?key=a&wait=2")
+    await asyncio.sleep(1)
+    assert not waiting.answered
+    await here.signal("a", value=2)
+    await asyncio.sleep(1)
+    assert [signal["value"] for signal in waiting.json["signals"]] == [2]
+
+
 async def test_reads_at_one_worker_show_writes_at_another(members):
     here, other = await members.start(), await members.start()
     other.link.deaf_s, here.link.late_s, other.link.late_s = 0.3, 0.01, 0.02

@@ -1,6 +1,7 @@
 """A process that appends to a SQLite log, to be killed or to be waited for.
 
-Prints ``NAME NUMBER POSITION`` once a batch is in the log.
+Prints ``NAME NUMBER POSITION`` once a batch is in the log. If its standard input is a socket, it begins when the
+process at the other end does.
 
     python -m tests.cluster.appending PATH NAME BATCHES SYNC
 """
@@ -18,6 +19,8 @@ SIZE = 3  # entries in a batch
 async def main(path: str, name: str, batches: int, sync: str) -> None:
     log = SqliteLog(path, sync=sync)
     await log.open()
+    os.write(0, b".")
+    os.read(0, 1)
     numbers = iter(range(batches))
 
     async def client() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import random
+import socket
 import subprocess
 import sys
 import time
@@ -18,9 +19,9 @@ from tests.source_tree import ROOT
 pytestmark = pytest.mark.slow
 
 
-def start(path, name, batches=1_000_000, sync="always"):
+def start(path, name, batches=1_000_000, sync="always", stdin=subprocess.DEVNULL):
     arguments = [sys.executable, "-m", "tests.cluster.appending", path, name, str(batches), sync]
-    return subprocess.Popen(arguments, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    return subprocess.Popen(arguments, cwd=ROOT, stdin=stdin, stdout=subprocess.PIPE, text=True)
 
 
 def acknowledged(output):
@@ -78,7 +79,8 @@ def test_processes_at_once_leave_no_hole_and_one_order(tmp_path):
         await log.aclose()
         return seen
 
-    with start(path, "a", 200) as one, start(path, "b", 200) as other:
+    here, there = socket.socketpair()  # they begin together
+    with here, there, start(path, "a", 200, stdin=here) as one, start(path, "b", 200, stdin=there) as other:
         live = asyncio.run(follow())
         said = acknowledged(one.communicate()[0] + other.communicate()[0])
     assert len(said) == 400

@@ -111,11 +111,11 @@ class Client:
                 if channel is None or port != worker.port:
                     channel = await open_channel(worker.port)
                     self._channels[worker] = worker.port, channel
-                answer = channel.ask(raw)
-                if hangs_up:
-                    await asyncio.sleep(self._draw.random() * HANG_UP_S)
-                    raise ConnectionResetError("hung up")
-                return await answer
+                if not hangs_up:
+                    return await channel.ask(raw)
+                async with asyncio.timeout(self._draw.random() * HANG_UP_S):
+                    await channel.ask(raw)
+                raise ConnectionResetError("hung up")
         except (OSError, TimeoutError, ValueError):
             _, channel = self._channels.pop(worker, (0, None))
             if channel is not None:

@@ -15,6 +15,7 @@ class ClusterSettings(Conditions):
         requests: How many of each kind a client sends, one after another, in a round.
         clients: How many send at once, where throughput is measured.
         burst_s: Seconds of a round of throughput.
+        log_s: Seconds of each reading of a log alone.
         wakeups: How many waits at another worker are woken in a round.
         expiring: How many operations expire in a round.
         pending: How many are pending when a worker starts.
@@ -25,6 +26,7 @@ class ClusterSettings(Conditions):
     requests: int
     clients: int
     burst_s: float
+    log_s: float
     wakeups: int
     expiring: int
     pending: int

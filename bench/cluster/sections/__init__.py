@@ -2,12 +2,12 @@
 
 from typing import Final
 
-from bench.cluster.sections import chaos, http
+from bench.cluster.sections import chaos, http, logs
 from bench.cluster.settings import ClusterSettings
 from bench.measure.section import Section
 
 __all__ = ["SECTIONS"]
 
 SECTIONS: Final[dict[str, Section[ClusterSettings]]] = {
-    section.name: section for section in (http.SECTION, chaos.SECTION)
+    section.name: section for section in (logs.SECTION, http.SECTION, chaos.SECTION)
 }

@@ -71,7 +71,9 @@ class _RedisEngine:
         self._writer, self._reader, self._asker, self._listener = self._links
         self._opened = False
         self._token = ""
-        self._newest = 0  # the position that the last read or append found
+        self._newest = 0  # the position up to which the follower knows or reads
+        self._appended = asyncio.Event()  # cleared while an append is under way
+        self._appended.set()
 
     @property
     def poll_s(self) -> float:
@@ -104,12 +106,16 @@ class _RedisEngine:
 
     async def append(self, entries: Sequence[bytes], epoch: str, known: Known) -> Appended:
         """Append a batch, or raise `EntriesLost`."""
-        first, at_us = await self._run(self._writer, "append", epoch, *known, *entries)
-        if self._replicas:
-            reached = await self._do(self._writer, "WAIT", self._replicas, WAIT_MS)
-            if reached < self._replicas:
-                raise LogUnavailable(f"{self._replicas} replicas must have the entries, got {reached}")
-        self._newest = max(self._newest, first + len(entries) - 1)
+        self._appended.clear()
+        try:
+            first, at_us = await self._run(self._writer, "append", epoch, *known, *entries)
+            if self._replicas:
+                reached = await self._do(self._writer, "WAIT", self._replicas, WAIT_MS)
+                if reached < self._replicas:
+                    raise LogUnavailable(f"{self._replicas} replicas must have the entries, got {reached}")
+            self._newest = max(self._newest, first + len(entries) - 1)
+        finally:
+            self._appended.set()
         return Appended(first, int(at_us))
 
     async def read(self, after: int, known: int) -> Found:
@@ -137,8 +143,10 @@ class _RedisEngine:
                 newest, block_ms = self._newest, int(1000 * PING_S / 2)
                 words = ("XREAD", "COUNT", 1, "BLOCK", block_ms, "STREAMS", self._log, f"{newest}-0")
                 if await self._do(self._listener, *words):
-                    self._newest = max(self._newest, newest + 1)
-                    heard()
+                    await self._appended.wait()  # what was heard may be what this worker appends
+                    if newest >= self._newest:
+                        self._newest = newest + 1
+                        heard()
             await pinging
         finally:
             pinging.cancel()

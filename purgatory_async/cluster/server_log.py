@@ -7,6 +7,7 @@ the log changes the epoch by compare-and-set, and every follower of every worker
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import aclosing
 from typing import NamedTuple, Protocol
 
 from purgatory_async.cluster.append_queue import AppendQueue
@@ -24,6 +25,7 @@ from purgatory_async.cluster.log import (
     check_follow,
     check_save,
 )
+from purgatory_async.cluster.tail import Tail
 
 __all__ = ["PING_S", "Engine", "EntriesLost", "Found", "Known", "ServerLog"]
 
@@ -131,7 +133,7 @@ class ServerLog:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._open = OpenOnce()
-        self._changed = asyncio.Event()
+        self._tail = Tail(self._open, lambda: engine.poll_s)
         self._queue = AppendQueue(self._append)
         self._trip = SharedTrip(engine.end)
         self._attending: asyncio.Task[None] | None = None
@@ -163,23 +165,17 @@ class ServerLog:
         """Yield the entries after a position; see `Log.follow`."""
         self._open.require("follow")
         check_follow(after)
-        epoch, backoff = self._epoch, Backoff()
+        epoch = self._epoch
+
+        async def read(after: int) -> Sequence[Entry]:
+            known = self._known
+            return await self._checked(await self._engine.read(after, known.position), after, epoch, known)
+
         self._followers += 1
         try:
-            while self._open:
-                changed, known = self._changed, self._known
-                try:
-                    found = await self._engine.read(after, known.position)
-                    entries = await self._checked(found, after, epoch, known)
-                except LogUnavailable:
-                    await self._until(changed, backoff.next_delay())
-                    continue
-                backoff.reset()
-                if entries:
-                    after = entries[-1].position
+            async with aclosing(self._tail.follow(after, epoch, read)) as reads:
+                async for entries in reads:
                     yield entries
-                else:
-                    await self._until(changed, self._engine.poll_s)
         finally:
             self._followers -= 1
 
@@ -221,18 +217,19 @@ class ServerLog:
         if self._attending is not None:
             self._attending.cancel()
             await asyncio.wait([self._attending])
-        self._wake()
+        self._tail.hint()
 
     async def _append(self, entries: Sequence[bytes]) -> Appended:
+        epoch = self._epoch
         try:
-            appended = await self._engine.append(entries, self._epoch, self._known)
+            appended = await self._engine.append(entries, epoch, self._known)
         except EntriesLost:
-            self._wake()  # a follower changes the epoch and raises LogGap
+            self._tail.hint()  # a follower changes the epoch and raises LogGap
             if not self._followers:
                 await self._start_over()
             raise
         self._know(Entry(appended.first + len(entries) - 1, appended.at_us, entries[-1]))
-        self._wake()
+        self._tail.append(epoch, appended, entries)
         return appended
 
     async def _start_over(self) -> None:
@@ -289,23 +286,11 @@ class ServerLog:
         backoff = Backoff()
         while self._open:
             try:
-                await self._engine.attend(self._wake)
+                await self._engine.attend(self._tail.hint)
                 backoff.reset()
             except LogUnavailable:
                 pass
             await asyncio.sleep(backoff.next_delay())
-
-    async def _until(self, changed: asyncio.Event, seconds: float) -> None:
-        """Wait for news, but not longer than some seconds."""
-        poll = asyncio.get_running_loop().call_later(seconds, changed.set)
-        try:
-            await changed.wait()
-        finally:
-            poll.cancel()
-
-    def _wake(self) -> None:
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()
 
 
 def _lacks(found: Found, known: Known) -> bool:

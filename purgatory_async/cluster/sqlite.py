@@ -2,14 +2,14 @@
 
 import asyncio
 import os
-from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, aclosing
 from functools import partial
 from pathlib import Path
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
-from purgatory_async.cluster.connection import Backoff, OpenOnce, SharedTrip
+from purgatory_async.cluster.append_queue import AppendQueue
+from purgatory_async.cluster.connection import OpenOnce, SharedTrip
 from purgatory_async.cluster.log import (
     MAX_ENTRY_BYTES,
     Appended,
@@ -18,28 +18,18 @@ from purgatory_async.cluster.log import (
     Head,
     LogError,
     LogGap,
-    LogUnavailable,
     check_batch,
     check_follow,
 )
 from purgatory_async.cluster.nudges import Nudges
 from purgatory_async.cluster.sqlite_file import SYNCS, SqliteReader, SqliteWriter, check_file_system
+from purgatory_async.cluster.tail import Tail
 from purgatory_async.cluster.worker_thread import WorkerThread
 
 __all__ = ["SqliteLog"]
 
 POLL_S: Final = 0.05  # how late a follower hears if a nudge is lost
-GROUP_ENTRIES: Final = 2_000  # batches that wait are committed together, up to about so much
-GROUP_BYTES: Final = 8_388_608
-
 CLOSE_S: Final = 5.0
-
-
-class _Waiting(NamedTuple):
-    """A batch that waits for its commit."""
-
-    entries: Sequence[bytes]
-    appended: asyncio.Future[Appended]
 
 
 class SqliteLog:
@@ -73,9 +63,8 @@ class SqliteLog:
         self._path = Path(path).absolute()
         self._sync = sync
         self._open = OpenOnce()
-        self._changed = asyncio.Event()
-        self._waiting: deque[_Waiting] = deque()
-        self._committing = False
+        self._tail = Tail(self._open, lambda: POLL_S)
+        self._queue = AppendQueue(self._append)
         self._trip = SharedTrip(self._end)
         self._epoch = ""
         # What each thread opens, it closes.
@@ -99,7 +88,7 @@ class SqliteLog:
         for thread in (self._writing, self._reading):
             thread.start()
         try:
-            self._nudges = Nudges(self._path.with_name(f"{self._path.name}.d"), self._wake)
+            self._nudges = Nudges(self._path.with_name(f"{self._path.name}.d"), self._tail.hint)
             self._of_loop.callback(self._nudges.close)
             await self._writing.submit(self._open_writer)
             head = await self._reading.submit(self._open_reader)
@@ -113,39 +102,24 @@ class SqliteLog:
         """Append a batch; see `Log.append`. Batches that wait at the same time share a commit."""
         self._open.require("append")
         check_batch(entries)
-        waiting = _Waiting(entries, asyncio.get_running_loop().create_future())
-        self._waiting.append(waiting)
-        if not self._committing:
-            self._commit_soon()
-        return await waiting.appended
+        return await self._queue.append(entries)
 
     async def follow(self, after: int) -> AsyncIterator[Sequence[Entry]]:
         """Yield the entries after a position; see `Log.follow`."""
         self._open.require("follow")
         check_follow(after)
-        backoff = Backoff()
-        loop = asyncio.get_running_loop()
-        while self._open:
-            changed = self._changed
+        epoch = self._epoch
+
+        async def read(after: int) -> Sequence[Entry]:
             try:
-                entries = await self._reading.submit(partial(self._reader.read, after, self._epoch))
+                return await self._reading.submit(partial(self._reader.read, after, epoch))
             except LogGap as gap:
                 self._epoch = gap.epoch
                 raise
-            except LogUnavailable:
-                delay, entries = backoff.next_delay(), None
-            else:
-                delay = POLL_S
-                backoff.reset()
-            if entries:
-                after = entries[-1].position
+
+        async with aclosing(self._tail.follow(after, epoch, read)) as reads:
+            async for entries in reads:
                 yield entries
-                continue
-            poll = loop.call_later(delay, self._wake)
-            try:
-                await changed.wait()
-            finally:
-                poll.cancel()
 
     async def end(self) -> int:
         """Return the newest position; see `Log.end`."""
@@ -178,12 +152,7 @@ class SqliteLog:
         """Finish the commit under way and close the file; see `Log.aclose`."""
         if not self._open.close():
             return
-        closed = LogError(f"log is closed: cannot append to {self._path}")
-        for waiting in self._waiting:
-            if not waiting.appended.done():
-                waiting.appended.set_exception(closed)
-        self._waiting.clear()
-        self._wake()
+        self._tail.hint()
         await self._trip.aclose()
         threads = {
             self._writing: self._writing.submit(self._of_writing.close),
@@ -199,6 +168,7 @@ class SqliteLog:
         unknown = LogError(f"log is closed: the outcome of its last call on {self._path} is unknown")
         for thread, its_end in threads.items():
             thread.abandon(unknown, but=its_end)
+        await self._queue.aclose()
 
     def _open_writer(self) -> None:
         self._writer = SqliteWriter(self._path, self._sync)
@@ -209,44 +179,15 @@ class SqliteLog:
         self._of_reading.callback(self._reader.close)
         return self._reader.head()
 
-    def _commit_soon(self) -> None:
-        # One turn later, so that all callers that woke in this one share the commit.
-        self._committing = True
-        asyncio.get_running_loop().call_soon(self._commit)
-
-    def _commit(self) -> None:
-        """Hand the waiting batches to the writer thread; it commits one group at a time."""
-        self._committing = False
-        group, entries, size = list[_Waiting](), 0, 0
-        while self._waiting and entries < GROUP_ENTRIES and size < GROUP_BYTES:
-            waiting = self._waiting.popleft()
-            if not waiting.appended.done():  # otherwise its caller was cancelled
-                group.append(waiting)
-                entries += len(waiting.entries)
-                size += sum(map(len, waiting.entries))
-        if not group or not self._open:
-            return
-        self._committing = True
-        committed = self._writing.submit(partial(self._append, [waiting.entries for waiting in group]))
-        committed.add_done_callback(partial(self._committed, group))
-
-    def _append(self, batches: Sequence[Sequence[bytes]]) -> list[Appended]:
-        appended = self._writer.append(batches)
-        self._nudges.send()
+    async def _append(self, entries: Sequence[bytes]) -> Appended:
+        appended = await self._writing.submit(partial(self._commit, entries))
+        self._tail.append(self._epoch, appended, entries)
         return appended
 
-    def _committed(self, group: Sequence[_Waiting], committed: asyncio.Future[list[Appended]]) -> None:
-        self._committing = False
-        if (error := committed.exception()) is None:
-            self._wake()
-        for index, waiting in enumerate(group):
-            if waiting.appended.done():
-                continue
-            if error is None:
-                waiting.appended.set_result(committed.result()[index])
-            else:
-                waiting.appended.set_exception(error)
-        self._commit_soon()
+    def _commit(self, entries: Sequence[bytes]) -> Appended:
+        appended = self._writer.append(entries)
+        self._nudges.send()
+        return appended
 
     async def _end(self) -> int:
         return (await self._reading.submit(self._reader.head)).position
@@ -256,7 +197,3 @@ class SqliteLog:
         while part := await self._reading.submit(partial(self._reader.part, position, number)):
             yield part
             number += 1
-
-    def _wake(self) -> None:
-        changed, self._changed = self._changed, asyncio.Event()
-        changed.set()

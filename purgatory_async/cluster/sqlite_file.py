@@ -188,24 +188,20 @@ class SqliteWriter(_File):
         super().close()
         os.close(self._lock)
 
-    def append(self, batches: Sequence[Sequence[bytes]]) -> list[Appended]:
-        """Append batches in one transaction."""
+    def append(self, entries: Sequence[bytes]) -> Appended:
+        """Append entries in one transaction."""
         with self._turn(), self._transaction():
             self._require_same_file()
             head = self._checked_head()
             self._check_newest(head)
-            at_us = max(head.at_us, self._now_us())
-            position, appended, rows = head.position, list[Appended](), list[tuple[int, int, bytes]]()
-            for batch in batches:
-                appended.append(Appended(position + 1, at_us))
-                for data in batch:
-                    position += 1
-                    rows.append((position, at_us, seal(data, position, at_us)))
+            first, at_us = head.position + 1, max(head.at_us, self._now_us())
+            rows = [(place, at_us, seal(data, place, at_us)) for place, data in enumerate(entries, first)]
             self._connection.executemany("INSERT INTO purgatory_log VALUES (?, ?, ?)", rows)
             self._connection.execute("COMMIT")
+            position = first + len(rows) - 1
             self._last = position, at_us
             self._mark(head.epoch, position)
-        return appended
+        return Appended(first, at_us)
 
     def begin_save(self, position: int, keep: int) -> None:
         """Remove what an interrupted save has left."""

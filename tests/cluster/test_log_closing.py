@@ -100,7 +100,7 @@ async def test_closing_ends_calls_that_wait_for_a_stopped_process(tmp_path, monk
         appending = asyncio.create_task(log.append([b"a"]))
         await turns(5)
         await log.aclose()
-        with pytest.raises(LogError, match="the outcome of its last call"):
+        with pytest.raises(LogError, match="the outcome of its last append"):
             await appending
     await asyncio.to_thread(log._writing.join)
     await turns(5)  # until it has closed its files

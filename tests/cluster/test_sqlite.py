@@ -315,9 +315,9 @@ async def test_a_save_that_another_one_removed_changes_nothing(path):
 
 async def test_a_commit_is_bounded_in_bytes(path):
     async with opened(path) as log:
-        appended = await asyncio.gather(*(log.append([bytes(1_000_000)] * 4) for _ in range(6)))
-        assert [each.first for each in appended] == list(range(1, 25, 4))
-        assert len({each.at_us for each in appended}) == 2
+        appended = await asyncio.gather(*(log.append([bytes(1_000_000)] * 2) for _ in range(6)))
+        assert [each.first for each in appended] == list(range(1, 13, 2))
+        assert len({each.at_us for each in appended}) == 3
 
 
 async def test_what_goes_on_while_it_closes_is_an_error(path):

@@ -322,7 +322,7 @@ class OnLog(Generic[A]):
         self._replaced(fold)
         before.close()
         self._progress.loaded(fold.position, end)
-        self._ticks.restart(fold)
+        self._ticks.restart(fold, end)
 
     async def _when_there(self) -> tuple[Fold, int]:
         """Return the state of the newest checkpoint and the log's end, once the engine is there."""

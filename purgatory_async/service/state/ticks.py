@@ -3,8 +3,10 @@
 Every worker sees everything that is due. So that not all of them append, the one that appended its cause does it at
 once, and the others only if it still has not happened 250 to 500 ms later. The cause's worker is not part of the state,
 which is equal everywhere. Each worker keeps what began in the steps of its own entries, in a heap by due time; an
-operation knows itself whether it is still pending. After a restart nothing is its own any more, so what it left behind
-is late by that much, but never lost.
+operation knows itself whether it is still pending.
+
+What a worker finds when it loads the state may be of a worker that is gone, often of its own last run. It appends a
+tick for that too, but 5 to 15 ms late, so that a worker that lives comes first.
 
 The others look at `Fold.next_us`, which comes before the first deadline when the wheel has to move entries. So a quiet
 log may get a tick or two for nothing.
@@ -12,6 +14,7 @@ log may get a tick or two for nothing.
 
 import asyncio
 import random
+from array import array
 from collections.abc import Callable, Sequence
 from heapq import heapify, heappop, heappush
 from itertools import count
@@ -29,6 +32,8 @@ __all__ = ["Ticks"]
 
 GRACE_US: Final = 250_000, 500_000
 """How much later a worker appends a tick for what another one began."""
+INHERITED_US: Final = 5_000, 15_000
+"""How much later it does for what it loaded."""
 SHORTEST_PAUSE_S: Final = 0.005
 LONGEST_PAUSE_S: Final = 1.0
 """Between two ticks; longer and longer while they let no time pass, as after the engine's clock was set back."""
@@ -59,6 +64,9 @@ class Ticks:
         self._own: list[tuple[int, int, DelayedOperation[Any]]] = []
         self._order: Final = count()
         self._sweep_at = FEW
+        self._inherit_at: float = inf
+        self._inherited = array("q")  # when what was loaded is due, the first one last
+        self._inherited_us = 0
         self._handle: TimerHandle | None = None
         self._armed_us: int | None = None  # the log time for which the handle waits
         self._grace_us = _grace_us()
@@ -67,10 +75,11 @@ class Ticks:
         self._not_before_s = -inf
         self._closed = False
 
-    def restart(self, fold: Fold) -> None:
-        """Go on with a fold that was loaded again, in which nothing is this worker's own."""
+    def restart(self, fold: Fold, end: int) -> None:
+        """Go on with a fold that was loaded, and still has to come to the position ``end``."""
         self._fold = fold
         self._own.clear()
+        self._inherit_at = end
         self.look()
 
     def note(self, effects: Sequence[Effect], taker: Taker | None) -> None:
@@ -86,6 +95,8 @@ class Ticks:
 
     def look(self) -> None:
         """Wait for what is due next; after each step, or after several."""
+        if self._fold.position >= self._inherit_at:
+            self._inherit()
         due_us = self._due_us()
         if due_us is None or self._under_way is not None or self._closed:
             return
@@ -105,16 +116,30 @@ class Ticks:
             self._sweep_at = max(FEW, 2 * len(self._own))
         heappush(self._own, (whole_ms(due_us), next(self._order), operation))
 
+    def _inherit(self) -> None:
+        """Note all that is pending: its worker may be gone. O(n log n)."""
+        self._inherit_at = inf
+        self._inherited_us = random.randint(*INHERITED_US)  # noqa: S311 - spreads load, hides nothing
+        operations, queues = self._fold.operations.pending(), self._fold.queues
+        due = {whole_ms(each.deadline_us) for each in operations if each.deadline_us is not None}
+        due.update(whole_ms(lease.until_us) for lease in queues.leases.values())
+        due.update(whole_ms(taker.until_us) for taker in queues.takers.values())
+        self._inherited = array("q", sorted(due, reverse=True))
+
     def _due_us(self) -> int | None:
         """When a tick of this worker is next of use, in log time."""
-        own, now_us = self._own, self._fold.at_us
+        own, inherited, now_us = self._own, self._inherited, self._fold.at_us
         while own and (own[0][2].outcome is not None or own[0][0] <= now_us):
             heappop(own)
         next_us = self._fold.next_us
         if next_us is None:
             return None
-        others_us = next_us + self._grace_us
-        return min(own[0][0], others_us) if own else others_us
+        while inherited and inherited[-1] < next_us:  # it has ended
+            inherited.pop()
+        due_us = next_us + self._grace_us
+        if inherited:
+            due_us = min(due_us, inherited[-1] + self._inherited_us)
+        return min(due_us, own[0][0]) if own else due_us
 
     def _arm(self, due_us: int) -> None:
         left_s = max(due_us - self._log_time.now_us(), 0) / SECOND

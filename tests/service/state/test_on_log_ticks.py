@@ -162,18 +162,35 @@ async def test_a_far_deadline_costs_few_ticks(workers):
     assert worker.state.ticks <= 10
 
 
-async def test_a_restored_operation_expires_in_time(workers):
+@pytest.mark.parametrize("saved", [False, True])
+async def test_what_a_start_finds_ends_in_time(workers, saved):
     here = await workers.start()
-    await here.propose(submit("a", 30 * SECOND))
-    await here.propose(submit("b", 3000 * SECOND))
-    workers.store.checkpoint_of(here.fold)
+    await here.propose(WantItem(queue="q", lease_id="lent", lease=2000 * SECOND, wait=SECOND))
+    await here.propose(PutItem(queue="q", item=Raw(b"1")))
+    await here.propose(submit("overdue", 30 * SECOND))
+    await here.propose(submit("due", 2500 * SECOND))
+    lease, due = here.fold.queues.leases["lent"], here.fold.operations.by_id["due"]
+    if saved:
+        workers.store.checkpoint_of(here.fold)
     await here.stop()
-    await asyncio.sleep(1000)
+    await asyncio.sleep(1003.7)  # its heartbeats are not at the deadlines
     there = await workers.start()
-    await there.state.caught_up()
-    await asyncio.sleep(1)
-    assert [effect.operation.id for effect in there.seen(OperationEnded)] == ["a"]
-    await asyncio.sleep(2100)
-    first, second = noticed(there)
-    assert first == pytest.approx(970 * SECOND, abs=SECOND)
-    assert 0 <= second <= 510_000
+    await asyncio.sleep(0.02)
+    assert [effect.operation.id for effect in there.seen(OperationEnded)] == ["overdue"]
+    for until_us, left in ((lease.until_us, 1), (due.deadline_us, 0)):
+        await asyncio.sleep((until_us - workers.store.now_us()) / SECOND)
+        await asyncio.sleep(0.02)
+        assert there.fold.at_us >= until_us
+        assert there.fold.operations.purgatory.pending == left
+    assert (there.fold.queues.kept, len(there.fold.queues.leases)) == (1, 0)
+
+
+async def test_a_started_worker_leaves_ticks_to_those_that_live(workers):
+    here = await workers.start()
+    for number in range(50):
+        await here.propose(submit(f"o{number}", SECOND + 37_777 * number))
+    there = await workers.start()
+    await asyncio.sleep(5)
+    assert len(noticed(there)) == 50
+    assert all(0 <= late <= 8_000 for late in noticed(there))
+    assert there.state.ticks == 0

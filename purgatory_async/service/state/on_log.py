@@ -100,7 +100,7 @@ class OnLog(Generic[A]):
             encode=_encode,
             introduction=Alive(),
             appended=self._note_appended,
-            failed=self._progress.contact.lose,
+            failed=self._progress.contact.refuse,
         )
         self._log_time: Final = LogTime(lambda: timer.time_ns() // 1000)
         self._ticks: Final = Ticks(timer, self._log_time, lambda: self.post(Tick()), self.fold)
@@ -120,7 +120,7 @@ class OnLog(Generic[A]):
 
     @property
     def connected(self) -> bool:
-        """Whether the state is loaded, and the engine was heard within the last 5 s."""
+        """Whether the state is loaded, and its log answers and takes entries, as of the last 5 s."""
         return self._failure is None and self._progress.connected
 
     @property
@@ -279,6 +279,7 @@ class OnLog(Generic[A]):
     def _note_appended(self, appended: Appended, batch: Sequence[bytes]) -> None:
         self.appended += len(batch)
         self._heartbeat.wrote_at = self._timer.time()
+        self._progress.contact.refused_at = None
         self._log_time.hear(appended.at_us)
         self._progress.hear(appended.first + len(batch) - 1)
         if not self._progress.loading:

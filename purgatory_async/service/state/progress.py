@@ -43,7 +43,7 @@ class Progress:
 
     @property
     def connected(self) -> bool:
-        """Whether the state is loaded, and the engine was heard within the last 5 s."""
+        """Whether the state is loaded, and its log answers and takes entries, as of the last 5 s."""
         return not self.loading and self.contact.connected
 
     @property

@@ -72,7 +72,7 @@ class State(Protocol):
 
     @property
     def connected(self) -> bool:
-        """Whether the state is loaded, and its log was heard within the last 5 s."""
+        """Whether the state is loaded, and its log answers and takes entries, as of the last 5 s."""
         ...
 
     @property

@@ -49,6 +49,19 @@ async def test_readiness_names_the_store_and_health_does_not(members):
     assert (await here.request("GET", "/readyz")).status == 200
 
 
+async def test_readiness_ends_where_only_appends_fail(members):
+    here = await members.start(store_timeout=1)
+    here.link.losses.extend([REQUEST] * 10_000)  # as with a full disk: what is there can be read
+    assert (await here.request("POST", "/v1/keys/a/signal", {})).status == 503
+    assert (await here.request("GET", "/readyz")).status == 200
+    await asyncio.sleep(6)
+    answer = await here.request("GET", "/readyz")
+    assert (answer.status, answer.json["reasons"]) == (503, ["store"])
+    here.link.losses.clear()
+    await asyncio.sleep(12)  # by then the heartbeat is appended
+    assert (await here.request("GET", "/readyz")).status == 200
+
+
 async def test_held_requests_stay_held_and_are_answered_after(members):
     here, other = await members.start(), await members.start()
     await here.submit("a", id="a")

@@ -92,8 +92,11 @@ class SqliteLog:
             self._of_loop.callback(self._nudges.close)
             await self._writing.submit(self._open_writer)
             head = await self._reading.submit(self._open_reader)
-        except BaseException:
+        except BaseException as error:
             await self.aclose()
+            if isinstance(error, OSError):
+                where = error.filename or f"{self._path}.d"
+                raise LogUnavailable(f"{where} is not usable: {error.strerror}") from error
             raise
         self._epoch = head.epoch
         return head

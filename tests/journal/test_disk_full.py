@@ -11,7 +11,7 @@ import pytest
 from purgatory_async.journal import JournalError, Sync, _writer_thread, segments
 from purgatory_async.journal.lines import whole_length
 from purgatory_async.journal.reader import read_journal
-from tests.disks import small_file_system
+from tests.disks import fill, small_file_system
 from tests.journal.desk import Desk, Disk, fails_with, live_bytes, missing, until, until_async
 from tests.source_tree import ROOT
 
@@ -264,18 +264,6 @@ def small_disk(tmp_path):
     """A file system of a megabyte."""
     with small_file_system(tmp_path / "disk", "1m") as where:
         yield where
-
-
-def fill(directory):
-    """Take all space that is left; remove the file to give it back."""
-    filler = directory / "filler"
-    with filler.open("wb", buffering=0) as file:
-        try:
-            while True:
-                file.write(bytes(4096))
-        except OSError:
-            os.fsync(file)
-    return filler
 
 
 @pytest.mark.slow

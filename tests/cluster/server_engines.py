@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tests.cluster.engine import Engine
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
+from tests.ports import free_port
 
 
 class PostgresEngine(Engine):
@@ -42,6 +43,11 @@ class PostgresEngine(Engine):
         """Lose the entries after a position, as a failover to a standby that lags."""
         await self.sql("DELETE FROM purgatory_log WHERE position > $1", after)
         await self.sql("UPDATE purgatory_head SET position = $1", after)
+
+    async def take_writes(self, taken):
+        """Make the server's transactions read-only, or writable again."""
+        await self.sql(f"ALTER SYSTEM SET default_transaction_read_only = {'off' if taken else 'on'}")
+        await self.sql("SELECT pg_reload_conf()")
 
     async def remove(self):
         await self.sql(
@@ -79,6 +85,10 @@ class RedisEngine(Engine):
             await self.do("XDEL", f"{{{self.name}}}:log", f"{position}-0")
         await self.do("XSETID", f"{{{self.name}}}:log", f"{after}-0")
         await self.do("HSET", f"{{{self.name}}}:head", "position", str(after))
+
+    async def take_writes(self, taken):
+        """Demote the server to a replica, of a primary that is away, or promote it again."""
+        await self.do("REPLICAOF", *(("NO", "ONE") if taken else ("127.0.0.1", str(free_port()))))
 
 
 @asynccontextmanager

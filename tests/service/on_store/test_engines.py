@@ -93,6 +93,32 @@ def test_an_engine_that_lost_entries_changes_the_epoch(worker, engine):
         assert each.request("GET", "/v1/operations/kept").json["state"] == "pending"
 
 
+def test_an_engine_that_takes_no_writes_loses_nothing(worker, engine):
+    workers = [worker(url_of(engine), "--store-timeout", "500ms").ready() for _ in range(2)]
+    submitted = {f"o{number}" for number in range(20)}
+    for name in submitted:
+        workers[0].request("POST", "/v1/operations", {"id": name, "keys": ["never"]})
+    held = [each.hold("GET", "/v1/keys/a?index=0&wait=40s") for each in workers]
+    asyncio.run(engine.take_writes(False))
+    try:
+        for each in workers:
+            change = each.request("POST", "/v1/keys/b/signal")
+            assert (change.status, change.slug) == (503, "store-unavailable")
+        for each in workers:
+            until(lambda: each.request("GET", "/readyz").status == 503, "not ready")  # noqa: B023 - called before the next
+        assert not any(each.over for each in held)
+    finally:
+        asyncio.run(engine.take_writes(True))
+    for each in workers:
+        each.ready()
+    assert workers[1].request("POST", "/v1/keys/a/signal", {"value": 1}).status == 200
+    assert [each.join().json["value"] for each in held] == [1, 1]
+    for each in workers:
+        listed = each.request("GET", "/v1/operations?key=never&limit=100").json["operations"]
+        assert {operation["id"] for operation in listed} == submitted
+        assert each.process.poll() is None
+
+
 def test_cut_connections_lose_and_double_nothing(worker, engine):
     workers = [worker(url_of(engine)).ready(), worker(url_of(engine)).ready()]
     with cutting(engine):

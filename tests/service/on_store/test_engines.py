@@ -6,6 +6,7 @@ from contextlib import closing, contextmanager
 
 import pytest
 
+from tests.cluster.half_open import Proxy
 from tests.cluster.server_engines import PostgresEngine, RedisEngine
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
 from tests.service.on_store.workers import Pending, until
@@ -117,6 +118,23 @@ def test_an_engine_that_takes_no_writes_loses_nothing(worker, engine):
         listed = each.request("GET", "/v1/operations?key=never&limit=100").json["operations"]
         assert {operation["id"] for operation in listed} == submitted
         assert each.process.poll() is None
+
+
+def test_half_open_connections_are_given_up(worker, engine):
+    with closing(Proxy(engine.server.port)) as proxy:
+        url = url_of(engine)
+        here = worker(
+            url.replace(f":{engine.server.port}/", f":{proxy.port}/"), "--store-timeout", "1s"
+        ).ready()
+        there = worker(url).ready()
+        polling = here.hold("GET", "/v1/keys/a?index=0&wait=50s")
+        proxy.stall()
+        change = here.request("POST", "/v1/keys/b/signal")
+        assert (change.status, change.slug) == (503, "store-unavailable")
+        there.request("POST", "/v1/keys/a/signal", {"value": 1})
+        assert polling.join().json["value"] == 1
+        here.ready()
+        assert here.request("POST", "/v1/keys/a/signal").status == 200
 
 
 def test_cut_connections_lose_and_double_nothing(worker, engine):

@@ -107,6 +107,8 @@ def _limits(settings: Settings) -> Limits:
         max_pending=settings.max_pending,
         max_items=settings.max_items,
         retention=microseconds(settings.retention),
+        keep_signals=settings.keep_signals,
+        keep_for=microseconds(settings.keep_for),
     )
 
 

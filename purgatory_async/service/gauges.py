@@ -4,6 +4,7 @@ import platform
 from typing import cast
 
 from purgatory_async.metrics import Metrics
+from purgatory_async.service.http.followers import Followers
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
 from purgatory_async.service.state.on_log import OnLog
@@ -13,7 +14,7 @@ from purgatory_async.service.version import CORE, VERSION
 __all__ = ["show_gauges"]
 
 
-def show_gauges(metrics: Metrics, state: State, holds: Holds, streams: Streams) -> None:
+def show_gauges(metrics: Metrics, state: State, holds: Holds, followers: Followers, streams: Streams) -> None:
     """Add the gauges to the metrics."""
     metrics.info(
         "purgatory_build_info",
@@ -30,6 +31,12 @@ def show_gauges(metrics: Metrics, state: State, holds: Holds, streams: Streams) 
         ("streams", "Readers of the events.", lambda: len(streams.running)),
     ):
         metrics.show(f"purgatory_{name}", documentation, read)
+    metrics.show(
+        "purgatory_gaps",
+        "Answers to a follower of signals that one may be missing.",
+        lambda: followers.gaps,
+        counter=True,
+    )
     if isinstance(state, OnLog):
         _show_log(metrics, cast("OnLog[Answer]", state))
 

@@ -156,9 +156,37 @@ class KeyView(Struct):
 
 
 class WaitView(Struct):
-    """The answer of ``GET /v1/wait``."""
+    """The answer of ``GET /v1/wait`` without ``since``."""
 
     signals: tuple[SignalView, ...]
+
+
+class FollowedSignal(Struct, omit_defaults=True):
+    """A signal as its followers get it."""
+
+    key: str
+    index: int
+    value: Attached = UNSET
+    amount: int = 1
+    voter: str | UnsetType = UNSET
+
+
+class FollowView(Struct):
+    """The answer of ``GET /v1/wait`` with ``since``.
+
+    Attributes:
+        signals: Oldest first.
+        index: The newest of the service; that of the last signal, if there are more.
+        next: The next ``since``.
+        more: Whether the answer was cut.
+        gap: Whether a signal after ``since`` may be missing.
+    """
+
+    signals: list[FollowedSignal]
+    index: int
+    next: str
+    more: bool
+    gap: bool
 
 
 class ItemBody(Struct, forbid_unknown_fields=True):

@@ -20,6 +20,7 @@ from purgatory_async.service import problems
 from purgatory_async.service.backing import keep, state_for
 from purgatory_async.service.gauges import show_gauges
 from purgatory_async.service.http.feed import Feed
+from purgatory_async.service.http.followers import Followers
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
 from purgatory_async.service.http.takers import OF_TAKERS, Takers
@@ -90,6 +91,7 @@ class Service:
         )
         self.metrics: Final = Metrics()
         self.holds: Final = Holds("holds", self.timer, settings.max_pending, self._count_undelivered)
+        self.followers: Final = Followers(self.state, self.timer, self.holds)
         self.takers: Final = Takers(
             self.state,
             self.timer,
@@ -111,7 +113,7 @@ class Service:
         self._turn = count()
         self._epoch = ""
         self._follow(self.state.fold)
-        show_gauges(self.metrics, self.state, self.holds, self.streams)
+        show_gauges(self.metrics, self.state, self.holds, self.followers, self.streams)
 
     def __repr__(self) -> str:
         state = "draining" if self.draining else "serving"
@@ -331,10 +333,12 @@ class Service:
         )
 
     def _heard(self, result: Result, effects: Sequence[Effect]) -> Answer:
-        """Wake the takers of this process, and requests that wait for a position."""
+        """Wake the takers and followers of this process, and requests that wait for a position."""
         for effect in effects:
             if isinstance(effect, OF_TAKERS):
                 self.takers.hear(effect)
+        if self.followers.waiting:
+            self.followers.hear(effects)
         self.positions.look()
         signalled = isinstance(result, Signalled) and not result.replayed
         return Answer(result, effects, self.waits.completed if signalled else 0)

@@ -14,7 +14,7 @@ from purgatory_async.service.http.answer import Field
 from purgatory_async.service.problems import Kind
 from purgatory_async.service.service import Service
 
-__all__ = ["Endpoint", "Permission", "Reply", "Routes", "raw_path"]
+__all__ = ["Answers", "Endpoint", "Permission", "Reply", "Routes", "raw_path"]
 
 
 # The text of a segment, and the name of the parameter that stands for any text instead.
@@ -37,6 +37,10 @@ class Reply(Protocol):
         """Send it, with further fields; ``head_only`` omits the body, as for HEAD."""
 
 
+Answers = type[Struct] | tuple[type[Struct], ...] | str | None
+"""What a status is answered with: a struct or one of several, a media type, or None for no body."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """One method of one path, described for `openapi`.
@@ -44,8 +48,9 @@ class Endpoint:
     Attributes:
         serve: Answers, or raises a `Problem`. Its docstring after the path is the summary.
         permission: The scope a token needs; None if the path is open.
-        answers: By status: a struct, a media type, or None for no body.
+        answers: By status.
         query: Its query parameters.
+        repeated: Those of them that may repeat.
         headers: The request headers that it reads.
         body: The struct of the body; None if it takes none.
         needs_body: Whether the body is required.
@@ -54,8 +59,9 @@ class Endpoint:
 
     serve: Callable[[Service, Request], Awaitable[Reply]]
     permission: Permission | None
-    answers: Mapping[int, type[Struct] | str | None]
+    answers: Mapping[int, Answers]
     query: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     body: type[Struct] | None = None
     needs_body: bool = False

@@ -11,14 +11,16 @@ from typing import Any, Final
 
 import msgspec
 
-from purgatory_async.service.api.endpoint import Endpoint
-from purgatory_async.service.api.query_string import NEED_PATTERN
+from purgatory_async.service.api.endpoint import Answers, Endpoint
+from purgatory_async.service.api.query_string import NEED_PATTERN, SINCE_PATTERN
 from purgatory_async.service.api.request import MAX_HEADER, Request
+from purgatory_async.service.api.waits import MAX_SIGNALS
 from purgatory_async.service.http.answer import JSON, PROBLEM_JSON, Answer
 from purgatory_async.service.http.feed import EVENT_ID
 from purgatory_async.service.messages import ID_SCHEMA, KEY_SCHEMA, CountNeed, ProblemDocument
 from purgatory_async.service.problems import Kind
 from purgatory_async.service.service import Service
+from purgatory_async.service.state.names import MAX_KEYS
 from purgatory_async.service.version import VERSION
 from purgatory_async.web.durations import GRAMMAR
 
@@ -38,6 +40,8 @@ _QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
     "key": _KEY,
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
     "need": {"type": "string", "pattern": NEED_PATTERN, "default": "any"},
+    "prefix": _KEY,
+    "since": {"type": "string", "pattern": SINCE_PATTERN, "example": "0"},
     "wait": _DURATION,
 }
 _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -151,10 +155,11 @@ def _parameters(path: str, endpoint: Endpoint) -> Iterable[dict[str, Any]]:
         yield {"name": name, "in": "path", "required": True, "schema": _PATH[name]}
     for name in endpoint.query:
         schema = _QUERY[name]
-        repeated = name == "key" and "need" in endpoint.query
-        if repeated:
-            schema = {"type": "array", "items": schema, "minItems": 1, "maxItems": 64}
-        yield {"name": name, "in": "query", "required": repeated, "schema": schema}
+        if name == "limit" and "since" in endpoint.query:
+            schema = {**schema, "maximum": MAX_SIGNALS, "default": MAX_SIGNALS}
+        if name in endpoint.repeated:
+            schema = {"type": "array", "items": schema, "minItems": 1, "maxItems": MAX_KEYS}
+        yield {"name": name, "in": "query", "required": False, "schema": schema}
     for name in endpoint.headers:
         yield {"name": name, "in": "header", "required": False, "schema": _HEADERS[name]}
 
@@ -179,15 +184,23 @@ def _responses(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
     return responses
 
 
-def _response(answer: type[msgspec.Struct] | str | None, *, has_body: bool) -> dict[str, Any]:
+def _response(answer: Answers, *, has_body: bool) -> dict[str, Any]:
     if not answer:
         return {"description": "No body"}
+    content: dict[str, Any]
     if isinstance(answer, str):
         description, content = answer, {answer: {"schema": {"type": "string"}}}
+    elif isinstance(answer, tuple):
+        description = " ".join(_first_line(each) for each in answer)
+        content = {JSON: {"schema": {"anyOf": [_reference(each) for each in answer]}}}
     else:
-        description = (inspect.getdoc(answer) or "").splitlines()[0]
+        description = _first_line(answer)
         content = {JSON: {"schema": _reference(answer)}}
     return {"description": description} | ({"content": content} if has_body else {})
+
+
+def _first_line(struct: type[msgspec.Struct]) -> str:
+    return (inspect.getdoc(struct) or "").splitlines()[0]
 
 
 def _reference(struct: type[msgspec.Struct]) -> dict[str, str]:
@@ -199,7 +212,9 @@ def _schemas(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     for endpoint in endpoints:
         if endpoint.body is not None:
             structs[endpoint.body] = None
-        structs |= dict.fromkeys(each for each in endpoint.answers.values() if isinstance(each, type))
+        for answer in endpoint.answers.values():
+            each = answer if isinstance(answer, tuple) else (answer,)
+            structs |= dict.fromkeys(struct for struct in each if isinstance(struct, type))
     _, components = msgspec.json.schema_components(structs, ref_template=_REFERENCE)
     # `__post_init__` checks this, which msgspec's schema does not show: amount or voters, not both.
     components[CountNeed.__name__] |= {"minProperties": 1, "maxProperties": 1}

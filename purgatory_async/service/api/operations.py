@@ -1,4 +1,4 @@
-"""``/v1/operations``, ``/v1/wait`` and ``/v1/events``: submit, show, end, list and follow operations; wait once."""
+"""``/v1/operations`` and ``/v1/events``: submit, show, end, list and follow operations."""
 
 import secrets
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from purgatory_async.service.api.request import Repeatable, Request, decoded
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http.holds import end_of
 from purgatory_async.service.http.stream import EVENT_STREAM, EventStream
-from purgatory_async.service.messages import Complete, OperationList, OperationView, Submit, WaitView, kept
+from purgatory_async.service.messages import Complete, OperationList, OperationView, Submit, kept
 from purgatory_async.service.service import Service
 from purgatory_async.service.state.fold.entries import EndOperation, SubmitOperation
 from purgatory_async.service.state.fold.operations import Operation
@@ -100,34 +100,6 @@ async def list_operations(service: Service, request: Request) -> Answer:
     key = checked_key(keys[0]) if keys else None
     await service.state.caught_up()
     return answer(200, _page(service, service.listed(key, after), limit))
-
-
-async def wait_once(service: Service, request: Request) -> Answer:
-    """``GET /v1/wait``: hold the request until the need holds, without an operation."""
-    request.check_accept(JSON)
-    query = request.query("key", "need", "wait", repeated="key")
-    wait, need = request.wait(query, service.settings.max_wait), query.need()
-    if not query.keys():
-        raise problems.invalid("/key", f"name at least one key in the query, got {query.keys()!r}")
-    keys = distinct_keys(query.keys())
-    service.holds.check_room()
-    if not wait.seconds:
-        return Answer(204, headers=wait.headers)  # only later signals count
-    held_for = service.shortened(wait.seconds)
-    await service.state.caught_up()  # only later signals count, wherever the earlier ones were given
-    operation = service.wait_once(keys, need, held_for)
-    # One that has a timeout ends its hold by itself.
-    longest = held_for if operation.timeout is None else None
-    try:
-        if not await service.holds.until(end_of(operation), longest, request.receive):
-            await service.state.caught_up()
-    finally:
-        operation.cancel()  # it is over, the client left, or the service drains
-    if operation.outcome is Outcome.FAILED:
-        raise problems.gap()
-    if operation.outcome is not Outcome.COMPLETED:
-        return Answer(204, headers=wait.headers)
-    return answer(200, WaitView(operation.signals), *wait.headers)
 
 
 async def read_events(service: Service, request: Request) -> EventStream:

@@ -1,4 +1,4 @@
-"""Strict query strings: known names only, values by their grammar, no repeats except keys."""
+"""Strict query strings: known names only, values by their grammar, no repeats except keys and prefixes."""
 
 import re
 from collections.abc import Mapping
@@ -15,6 +15,9 @@ NEED_GRAMMAR: Final = "any, all, amount:N or voters:N, N from 1 to 2^53-1"
 NEED_PATTERN: Final = (
     "^(any|all|(amount|voters):[1-9][0-9]{0,14})$"  # close to the grammar: no leading zeros, up to 10^15-1
 )
+SINCE_GRAMMAR: Final = "[0-9]{1,16}, the next of an answer (EPOCH-INDEX), or now"
+SINCE_PATTERN: Final = "^(now|([0-9A-Za-z]{1,40}-)?[0-9]{1,16})$"
+_SINCE: Final = re.compile("now|(?:(?P<epoch>[0-9A-Za-z]{1,40})-)?(?P<index>[0-9]{1,16})")
 _ESCAPE_AHEAD: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 _NEED: Final = re.compile(r"any|all|(amount|voters):([0-9]{1,16})")
@@ -31,6 +34,14 @@ def percent_decoded(raw: bytes) -> str:
             raise ValueError(f"each % must be followed by two hex digits, got {raw[:80]!r}")
         raw = _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), raw)
     return raw.decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """The place from which a reader goes on; None for the present epoch, and for the newest index."""
+
+    epoch: str | None
+    index: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +93,33 @@ class Query:
         count = int(match[2])
         return CountNeed(amount=count) if match[1] == "amount" else CountNeed(voters=count)
 
-    def keys(self) -> list[str]:
-        """Return every ``key``."""
-        return self.values.get("key", [])
+    def keys(self, name: str = "key") -> list[str]:
+        """Return every ``key``, or every ``prefix``."""
+        return self.values.get(name, [])
+
+    def since(self) -> Since | None:
+        """Return ``since``, None if it is absent.
+
+        Raises:
+            Problem: ``bad-parameter``.
+        """
+        values = self.values.get("since")
+        if values is None:
+            return None
+        match = _SINCE.fullmatch(values[0])
+        if match is None:
+            raise problems.bad_parameter("since", values[0], SINCE_GRAMMAR)
+        return Since(match["epoch"], None if match["index"] is None else int(match["index"]))
+
+    def only_with(self, wanted: str, *names: str) -> None:
+        """Check that some parameters are given only beside another one.
+
+        Raises:
+            Problem: ``bad-parameter``.
+        """
+        for name in names:
+            if name in self.values and wanted not in self.values:
+                raise problems.bad_parameter(name, self.values[name][0], f"given together with {wanted}")
 
 
 def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] = frozenset()) -> Query:
@@ -113,7 +148,7 @@ def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] =
         try:
             values.setdefault(name, []).append(percent_decoded(raw_value))
         except ValueError:
-            if name == "key":
+            if name in {"key", "prefix"}:
                 raise problems.bad_key(raw_value, "must be percent-encoded UTF-8") from None
             raise problems.bad_parameter(name, _lossy(raw_value), "percent-encoded UTF-8") from None
     return Query(values)

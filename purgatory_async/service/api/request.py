@@ -5,7 +5,7 @@ After the body, `receive` only reports that the client left.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, TypeVar
 from urllib.parse import quote
 
@@ -75,17 +75,17 @@ class Request:
         values = self._headers.get(name.encode())
         return None if values is None else b", ".join(values).decode("latin-1")
 
-    def query(self, *known: str, repeated: str = "") -> Query:
+    def query(self, *known: str, repeated: Iterable[str] = ()) -> Query:
         """Parse the query string.
 
         Args:
             known: The path's parameters.
-            repeated: The one that may repeat.
+            repeated: Those that may repeat.
 
         Raises:
             Problem: ``bad-parameter`` or ``bad-key``.
         """
-        return parse_query(self._query, frozenset(known), repeated=frozenset({repeated}))
+        return parse_query(self._query, frozenset(known), repeated=frozenset(repeated))
 
     def wait(self, query: Query, max_wait: float) -> Wait:
         """Return how long to hold the request, at most ``max_wait`` seconds, before jitter.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from purgatory_async.service.api import admin, keys, operations, queues
+from purgatory_async.service.api import admin, keys, operations, queues, waits
 from purgatory_async.service.api.endpoint import Endpoint, Permission
 from purgatory_async.service.api.openapi import with_description
 from purgatory_async.service.http.stream import EVENT_STREAM
@@ -12,6 +12,7 @@ from purgatory_async.service.messages import (
     Delivered,
     DrainBody,
     Draining,
+    FollowView,
     Health,
     ItemBody,
     KeyView,
@@ -110,10 +111,11 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/wait": {
         "GET": Endpoint(
-            operations.wait_once,
+            waits.wait_once,
             _WAIT,
-            {200: WaitView, 204: None},
-            query=("key", "need", "wait"),
+            {200: (WaitView, FollowView), 204: None},
+            query=("key", "limit", "need", "prefix", "since", "wait"),
+            repeated=("key", "prefix"),
             headers=_PREFER,
             problems=(*_KEYS, *_HELD, Kind.INVALID),
         )

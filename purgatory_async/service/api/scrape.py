@@ -31,6 +31,7 @@ SHARED: Final = frozenset(
 # Of one process. A metric in neither list is treated as one of these, so that nothing is hidden.
 OWN: Final = frozenset(
     {
+        "purgatory_gaps",
         "purgatory_held",
         "purgatory_lateness_seconds",
         "purgatory_log_appended",

@@ -17,6 +17,7 @@ from purgatory_async.service.state.fold.entries import (
 from purgatory_async.service.state.fold.operations import OperationEnded
 from purgatory_async.service.state.fold.queues import TakerLeft
 from purgatory_async.service.state.fold.results import InLine, Refused, Signalled, Submitted
+from purgatory_async.service.state.since import Wanted, kept_since
 from purgatory_async.testing import cancel_sweep
 from tests.cluster.faulty import ANSWER, REQUEST
 from tests.service.state.log_workers import TIMEOUT, EpochLog, Worker, settled, submit
@@ -147,7 +148,10 @@ async def test_a_start_after_a_clusters_mark_is_empty(workers):
     one, two = await workers.start(), await workers.start()
     assert one.loads == [position]
     assert one.fold.signals.latest("k") is None
-    assert one.fold.signals.complete_after("k") == position
+    assert one.fold.signals.highest == position
+    assert [
+        kept_since(one.fold.signals, Wanted(("k",), ()), index, 9).gap for index in (position - 1, position)
+    ] == [True, False]
     await one.propose(SignalKey(key="k"))
     assert await settled(one, two)
 

@@ -4,8 +4,8 @@ A signal's index is its position in the log. A key's last signals leave one by o
 when the key is idle; the floor says above which index none is missing.
 """
 
+from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -73,30 +73,27 @@ class KeptSignals:
     def latest(self, key: str) -> SignalView | None:
         """Return the key's newest signal; None if it has none, or was idle for the retention time. O(1)."""
         known = self.keys.get(key)
-        if known is None or self._idle(known.signals[-1], self._shared.limits.retention):
+        if known is None:
             return None
-        return known.signals[-1].view
+        newest, now_us = known.signals[-1], self._shared.clock.now_us
+        idle = newest.at_us + self._shared.limits.retention <= now_us - now_us % 1000
+        return None if idle else newest.view
 
-    def after(self, key: str, index: int) -> Sequence[Signal]:
-        """Return the kept signals of a key above an index, the oldest first. O(kept)."""
-        known = self.keys.get(key)
-        if known is None:
-            return ()
-        keep_for = self._shared.limits.keep_for
-        return [
-            signal
-            for signal in known.signals
-            if signal.view.index > index and not self._idle(signal, keep_for)
-        ]
-
-    def complete_after(self, key: str) -> int:
-        """Return the index above which no signal of the key is missing from `after`. O(kept)."""
-        known = self.keys.get(key)
-        if known is None:
+    @property
+    def highest(self) -> int:
+        """The index of the newest signal that ever was, as far as is known; equal at all replicas. O(1)."""
+        if not self.keys:
             return self.floor
-        keep_for = self._shared.limits.keep_for
-        old = [signal.view.index for signal in known.signals if self._idle(signal, keep_for)]
-        return max(known.floor, *old, 0)
+        return self.keys[next(reversed(self.keys))].signals[-1].view.index
+
+    def kept_after(self, known: Key, index: int) -> tuple[int, bool]:
+        """Return where a key's signals above an index begin, and whether some of them were dropped. O(log kept)."""
+        signals = known.signals
+        first = 0
+        if signals[0].view.index <= index:
+            first = bisect_right(signals, index, key=lambda signal: signal.view.index)
+        start = bisect_right(signals, self._too_old_us, first, key=lambda signal: signal.at_us)
+        return start, known.floor > index or start > first
 
     def forget(self, whole_us: int) -> int:
         """Drop the keys that were idle for long enough; as `Operations.forget`. O(dropped)."""
@@ -113,10 +110,15 @@ class KeptSignals:
 
     def cut(self) -> None:
         """Drop what new limits no longer keep. O(keys)."""
-        now_us = self._shared.clock.now_us
-        too_old_us = now_us - now_us % 1000 - self._shared.limits.keep_for
+        too_old_us = self._too_old_us
         for known in self.keys.values():
             self._cut(known, too_old_us)
+
+    @property
+    def _too_old_us(self) -> int:
+        """The log time up to which signals are kept no longer, but for the newest of a key."""
+        now_us = self._shared.clock.now_us
+        return now_us - now_us % 1000 - self._shared.limits.keep_for
 
     def _cut(self, known: Key, too_old_us: int) -> None:
         """Drop a key's signals above the limit or from a log time or before, but never the newest."""
@@ -127,7 +129,3 @@ class KeptSignals:
         if first:
             known.floor = signals[first - 1].view.index
             del signals[:first]
-
-    def _idle(self, signal: Signal, microseconds: int) -> bool:
-        now_us = self._shared.clock.now_us
-        return signal.at_us + microseconds <= now_us - now_us % 1000

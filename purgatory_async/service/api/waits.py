@@ -1,0 +1,110 @@
+"""``/v1/wait``: wait once until a need holds, or for every signal after an index."""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from purgatory_async import Outcome
+from purgatory_async.service import problems
+from purgatory_async.service.api.query_string import Query, Since
+from purgatory_async.service.api.request import Request
+from purgatory_async.service.http.answer import JSON, Answer, answer
+from purgatory_async.service.http.holds import end_of
+from purgatory_async.service.messages import FollowedSignal, FollowView, WaitView
+from purgatory_async.service.service import Service
+from purgatory_async.service.state.names import MAX_KEYS, checked_key, distinct_keys
+from purgatory_async.service.state.signals import Signal
+from purgatory_async.service.state.since import Found, Place, Wanted
+
+MAX_SIGNALS: Final = 256
+ANSWER_BYTES: Final = 1 << 20
+# What an answer has around its signals: the names of its members, two indexes and an epoch.
+_AROUND: Final = 256
+
+
+async def wait_once(service: Service, request: Request) -> Answer:
+    """``GET /v1/wait``: hold the request until a need holds, or with ``since`` while no signal came after that."""
+    request.check_accept(JSON)
+    query = request.query(*("key", "limit", "need", "prefix", "since", "wait"), repeated=("key", "prefix"))
+    query.only_with("since", "limit", "prefix")
+    since = query.since()
+    if since is not None:
+        return await _follow(service, request, query, since)
+    wait, need = request.wait(query, service.settings.max_wait), query.need()
+    if not query.keys():
+        raise problems.invalid("/key", f"name at least one key in the query, got {query.keys()!r}")
+    keys = distinct_keys(query.keys())
+    service.holds.check_room()
+    if not wait.seconds:
+        return Answer(204, headers=wait.headers)  # only later signals count
+    held_for = service.shortened(wait.seconds)
+    await service.state.caught_up()  # only later signals count, wherever the earlier ones were given
+    operation = service.wait_once(keys, need, held_for)
+    # One that has a timeout ends its hold by itself.
+    longest = held_for if operation.timeout is None else None
+    try:
+        if not await service.holds.until(end_of(operation), longest, request.receive):
+            await service.state.caught_up()
+    finally:
+        operation.cancel()  # it is over, the client left, or the service drains
+    if operation.outcome is Outcome.FAILED:
+        raise problems.gap()
+    if operation.outcome is not Outcome.COMPLETED:
+        return Answer(204, headers=wait.headers)
+    return answer(200, WaitView(operation.signals), *wait.headers)
+
+
+async def _follow(service: Service, request: Request, query: Query, since: Since) -> Answer:
+    """Answer with every signal after a place, or hold the request while there is none."""
+    wait = request.wait(query, service.settings.max_wait)
+    if "need" in query.values:
+        raise problems.bad_parameter("need", query.values["need"][0], "left out beside since")
+    limit = query.integer("limit", 1, MAX_SIGNALS) or MAX_SIGNALS
+    wanted = _wanted(query)
+    await service.state.caught_up()
+    if since.index is None:
+        found = Found((), gap=False)
+    else:
+        place = Place(since.epoch or service.state.epoch, since.index)
+        held_for = service.shortened(wait.seconds)
+        # One more than fits: then there are more.
+        found = await service.followers.follow(
+            wanted, place, most=limit + 1, wait=held_for, receive=request.receive
+        )
+    shown = _shown(found.signals, limit)
+    more = len(shown) < len(found.signals)
+    index = shown[-1].index if more else service.fold.signals.highest
+    headers = (("X-Purgatory-Index", str(index)), *wait.headers)
+    if not shown and not found.gap and since.index is not None:
+        return Answer(204, headers=headers)
+    view = FollowView(shown, index, f"{service.state.epoch}-{index}", more, found.gap)
+    return answer(200, view, *headers)
+
+
+def _wanted(query: Query) -> Wanted:
+    """Return the distinct keys and prefixes, each checked.
+
+    Raises:
+        Problem: ``invalid``, ``bad-key`` or ``too-many-keys``.
+    """
+    keys, prefixes = (tuple(dict.fromkeys(query.keys(name))) for name in ("key", "prefix"))
+    if not keys and not prefixes:
+        raise problems.invalid("/key", "name at least one key or prefix in the query, got none")
+    if len(keys) + len(prefixes) > MAX_KEYS:
+        raise problems.too_many_keys(len(keys) + len(prefixes), MAX_KEYS)
+    return Wanted(tuple(map(checked_key, keys)), tuple(map(checked_key, prefixes)))
+
+
+def _shown(signals: Sequence[Signal], limit: int) -> list[FollowedSignal]:
+    """Return at most ``limit`` signals as they are shown, at least one, and no more than an answer holds."""
+    shown: list[FollowedSignal] = []
+    room = ANSWER_BYTES - _AROUND
+    for signal in signals[:limit]:
+        view = signal.view
+        one = FollowedSignal(view.key, view.index, view.value, signal.amount, view.voter)
+        room -= len(msgspec.json.encode(one)) + 1  # and a comma
+        if room < 0 and shown:
+            break
+        shown.append(one)
+    return shown

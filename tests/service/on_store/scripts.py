@@ -55,6 +55,9 @@ def _read(draw, timed):
         f"/v1/operations?key={draw.choice(KEYS)}",
         "/v1/operations?limit=2",
         f"/v1/wait?key={draw.choice(KEYS)}&{wait[1:]}".rstrip("&"),
+        f"/v1/wait?prefix={draw.choice(KEYS)}&key=a&limit=3&since={draw.choice(('0', 'now'))}&{wait[1:]}".rstrip(
+            "&"
+        ),
     )
     return "GET", draw.choice(targets), None, None
 

@@ -1,14 +1,19 @@
 """Workers that are killed, stopped and started again, as processes on one file."""
 
 import http.client
+import itertools
+import random
 import signal
+import threading
 import time
+from contextlib import suppress
 
 import pytest
 
-from tests.service.on_store.workers import Pending, until
+from tests.service.on_store.workers import PATIENCE, Pending, until
 
 pytestmark = pytest.mark.slow
+SIGNALS = 2000
 
 
 def test_all_that_was_answered_survives_a_kill(worker, file_store):
@@ -98,3 +103,48 @@ def test_a_stop_leaves_operations_pending(worker, file_store):
     second = worker(file_store).ready()
     assert second.request("GET", "/v1/operations/a").json["state"] == "pending"
     assert second.counts()["takers"] == 0
+
+
+def ask(workers, *request):
+    """Ask the workers until one answers; return its success."""
+    for each in itertools.cycle(workers):
+        with suppress(OSError, http.client.HTTPException):
+            reply = each.request(*request)
+            if reply.status in {200, 204}:
+                return reply
+    raise AssertionError("unreachable")
+
+
+def follow(workers, last, got):
+    """Note the values of all signals up to the last one."""
+    since = "0"
+    while not got or got[-1] != last:
+        reply = ask(workers, "GET", f"/v1/wait?prefix=a&since={since}&wait=1s&limit=5")
+        since = f"{reply.headers['x-purgatory-epoch']}-{reply.headers['x-purgatory-index']}"
+        if reply.status == 200:
+            assert not reply.json["gap"]
+            got += [signal["value"] for signal in reply.json["signals"]]
+
+
+def signal_all(workers):
+    for number in range(SIGNALS):
+        target = f"/v1/keys/a{number % 7}/signal"
+        ask(workers, "POST", target, {"value": number}, {"Idempotency-Key": str(number)})
+
+
+def test_a_follower_sees_each_signal_once_through_kills(worker, file_store):
+    workers = [worker(file_store, "--keep-signals", str(SIGNALS)).ready() for _ in range(2)]
+    got = []
+    follower = threading.Thread(target=follow, args=(workers, SIGNALS - 1, got), daemon=True)
+    signaller = threading.Thread(target=signal_all, args=(workers,), daemon=True)
+    follower.start()
+    signaller.start()
+    kills = 0
+    while signaller.is_alive():
+        victim = random.choice(workers)
+        victim.kill()
+        victim.start().ready()
+        kills += 1
+    follower.join(PATIENCE)
+    assert got == list(range(SIGNALS))
+    assert kills > 1

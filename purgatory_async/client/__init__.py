@@ -13,11 +13,15 @@ from purgatory_async.client._model import (
     RequestRefused,
     ServiceError,
     ServiceUnreachable,
+    Signal,
+    SignalGap,
 )
+from purgatory_async.client._signals import AsyncSignals, Signals
 from purgatory_async.client._talk import Policy
 
 __all__ = [
     "AsyncClient",
+    "AsyncSignals",
     "Client",
     "Event",
     "KeyState",
@@ -27,4 +31,7 @@ __all__ = [
     "RequestRefused",
     "ServiceError",
     "ServiceUnreachable",
+    "Signal",
+    "SignalGap",
+    "Signals",
 ]

@@ -9,6 +9,7 @@ import httpx
 
 from purgatory_async.client._events import EVENTS, EventReader
 from purgatory_async.client._model import Event, KeyState, Lease, Operation, ServiceError
+from purgatory_async.client._signals import AsyncSignals
 from purgatory_async.client._talk import Lost, Pause, Policy, Response, Talk
 from purgatory_async.client._transport import (
     LIMITS,
@@ -118,6 +119,10 @@ class AsyncClient:
     async def watch(self, key: str, index: int, *, timeout: float | None = None) -> KeyState | None:
         """Wait until a key has a signal above an index. See `Client.watch`."""
         return await self._run(self._verbs.watch(key, index, timeout))
+
+    def signals(self, *keys: str, prefixes: Iterable[str] = (), since: str | int = "now") -> AsyncSignals:
+        """Iterate over the signals of keys as they come, each once. See `Client.signals`."""
+        return AsyncSignals(self._run, self._verbs, keys, prefixes, since)
 
     async def put(self, queue: str, item: object) -> bool:
         """Put an item into a queue. See `Client.put`."""

@@ -9,6 +9,7 @@ import httpx
 
 from purgatory_async.client._events import EVENTS, EventReader
 from purgatory_async.client._model import Event, KeyState, Lease, Operation, ServiceError
+from purgatory_async.client._signals import Signals
 from purgatory_async.client._talk import Lost, Pause, Policy, Response, Talk
 from purgatory_async.client._transport import (
     LIMITS,
@@ -201,6 +202,26 @@ class Client:
             RequestRefused, ServiceUnreachable: As `submit`.
         """
         return self._run(self._verbs.watch(key, index, timeout))
+
+    def signals(self, *keys: str, prefixes: Iterable[str] = (), since: str | int = "now") -> Signals:
+        """Iterate over the signals of keys as they come, without end; each comes once, also through restarts.
+
+        Args:
+            *keys: The keys to follow, with the prefixes at most 64.
+            prefixes: Beginnings of keys to follow.
+            since: The place to begin after: the ``since`` of an earlier iterator, the ``place`` of a signal or the
+                ``index`` of a read, 0 for all that is kept, or ``now`` for those after the first request.
+
+        Returns:
+            An iterator of `Signal`, in the order of their indexes. Its ``since`` is the place that it has reached.
+            After an exception it goes on where it was.
+
+        Raises:
+            TypeError: ``prefixes`` is a string.
+            SignalGap: From the iterator: signals may be missing. Those that are left come next.
+            RequestRefused, ServiceUnreachable: From the iterator, as `submit`.
+        """
+        return Signals(self._run, self._verbs, keys, prefixes, since)
 
     def put(self, queue: str, item: object) -> bool:
         """Put an item, any JSON, into a queue.

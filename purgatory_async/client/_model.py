@@ -5,7 +5,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, cast
 
-__all__ = ["Event", "KeyState", "Lease", "Operation", "RequestRefused", "ServiceError", "ServiceUnreachable"]
+__all__ = [
+    "Event",
+    "KeyState",
+    "Lease",
+    "Operation",
+    "RequestRefused",
+    "ServiceError",
+    "ServiceUnreachable",
+    "Signal",
+    "SignalGap",
+]
 
 State = Literal["pending", "completed", "expired", "cancelled", "failed", "closed"]
 
@@ -51,6 +61,18 @@ class RequestRefused(ServiceError):  # noqa: N818 - what happened
         """Read an answer of another server, or of an unknown version of the service."""
         known = cast("dict[str, Any]", document) if isinstance(document, dict) else {}
         return cls(status, "", f"that is no answer of a purgatory service: {document!r:.200}", known)
+
+
+class SignalGap(ServiceError):  # noqa: N818 - what happened
+    """Signals after a place may be missing: they are no longer kept, or the service lost its state.
+
+    Args:
+        since: The place.
+    """
+
+    def __init__(self, since: str) -> None:
+        super().__init__(f"signals after {since} may be missing; look at what they are about, then go on")
+        self.since = since
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +123,21 @@ class KeyState:
     key: str
     index: int
     value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """A signal; ``value`` and ``voter`` are None if it has none.
+
+    ``place`` is where to go on behind it, as ``since`` of `Client.signals`.
+    """
+
+    key: str
+    index: int
+    place: str
+    value: Any = None
+    amount: int = 1
+    voter: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Any, Final
 from purgatory_async.client._model import KeyState, Lease, Operation
 from purgatory_async.client._talk import Policy, Request, Response, Talk, exchange, path, understood
 
-__all__ = ["UNSET", "Verbs", "new_id"]
+__all__ = ["UNSET", "Verbs", "new_id", "wait_for"]
 
 UNSET: Final[Any] = object()
 _NO_CONTENT: Final = 204
@@ -65,10 +65,10 @@ class Verbs:
         def ask(held: float) -> Request:
             """Request it once."""
             return Request(
-                "GET", path("operations", operation_id), query=_wait(held), held=held, twice_is_once=True
+                "GET", path("operations", operation_id), query=wait_for(held), held=held, twice_is_once=True
             )
 
-        answer = yield from self._poll(ask, lambda answer: understood(answer, Operation.of).pending, timeout)
+        answer = yield from self.poll(ask, lambda answer: understood(answer, Operation.of).pending, timeout)
         return understood(answer, Operation.of)
 
     def complete(self, operation_id: str, result: object = UNSET) -> Talk[Operation]:
@@ -115,10 +115,10 @@ class Verbs:
 
         def ask(held: float) -> Request:
             """Request a newer one once."""
-            query = (("index", str(index)), *_wait(held))
+            query = (("index", str(index)), *wait_for(held))
             return Request("GET", path("keys", key), query=query, held=held, twice_is_once=True)
 
-        answer = yield from self._poll(ask, lambda answer: answer.status == _NOT_MODIFIED, timeout)
+        answer = yield from self.poll(ask, lambda answer: answer.status == _NOT_MODIFIED, timeout)
         return None if answer.status == _NOT_MODIFIED else understood(answer, _key_state)
 
     def put(self, queue: str, item: object) -> Talk[bool]:
@@ -137,13 +137,13 @@ class Verbs:
             return Request(
                 "POST",
                 path("queues", queue, "take"),
-                query=_wait(held),
+                query=wait_for(held),
                 body=body,
                 held=held,
                 twice_is_once=True,
             )
 
-        answer = yield from self._poll(ask, lambda answer: answer.status == _NO_CONTENT, timeout)
+        answer = yield from self.poll(ask, lambda answer: answer.status == _NO_CONTENT, timeout)
         return None if answer.status == _NO_CONTENT else understood(answer, _lease)
 
     def end_lease(self, lease_id: str, how: str) -> Talk[None]:
@@ -159,7 +159,7 @@ class Verbs:
         request = Request("GET", path("admin", "stats"), twice_is_once=True)
         return understood((yield from exchange(request, self.policy)), _figures)
 
-    def _poll(
+    def poll(
         self, ask: Callable[[float], Request], empty: Callable[[Response], bool], timeout: float | None
     ) -> Talk[Response]:
         """Send held requests until an answer is not empty or the timeout expires; return the last answer."""
@@ -184,7 +184,8 @@ class Verbs:
             longest = min(policy.poll, longest * 2)
 
 
-def _wait(seconds: float) -> tuple[tuple[str, str], ...]:
+def wait_for(seconds: float) -> tuple[tuple[str, str], ...]:
+    """Return the query of a held request."""
     # Rounded up: a wait below a millisecond would else be 0, and repeat without a pause.
     return (("wait", f"{ceil(seconds * 1000)}ms"),)
 

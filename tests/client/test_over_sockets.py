@@ -1,6 +1,7 @@
 """Both clients over real sockets: the blocking one against a server process, and streams that break."""
 
 import asyncio
+import itertools
 import signal
 import socket
 import subprocess
@@ -14,6 +15,7 @@ import anyio
 import pytest
 
 from purgatory_async.client import AsyncClient, Client, Policy, RequestRefused, ServiceUnreachable
+from tests.ports import free_port
 
 pytestmark = pytest.mark.slow
 
@@ -229,3 +231,21 @@ def test_events_of_a_real_service_are_read_from_any_id_on(address, client):
     assert mine[0].kind == "submitted"
     with closing(client.events(after=mine[0].id)) as events:
         assert next(events) == mine[1]
+
+
+def test_each_signal_comes_once_through_restarts_of_the_service(tmp_path):
+    flags = ("--port", str(free_port()), "--store", f"sqlite:///{tmp_path}/log.db")
+
+    def follow(address):
+        with Client(address) as follower:
+            return [signal.value for signal in itertools.islice(follower.signals("a", since=0), 60)]
+
+    with service(*flags) as address:
+        pass
+    with running(partial(follow, address)) as result:
+        for start in (0, 20, 40):
+            with service(*flags), Client(address) as client:
+                for number in range(start, start + 20):
+                    client.signal("a", number)
+                if start == 40:
+                    assert result() == list(range(60))

@@ -120,7 +120,7 @@ class OnLog(Generic[A]):
 
     @property
     def connected(self) -> bool:
-        """Whether the state is loaded, and its log answers and takes entries, as of the last 5 s."""
+        """Whether the state has been up to the log's end since it was loaded, and the log answers and takes entries."""
         return self._failure is None and self._progress.connected
 
     @property

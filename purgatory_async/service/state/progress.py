@@ -33,6 +33,7 @@ class Progress:
     def __init__(self, log: Log, timer: Timer, start: Callable[[Coroutine[Any, Any, None]], object]) -> None:
         self.contact = Contact(0, timer.time)
         self.loading = True
+        self._end = 0  # of the log when the state was loaded
         self._log: Final = log
         self._timer: Final = timer
         self._start: Final = start
@@ -43,8 +44,8 @@ class Progress:
 
     @property
     def connected(self) -> bool:
-        """Whether the state is loaded, and its log answers and takes entries, as of the last 5 s."""
-        return not self.loading and self.contact.connected
+        """Whether the state has been up to the log's end since it was loaded, and the log answers and takes entries."""
+        return not self.loading and self._reached.value >= self._end and self.contact.connected
 
     @property
     def lag(self) -> float:
@@ -69,7 +70,7 @@ class Progress:
     def loaded(self, position: int, end: int) -> None:
         """Go on from a position that was loaded, in a log that reached up to ``end``."""
         self.loading = False
-        self.contact.known = end
+        self.contact.known = self._end = end
         self._reached.advance(position)
 
     def fail(self, reason: Exception) -> None:

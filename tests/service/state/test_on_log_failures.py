@@ -134,6 +134,20 @@ async def test_a_worker_is_not_connected_while_it_loads(workers):
     assert there.state.connected
 
 
+async def test_a_worker_is_not_connected_until_it_read_the_log(workers):
+    here = await workers.start()
+    await here.propose(submit("a"))
+    there = Worker(workers.store)
+    there.log.deaf_s = 1
+    opening = asyncio.ensure_future(there.state.open())
+    await asyncio.sleep(0.5)
+    assert there.loads == [0]
+    assert not there.state.connected
+    await opening
+    assert there.state.connected
+    await there.stop()
+
+
 async def test_a_state_that_differs_is_loaded_again_everywhere(workers, caplog):
     here, there = await workers.start(), await workers.start()
     await here.propose(submit("a"))

@@ -19,7 +19,7 @@ _FOOT: Final = b'{"k":"foot"'  # how the last line of a checkpoint's part begins
 async def restored(log: Log, make: MakeFold = Fold) -> Fold:
     """Return the state of a log's newest checkpoint; the empty one if there is none. O(n log n).
 
-    Other tasks run between its parts. A checkpoint of a `Cluster` holds no state: the fold begins empty after it.
+    Other tasks run meanwhile. A checkpoint of a `Cluster` holds no state: the fold begins empty after it.
 
     Args:
         log: An open log.
@@ -43,7 +43,8 @@ async def restored(log: Log, make: MakeFold = Fold) -> Fold:
                 restoring.add(part)
                 part = b""
                 await asyncio.sleep(0)
-        fold = restoring.finish()
+        while (fold := restoring.finish()) is None:  # noqa: ASYNC110 - it waits for nothing, others may run
+            await asyncio.sleep(0)
     except LevelError as error:
         raise LogRefused(f"checkpoint {position}: {error}") from error
     except FoldError as error:

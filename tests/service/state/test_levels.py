@@ -1,13 +1,16 @@
 """The level of a log: it begins at 1 for ever, and a program stops where it does not know it."""
 
 from contextlib import closing
+from hashlib import blake2b
 
+import msgspec
 import pytest
 
 from purgatory_async.service.state.fold import fold as folding
 from purgatory_async.service.state.fold.checkpoint import parts
 from purgatory_async.service.state.fold.entries import SetLevel
-from purgatory_async.service.state.fold.fold import Fold, LevelError
+from purgatory_async.service.state.fold.fold import DIGEST_BYTES, Fold, LevelError
+from purgatory_async.service.state.fold.records import Foot
 from purgatory_async.service.state.fold.restoring import Restoring, empty_after
 
 
@@ -26,3 +29,13 @@ def test_a_level_that_is_not_known_is_told_from_damage():
         fold.level = 2
         with pytest.raises(LevelError, match="a checkpoint's level must be at most 1, got 2"):
             Restoring().add(next(parts(fold)))
+
+
+def test_a_checkpoint_of_a_higher_level_may_have_other_lines():
+    with closing(Fold()) as fold:
+        fold.level = 2
+        head = next(parts(fold)).partition(b"\n")[0]
+    content = head + b'\n{"k":"later"}\n'
+    foot = msgspec.json.encode(Foot(blake2b(content, digest_size=DIGEST_BYTES).hexdigest()))
+    with pytest.raises(LevelError, match="got 2; upgrade"):
+        Restoring().add(content + foot + b"\n")

@@ -14,10 +14,10 @@ kind. So the timer fires what is due in the same millisecond in the same order a
 (None, None)
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
-from heapq import heappush
-from itertools import count
+from heapq import heappush, merge
+from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
 
@@ -46,8 +46,14 @@ from purgatory_async.service.state.signals import Signal
 __all__ = ["Restoring", "empty_after", "restored"]
 
 _DECODER: Final[msgspec.json.Decoder[lines.AnyLine]] = msgspec.json.Decoder(lines.AnyLine)
+_CAUSE: Final = itemgetter(0, 1)
 # The kinds of what is due, in their order within a step.
 _LOAN, _TAKER, _OPERATION, _SILENCE = range(4)
+_Due = tuple[int, int, Callable[[Any], object], object]
+"""Position of the cause, kind, what to do, and with what."""
+
+AT_ONCE: Final = 1000
+"""How much of what is due one call schedules: a few milliseconds."""
 
 
 def restored(saved: Iterable[bytes], make: Callable[[int], Fold] = Fold) -> Fold:
@@ -65,18 +71,20 @@ def restored(saved: Iterable[bytes], make: Callable[[int], Fold] = Fold) -> Fold
     for part in saved:
         if restoring.add(part):
             break
-    return restoring.finish()
+    while (fold := restoring.finish()) is None:
+        pass
+    return fold
 
 
 def empty_after(position: int, make: Callable[[int], Fold] = Fold) -> Fold:
     """Return an empty state at a position, for a log whose entries up to there have left nothing. O(1)."""
     running = bytes(DIGEST_BYTES).hex()
     head = lines.Head(FIRST_LEVEL, position, 0, running, floor=position, limits=Limits(), totals=Totals())
-    return _Lines(head, make).finish()
+    return _Lines(head, make).fold
 
 
 class Restoring:
-    """A state that comes back part by part, so that a loop can do other work between them.
+    """A state that comes back step by step, so that a loop can do other work between them.
 
     Args:
         make: As for `restored`.
@@ -87,33 +95,41 @@ class Restoring:
         self._hashed: Final = blake2b(digest_size=DIGEST_BYTES)
         self._lines: _Lines | None = None
         self._complete = False
+        self._left: Iterator[_Due] | None = None  # what is due and not yet scheduled
 
     def add(self, part: bytes) -> bool:
         """Take over the next part; returns whether it is the last. O(its size). Raises as `restored`."""
-        *content, last = part.splitlines(keepends=True) or [b""]
-        foot = _decoded(last)
-        self._hashed.update(part[: len(part) - len(last)])
+        start = part.rfind(b"\n", 0, -1) + 1  # of the last line
+        content, last = part[:start], part[start:]
+        (foot,) = _decoded(last) or [None]
+        self._hashed.update(content)
         if not isinstance(foot, lines.Foot) or foot.digest != self._hashed.hexdigest():
             raise FoldError(
                 f"a part of a checkpoint must end with the digest {self._hashed.hexdigest()}, got {last[:200]!r}; "
                 "restore a backup of the store"
             )
-        if self._lines is None:
-            self._lines = _Lines(_head(content.pop(0) if content else b""), self._make)
-        for line in content:
-            self._lines.take(_decoded(line))
+        if self._lines is None:  # before the other lines, which may be of kinds of a higher level
+            head, _, content = content.partition(b"\n")
+            self._lines = _Lines(_head(head), self._make)
+        for line in _decoded(content):
+            self._lines.take(line)
         self._complete = not foot.more
         return self._complete
 
-    def finish(self) -> Fold:
-        """Return the state. O(n log n). Raises as `restored`."""
+    def finish(self) -> Fold | None:
+        """Schedule some of what is due; returns the state once nothing is left. Raises as `restored`."""
         if self._lines is None or not self._complete:
             raise FoldError("the last part of a checkpoint is missing; restore a backup of the store")
-        return self._lines.finish()
+        if self._left is None:
+            self._left = self._lines.due()
+        some = list(islice(self._left, AT_ONCE))
+        for _, _, schedule, subject in some:
+            schedule(subject)
+        return None if some else self._lines.fold
 
 
 def _head(line: bytes) -> lines.Head:
-    head = _decoded(line)
+    (head,) = _decoded(line) or [None]
     if not isinstance(head, lines.Head):
         raise FoldError(f"a checkpoint must begin with its head, got {line[:200]!r}")
     if head.level > LEVEL:
@@ -121,12 +137,12 @@ def _head(line: bytes) -> lines.Head:
     return head
 
 
-def _decoded(line: bytes) -> lines.AnyLine:
+def _decoded(text: bytes) -> list[lines.AnyLine]:
     try:
-        return _DECODER.decode(line)
+        return _DECODER.decode_lines(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise FoldError(
-            f"a checkpoint's line must be JSON of a known kind, got {line[:200]!r}: {error}"
+            f"a checkpoint's lines must be JSON of known kinds, got {text[:200]!r}: {error}"
         ) from None
 
 
@@ -134,13 +150,11 @@ class _Lines:
     """A fold that takes the lines of its checkpoint."""
 
     def __init__(self, head: lines.Head, make: Callable[[int], Fold]) -> None:
-        fold = make(head.at_us)
-        self._fold: Final = fold
+        self.fold: Final = make(head.at_us)
         self._views: Final[dict[int, SignalView]] = {}
         self._listening: Final[set[str]] = set()  # writers
-        self._order: Final = count()
-        # Position of the cause, kind, number of the line, what to do, and with what.
-        self._due: Final[list[tuple[int, int, int, Callable[[Any], object], object]]] = []
+        self._pending: Final[list[Operation]] = []  # by position
+        self._others: Final[list[_Due]] = []  # loans, takers and silent writers
         self._rules: Final[dict[type[lines.Line], Callable[[Any], None]]] = {
             lines.WriterLine: self._writer,
             lines.SignalLine: self._signal,
@@ -153,6 +167,7 @@ class _Lines:
             lines.LeaseLine: self._lease,
             lines.EndedLeaseLine: self._ended_lease,
         }
+        fold = self.fold
         fold.level = head.level
         fold.position = fold.shared.position = fold.signals.index = head.position
         fold.remember(bytes.fromhex(head.running))
@@ -161,21 +176,17 @@ class _Lines:
         fold.signals.floor = head.floor
 
     def take(self, line: lines.Line) -> None:
-        """Take over a line; only what is due waits for `finish`."""
+        """Take over a line; only what is due is not scheduled yet."""
         self._rules[type(line)](line)
 
-    def finish(self) -> Fold:
-        """Schedule what is due, and return the fold."""
-        fold = self._fold
-        for _, _, _, schedule, subject in sorted(self._due, key=itemgetter(0, 1, 2)):
-            schedule(subject)
-        return fold
-
-    def _when(self, position: int, kind: int, schedule: Callable[[Any], object], subject: object) -> None:
-        self._due.append((position, kind, next(self._order), schedule, subject))
+    def due(self) -> Iterator[_Due]:
+        """Iterate over what is due, in the order in which it was scheduled at first. O(n log others)."""
+        watch = self.fold.operations.watch
+        pending = ((each.position, _OPERATION, watch, each) for each in self._pending)
+        return merge(pending, sorted(self._others, key=_CAUSE))
 
     def _writer(self, line: lines.WriterLine) -> None:
-        self._fold.writers.known[line.name] = Writer(line.number, line.position, line.at_us)
+        self.fold.writers.known[line.name] = Writer(line.number, line.position, line.at_us)
 
     def _signal(self, line: lines.SignalLine) -> None:
         view = line.view
@@ -183,10 +194,10 @@ class _Lines:
 
     def _key(self, line: lines.KeyLine) -> None:
         kept = [Signal(self._views[index], amount, at_us) for index, amount, at_us in line.signals]
-        self._fold.signals.keys[line.key] = Key(kept, line.floor)
+        self.fold.signals.keys[line.key] = Key(kept, line.floor)
 
     def _operation(self, line: lines.OperationLine) -> None:
-        operations, shared = self._fold.operations, self._fold.shared
+        operations, shared = self.fold.operations, self.fold.shared
         order = SubmitOperation(
             id=line.id, keys=line.keys, need=line.need, timeout=line.timeout_us, data=detached(line.data)
         )
@@ -197,35 +208,36 @@ class _Lines:
         operation.recall(tuple(self._views[index] for index in line.signals), line.progress)
         operations.add(operation, line.idem, line.digest)
         if line.state == "pending":
-            self._when(line.position, _OPERATION, operations.watch, operation)
+            self._pending.append(operation)
         else:
             operation.end_as(line.state, line.ended_us, detached(line.result))
             operations.keep(operation)
 
     def _forgotten(self, line: lines.ForgottenLine) -> None:
-        self._fold.operations.forgotten[line.id] = line.at_us
+        self.fold.operations.forgotten[line.id] = line.at_us
 
     def _replay(self, line: lines.ReplayLine) -> None:
-        self._fold.replays.known[line.idem] = Replay(line.digest, line.answer, line.at_us)
+        self.fold.replays.known[line.idem] = Replay(line.digest, line.answer, line.at_us)
 
     def _item(self, line: lines.ItemLine) -> None:
-        heappush(self._fold.queues.items.setdefault(line.queue, []), (line.number, one_line(line.item)))
-        self._fold.queues.kept += 1
+        heappush(self.fold.queues.items.setdefault(line.queue, []), (line.number, one_line(line.item)))
+        self.fold.queues.kept += 1
 
     def _taker(self, line: lines.TakerLine) -> None:
-        queues = self._fold.queues
+        queues = self.fold.queues
         order = WantItem(writer=line.writer, queue=line.queue, lease_id=line.lease_id, lease=line.lease)
-        timeout = self._fold.shared.seconds_until(line.until_us)
+        timeout = self.fold.shared.seconds_until(line.until_us)
         taker = Taker(queues, order, line.position, line.until_us, timeout)
-        self._when(line.position, _TAKER, queues.stand, taker)
+        self._others.append((line.position, _TAKER, queues.stand, taker))
         # The writer's silence counts from its last entry, once for all its takers.
         if line.writer is not None and line.writer not in self._listening:
             self._listening.add(line.writer)
-            writers = self._fold.writers
-            self._when(writers.known[line.writer].position, _SILENCE, writers.listen, line.writer)
+            writers = self.fold.writers
+            since = writers.known[line.writer].position
+            self._others.append((since, _SILENCE, writers.listen, line.writer))
 
     def _lease(self, line: lines.LeaseLine) -> None:
-        queues = self._fold.queues
+        queues = self.fold.queues
         lease = Lease(
             queues,
             line.id,
@@ -233,9 +245,9 @@ class _Lines:
             (line.number, one_line(line.item)),
             position=line.position,
             until_us=line.until_us,
-            timeout=self._fold.shared.seconds_until(line.until_us),
+            timeout=self.fold.shared.seconds_until(line.until_us),
         )
-        self._when(line.position, _LOAN, queues.borrow, lease)
+        self._others.append((line.position, _LOAN, queues.borrow, lease))
 
     def _ended_lease(self, line: lines.EndedLeaseLine) -> None:
-        self._fold.queues.ended_leases[line.id] = line.at_us
+        self.fold.queues.ended_leases[line.id] = line.at_us

@@ -2,6 +2,8 @@
 
 import asyncio
 import io
+import os
+import threading
 
 import pytest
 
@@ -26,28 +28,27 @@ class Children:
         self.failing = False
         self.hanging = False
         self._store = store
+        self._end = threading.Event()
 
-        async def start(checkpointer):
+        def start(checkpointer):
             self.started.append(checkpointer._newest)
             self.returncode = 0
             return self
 
         monkeypatch.setattr(Checkpointer, "_start", start)
 
-    async def communicate(self):
+    def communicate(self):
         if self.hanging:
-            await asyncio.Event().wait()
+            self._end.wait()
         if self.failing:
             self.returncode = 1
             return b"", b"a warning\nthe disk is full\n"
-        done = await checkpoint(self._store)
+        done = asyncio.run(checkpoint(self._store))
         return b"null" if done is None else b'{"position":1,"entries":1,"size":1,"seconds":0.0}', b""
 
     def kill(self):
         self.killed += 1
-
-    async def wait(self):
-        return -9
+        self._end.set()
 
 
 @pytest.fixture
@@ -162,3 +163,15 @@ async def test_a_real_process_saves_for_a_worker(store, log, monkeypatch):
         assert said.getvalue() == ""
         assert (checkpointer.position, (await saved(log))[0]) == (30, 30)
         assert store.url not in " ".join(checkpointer._arguments)  # other users can read them
+
+
+async def test_the_process_is_started_without_a_fork(sqlite_store, monkeypatch):
+    monkeypatch.setattr(module, "ENTRIES", 30)
+    forks = []
+    os.register_at_fork(before=lambda: forks.append(True))
+    async with opened(sqlite_store) as (log, _):
+        await append(log, *some_entries())
+        async with Checkpointer(sqlite_store, log, stderr_log()) as checkpointer:
+            checkpointer.note(30, 10)
+            await until(lambda: checkpointer.position)
+    assert forks == []

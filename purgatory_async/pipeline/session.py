@@ -74,7 +74,7 @@ def open_session(
     with TemporaryDirectory(prefix="purgatory-spark-") as scratch:
         if remote is not None and not remote.startswith("local"):
             _check_listening(remote)
-            place, environment = {"spark.remote": remote}, dict[str, str | None]()
+            place, environment = {"spark.remote": remote}, dict[str, str]()
         elif "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
             place, environment = {}, {}
         else:
@@ -90,7 +90,7 @@ def open_session(
 
 def _started_here(
     master: str | None, remote: str | None, scratch: Path
-) -> tuple[dict[str, str], dict[str, str | None]]:
+) -> tuple[dict[str, str], dict[str, str]]:
     """The settings and the environment of a Spark that this process starts."""
     where = remote or master or "local[*]"
     place = {
@@ -98,7 +98,7 @@ def _started_here(
         "spark.sql.warehouse.dir": f"file://{scratch}/warehouse",
         **QUIET,
     }
-    environment: dict[str, str | None] = {"JAVA_HOME": find_java_home(os.environ, scratch)}
+    environment = {"JAVA_HOME": find_java_home(os.environ, scratch)}
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         environment[name] = os.environ.get(name) or sys.executable
     if where.startswith("local"):
@@ -131,19 +131,13 @@ def _check_listening(remote: str) -> None:
 
 
 @contextmanager
-def _exported(environment: Mapping[str, str | None]) -> Iterator[None]:
-    """Change the environment for the block; None removes a variable."""
-    before = {name: os.environ.get(name) for name in environment}
-    _export(environment)
+def _exported(environment: Mapping[str, str]) -> Iterator[None]:
+    """Change the environment for the block."""
+    before = {name: os.environ[name] for name in environment if name in os.environ}
+    os.environ.update(environment)
     try:
         yield
     finally:
-        _export(before)
-
-
-def _export(environment: Mapping[str, str | None]) -> None:
-    for name, value in environment.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
+        for name in environment:
+            del os.environ[name]
+        os.environ.update(before)

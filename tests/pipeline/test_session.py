@@ -86,14 +86,6 @@ def test_the_environment_is_that_of_the_start_only(builder, monkeypatch):
     assert builder.environment["PYSPARK_PYTHON"] == "/their/python"
 
 
-def test_a_bad_java_home_is_dropped_for_a_good_java_on_path(builder, monkeypatch):
-    monkeypatch.setattr(session, "find_java_home", lambda *_: None)
-    monkeypatch.setenv("JAVA_HOME", "/bad")
-    with open_session("job"):
-        assert os.environ["JAVA_HOME"] == "/bad"
-    assert "JAVA_HOME" not in builder.environment
-
-
 @pytest.mark.parametrize("master", ["spark://h:7077", "yarn", "k8s://https://h:443"])
 def test_a_cluster_s_driver_is_not_bound_to_this_machine(builder, master):
     with open_session("job", master=master):

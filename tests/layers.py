@@ -69,7 +69,7 @@ FORBIDDEN = (
     (
         TERMINAL_NEEDS,
         EVERYWHERE,
-        ("cli", "cli.*", "pipeline.jobs.*", "pipeline.progress"),
+        ("cli", "cli.*", "pipeline.jobs.*"),
         "only commands speak to a terminal",
     ),
     (

@@ -80,7 +80,14 @@ def run(arguments: Sequence[str]) -> int:
     Returns:
         The exit code: 0 done, 2 refused with one sentence on standard error, 130 interrupted, 143 terminated.
     """
-    before = signal.signal(signal.SIGTERM, _terminate)
+    terminated: list[int] = []
+
+    def terminate(number: int, _: FrameType | None) -> None:
+        """Exit as after an error, so that unfinished output is removed and Spark is stopped."""
+        terminated.append(number)
+        sys.exit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, terminate)
     try:
         pipeline.main(list(arguments[1:]), prog_name="purgatory pipeline", standalone_mode=False)
     except click.Abort:
@@ -88,11 +95,12 @@ def run(arguments: Sequence[str]) -> int:
     except (click.ClickException, Refused) as error:
         say(f"purgatory: {one_sentence(error)}", err=True)
         return REFUSED
+    except BaseException:
+        # On the way out any call may fail, as that to a Spark which the same signal ended.
+        if not terminated:
+            raise
+        say("purgatory: terminated; unfinished results are removed", err=True)
+        return TERMINATED
     finally:
         signal.signal(signal.SIGTERM, before)
     return 0
-
-
-def _terminate(_: int, __: FrameType | None) -> None:
-    """Exit as after an error, so that unfinished output is removed and Spark is stopped."""
-    sys.exit(TERMINATED)

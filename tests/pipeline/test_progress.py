@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from purgatory_async.pipeline.progress import progress
+from purgatory_async.pipeline.jobs.frame import progress
 
 
 def test_without_a_terminal_nothing_is_written(capsys):

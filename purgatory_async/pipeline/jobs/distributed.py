@@ -38,9 +38,15 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from purgatory_async.pipeline.jobs.frame import continued_out_option, directory_option, spark_options, summary
-from purgatory_async.pipeline.jobs.stopping import stop_asked
-from purgatory_async.pipeline.progress import progress
+from purgatory_async.pipeline.jobs.frame import (
+    checkpoint_option,
+    continued_out_option,
+    directory_option,
+    progress,
+    spark_options,
+    summary,
+)
+from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
 from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.sources.paths import checkpoint_path
@@ -65,7 +71,6 @@ __all__ = ["Plan", "command", "run"]
 OUTCOMES: Final = "outcomes"
 MS: Final = 1000  # in a second
 LONGEST_S: Final = 10 * 365 * 24 * 3600
-LOOK_S: Final = 0.2
 
 SETTINGS: Final = {
     # The slower of the two inputs sets the watermark.
@@ -144,19 +149,22 @@ def run(
         The summary; and the numbers of ``late`` and ``repeated`` operations.
 
     Raises:
-        Refused: Another run holds the checkpoint, or an input row is invalid.
+        Refused: Another run holds the checkpoint, an input row is invalid, or Python workers start too slowly.
         StreamingQueryException: The query failed otherwise.
     """
     for name, value in SETTINGS.items():
         spark.conf.set(name, value)
+    # By processing time Spark makes empty batches for timers forever, even with availableNow. It reads no file that is
+    # newer than the start, so the first batch that read nothing comes after all that did.
+    endless = plan.available_now and plan.time == "processing"
     with claimed_checkpoint(plan.checkpoint, plan.identity) as starts:
-        query = _start(plan, spark, starts)
         try:
-            _wait(query, plan, stopped)
+            run_query(
+                lambda: _start(plan, spark, starts),
+                lambda query: stopped() or (endless and _read_nothing(query.lastProgress)),
+            )
         except StreamingQueryException as error:
             raise _refusal(error) or error from None
-        finally:
-            query.stop()
         tally = read_tally(spark, plan.checkpoint)
     noticed = {name: tally.pop(name) for name in ("late", "repeated")}
     pending = tally["submitted"] - tally["completed"] - tally["expired"]
@@ -178,16 +186,6 @@ def _start(plan: Plan, spark: SparkSession, starts: Path) -> StreamingQuery:
     if plan.available_now:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{round(plan.trigger * MS)} milliseconds").start()
-
-
-def _wait(query: StreamingQuery, plan: Plan, stopped: Callable[[], bool]) -> None:
-    """Wait until the query has ended or should be stopped."""
-    endless = plan.available_now and plan.time == "processing"
-    while not query.awaitTermination(LOOK_S):  # type: ignore[arg-type] # seconds, and parts of them
-        # By processing time Spark makes empty batches for timers forever, even with availableNow. It reads no file
-        # that is newer than the start, so the first batch that read nothing comes after all that did.
-        if stopped() or (endless and _read_nothing(query.lastProgress)):
-            return
 
 
 def _read_nothing(progress: Any) -> bool:
@@ -212,19 +210,11 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
     return value
 
 
-def _named(_: click.Context, __: click.Parameter, value: str) -> Path:
-    if not value:
-        raise click.BadParameter(f"must name a directory, got {value!r}")
-    return Path(value)
-
-
 @click.command("distributed")
 @directory_option("--operations", "Parquet files: op_id, keys, needed, submit_ns, timeout_ns.")
 @directory_option("--signals", "Parquet files: key, at_ns, n.")
 @continued_out_option
-@click.option(
-    "--checkpoint", required=True, metavar="DIR", callback=_named, help="State and progress; continued."
-)
+@checkpoint_option("State and progress; continued.")
 @click.option("--time", type=click.Choice(["event", "processing"]), required=True, help="See below.")
 @click.option("--available-now", is_flag=True, help="Stop once everything present has been read.")
 @click.option("--files-per-batch", type=click.IntRange(1), metavar="N", help="Of each input.  [default: all]")

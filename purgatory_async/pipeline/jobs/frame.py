@@ -1,22 +1,34 @@
-"""Shared options of the commands, and the summary that each prints last."""
+"""What the commands share: options, progress on a terminal, and the summary that each prints last."""
 
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
+from rich.console import Console
+from rich.text import Text
+
+from purgatory_async.journal.segments import list_segments
 
 __all__ = [
+    "checkpoint_option",
     "continued_out_option",
     "directory_option",
     "journal_option",
     "out_option",
+    "progress",
     "spark_options",
     "summary",
+    "window_option",
 ]
+
+_NS: Final = 1_000_000_000
+_LONGEST_S: Final = 1000 * 366 * 24 * 3600
 
 _MASTER: Final = re.compile(
     r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[[\d,\s]+\]|yarn|(spark|k8s)://\S+"
@@ -79,8 +91,21 @@ def _readable(_: click.Context, __: click.Parameter, value: str) -> Path:
 
 
 def journal_option(command: C) -> C:
-    """Give a command ``journal``, a readable directory."""
-    return directory_option("--journal", "Directory of the journal.")(command)
+    """Give a command ``journal``, a readable directory with segments; without any only if ``wait`` is set."""
+    return click.option(
+        "--journal", required=True, metavar="DIR", callback=_journal, help="Directory of the journal."
+    )(command)
+
+
+def _journal(context: click.Context, parameter: click.Parameter, value: str) -> Path:
+    directory = _readable(context, parameter, value)
+    if not context.params.get("wait") and not list_segments(directory):
+        waits = any(option.name == "wait" for option in context.command.params)
+        raise click.BadParameter(
+            f"{value!r} must have segments of a journal, such as run.node.000001.jsonl, got none; "
+            f"name another directory{', or add --wait' if waits else ''}"
+        )
+    return directory
 
 
 def out_option(command: C) -> C:
@@ -93,14 +118,58 @@ def continued_out_option(command: C) -> C:
     return _out("Directory for the results; continued, with the same checkpoint.")(command)
 
 
+def checkpoint_option(explanation: str) -> Callable[[C], C]:
+    """Give a command ``checkpoint``, a path with progress that it continues."""
+    return _directory("--checkpoint", explanation)
+
+
 def _out(explanation: str) -> Callable[[C], C]:
-    return click.option("--out", required=True, metavar="DIR", callback=_named, help=explanation)
+    return _directory("--out", explanation)
+
+
+def _directory(flag: str, explanation: str) -> Callable[[C], C]:
+    return click.option(flag, required=True, metavar="DIR", callback=_named, help=explanation)
 
 
 def _named(_: click.Context, __: click.Parameter, value: str) -> Path:
     if not value:
         raise click.BadParameter(f"must name a directory, got {value!r}")
     return Path(value)
+
+
+def window_option(command: C) -> C:
+    """Give a command ``window_ns``, from ``--window`` in seconds."""
+    return click.option(
+        "--window",
+        "window_ns",
+        required=True,
+        metavar="S",
+        callback=_width_ns,
+        help="The width of a window in seconds, such as 60 or 0.5.",
+    )(command)
+
+
+def _width_ns(_: click.Context, __: click.Parameter, value: str) -> int:
+    try:
+        seconds = Decimal(value)
+    except InvalidOperation:
+        seconds = Decimal("NaN")
+    if not (seconds.is_finite() and 0 < seconds <= _LONGEST_S) or seconds * _NS % 1:
+        raise click.BadParameter(
+            f"must be a positive number of seconds, at most {_LONGEST_S} and in whole nanoseconds, got {value!r}"
+        )
+    return int(seconds * _NS)
+
+
+@contextmanager
+def progress(title: str) -> Iterator[Callable[[str], None]]:
+    """Show a job's title and step on standard error, if it is a terminal; yields a function that sets the step."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    with console.status(Text(title)) as status:
+        yield lambda step: status.update(Text(f"{title}: {step}"))
 
 
 def summary(found: Mapping[str, Any]) -> None:

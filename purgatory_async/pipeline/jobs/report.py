@@ -10,10 +10,9 @@ from pyspark.sql import SparkSession
 
 from purgatory_async.pipeline.charts import draw
 from purgatory_async.pipeline.examination import examine
-from purgatory_async.pipeline.jobs.frame import journal_option, out_option, spark_options, summary
+from purgatory_async.pipeline.jobs.frame import journal_option, out_option, progress, spark_options, summary
 from purgatory_async.pipeline.output import check_fresh, staged
 from purgatory_async.pipeline.page import write_page
-from purgatory_async.pipeline.progress import progress
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.sources.extent import Extent, survey
 

@@ -9,10 +9,16 @@ import click
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from purgatory_async.pipeline.jobs.frame import continued_out_option, journal_option, spark_options, summary
-from purgatory_async.pipeline.jobs.stopping import stop_asked
-from purgatory_async.pipeline.jobs.window_option import window_option
-from purgatory_async.pipeline.progress import progress
+from purgatory_async.pipeline.jobs.frame import (
+    checkpoint_option,
+    continued_out_option,
+    journal_option,
+    progress,
+    spark_options,
+    summary,
+    window_option,
+)
+from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.sinks.claim import check_pair, claimed
 from purgatory_async.pipeline.sinks.window_batches import WindowBatches
@@ -22,7 +28,6 @@ from purgatory_async.pipeline.sources.paths import checkpoint_path
 
 __all__ = ["Plan", "command", "run"]
 
-LOOK_S: Final = 0.2
 _MS: Final = 1_000_000
 # One batch per window, within these limits: shorter ones cost mostly overhead, longer ones make readers wait.
 _SHORTEST_MS: Final = 1000
@@ -67,20 +72,15 @@ def run(plan: Plan, spark: SparkSession, stopped: Callable[[], bool] = lambda: F
         The summary of this run: its batches, and the rows that they added.
 
     Raises:
-        Refused: Checkpoint and results do not belong together, or another stream uses them.
+        Refused: Checkpoint and results do not belong together, another stream uses them, or Python workers start too
+            slowly.
         StreamingQueryException: The query failed; the next run continues from there.
     """
     with claimed(plan.checkpoint, plan.out, plan.window_ns):
         batches = WindowBatches(plan.out.absolute(), plan.checkpoint.absolute(), plan.window_ns)
         batches.lay_out()
         before = batches.last_batch()
-        query = _start(plan, spark, batches)
-        try:
-            while not query.awaitTermination(LOOK_S):  # type: ignore[arg-type] # seconds, and parts of them
-                if stopped():
-                    break
-        finally:
-            query.stop()
+        run_query(lambda: _start(plan, spark, batches), lambda _: stopped())
         return {"batches": batches.last_batch() - before, "rows": batches.rows_since(before)}
 
 
@@ -97,23 +97,24 @@ def _start(plan: Plan, spark: SparkSession, batches: WindowBatches) -> Streaming
     return writer.trigger(processingTime=f"{plan.pause_ms} milliseconds").start()
 
 
-def _named(_: click.Context, __: click.Parameter, value: str) -> Path:
-    if not value:
-        raise click.BadParameter(f"must name a directory, got {value!r}")
-    return Path(value)
-
-
 @click.command("stream")
 @journal_option
 @continued_out_option
-@click.option("--checkpoint", required=True, metavar="DIR", callback=_named, help="Progress; continued.")
+@checkpoint_option("Progress; continued.")
 @window_option
 @click.option("--available-now", is_flag=True, help="Stop once everything present has been read.")
+@click.option("--wait", is_flag=True, is_eager=True, help="Start although the journal has no segment yet.")
 @click.option(
     "--files-per-batch", type=click.IntRange(1), metavar="N", help="Segments in a batch.  [default: all]"
 )
 @spark_options
-def command(*, master: str | None, remote: str | None, **chosen: Any) -> None:
+def command(
+    *,
+    wait: bool,  # noqa: ARG001 - the check of --journal asks for it
+    master: str | None,
+    remote: str | None,
+    **chosen: Any,
+) -> None:
     """Keep the windows up to date while a journal grows; see also the command windows.
 
     OUT/windows has a file for each batch. A batch adds rows for what it read, so a window and key may have several

@@ -14,14 +14,13 @@ import pyarrow.parquet as pq
 from pyspark.sql import Row, SparkSession
 
 from purgatory_async.clock import MAX_TICK, MAX_TIMEOUT, MIN_TICK
-from purgatory_async.pipeline.jobs.frame import journal_option, out_option, spark_options, summary
+from purgatory_async.pipeline.jobs.frame import journal_option, out_option, progress, spark_options, summary
 from purgatory_async.pipeline.kernels.buckets import DEAL_READ, DEALT, buckets_for, deal
 from purgatory_async.pipeline.kernels.coverage import COVER_READ, COVERED, cover
 from purgatory_async.pipeline.kernels.recommendation import recommend
 from purgatory_async.pipeline.kernels.slices import SIGNALS_READ, SLICED, Slices
 from purgatory_async.pipeline.kernels.wheel_sim import Setting, Totals
 from purgatory_async.pipeline.output import check_fresh, staged
-from purgatory_async.pipeline.progress import progress
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.sources.extent import Extent, survey
 from purgatory_async.pipeline.sources.mapped import map_records

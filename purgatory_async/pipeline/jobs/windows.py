@@ -7,11 +7,16 @@ import click
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from purgatory_async.pipeline.jobs.frame import journal_option, out_option, spark_options, summary
-from purgatory_async.pipeline.jobs.window_option import window_option
+from purgatory_async.pipeline.jobs.frame import (
+    journal_option,
+    out_option,
+    progress,
+    spark_options,
+    summary,
+    window_option,
+)
 from purgatory_async.pipeline.kernels.buckets import DEAL_READ, DEALT, deal
 from purgatory_async.pipeline.output import check_fresh, spark_writes, staged
-from purgatory_async.pipeline.progress import progress
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.sources.extent import Extent, survey
 from purgatory_async.pipeline.sources.mapped import map_records

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from purgatory_async.pipeline.jobs.frame import out_option, spark_options, summary
+from purgatory_async.pipeline.jobs.frame import out_option, progress, spark_options, summary
 from purgatory_async.pipeline.kernels.workload import (
     BLOCK,
     GENERATOR_VERSION,
@@ -29,7 +29,6 @@ from purgatory_async.pipeline.kernels.workload import (
     checksum,
 )
 from purgatory_async.pipeline.output import check_fresh, staged
-from purgatory_async.pipeline.progress import progress
 from purgatory_async.pipeline.refusal import Refused
 
 if TYPE_CHECKING:  # Spark is optional here

@@ -6,6 +6,7 @@ from click import ClickException
 from click.testing import CliRunner
 
 from purgatory_async.pipeline.jobs import stream, windows
+from purgatory_async.pipeline.refusal import Refused
 from tests.pipeline.journals import MS, Node, append, live, rotated
 
 
@@ -93,6 +94,22 @@ def test_windows_are_written_with_what_was_damaged(spark, journal, tmp_path):
 def test_a_stream_needs_whole_positive_numbers_of_files(journal, tmp_path):
     arguments = ("--journal", journal, "--out", tmp_path / "o", "--checkpoint", tmp_path / "c", "--window", 1)
     assert "files-per-batch" in refused(stream.command, *arguments, "--files-per-batch", 0)
+
+
+def test_a_stream_of_no_journal_is_refused_unless_it_waits(monkeypatch, tmp_path):
+    # The fault: a mistyped directory is followed for days, and nothing ever comes.
+    (tmp_path / "empty").mkdir()
+    arguments = ["--journal", tmp_path / "empty", "--out", tmp_path / "o", "--checkpoint", tmp_path / "c"]
+    said = refused(stream.command, *arguments, "--window", 1)
+    assert "must have segments of a journal" in said
+    assert "or add --wait" in said
+
+    def survey(_):
+        """Stop before Spark starts."""
+        raise Refused("surveyed")
+
+    monkeypatch.setattr(stream, "survey", survey)
+    assert refused(stream.command, "--wait", *arguments, "--window", 1) == "surveyed"
 
 
 def test_a_stream_without_a_checkpoint_is_refused(journal, tmp_path):

@@ -1,0 +1,71 @@
+"""Runs an endless query: stopped by a signal in good order, and started again where Spark gave up too early."""
+
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+import click
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from purgatory_async.pipeline.refusal import Refused
+
+__all__ = ["run_query", "stop_asked"]
+
+STARTS: Final = 5
+LOOK_S: Final = 0.2
+# A constant in Spark. A Python process that imports pandas takes longer while other programs keep the processors busy.
+_TOO_SLOW: Final = "Python worker failed to connect back"
+_SPARK_WAITS_S: Final = 10
+
+
+@contextmanager
+def stop_asked() -> Iterator[Callable[[], bool]]:
+    """Catch SIGINT and SIGTERM during the block; yields a function that returns whether one came."""
+    asked: list[int] = []
+    kinds = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(kind, lambda number, _: asked.append(number)) for kind in kinds]
+    try:
+        yield lambda: bool(asked)
+    finally:
+        for kind, handler in zip(kinds, before, strict=True):
+            signal.signal(kind, handler)
+
+
+def run_query(start: Callable[[], StreamingQuery], finished: Callable[[StreamingQuery], bool]) -> None:
+    """Run a query until it ends or is ``finished``, and stop it.
+
+    If a Python worker is slow to start, the query is started again, which standard error reports. It continues from its
+    checkpoint, so nothing is lost or doubled.
+
+    Args:
+        start: Starts the query, with a checkpoint.
+        finished: Called five times a second; returns whether to stop.
+
+    Raises:
+        Refused: A worker was slow in five starts without a batch between them.
+        StreamingQueryException: The query failed otherwise.
+    """
+    slow = 0
+    while True:
+        query = start()
+        try:
+            while not query.awaitTermination(LOOK_S):  # type: ignore[arg-type] # seconds, and parts of them
+                if finished(query):
+                    break
+        except StreamingQueryException as error:
+            if _TOO_SLOW not in str(error):
+                raise
+            slow = slow + 1 if query.lastProgress is None else 1
+        else:
+            return
+        finally:
+            query.stop()
+        late = f"a Python worker of Spark did not start within {_SPARK_WAITS_S} s"
+        if slow == STARTS:
+            raise Refused(
+                f"{late}, {slow} times in a row; start the command again when the machine is less busy: "
+                "it continues where it stopped"
+            )
+        click.echo(f"purgatory: {late}; starting the query again ({slow + 1} of {STARTS})", err=True)

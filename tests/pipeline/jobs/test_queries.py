@@ -1,0 +1,65 @@
+"""A query whose Python worker is slow to start is started again; any other failure ends it."""
+
+import pytest
+from pyspark.errors import StreamingQueryException
+
+from purgatory_async.pipeline.jobs.queries import run_query
+from purgatory_async.pipeline.refusal import Refused
+
+SLOW = "terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST"
+
+
+class Query:
+    """Fails with a message, or ends without one."""
+
+    def __init__(self, message="", batches=0):
+        self.message, self.stopped = message, False
+        self.lastProgress = {} if batches else None
+
+    def awaitTermination(self, _):  # noqa: N802 - as Spark calls it
+        if self.message:
+            raise StreamingQueryException(self.message)
+        return True
+
+    def stop(self):
+        self.stopped = True
+
+
+def run(*queries):
+    left = iter(queries)
+    run_query(lambda: next(left), lambda _: False)
+    assert all(query.stopped for query in queries)
+    return list(left)
+
+
+def test_a_slow_worker_costs_a_start_and_is_reported(capsys):
+    assert run(Query(SLOW), Query(SLOW), Query()) == []
+    assert capsys.readouterr().err.splitlines() == [
+        "purgatory: a Python worker of Spark did not start within 10 s; starting the query again (2 of 5)",
+        "purgatory: a Python worker of Spark did not start within 10 s; starting the query again (3 of 5)",
+    ]
+
+
+def test_a_worker_slow_five_times_in_a_row_is_refused():
+    queries = [Query(SLOW) for _ in range(5)]
+    with pytest.raises(Refused, match="5 times in a row; start the command again when the machine is less"):
+        run(*queries)
+    assert all(query.stopped for query in queries)
+
+
+def test_a_batch_between_slow_starts_counts_them_anew():
+    assert run(*(Query(SLOW, batches=1) for _ in range(9)), Query()) == []
+
+
+def test_another_failure_is_not_tried_again():
+    failed = Query("terminated with exception: division by zero")
+    with pytest.raises(StreamingQueryException, match="division by zero"):
+        run(failed)
+    assert failed.stopped
+
+
+def test_a_query_that_is_finished_is_stopped():
+    query = Query()
+    query.awaitTermination = lambda _: False
+    run_query(lambda: query, lambda asked: asked is query)
+    assert query.stopped

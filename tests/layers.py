@@ -16,10 +16,19 @@ LAYERS = {
     "patterns": ("patterns", "patterns.*"),
     "cluster": ("cluster", "cluster.*"),
     "journal": ("journal", "journal.*"),
-    "kernels": ("pipeline.kernels", "pipeline.kernels.*", "pipeline.refusal"),
-    "adapters": (
-        *("client", "client.*", "metrics", "pipeline", "pipeline.*", "testing", "testing.*", "web", "web.*"),
+    "kernels": (
+        *("pipeline", "pipeline.refusal", "pipeline.variates", "pipeline.workload", "pipeline.operations"),
+        *("pipeline.operations.buckets", "pipeline.operations.coverage", "pipeline.operations.pairing"),
+        *(
+            "pipeline.report",
+            "pipeline.report.findings",
+            "pipeline.report.formats",
+            "pipeline.report.tallies",
+        ),
+        *("pipeline.whatif", "pipeline.whatif.recommendation", "pipeline.whatif.replay"),
+        *("pipeline.whatif.satisfy", "pipeline.whatif.slices", "pipeline.whatif.wheel_sim"),
     ),
+    "adapters": (*("client", "client.*", "metrics", "pipeline.*", "testing", "testing.*", "web", "web.*"),),
     # The service: the words of all parts, the parts, the whole without HTTP, what requests mean, the process.
     "service": (
         *("service", "service.hosts", "service.logs", "service.messages"),

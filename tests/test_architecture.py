@@ -224,7 +224,7 @@ PLANTED = (
     pytest.param(forbidden_imports, "journal.lines", "import pyarrow", id="a line needs columns"),
     pytest.param(
         forbidden_imports,
-        "pipeline.kernels.workload",
+        "pipeline.workload",
         "def late():\n    from pyspark.sql import Row",
         id="a kernel needs Spark",
     ),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from purgatory_async.journal.columns import arrow_schema
 from purgatory_async.journal.schema import NO_SUM
-from purgatory_async.pipeline.kernels.workload import Workload
+from purgatory_async.pipeline.workload import Workload
 
 __all__ = ["write_model_journal"]
 

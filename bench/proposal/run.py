@@ -24,7 +24,7 @@ from bench.proposal.lost import OURS
 from bench.proposal.point import CASES, HARNESS, Point, Reading
 from bench.proposal.waits import waiting_contestant
 from purgatory_async import compiled
-from purgatory_async.pipeline.kernels.workload import Workload
+from purgatory_async.pipeline.workload import Workload
 
 __all__ = ["load", "main", "measure", "run_point", "until_ended"]
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from purgatory_async.pipeline.refusal import Refused
 
+__all__ = ["check_fresh", "checkpoint_path", "spark_path", "spark_writes", "staged"]
+
 if TYPE_CHECKING:  # jobs without Spark use this module, too
     from pyspark.sql import DataFrame
-
-__all__ = ["check_fresh", "spark_writes", "staged"]
 
 
 def check_fresh(path: Path) -> None:
@@ -82,3 +82,21 @@ def _sync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def spark_path(path: Path) -> str:
+    r"""A local path for Spark's readers, which expand patterns in names.
+
+    >>> spark_path(Path("/data/run [7]/100%"))
+    'file:///data/run \\[7\\]/100%'
+    """
+    return "".join(f"\\{letter}" if letter in r"\*?[]{}" else letter for letter in checkpoint_path(path))
+
+
+def checkpoint_path(path: Path) -> str:
+    """A local path for a checkpoint, which Spark does not unescape: a URI would be escaped twice.
+
+    >>> checkpoint_path(Path("/data/run [7]/100%"))
+    'file:///data/run [7]/100%'
+    """
+    return f"file://{path.absolute()}"

@@ -7,7 +7,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.pipeline.purgatory_oracle import Operation, Outcome, Signal
+from tests.pipeline.distributed.purgatory_oracle import Operation, Outcome, Signal
 
 OPERATIONS = pa.schema(
     [

@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from purgatory_async.pipeline import output
 from purgatory_async.pipeline.output import check_fresh, spark_writes, staged
 from purgatory_async.pipeline.refusal import Refused
 
@@ -107,7 +106,6 @@ def test_a_relative_path_is_where_the_process_is(tmp_path, monkeypatch):
     with staged(Path("out")):
         pass
     assert names(tmp_path) == ["out"]
-    assert output.__all__ == ["check_fresh", "spark_writes", "staged"]
 
 
 def test_a_table_is_written_where_the_stage_is(spark, tmp_path):

@@ -20,10 +20,10 @@ from bench.measure.section import Section
 from bench.pipeline.live_feed import LONGEST_S, LiveFeed
 from bench.pipeline.rate import loop_speed, scratch
 from bench.pipeline.settings import PipelineSettings
+from purgatory_async.pipeline.distributed.query import DECIDING_STAGE, WATCHING_STAGE
 from purgatory_async.pipeline.jobs.distributed import Plan, run
+from purgatory_async.pipeline.output import checkpoint_path
 from purgatory_async.pipeline.session import open_session
-from purgatory_async.pipeline.sources.paths import checkpoint_path
-from purgatory_async.pipeline.stateful.query import DECIDING_STAGE, WATCHING_STAGE
 
 __all__ = ["SECTION"]
 

@@ -9,9 +9,9 @@ from bench.pipeline.model_journal import write_model_journal
 from bench.pipeline.rate import HEADING, Rate, measured, scratch
 from bench.pipeline.settings import PipelineSettings
 from purgatory_async.pipeline.jobs.report import run
-from purgatory_async.pipeline.kernels.workload import PROFILES, Workload
 from purgatory_async.pipeline.output import staged
 from purgatory_async.pipeline.session import open_session
+from purgatory_async.pipeline.workload import PROFILES, Workload
 
 __all__ = ["SECTION", "low_case"]
 

@@ -17,12 +17,11 @@ from purgatory_async.journal.lines import encode_record
 from purgatory_async.journal.rotation import seal
 from purgatory_async.journal.schema import Outcome, Submit
 from purgatory_async.journal.segments import Segment
+from purgatory_async.pipeline.output import spark_path
 from purgatory_async.pipeline.schemas import RECORD_SCHEMA
 from purgatory_async.pipeline.session import open_session
-from purgatory_async.pipeline.sources.extent import survey
-from purgatory_async.pipeline.sources.paths import spark_path
-from purgatory_async.pipeline.sources.pieces import records_in
-from purgatory_async.pipeline.sources.tables import read_journal
+from purgatory_async.pipeline.source.extent import records_in, survey
+from purgatory_async.pipeline.source.tables import read_journal
 
 __all__ = ["SECTION"]
 

@@ -12,9 +12,9 @@ from bench.pipeline.rate import HEADING, Rate, measured, scratch
 from bench.pipeline.sections.report import low_case
 from bench.pipeline.settings import PipelineSettings
 from purgatory_async.pipeline.jobs.whatif import Wanted, run
-from purgatory_async.pipeline.kernels.wheel_sim import Setting, Waits, simulate
 from purgatory_async.pipeline.output import staged
 from purgatory_async.pipeline.session import open_session
+from purgatory_async.pipeline.whatif.wheel_sim import Setting, Waits, simulate
 
 __all__ = ["SECTION"]
 

@@ -11,9 +11,9 @@ from bench.measure.section import Section
 from bench.pipeline.rate import HEADING, Rate, measured, scratch
 from bench.pipeline.settings import PipelineSettings
 from purgatory_async.pipeline.jobs.workload import run
-from purgatory_async.pipeline.kernels.workload import BLOCK, PROFILES, Workload
 from purgatory_async.pipeline.output import staged
 from purgatory_async.pipeline.session import open_session
+from purgatory_async.pipeline.workload import BLOCK, PROFILES, Workload
 
 __all__ = ["SECTION"]
 

@@ -38,6 +38,20 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from purgatory_async.pipeline.checkpoints import (
+    Identity,
+    check_checkpoint,
+    claimed_checkpoint,
+)
+from purgatory_async.pipeline.distributed.inputs import (
+    OPERATION_COLUMNS,
+    SIGNAL_COLUMNS,
+    check_input,
+    read_operations,
+    read_signals,
+)
+from purgatory_async.pipeline.distributed.query import outcomes, read_tally
+from purgatory_async.pipeline.distributed.shards import Pace, Time
 from purgatory_async.pipeline.jobs.frame import (
     checkpoint_option,
     continued_out_option,
@@ -47,24 +61,9 @@ from purgatory_async.pipeline.jobs.frame import (
     summary,
 )
 from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
+from purgatory_async.pipeline.output import checkpoint_path
 from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.session import open_session
-from purgatory_async.pipeline.sources.paths import checkpoint_path
-from purgatory_async.pipeline.stateful.checkpoint import (
-    Identity,
-    check_checkpoint,
-    claimed_checkpoint,
-    read_tally,
-)
-from purgatory_async.pipeline.stateful.inputs import (
-    OPERATION_COLUMNS,
-    SIGNAL_COLUMNS,
-    check_input,
-    read_operations,
-    read_signals,
-)
-from purgatory_async.pipeline.stateful.pace import Pace, Time
-from purgatory_async.pipeline.stateful.query import outcomes
 
 __all__ = ["Plan", "command", "run"]
 

@@ -8,13 +8,13 @@ from typing import Any
 import click
 from pyspark.sql import SparkSession
 
-from purgatory_async.pipeline.charts import draw
-from purgatory_async.pipeline.examination import examine
 from purgatory_async.pipeline.jobs.frame import journal_option, out_option, progress, spark_options, summary
 from purgatory_async.pipeline.output import check_fresh, staged
-from purgatory_async.pipeline.page import write_page
+from purgatory_async.pipeline.report.charts import draw
+from purgatory_async.pipeline.report.examination import examine
+from purgatory_async.pipeline.report.page import write_page
 from purgatory_async.pipeline.session import open_session
-from purgatory_async.pipeline.sources.extent import Extent, survey
+from purgatory_async.pipeline.source.extent import Extent, survey
 
 __all__ = ["command", "run"]
 

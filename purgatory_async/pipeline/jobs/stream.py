@@ -9,6 +9,7 @@ import click
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from purgatory_async.pipeline.checkpoints import check_pair, claimed
 from purgatory_async.pipeline.jobs.frame import (
     checkpoint_option,
     continued_out_option,
@@ -19,12 +20,11 @@ from purgatory_async.pipeline.jobs.frame import (
     window_option,
 )
 from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
+from purgatory_async.pipeline.output import checkpoint_path
 from purgatory_async.pipeline.session import open_session
-from purgatory_async.pipeline.sinks.claim import check_pair, claimed
-from purgatory_async.pipeline.sinks.window_batches import WindowBatches
-from purgatory_async.pipeline.sources.extent import survey
-from purgatory_async.pipeline.sources.journal_source import PurgatoryJournal
-from purgatory_async.pipeline.sources.paths import checkpoint_path
+from purgatory_async.pipeline.source.extent import survey
+from purgatory_async.pipeline.source.tables import PurgatoryJournal
+from purgatory_async.pipeline.windows import WindowBatches
 
 __all__ = ["Plan", "command", "run"]
 

@@ -15,18 +15,17 @@ from pyspark.sql import Row, SparkSession
 
 from purgatory_async.clock import MAX_TICK, MAX_TIMEOUT, MIN_TICK
 from purgatory_async.pipeline.jobs.frame import journal_option, out_option, progress, spark_options, summary
-from purgatory_async.pipeline.kernels.buckets import DEAL_READ, DEALT, buckets_for, deal
-from purgatory_async.pipeline.kernels.coverage import COVER_READ, COVERED, cover
-from purgatory_async.pipeline.kernels.recommendation import recommend
-from purgatory_async.pipeline.kernels.slices import SIGNALS_READ, SLICED, Slices
-from purgatory_async.pipeline.kernels.wheel_sim import Setting, Totals
+from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, buckets_for, deal
+from purgatory_async.pipeline.operations.coverage import COVER_READ, COVERED, cover
+from purgatory_async.pipeline.operations.tables import nodes, paired
 from purgatory_async.pipeline.output import check_fresh, staged
 from purgatory_async.pipeline.session import open_session
-from purgatory_async.pipeline.sources.extent import Extent, survey
-from purgatory_async.pipeline.sources.mapped import map_records
-from purgatory_async.pipeline.transforms.nodes import nodes
-from purgatory_async.pipeline.transforms.operations import paired
-from purgatory_async.pipeline.transforms.replays import replays
+from purgatory_async.pipeline.source.extent import Extent, survey
+from purgatory_async.pipeline.source.tables import map_records
+from purgatory_async.pipeline.whatif.recommendation import recommend
+from purgatory_async.pipeline.whatif.replays import replays
+from purgatory_async.pipeline.whatif.slices import SIGNALS_READ, SLICED, Slices
+from purgatory_async.pipeline.whatif.wheel_sim import Setting, Totals
 
 __all__ = ["Wanted", "command", "run"]
 

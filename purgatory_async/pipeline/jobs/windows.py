@@ -15,15 +15,13 @@ from purgatory_async.pipeline.jobs.frame import (
     summary,
     window_option,
 )
-from purgatory_async.pipeline.kernels.buckets import DEAL_READ, DEALT, deal
-from purgatory_async.pipeline.output import check_fresh, spark_writes, staged
+from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, deal
+from purgatory_async.pipeline.operations.tables import operations_of
+from purgatory_async.pipeline.output import check_fresh, spark_path, spark_writes, staged
 from purgatory_async.pipeline.session import open_session
-from purgatory_async.pipeline.sources.extent import Extent, survey
-from purgatory_async.pipeline.sources.mapped import map_records
-from purgatory_async.pipeline.sources.paths import spark_path
-from purgatory_async.pipeline.sources.tables import read_journal
-from purgatory_async.pipeline.transforms.operations import operations_of
-from purgatory_async.pipeline.transforms.windows import steps, windows
+from purgatory_async.pipeline.source.extent import Extent, survey
+from purgatory_async.pipeline.source.tables import map_records, read_journal
+from purgatory_async.pipeline.windows import steps, windows
 
 __all__ = ["command", "run"]
 

@@ -19,7 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from purgatory_async.pipeline.jobs.frame import out_option, progress, spark_options, summary
-from purgatory_async.pipeline.kernels.workload import (
+from purgatory_async.pipeline.output import check_fresh, staged
+from purgatory_async.pipeline.refusal import Refused
+from purgatory_async.pipeline.workload import (
     BLOCK,
     GENERATOR_VERSION,
     PROFILES,
@@ -28,8 +30,6 @@ from purgatory_async.pipeline.kernels.workload import (
     block_digest,
     checksum,
 )
-from purgatory_async.pipeline.output import check_fresh, staged
-from purgatory_async.pipeline.refusal import Refused
 
 if TYPE_CHECKING:  # Spark is optional here
     from pyspark.sql import SparkSession

@@ -7,13 +7,13 @@ import pytest
 
 from purgatory_async.pipeline.jobs.distributed import Plan, run
 from purgatory_async.pipeline.refusal import Refused
-from tests.pipeline.parquet_inputs import Inputs, read_outcomes
-from tests.pipeline.purgatory_oracle import (
+from tests.pipeline.distributed.purgatory_oracle import (
     Operation,
     Signal,
     outcome_of,
     outcomes_up_to,
 )
+from tests.pipeline.parquet_inputs import Inputs, read_outcomes
 
 MS = 10**6
 SECOND = 10**9

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.pipeline.distributed.purgatory_oracle import Operation, Outcome, Signal, outcome_of
 from tests.pipeline.jobs.killed import kill, started, wait_for_something_new
 from tests.pipeline.parquet_inputs import Inputs, read_outcomes
-from tests.pipeline.purgatory_oracle import Operation, Outcome, Signal, outcome_of
 
 SECOND = 10**9
 T = 1_700_000_000 * SECOND

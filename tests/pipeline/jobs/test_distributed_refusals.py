@@ -8,11 +8,11 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from purgatory_async.pipeline.checkpoints import claimed_checkpoint
 from purgatory_async.pipeline.jobs.distributed import Plan, command
 from purgatory_async.pipeline.refusal import Refused
-from purgatory_async.pipeline.stateful.checkpoint import claimed_checkpoint
+from tests.pipeline.distributed.purgatory_oracle import Operation, Signal
 from tests.pipeline.parquet_inputs import OPERATIONS, SIGNALS, Inputs
-from tests.pipeline.purgatory_oracle import Operation, Signal
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from functools import partial
 import pyarrow.parquet as pq
 import pytest
 
-from purgatory_async.pipeline.transforms.windows import OUTCOMES
+from purgatory_async.pipeline.windows import OUTCOMES
 from tests.pipeline.jobs.killed import kill, started, wait_for_something_new
 from tests.pipeline.journals import MS, Node, append, lines, live, rotated
 

@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from purgatory_async.pipeline.jobs.whatif import Wanted, run
-from purgatory_async.pipeline.kernels.recommendation import recommend
+from purgatory_async.pipeline.whatif.recommendation import recommend
 from tests.pipeline.journals import MS, Node, live
 
 SECOND = 1000 * MS

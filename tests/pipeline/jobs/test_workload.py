@@ -8,7 +8,7 @@ import pytest
 
 from purgatory_async.cli.pipeline import run
 from purgatory_async.pipeline.jobs import workload as job
-from purgatory_async.pipeline.kernels.workload import BLOCK, PROFILES, SCHEMA, Workload
+from purgatory_async.pipeline.workload import BLOCK, PROFILES, SCHEMA, Workload
 
 THREE_BLOCKS = Workload(
     requests=2 * BLOCK + 5, rate=1e4, p50=0.02, p75=0.06, timeout=0.2, keys=3, key_space=1000, seed=1

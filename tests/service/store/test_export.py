@@ -293,7 +293,7 @@ async def test_one_process_writes_to_a_directory(exported):
 
 
 async def test_the_page_turns_an_export_into_inputs_of_spark(exported, tmp_path):
-    inputs = pytest.importorskip("purgatory_async.pipeline.stateful.inputs", exc_type=ImportError)
+    inputs = pytest.importorskip("purgatory_async.pipeline.distributed.inputs", exc_type=ImportError)
     page = (ROOT / "purgatory_async/service/README.md").read_text(encoding="utf-8")
     [code] = [block.text for block in fenced_blocks(page) if "def convert(" in block.text]
     names = {}

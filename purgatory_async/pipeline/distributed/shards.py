@@ -1,0 +1,307 @@
+"""A shard of the distributed purgatory: its time, its rows, and how Spark keeps it.
+
+Spark calls with the time of a batch in milliseconds: its watermark or its clock. Records keep their nanoseconds. The
+two meet here and nowhere else, and always in the same direction: a millisecond stands for its first nanosecond, so
+whatever is taken as read has been read, and whatever is due comes up a millisecond late rather than early.
+
+A shard's state is a few values of many kilobytes, not many small ones: each call to Spark's state is a round trip to
+the JVM of about a millisecond, and a shard makes a handful of them per batch, independent of its operations.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Literal, TypeAlias
+
+import numpy as np
+import pandas as pd  # type: ignore[import-untyped] # its stubs are a package of their own
+import pyarrow as pa
+from numpy.typing import NDArray
+from pyspark.sql.streaming.stateful_processor import (
+    ExpiredTimerInfo,
+    StatefulProcessor,
+    StatefulProcessorHandle,
+    TimerValues,
+)
+
+__all__ = [
+    "MS",
+    "Frame",
+    "Frontier",
+    "Pace",
+    "ShardProcessor",
+    "Time",
+    "as_frames",
+    "as_rows",
+    "by_clock",
+    "by_watermark",
+    "chosen",
+    "decode",
+    "encode",
+    "identities",
+    "longs",
+    "new_rows",
+    "reset_timer",
+]
+
+Longs = NDArray[np.int64]
+
+EARLIEST_NS: Final = -(2**63)
+LATEST_NS: Final = 2**63 - 1
+MS: Final = 10**6
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """How far time has come in one batch.
+
+    Attributes:
+        now_ns: Deadlines up to here have passed.
+        settled_ns: All signals before here have been read.
+        eager: Whether a sum that is reached counts at once, or only when no earlier signal can come any more.
+        keep_ns: How long a signal is kept, after it was read, for operations that are read later. By event time it is
+            kept until it is settled: an operation read after that was submitted after it.
+        lag_ns: From ``now_ns`` to the time by which Spark's timers go.
+    """
+
+    now_ns: int
+    settled_ns: int
+    eager: bool
+    keep_ns: int = 0
+    lag_ns: int = 0
+
+    def kept_until_ns(self, at_ns: Longs) -> Longs:
+        """For each signal the instant from which no operation that is still to be read can need it."""
+        if not self.eager:
+            return at_ns
+        latest = LATEST_NS - self.keep_ns
+        return np.minimum(np.maximum(at_ns, self.now_ns), latest) + self.keep_ns
+
+    @property
+    def present_ms(self) -> int:
+        """The time of the batch by which Spark's timers go; 0 before there is one."""
+        return max(0, (self.now_ns + self.lag_ns) // MS)
+
+    def timer_ms(self, due_ns: int) -> int:
+        """When Spark is to call so that ``due_ns`` has passed: after this batch, since it has done what it could."""
+        return max(-((due_ns + self.lag_ns) // -MS), self.present_ms + 1)
+
+
+def by_watermark(watermark_ms: int) -> Frontier:
+    """Event time: what has been read decides, and nothing before the watermark is still to be read.
+
+    Args:
+        watermark_ms: Spark's, rounded down by it; 0 or less before there is one.
+
+    >>> by_watermark(1_500).now_ns
+    1500000000
+    >>> by_watermark(1_500).timer_ms(2_000_000_001)  # a nanosecond late is a millisecond late
+    2001
+    """
+    at_ns = watermark_ms * MS if watermark_ms > 0 else EARLIEST_NS
+    return Frontier(now_ns=at_ns, settled_ns=at_ns, eager=False)
+
+
+def by_clock(clock_ms: int, *, delay_ns: int, keep_ns: int) -> Frontier:
+    """Processing time: the batch's clock decides, whatever is still to be read.
+
+    Args:
+        clock_ms: When the batch began.
+        delay_ns: How long after its deadline an operation still waits for signals to be read.
+        keep_ns: How long a signal is kept for operations that are read after it.
+    """
+    clock_ns = clock_ms * MS
+    return Frontier(
+        now_ns=clock_ns - delay_ns,
+        settled_ns=clock_ns - delay_ns - keep_ns,
+        eager=True,
+        keep_ns=keep_ns,
+        lag_ns=delay_ns,
+    )
+
+
+def encode(rows: pa.Table) -> bytes | None:
+    """Encode rows as an Arrow stream; None without rows, so that an empty shard takes no space. O(bytes)."""
+    if not rows.num_rows:
+        return None
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def decode(stored: bytes | None, schema: pa.Schema) -> pa.Table:
+    """Decode the result of `encode`, without a copy."""
+    if not stored:
+        return schema.empty_table()
+    with pa.ipc.open_stream(stored) as reader:
+        return reader.read_all()
+
+
+def longs(rows: pa.Table, column: str) -> Longs:
+    """A column of integers without nulls as a numpy array."""
+    values: Longs = rows[column].to_numpy()
+    return values
+
+
+def identities(tables: Sequence[pa.Table], *columns: str) -> list[Longs]:
+    """Number the rows of several tables so that equal rows have equal numbers. O(n log n).
+
+    Where a row is less than another in its last column and equal in those before, its number is less, if that column is
+    one of integers.
+
+    Args:
+        tables: With ``columns`` of the same types.
+        columns: What makes rows equal.
+
+    >>> some = pa.table({"key": ["b", "a"], "at_ns": [5, 7]})
+    >>> more = pa.table({"key": ["a"], "at_ns": [7]})
+    >>> [numbers.tolist() for numbers in identities([some, more], "key", "at_ns")]
+    [[0, 3], [3]]
+    """
+    numbers: Longs = np.zeros(sum(table.num_rows for table in tables), np.int64)
+    for column in columns:
+        chunks = [chunk for table in tables for chunk in table[column].chunks]
+        ranks = _ranks(pa.chunked_array(chunks, tables[0].schema.field(column).type))
+        numbers = numbers * (ranks.max(initial=0) + 1) + ranks
+    return np.split(numbers, np.cumsum([table.num_rows for table in tables])[:-1])
+
+
+def _ranks(values: pa.ChunkedArray) -> Longs:
+    """A small number for each value: integers in their order, strings in that of their first appearance."""
+    if pa.types.is_integer(values.type):
+        return np.unique(values.to_numpy(), return_inverse=True)[1].astype(np.int64)
+    coded: Any = values.combine_chunks().dictionary_encode()
+    if isinstance(coded, pa.ChunkedArray):
+        coded = coded.combine_chunks()
+    ranks: Longs = coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return ranks
+
+
+def new_rows(known: pa.Table, rows: pa.Table, *columns: str) -> pa.Table:
+    """The rows that are not in ``known``, the first of equal ones, in order; ``columns`` decide. O(n log n)."""
+    if not rows.num_rows:
+        return rows
+    old, fresh = identities([known, rows], *columns)
+    first = np.sort(np.unique(fresh, return_index=True)[1])
+    first = first[~np.isin(fresh[first], old)]
+    return rows if len(first) == rows.num_rows else rows.take(pa.array(first))
+
+
+Time = Literal["event", "processing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """A purgatory's notion of time; the stages carry it to Spark's workers.
+
+    Attributes:
+        time: Event time (the watermark) or processing time (the clock).
+        delay_ms: Event time: how far a record may be behind the newest of its input, which Spark subtracts from the
+            watermark. Processing time: how long an operation waits after its deadline for signals to be read.
+        keep_ms: Processing time: how long a signal is kept for operations that are read after it.
+    """
+
+    time: Time
+    delay_ms: int
+    keep_ms: int
+
+    @property
+    def time_mode(self) -> str:
+        """Spark's name for it."""
+        return "EventTime" if self.time == "event" else "ProcessingTime"
+
+    def frontier(self, values: TimerValues) -> Frontier:
+        """The frontier of time in this batch."""
+        if self.time == "event":
+            return by_watermark(values.getCurrentWatermarkInMs())
+        clock_ms = values.getCurrentProcessingTimeInMs()
+        return by_clock(clock_ms, delay_ns=self.delay_ms * MS, keep_ns=self.keep_ms * MS)
+
+
+def reset_timer(handle: StatefulProcessorHandle, standing_ms: int, wanted_ms: int) -> int:
+    """Replace the shard's timer; returns the registered one.
+
+    Args:
+        handle: Of the processor, at the shard.
+        standing_ms: The registered timer; 0 for none.
+        wanted_ms: The new timer; 0 for none.
+    """
+    if standing_ms == wanted_ms:
+        return wanted_ms
+    # Delete it even if it is due: its work has just been done.
+    if standing_ms:
+        handle.deleteTimer(standing_ms)
+    if wanted_ms:
+        handle.registerTimer(wanted_ms)
+    return wanted_ms
+
+
+Frame: TypeAlias = pd.DataFrame
+
+
+def as_rows(frames: Iterable[Frame]) -> pa.Table:
+    """Join a shard's rows into one table; Spark splits large ones. O(bytes)."""
+    return pa.concat_tables(pa.Table.from_pandas(frame, preserve_index=False) for frame in frames)
+
+
+def chosen(rows: pa.Table, which: pa.ChunkedArray, schema: pa.Schema, named: Mapping[str, str]) -> pa.Table:
+    """Select rows, in a kernel's columns.
+
+    Args:
+        rows: With at least those columns.
+        which: Whether to take each row.
+        schema: The kernel's columns.
+        named: The name in ``rows`` of a column of the schema, where it differs.
+    """
+    columns = rows.select([named.get(name, name) for name in schema.names]).filter(which)
+    return columns.rename_columns(schema.names).cast(schema)
+
+
+def as_frames(table: pa.Table) -> Iterator[Frame]:
+    """A stage's rows for Spark: one frame, or none without rows."""
+    if table.num_rows:
+        yield table.to_pandas()
+
+
+class ShardProcessor(StatefulProcessor):
+    """A shard kept by Spark."""
+
+    state: ClassVar[str]
+    """Its columns, as Spark writes them."""
+
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
+
+    @abstractmethod
+    def take_in(self, rows: pa.Table, frontier: Frontier) -> pa.Table:
+        """Process a batch's rows of the shard; returns the output rows."""
+
+    @abstractmethod
+    def go_on(self, frontier: Frontier) -> pa.Table:
+        """Process due work in a batch without rows; returns the output rows."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Called by Spark first, in each task."""
+        self._handle = handle
+        self._state = handle.getValueState("shard", self.state)
+
+    # Spark passes these arguments by name. It handles the rows of a batch before its timers, so a signal that is read
+    # in time counts even if its batch comes after the deadline.
+    def handleInputRows(  # noqa: N802  # pyright: ignore[reportIncompatibleMethodOverride]
+        self,
+        key: Any,  # noqa: ARG002
+        rows: Iterator[Frame],
+        timerValues: TimerValues,  # noqa: N803
+    ) -> Iterator[Frame]:
+        """Called by Spark for each shard with rows in a batch."""
+        yield from as_frames(self.take_in(as_rows(rows), self._pace.frontier(timerValues)))
+
+    def handleExpiredTimer(  # noqa: N802
+        self,
+        key: Any,  # noqa: ARG002
+        timerValues: TimerValues,  # noqa: N803
+        expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
+    ) -> Iterator[Frame]:
+        """Called by Spark for each shard with a due timer."""
+        yield from as_frames(self.go_on(self._pace.frontier(timerValues)))

@@ -1,0 +1,196 @@
+"""The first stage: the watches of keys, and the signals seen on them.
+
+A shard holds all watches and signals of its keys. Either may be read first, so each new watch is matched with the known
+signals, and each new signal with the known watches. A match goes to the shard of the operation.
+
+The stages run in one direction, so a shard does not learn that an operation has ended. Its watches end at their
+deadline, which bounds the rest. A key that alone satisfies an operation also ends that watch, so many waiters for any
+signal on one busy key make as many matches as there are waiters, not the product with the signals.
+"""
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from purgatory_async.pipeline.distributed.shards import (
+    Frontier,
+    Longs,
+    ShardProcessor,
+    chosen,
+    decode,
+    encode,
+    identities,
+    longs,
+    new_rows,
+    reset_timer,
+)
+
+__all__ = [
+    "MATCHES",
+    "SIGNALS",
+    "WATCHES",
+    "WATCH_INPUT",
+    "WATCH_OUTPUT",
+    "WATCH_STATE",
+    "WatchProcessor",
+    "WatchShard",
+]
+
+WATCHES: Final = pa.schema(
+    [
+        ("key", pa.string()),
+        ("op_id", pa.string()),
+        ("submit_ns", pa.int64()),
+        ("until_ns", pa.int64()),
+        ("needed", pa.int64()),
+    ]
+)
+SIGNALS: Final = pa.schema([("key", pa.string()), ("at_ns", pa.int64()), ("n", pa.int64())])
+SEEN: Final = SIGNALS.append(pa.field("kept_until_ns", pa.int64()))
+MATCHES: Final = pa.schema(
+    [("op_id", pa.string()), ("submit_ns", pa.int64()), ("at_ns", pa.int64()), ("n", pa.int64())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WatchShard:
+    """The state of one shard of the keys.
+
+    Attributes:
+        watches: Columns of `WATCHES`, each (key, operation) once. Only signals between ``submit_ns`` and
+            ``until_ns``, both excluded, matter to it.
+        seen: Columns of `SIGNALS` and how long each is kept.
+    """
+
+    watches: pa.Table
+    seen: pa.Table
+
+    @classmethod
+    def empty(cls) -> Self:
+        """A new shard."""
+        return cls(WATCHES.empty_table(), SEEN.empty_table())
+
+    def take_in(self, watches: pa.Table, signals: pa.Table, frontier: Frontier) -> tuple[Self, pa.Table]:
+        """Match new watches and signals with each other and with the known ones. O(n log n + matches).
+
+        Args:
+            watches: Columns of `WATCHES`, each ``needed`` at least 1; known ones are skipped.
+            signals: Columns of `SIGNALS`, no ``n`` negative.
+            frontier: Of the batch.
+
+        Returns:
+            The new shard, without what no operation can need, and the matches (columns of `MATCHES`).
+        """
+        fresh = new_rows(self.watches, watches, "key", "op_id", "submit_ns")
+        arriving = signals.append_column(
+            SEEN.field("kept_until_ns"), pa.array(frontier.kept_until_ns(longs(signals, "at_ns")))
+        )
+        seen = pa.concat_tables([self.seen, arriving])
+        standing, first = _meet(self.watches, arriving)
+        fresh, second = _meet(fresh, seen)
+        shard = type(self)(pa.concat_tables([standing, fresh]), seen)
+        return shard.evicted(frontier), pa.concat_tables([first, second])
+
+    def evicted(self, frontier: Frontier) -> Self:
+        """The shard without expired watches, and without signals that no later operation can need."""
+        return type(self)(
+            self.watches.filter(pc.greater(self.watches["until_ns"], frontier.now_ns)),
+            self.seen.filter(pc.greater(self.seen["kept_until_ns"], frontier.now_ns)),
+        )
+
+    def empty_from_ns(self) -> int | None:
+        """The instant from which the shard is empty; None if it is empty now."""
+        ends = [self.watches["until_ns"], self.seen["kept_until_ns"]]
+        return max((pc.max(column).as_py() for column in ends if len(column)), default=None)
+
+
+def _meet(watches: pa.Table, signals: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """The watches, those that their key alone has satisfied shortened, and their matches."""
+    if not watches.num_rows or not signals.num_rows:
+        return watches, MATCHES.empty_table()
+    order, start, end = _ranges(watches, signals)
+    n = longs(signals, "n")[order]
+    sums = np.concatenate([np.zeros(1, np.int64), np.cumsum(n)])
+    # Where the sum from its start is reached, if this key goes so far: nothing later on it can matter.
+    wanted = sums[start] + longs(watches, "needed")
+    reached = np.searchsorted(sums, wanted)
+    satisfied = reached <= end
+    end = np.minimum(end, reached)
+    at_ns = longs(signals, "at_ns")[order]
+    until_ns = longs(watches, "until_ns").copy()
+    until_ns[satisfied] = at_ns[end[satisfied] - 1]
+    column = watches.schema.get_field_index("until_ns")
+    shortened = watches.set_column(column, watches.schema.field(column), pa.array(until_ns))
+    return shortened, _matches(watches, at_ns, n, start, end)
+
+
+def _ranges(watches: pa.Table, signals: pa.Table) -> tuple[Longs, Longs, Longs]:
+    """The signals in order of key and instant, and for each watch from where to where they are its own."""
+    instants = [
+        watches.select(["key", "submit_ns"]).rename_columns(["key", "at_ns"]),
+        watches.select(["key", "until_ns"]).rename_columns(["key", "at_ns"]),
+        signals.select(["key", "at_ns"]),
+    ]
+    submitted, over, seen = identities(instants, "key", "at_ns")
+    order = np.argsort(seen, kind="stable").astype(np.int64)
+    start = np.searchsorted(seen[order], submitted, side="right").astype(np.int64)
+    end = np.searchsorted(seen[order], over, side="left").astype(np.int64)
+    return order, start, np.maximum(start, end)
+
+
+def _matches(watches: pa.Table, at_ns: Longs, n: Longs, start: Longs, end: Longs) -> pa.Table:
+    counts = end - start
+    watch = np.repeat(np.arange(len(counts)), counts)
+    before = np.cumsum(counts) - counts
+    signal = np.arange(counts.sum()) + np.repeat(start - before, counts)
+    who = watches.select(["op_id", "submit_ns"]).take(pa.array(watch))
+    return who.append_column(MATCHES.field("at_ns"), pa.array(at_ns[signal])).append_column(
+        MATCHES.field("n"), pa.array(n[signal])
+    )
+
+
+WATCH_INPUT: Final = ("shard", "key", "op_id", "instant_ns", "until_ns", "amount")
+"""Watches and signals in one: of a watch its operation's id, submission, deadline and needed sum; of a signal no id,
+its instant twice, and ``n``."""
+
+WATCH_OUTPUT: Final = "op_id string, submit_ns long, at_ns long, n long"
+WATCH_STATE: Final = "watches binary, seen binary, timer_ms long"
+
+
+class WatchProcessor(ShardProcessor):
+    """A shard's watches and seen signals: `WatchShard` kept by Spark."""
+
+    state = WATCH_STATE
+
+    def take_in(self, rows: pa.Table, frontier: Frontier) -> pa.Table:
+        """Match new watches and signals with the known ones; returns the matches."""
+        is_signal = pc.is_null(rows["op_id"])
+        watches = chosen(rows, pc.invert(is_signal), WATCHES, {"submit_ns": "instant_ns", "needed": "amount"})
+        signals = chosen(rows, is_signal, SIGNALS, {"at_ns": "instant_ns", "n": "amount"})
+        shard, timer_ms = self._load()
+        shard, matches = shard.take_in(watches, signals, frontier)
+        self._store(shard, timer_ms, frontier)
+        return matches
+
+    def go_on(self, frontier: Frontier) -> pa.Table:
+        """Drop what no operation can need; returns no rows."""
+        shard, timer_ms = self._load()
+        self._store(shard.evicted(frontier), timer_ms, frontier)
+        return MATCHES.empty_table()
+
+    def _load(self) -> tuple[WatchShard, int]:
+        watches, seen, timer_ms = self._state.get() or (None, None, 0)
+        return WatchShard(decode(watches, WATCHES), decode(seen, SEEN)), timer_ms
+
+    def _store(self, shard: WatchShard, timer_ms: int, frontier: Frontier) -> None:
+        # Incoming rows do the work of a timer, so it fires only when nothing is left to keep: a timer for each
+        # deadline would cost two more calls for each shard and batch.
+        over_ns = shard.empty_from_ns()
+        if over_ns is None:
+            timer_ms = reset_timer(self._handle, timer_ms, 0)
+        elif timer_ms <= frontier.present_ms:
+            timer_ms = reset_timer(self._handle, timer_ms, frontier.timer_ms(over_ns))
+        self._state.update((encode(shard.watches), encode(shard.seen), timer_ms))

@@ -1,1 +1,0 @@
-"""The pipeline's arithmetic on columns: numpy and Arrow, no Spark, no Java."""

@@ -1,0 +1,1 @@
+"""Operations out of records: dealt into buckets, paired, and surveyed by node."""

@@ -1,1 +1,0 @@
-"""Transformations of a journal's tables; they need a Spark session and read no file."""

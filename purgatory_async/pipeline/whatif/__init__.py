@@ -1,0 +1,1 @@
+"""Other timeouts, ticks and wheels for the operations of a journal."""

@@ -18,6 +18,7 @@ from purgatory_async.cluster.log import (
     Head,
     LogError,
     LogGap,
+    LogUnavailable,
     check_batch,
     check_follow,
 )

@@ -16,7 +16,7 @@ from purgatory_async.journal import JournalError
 from purgatory_async.journal.segments import sync_directory
 from purgatory_async.service.state.fold.checkpoint import parts
 from purgatory_async.service.state.fold.fold import Fold, FoldError, LevelError
-from purgatory_async.service.state.fold.restoring import Restoring
+from purgatory_async.service.state.fold.restoring import restored
 from purgatory_async.service.store.recorder import Run
 
 __all__ = ["Exported"]
@@ -73,10 +73,8 @@ class Exported:
             JournalError: It is damaged.
             LogRefused: It is of a level that needs a newer program.
         """
-        restoring = Restoring(make)
         try:
-            restoring.add(self._state)
-            return restoring.finish()
+            return restored([self._state], make)
         except LevelError as error:
             raise LogRefused(f"{self._path}: {error}") from error
         except FoldError as error:

@@ -187,8 +187,11 @@ class Replicas(RuleBasedStateMachine):
         """Above the floor no signal is missing; what is shown is within the limits."""
         limits, whole = self.model.limits, self.now // 1000 * 1000
         ever = [signal for signal in self.model.signals if signal.key == key]
-        floor = fold.signals.complete_after(key)
-        shown = [signal.view.index for signal in fold.signals.after(key, 0)]
+        kept = fold.signals
+        known = kept.keys.get(key)
+        floor = kept.floor if known is None else known.floor
+        shown = [] if known is None else known.signals[kept.kept_after(known, 0)[0] :]
+        shown = [signal.view.index for signal in shown]
         assert [index for index in shown if index > floor] == [
             signal.index for signal in ever if signal.index > floor
         ]

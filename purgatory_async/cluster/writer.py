@@ -101,11 +101,12 @@ class Writer(Generic[E, R]):
                 f"{len(self._queue)} and {self._queued_bytes}",
                 limit=MAX_WAITING,
             )
-        proposal = _Proposal[E, R](entry, size, asyncio.get_running_loop().create_future())
+        future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
+        proposal = _Proposal(entry, size, future)  # `_Proposal[E, R]` would take longer than the rest
         self._queue.append(proposal)
         self._queued_bytes += size
         self._proposed.set()
-        return proposal.future
+        return future
 
     def settle(self, number: int, verdict: Verdict, result: R) -> None:
         """Report what became of this writer's entry with a number. O(1); O(unsettled) if the writer is unknown."""

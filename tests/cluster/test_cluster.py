@@ -284,6 +284,7 @@ async def test_a_cluster_is_used_inside_its_context():
         ({"key": ""}, ValueError, "key must have 1 to 512 bytes in UTF-8, got 0"),
         ({"key": "é" * 257}, ValueError, "key must have 1 to 512 bytes in UTF-8, got 514"),
         ({"key": "a\nb"}, ValueError, "key must not contain control characters"),
+        ({"key": "a\x9f"}, ValueError, "key must not contain control characters"),
         ({"key": ".."}, ValueError, "key must not be a path segment"),
         ({"key": "\ud800"}, ValueError, "key must be valid Unicode"),
         ({"voter": ""}, ValueError, "voter must have 1 to 512 bytes"),

@@ -133,7 +133,8 @@ class SqliteLog:
     async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
         """Save a checkpoint and trim; see `Log.save`. Appends go on between the parts."""
         self._open.require("save")
-        await self._writing.submit(partial(self._writer.begin_save, position, keep))
+        await self._writing.submit(partial(self._writer.check_save, position, keep))
+        await self._drop_parts()  # of an interrupted save
         number = 0
         async for part in parts:
             if len(part) > MAX_ENTRY_BYTES:
@@ -143,6 +144,7 @@ class SqliteLog:
                 number += 1
         await self._writing.submit(partial(self._writer.save_part, position, number, b""))
         await self._writing.submit(partial(self._writer.publish, position, keep, number + 1))
+        await self._drop_parts()
         while await self._writing.submit(partial(self._writer.trim, position - keep)):
             pass
 
@@ -201,3 +203,7 @@ class SqliteLog:
         while part := await self._reading.submit(partial(self._reader.part, position, number)):
             yield part
             number += 1
+
+    async def _drop_parts(self) -> None:
+        while await self._writing.submit(self._writer.drop_parts):
+            pass

@@ -44,6 +44,7 @@ SYNCS: Final = {"always": "FULL", "os": "NORMAL"}
 """The values of ``sync``, each with SQLite's word for it."""
 
 TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay appends
+DROP_SLICE: Final = 4  # parts of about 1 MiB, likewise
 
 _NETWORK: Final = ("nfs", "cifs", "smb", "ncpfs", "afs", "fuse.sshfs")
 # A write-ahead log of 16 MB, so that fsyncs are few; what can be checked of pages is checked.
@@ -55,6 +56,11 @@ _BOUNDS: Final = """
 SELECT h.epoch, coalesce((SELECT max(position) FROM purgatory_log), 0),
     coalesce((SELECT at_us FROM purgatory_log ORDER BY position DESC LIMIT 1), 0),
     coalesce((SELECT min(position) FROM purgatory_log), 1), h.checkpoint FROM purgatory_head h
+"""
+_DROP: Final = """
+DELETE FROM purgatory_checkpoint WHERE rowid IN (
+    SELECT rowid FROM purgatory_checkpoint WHERE position <> (SELECT checkpoint FROM purgatory_head) LIMIT ?
+)
 """
 
 
@@ -203,21 +209,25 @@ class SqliteWriter(_File):
             self._mark(head.epoch, position)
         return Appended(first, at_us)
 
-    def begin_save(self, position: int, keep: int) -> None:
-        """Remove what an interrupted save has left."""
+    def check_save(self, position: int, keep: int) -> None:
+        """Raise `ValueError` if a position cannot be saved."""
+        check_save(position, keep, self._checked_head())
+
+    def drop_parts(self) -> bool:
+        """Delete some parts of other checkpoints than the newest; True if more are left to delete."""
         with self._turn(), self._transaction():
-            head = self._checked_head()
-            check_save(position, keep, head)
-            self._connection.execute(
-                "DELETE FROM purgatory_checkpoint WHERE position <> ?", [head.checkpoint]
-            )
+            deleted = self._connection.execute(_DROP, [DROP_SLICE]).rowcount
             self._connection.execute("COMMIT")
+        return deleted == DROP_SLICE
 
     def save_part(self, position: int, number: int, data: bytes) -> None:
         """Store one part, still invisible; the last one is empty."""
         row = (position, number, seal(data, position, number))
         with self._turn(), self._transaction():
-            self._connection.execute("INSERT INTO purgatory_checkpoint VALUES (?, ?, ?)", row)
+            try:
+                self._connection.execute("INSERT INTO purgatory_checkpoint VALUES (?, ?, ?)", row)
+            except sqlite3.IntegrityError:
+                raise LogError(f"checkpoint {position} is being saved by another process, too") from None
             self._connection.execute("COMMIT")
 
     def publish(self, position: int, keep: int, count: int) -> None:
@@ -231,7 +241,6 @@ class SqliteWriter(_File):
                     f"checkpoint {position} was removed by another save: {found} of {count} parts are left"
                 )
             self._connection.execute("UPDATE purgatory_head SET checkpoint = ?", [position])
-            self._connection.execute("DELETE FROM purgatory_checkpoint WHERE position <> ?", [position])
             self._connection.execute("COMMIT")
 
     def trim(self, last: int) -> bool:

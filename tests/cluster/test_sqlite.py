@@ -21,7 +21,8 @@ from purgatory_async.cluster import (
     sqlite_file,
 )
 from purgatory_async.cluster.nudges import Nudges
-from tests.cluster.reading import each, read
+from purgatory_async.cluster.sqlite_file import SqliteWriter
+from tests.cluster.reading import each, read, saved
 
 pytestmark = pytest.mark.asyncio
 
@@ -311,6 +312,38 @@ async def test_a_save_that_another_one_removed_changes_nothing(path):
         with pytest.raises(LogError, match="checkpoint 1 was removed by another save: 2 of 3 parts are left"):
             await log.save(1, parts(), keep=0)
         assert await log.load() is None
+
+
+async def test_two_saves_of_one_checkpoint_are_no_damage(path):
+    async with opened(path) as log, opened(path) as other:
+        await log.append([b"a"])
+
+        async def parts():
+            yield b"first"
+            await other.save(1, each([b"whole"]), keep=0)
+            yield b"second"
+
+        with pytest.raises(LogError, match="checkpoint 1 is being saved by another process, too") as caught:
+            await log.save(1, parts(), keep=0)
+        assert type(caught.value) is LogError
+        assert await saved(log) == (1, [b"whole"])
+
+
+async def test_an_old_checkpoint_is_deleted_in_slices(path, monkeypatch):
+    left = []
+    drop_parts = SqliteWriter.drop_parts
+
+    def counted(writer):
+        more = drop_parts(writer)
+        left.append(*writer._connection.execute("SELECT count(*) FROM purgatory_checkpoint").fetchone())
+        return more
+
+    monkeypatch.setattr(SqliteWriter, "drop_parts", counted)
+    async with opened(path) as log:
+        await log.append([b"a", b"b"])
+        await log.save(1, each([b"x"] * 9), keep=1)
+        await log.save(2, each([b"y"]), keep=0)
+    assert left == [0, 10, 10, 8, 4, 2]
 
 
 async def test_a_commit_is_bounded_in_bytes(path):

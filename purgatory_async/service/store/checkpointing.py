@@ -30,6 +30,8 @@ __all__ = ["KEEP", "STORE_VARIABLE", "Saved", "checkpoint", "save"]
 
 KEEP: Final = 100_000
 """How many entries before the checkpoint stay in the log: for workers that are slow, and for waits with ``since``."""
+MAX_BYTES: Final = 4 << 30
+"""Of a checkpoint."""
 STORE_VARIABLE: Final = "PURGATORY_STORE"
 FAILED: Final = 1
 NICENESS: Final = 10
@@ -70,8 +72,8 @@ async def checkpoint(store: Store, *, sync: Sync = "always", keep: int = KEEP) -
             return await save(log, keep)
 
 
-async def save(log: Log, keep: int = KEEP) -> Saved:
-    """Save a checkpoint of an open log, and trim. Raises as `checkpoint`."""
+async def save(log: Log, keep: int = KEEP, *, max_bytes: int = MAX_BYTES) -> Saved:
+    """Save a checkpoint of an open log, and trim. Raises as `checkpoint`; a larger one than allowed is `LogError`."""
     began = time.monotonic()
     newest = await log.load()
     before, size = 0 if newest is None else newest.position, 0
@@ -80,6 +82,12 @@ async def save(log: Log, keep: int = KEEP) -> Saved:
         nonlocal size
         async for piece in pieces(fold):
             size += len(piece)
+            if size > max_bytes:
+                raise LogError(
+                    f"a checkpoint must be at most {max_bytes} bytes, got more at position {fold.position}; the log is "
+                    "not trimmed: lower --max-pending, --max-items or --retention, or divide the keys among several "
+                    "stores"
+                )
             yield piece
         # An append fails if the engine has lost what this process has read, as a failover does meanwhile. So the
         # checkpoint holds nothing that is not in the log.

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 import pytest
 from msgspec import Raw, json
 
-from purgatory_async.cluster import LogDamaged, LogUnavailable
+from purgatory_async.cluster import LogDamaged, LogError, LogUnavailable
 from purgatory_async.service.state.fold.entries import SignalKey, SubmitOperation
 from purgatory_async.service.store import checkpointing
-from purgatory_async.service.store.checkpointing import STORE_VARIABLE, Saved, checkpoint
+from purgatory_async.service.store.checkpointing import STORE_VARIABLE, Saved, checkpoint, save
 from purgatory_async.service.store.engines import exists, sole
 from purgatory_async.service.store.loading import folded
 from purgatory_async.service.store.urls import opened, parsed
@@ -44,6 +44,20 @@ async def test_a_checkpoint_trims_to_what_is_to_be_kept(store, log):
     assert (second.position, second.entries) == (32, 2)
     position, parts = await saved(log)
     assert (position, sum(map(len, parts))) == (32, second.size)
+
+
+async def test_a_checkpoint_above_the_limit_is_not_saved(log):
+    await append(log, *some_entries())
+    size = (await save(log)).size
+    await append(log, b'{"k":"tick"}')
+    message = (
+        f"a checkpoint must be at most {size - 100} bytes, got more at position 32; the log is not trimmed"
+    )
+    with pytest.raises(LogError, match=message):
+        await save(log, keep=0, max_bytes=size - 100)
+    assert (await log.load()).position == 30
+    assert len(await read(log, 32)) == 32
+    assert (await save(log, keep=0, max_bytes=size + 100)).position == 32
 
 
 async def test_one_process_at_a_time_saves(store, log):

@@ -1,7 +1,7 @@
 """A long poll held by one of four uvicorn workers, answered by a payment that another one receives.
 
 Each worker has a purgatory of its own. A cluster carries signals between them over a log in a SQLite file; there is no
-server besides. Run as a program it starts ``uvicorn --workers 4`` and uses it. The handlers are the same under FastAPI.
+server besides. Run as a program it starts ``uvicorn --workers 4`` and uses it.
 """
 
 import asyncio
@@ -13,12 +13,10 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import httpx
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from fastapi import Body, FastAPI, Request, Response
 
 from purgatory_async import Purgatory
 from purgatory_async.cluster import Cluster, Signalled, SqliteLog
@@ -36,33 +34,27 @@ cluster = Cluster(payments, SqliteLog(os.environ.get("PAYMENTS_LOG", "payments.d
 
 
 @asynccontextmanager
-async def lifespan(_: Starlette) -> AsyncIterator[None]:
+async def lifespan(_: FastAPI) -> AsyncIterator[None]:
     async with payments, cluster:
         yield
 
 
-async def wait_for_payment(request: Request) -> Response:
-    order = request.path_params["order"]
+app = FastAPI(lifespan=lifespan)
+
+
+@app.get("/orders/{order}")
+async def wait_for_payment(request: Request, order: str) -> Response:
     return await starlette_poll(request, partial(payments.wait, until=lambda: paid.get(order)), order)
 
 
-async def pay(request: Request) -> Response:
-    order = request.path_params["order"]
-    return JSONResponse({"position": await cluster.signal(order, await request.json())})
+@app.post("/orders/{order}")
+async def pay(order: str, payment: Annotated[dict[str, int], Body()]) -> dict[str, int]:
+    return {"position": await cluster.signal(order, payment)}
 
 
-async def worker(_: Request) -> Response:
-    return JSONResponse({"worker": os.getpid(), "pending": payments.pending})
-
-
-app = Starlette(
-    lifespan=lifespan,
-    routes=[
-        Route("/orders/{order}", wait_for_payment),
-        Route("/orders/{order}", pay, methods=["POST"]),
-        Route("/worker", worker),
-    ],
-)
+@app.get("/worker")
+async def worker() -> dict[str, int]:
+    return {"worker": os.getpid(), "pending": payments.pending}
 
 
 async def connect(stack: AsyncExitStack, address: Path) -> tuple[httpx.AsyncClient, int]:

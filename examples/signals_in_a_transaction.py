@@ -14,14 +14,11 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import asyncpg
+from fastapi import Body, FastAPI, HTTPException, Request, Response
 from signals_across_workers import connect, serving
-from starlette.applications import Starlette
-from starlette.exceptions import HTTPException
-from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from purgatory_async import Purgatory
 from purgatory_async.cluster import Cluster, PostgresLog, Signalled
@@ -42,7 +39,7 @@ cluster = Cluster(payments, PostgresLog(DATABASE), apply=note)
 
 
 @asynccontextmanager
-async def lifespan(app: Starlette) -> AsyncIterator[None]:
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     async with asyncpg.create_pool(DATABASE, min_size=1, max_size=4) as pool, payments, cluster:
         app.state.pool = pool
         for order, payment in await pool.fetch("SELECT id, paid FROM orders WHERE paid IS NOT NULL"):
@@ -50,35 +47,28 @@ async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
 
 
-async def wait_for_payment(request: Request) -> Response:
-    order = request.path_params["order"]
+app = FastAPI(lifespan=lifespan)
+
+
+@app.get("/orders/{order}")
+async def wait_for_payment(request: Request, order: str) -> Response:
     return await starlette_poll(request, partial(payments.wait, until=lambda: paid.get(order)), order)
 
 
-async def pay(request: Request) -> Response:
-    order, payment = request.path_params["order"], json.dumps(await request.json())
+@app.post("/orders/{order}")
+async def pay(request: Request, order: str, payment: Annotated[dict[str, int], Body()]) -> dict[str, str]:
+    stored = json.dumps(payment)
     async with request.app.state.pool.acquire() as connection, connection.transaction():
-        await connection.execute("SELECT purgatory_signal($1, $2)", order, payment)
+        await connection.execute("SELECT purgatory_signal($1, $2)", order, stored)
         query = "UPDATE orders SET paid = $2 WHERE id = $1 RETURNING ($2::jsonb->>'amount')::int >= price"
-        if not await connection.fetchval(query, order, payment):
-            raise HTTPException(
-                402, "it costs more"
-            )  # leaves the transaction, which takes the signal with it
-    return JSONResponse({"paid": order})
+        if not await connection.fetchval(query, order, stored):
+            raise HTTPException(402, "it costs more")  # which rolls the signal back, too
+    return {"paid": order}
 
 
-async def worker(_: Request) -> Response:
-    return JSONResponse({"worker": os.getpid(), "pending": payments.pending})
-
-
-app = Starlette(
-    lifespan=lifespan,
-    routes=[
-        Route("/orders/{order}", wait_for_payment),
-        Route("/orders/{order}", pay, methods=["POST"]),
-        Route("/worker", worker),
-    ],
-)
+@app.get("/worker")
+async def worker() -> dict[str, int]:
+    return {"worker": os.getpid(), "pending": payments.pending}
 
 
 async def prepare() -> None:
@@ -101,7 +91,7 @@ async def use(address: Path) -> None:
         held = asyncio.create_task(here.get("/orders/42", params={"wait": "20s"}))
         await asyncio.sleep(0.2)
         refused = await there.post("/orders/42", json={"amount": 9})
-        print(f"9: {refused.status_code} {refused.text}; rolled back with its signal")
+        print(f"9: {refused.status_code} {refused.json()['detail']}; rolled back with its signal")
         await asyncio.sleep(0.2)
         print(f"order 42 still waits: {not held.done()}")
         await there.post("/orders/42", json={"amount": 99})

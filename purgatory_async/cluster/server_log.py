@@ -8,6 +8,7 @@ the log changes the epoch by compare-and-set, and every follower of every worker
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from purgatory_async.cluster.append_queue import AppendQueue
@@ -166,14 +167,9 @@ class ServerLog:
         self._open.require("follow")
         check_follow(after)
         epoch = self._epoch
-
-        async def read(after: int) -> Sequence[Entry]:
-            known = self._known
-            return await self._checked(await self._engine.read(after, known.position), after, epoch, known)
-
         self._followers += 1
         try:
-            async with aclosing(self._tail.follow(after, epoch, read)) as reads:
+            async with aclosing(self._tail.follow(after, epoch, partial(self._read, epoch))) as reads:
                 async for entries in reads:
                     yield entries
         finally:
@@ -237,6 +233,10 @@ class ServerLog:
         found = await self._engine.read(self._known.position, self._known.position)
         self._epoch = await self._present_epoch(found, self._known)
         self._known = Known(0, b"")
+
+    async def _read(self, epoch: str, after: int) -> Sequence[Entry]:
+        known = self._known
+        return await self._checked(await self._engine.read(after, known.position), after, epoch, known)
 
     async def _checked(self, found: Found, after: int, epoch: str, known: Known) -> Sequence[Entry]:
         """Return the entries of a read, or raise `LogGap`."""

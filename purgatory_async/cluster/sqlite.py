@@ -113,15 +113,7 @@ class SqliteLog:
         self._open.require("follow")
         check_follow(after)
         epoch = self._epoch
-
-        async def read(after: int) -> Sequence[Entry]:
-            try:
-                return await self._reading.submit(partial(self._reader.read, after, epoch))
-            except LogGap as gap:
-                self._epoch = gap.epoch
-                raise
-
-        async with aclosing(self._tail.follow(after, epoch, read)) as reads:
+        async with aclosing(self._tail.follow(after, epoch, partial(self._read, epoch))) as reads:
             async for entries in reads:
                 yield entries
 
@@ -194,6 +186,13 @@ class SqliteLog:
         appended = self._writer.append(entries)
         self._nudges.send()
         return appended
+
+    async def _read(self, epoch: str, after: int) -> Sequence[Entry]:
+        try:
+            return await self._reading.submit(partial(self._reader.read, after, epoch))
+        except LogGap as gap:
+            self._epoch = gap.epoch
+            raise
 
     async def _end(self) -> int:
         return (await self._reading.submit(self._reader.head)).position

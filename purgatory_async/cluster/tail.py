@@ -14,6 +14,8 @@ __all__ = ["Tail"]
 
 
 class _Batch(NamedTuple):
+    """Entries, where they are in the log, and in which epoch they got there."""
+
     epoch: str
     first: int
     at_us: int

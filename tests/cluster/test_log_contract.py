@@ -9,6 +9,7 @@ import pytest
 from purgatory_async.cluster import Log, LogError, LogGap, LogUnavailable
 from purgatory_async.cluster.connection import SharedTrip
 from purgatory_async.cluster.log import MAX_BATCH_BYTES, MAX_ENTRY_BYTES, MAX_READ_BYTES, MAX_READ_ENTRIES
+from purgatory_async.cluster.tail import Tail
 from tests.cluster.engines import ENGINES
 from tests.cluster.reading import each, positions, read, reads
 
@@ -277,3 +278,23 @@ async def test_a_follower_starts_at_no_negative_position(connect):
     log = await connect()
     with pytest.raises(ValueError, match="after must be 0 or a position, got -1"):
         await read(log, 1, after=-1)
+
+
+@pytest.mark.parametrize("engine_name", ["sqlite", "postgres", "redis"], indirect=True)
+async def test_a_log_does_not_read_back_what_it_appends(connect, monkeypatch):
+    log, asked = await connect(), []
+    follow = Tail.follow
+
+    def counting(tail, after, epoch, read):
+        def counted(after):
+            asked.append(after)
+            return read(after)
+
+        return follow(tail, after, epoch, counted)
+
+    monkeypatch.setattr(Tail, "follow", counting)
+    following = asyncio.create_task(read(log, 100))
+    for _ in range(100):
+        await log.append([b"x"])
+    assert len(await following) == 100
+    assert len(asked) < 50  # the first, and some after hints that came late

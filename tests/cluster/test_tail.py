@@ -8,10 +8,10 @@ import pytest
 from purgatory_async.cluster import Appended, Entry
 from purgatory_async.cluster.connection import OpenOnce
 from purgatory_async.cluster.tail import Tail
-from tests.cluster.reading import read
+
+pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
 
 POLL_S = 10.0
-virtual = pytest.mark.asyncio(loop_factories=["virtual"])
 
 
 class Stored:
@@ -52,7 +52,6 @@ async def following(stored):
     task.cancel()
 
 
-@virtual
 async def test_own_batches_are_not_read():
     stored = Stored()
     async with following(stored) as got:
@@ -62,7 +61,6 @@ async def test_own_batches_are_not_read():
     assert (got, stored.reads) == ([b"a", b"b", b"c"], 0)
 
 
-@virtual
 async def test_a_batch_behind_others_is_read_in_order():
     stored = Stored()
     async with following(stored) as got:
@@ -72,7 +70,6 @@ async def test_a_batch_behind_others_is_read_in_order():
     assert got == [b"other", b"own"]
 
 
-@virtual
 async def test_a_batch_that_another_one_replaced_is_read():
     stored = Stored()
     async with following(stored) as got:
@@ -82,7 +79,6 @@ async def test_a_batch_that_another_one_replaced_is_read():
     assert got == [b"a", b"b"]
 
 
-@virtual
 async def test_a_batch_of_another_epoch_is_read():
     stored = Stored()
     async with following(stored) as got:
@@ -91,7 +87,6 @@ async def test_a_batch_of_another_epoch_is_read():
         assert (got, stored.reads) == ([b"a"], 2)  # the second one finds nothing
 
 
-@virtual
 async def test_a_hint_during_a_read_causes_another_read():
     stored = Stored()
     plain = stored.read
@@ -109,7 +104,6 @@ async def test_a_hint_during_a_read_causes_another_read():
         assert got == [b"late"]
 
 
-@virtual
 async def test_a_lost_hint_is_made_up_by_the_poll():
     stored = Stored()
     async with following(stored) as got:
@@ -118,24 +112,3 @@ async def test_a_lost_hint_is_made_up_by_the_poll():
         assert got == []
         await asyncio.sleep(POLL_S)
     assert got == [b"other"]
-
-
-@pytest.mark.asyncio
-@pytest.mark.parametrize("engine_name", ["sqlite", "postgres", "redis"], indirect=True)
-async def test_a_log_does_not_read_back_what_it_appends(connect, monkeypatch):
-    log, asked = await connect(), []
-    follow = Tail.follow
-
-    def counting(tail, after, epoch, read):
-        def counted(after):
-            asked.append(after)
-            return read(after)
-
-        return follow(tail, after, epoch, counted)
-
-    monkeypatch.setattr(Tail, "follow", counting)
-    following = asyncio.create_task(read(log, 100))
-    for _ in range(100):
-        await log.append([b"x"])
-    assert len(await following) == 100
-    assert len(asked) < 50  # the first, and some after hints that came late

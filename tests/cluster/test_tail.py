@@ -98,8 +98,7 @@ async def test_a_hint_during_a_read_causes_another_read():
             stored.tail.hint()
         return entries
 
-    async with following(stored) as got:
-        stored.read = hinted
+    stored.read = hinted
     async with following(stored) as got:
         assert got == [b"late"]
 

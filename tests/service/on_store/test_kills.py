@@ -6,11 +6,12 @@ import random
 import signal
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
 
-from tests.service.on_store.workers import PATIENCE, Pending, until
+from tests.service.on_store.workers import PATIENCE, Pending, Worker, until
 
 pytestmark = pytest.mark.slow
 SIGNALS = 2000
@@ -29,8 +30,7 @@ def test_all_that_was_answered_survives_a_kill(worker, file_store):
     time.sleep(0.3)
     second = worker(file_store).ready()
     assert second.request("GET", "/v1/operations/kept").json["state"] == "pending"
-    due = second.request("GET", "/v1/operations/due").json
-    assert due["state"] == "expired"
+    assert second.request("GET", "/v1/operations/due?wait=40s").json["state"] == "expired"
     again = second.request(
         "POST", "/v1/operations", {"id": "kept", "keys": ["a"]}, {"Idempotency-Key": "once"}
     )
@@ -40,6 +40,38 @@ def test_all_that_was_answered_survives_a_kill(worker, file_store):
     assert second.request("POST", "/v1/queues/q/take").json["item"] == "kept"
     assert second.request("POST", f"/v1/leases/{lease}/return").status == 204
     assert second.request("POST", "/v1/queues/q/take").json["item"] == "lent"
+
+
+def test_all_workers_killed_at_once_find_all_again(worker, file_store):
+    workers = [worker(file_store).ready() for _ in range(3)]
+    indexes, leases = [], []
+    for number, each in enumerate(workers):
+        each.request("POST", "/v1/operations", {"id": f"later{number}", "keys": ["k"], "timeout": 600})
+        indexes.append(each.request("POST", f"/v1/keys/s{number}/signal", {"value": number}).json["index"])
+        each.request("POST", "/v1/queues/q/items", {"item": number})
+        leases.append(each.request("POST", "/v1/queues/q/take", {"lease": 600}).json["lease"])
+    workers[0].request("POST", "/v1/queues/q/items", {"item": "kept"})
+    for number, each in enumerate(workers):
+        each.request("POST", "/v1/operations", {"id": f"due{number}", "keys": ["k"], "timeout": 0.5})
+    for each in workers:
+        each.send(signal.SIGKILL)
+    for each in workers:
+        each.end()
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(Worker.start, workers))
+    for each in workers:
+        each.ready()
+        for number in range(3):
+            due = each.request("GET", f"/v1/operations/due{number}?wait=40s").json
+            assert due["state"] == "expired"
+            assert 0.5 <= due["elapsed"] <= 0.502  # in log time; by the clock it may be later
+            assert each.request("GET", f"/v1/operations/later{number}").json["state"] == "pending"
+            found = each.request("GET", f"/v1/keys/s{number}").json
+            assert (found["index"], found["value"]) == (indexes[number], number)
+    for each, lease in zip(workers, leases, strict=True):
+        assert each.request("POST", f"/v1/leases/{lease}/ack").status == 204
+    assert workers[2].request("POST", "/v1/queues/q/take").json["item"] == "kept"
+    assert workers[1].request("POST", "/v1/queues/q/take").status == 204
 
 
 def test_requests_go_on_at_another_worker_after_a_kill(worker, file_store):

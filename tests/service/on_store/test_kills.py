@@ -180,3 +180,21 @@ def test_a_follower_sees_each_signal_once_through_kills(worker, file_store):
     follower.join(PATIENCE)
     assert got == list(range(SIGNALS))
     assert kills > 1
+
+
+@pytest.mark.parametrize("flags", [(), ("--workers", "2")], ids=["one", "two"])
+def test_a_drain_leaves_operations_pending(worker, file_store, flags):
+    first = worker(file_store, *flags).ready()
+    first.request("POST", "/v1/operations", {"id": "a", "keys": ["a"]})
+    polling = first.hold("GET", "/v1/operations/a?wait=40s")
+    taking = first.hold("POST", "/v1/queues/q/take?wait=40s")
+    assert first.request("POST", "/v1/admin/drain").json["released"] == 2
+    assert [(each.join().status, each.join().slug) for each in (polling, taking)] == [(503, "draining")] * 2
+    assert first.request("GET", "/v1/operations/a").json["state"] == "pending"
+    assert first.stop()[0] == 0
+    second = worker(file_store, *flags).ready()
+    assert second.request("GET", "/v1/operations/a").json["state"] == "pending"
+    assert second.counts()["takers"] == 0
+    polling = second.hold("GET", "/v1/operations/a?wait=40s")
+    second.request("POST", "/v1/keys/a/signal")
+    assert polling.join().json["state"] == "completed"

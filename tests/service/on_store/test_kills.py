@@ -1,5 +1,6 @@
 """Workers that are killed, stopped and started again, as processes on one file."""
 
+import asyncio
 import http.client
 import itertools
 import random
@@ -11,6 +12,8 @@ from contextlib import suppress
 
 import pytest
 
+from purgatory_async.service.store.checkpointing import checkpoint
+from purgatory_async.service.store.urls import parsed
 from tests.service.on_store.workers import PATIENCE, Pending, Worker, until
 
 pytestmark = pytest.mark.slow
@@ -198,3 +201,23 @@ def test_a_drain_leaves_operations_pending(worker, file_store, flags):
     polling = second.hold("GET", "/v1/operations/a?wait=40s")
     second.request("POST", "/v1/keys/a/signal")
     assert polling.join().json["state"] == "completed"
+
+
+def test_a_worker_behind_the_oldest_entry_loads_its_state(worker, file_store):
+    here, other = worker(file_store).ready(), worker(file_store).ready()
+    other.request("POST", "/v1/operations", {"id": "a", "keys": ["a"]})
+    targets = ("/v1/operations/a?", "/v1/keys/a?index=0&", "/v1/wait?key=a&", "/v1/keys/b?index=0&")
+    by_id, by_key, once, later = [here.hold("GET", f"{target}wait=40s") for target in targets]
+    here.send(signal.SIGSTOP)
+    try:
+        for value in range(3):
+            other.request("POST", "/v1/keys/a/signal", {"value": value})
+        asyncio.run(checkpoint(parsed(file_store), keep=0))
+    finally:
+        here.send(signal.SIGCONT)
+    assert by_id.join().json["state"] == "completed"
+    assert by_key.join().json["value"] == 2
+    assert (once.join().status, once.join().slug) == (503, "gap")
+    assert not later.over
+    other.request("POST", "/v1/keys/b/signal", {"value": 3})
+    assert later.join().json["value"] == 3

@@ -71,6 +71,7 @@ class Progress:
         """Go on from a position that was loaded, in a log that reached up to ``end``."""
         self.loading = False
         self.contact.known = self._end = end
+        self.contact.refused_at = None  # what was refused is not sent again
         self._reached.advance(position)
 
     def fail(self, reason: Exception) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.disks import fill, remount, small_file_system
+from tests.disks import failing_file_system, fill, remount, small_file_system
 from tests.service.on_store.workers import until
 
 pytestmark = pytest.mark.slow
@@ -65,3 +65,21 @@ def test_a_worker_waits_for_a_disk_that_is_read_only(worker, disk):
     second.ready()
     assert pending(second) == {"kept"}
     assert second.request("POST", "/v1/keys/a/signal").status == 200
+
+
+def test_a_disk_that_turns_read_only_loses_no_answer(worker, tmp_path):
+    with failing_file_system(tmp_path / "disk") as disk:
+        store = f"sqlite:///{disk.where}/log.db"
+        first = worker(store, "--store-timeout", "500ms").ready()
+        submitted = {f"o{number}" for number in range(20)}
+        for name in submitted:
+            first.request("POST", "/v1/operations", {"id": name, "keys": ["never"]})
+        disk.fail()
+        answer = first.request("POST", "/v1/keys/never/signal")
+        assert (answer.status, answer.slug) == (503, "store-unavailable")
+        until(lambda: first.request("GET", "/readyz").json.get("reasons") == ["store"], "not ready")
+        assert first.stop()[0] == 0
+        disk.mount_again()
+        second = worker(store).ready()
+        assert pending(second) == submitted
+        second.stop()

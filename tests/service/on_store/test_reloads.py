@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from purgatory_async.service.state.fold.entries import SignalKey
+from tests.cluster.faulty import REQUEST
 from tests.service.on_store.members import Member
 
 pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
@@ -152,6 +153,18 @@ async def test_lost_entries_end_held_requests_with_gap(members):
     answer = await here.request("GET", "/v1/operations/a")
     assert answer.json["state"] == "pending"
     assert answer.headers["x-purgatory-epoch"] == here.service.state.epoch != epoch
+
+
+async def test_an_append_refused_before_a_reload_counts_no_more(members):
+    here = await members.start()
+    here.link.losses.extend([REQUEST] * 3)
+    refused = here.start("POST", "/v1/keys/a/signal", {})
+    await asyncio.sleep(0.01)
+    members.store.lose(0)
+    await refused.task
+    await asyncio.sleep(6)  # the next heartbeat is later
+    assert (refused.status, here.service.state.gaps) == (503, 1)
+    assert (await here.request("GET", "/readyz")).status == 200
 
 
 async def test_a_worker_serves_on_at_lower_positions(members):

@@ -1,6 +1,7 @@
 """Held requests: each is a delayed operation, in a separate purgatory.
 
-A hold watches an operation (until it ends), a key (until its next signal) or a place in a queue (until it has an item).
+A hold watches an operation (until it ends), a key (until its next signal), what a follower of signals hears, or a place
+in a queue (until it has an item).
 Its outcomes: that happened (completed), the wait is over (expired), the client left (cancelled), the service drains
 (closed). So the end of a wait never ends an operation, and one limit and one `close` cover all held requests.
 """

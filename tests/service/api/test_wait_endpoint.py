@@ -73,7 +73,9 @@ async def test_an_answer_to_a_client_that_just_left_is_undelivered(client):
     assert client.service.holds.held == 0
 
 
-@pytest.mark.parametrize("target", ["/v1/wait?key=a&wait=9", "/v1/keys/a?index=0&wait=9"])
+@pytest.mark.parametrize(
+    "target", ["/v1/wait?key=a&wait=9", "/v1/wait?prefix=a&since=0&wait=9", "/v1/keys/a?index=0&wait=9"]
+)
 async def test_a_cancelled_request_leaves_nothing(client, target):
     held = await client.held("GET", target)
     held.task.cancel()

@@ -54,6 +54,7 @@ async def test_a_follower_that_changes_workers_sees_each_signal_once(members, se
         if number == SIGNALS // 2:
             members.trim(workers[0])
             workers.append(await members.start())
+    assert [each.service.fold.shared.limits.keep_signals for each in workers] == [1000] * 3
     sent += [((await workers[0].signal(key))["index"], key) for key in ("b", "ab", "a")]
     last.append(sent[-1][0])
     assert await followers[0] == [index for index, key in sent if key in {"a", "b"}]

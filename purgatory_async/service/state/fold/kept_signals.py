@@ -4,7 +4,6 @@ A signal's index is its position in the log. A key's last signals leave one by o
 when the key is idle; the floor says above which index none is missing.
 """
 
-from bisect import bisect_right
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final
@@ -86,14 +85,11 @@ class KeptSignals:
             return self.floor
         return self.keys[next(reversed(self.keys))].signals[-1].view.index
 
-    def kept_after(self, known: Key, index: int) -> tuple[int, bool]:
-        """Return where a key's signals above an index begin, and whether some of them were dropped. O(log kept)."""
-        signals = known.signals
-        first = 0
-        if signals[0].view.index <= index:
-            first = bisect_right(signals, index, key=lambda signal: signal.view.index)
-        start = bisect_right(signals, self._too_old_us, first, key=lambda signal: signal.at_us)
-        return start, known.floor > index or start > first
+    @property
+    def too_old_us(self) -> int:
+        """The log time up to which signals are kept no longer, but for the newest of a key. O(1)."""
+        now_us = self._shared.clock.now_us
+        return now_us - now_us % 1000 - self._shared.limits.keep_for
 
     def forget(self, whole_us: int) -> int:
         """Drop the keys that were idle for long enough; as `Operations.forget`. O(dropped)."""
@@ -110,15 +106,9 @@ class KeptSignals:
 
     def cut(self) -> None:
         """Drop what new limits no longer keep. O(keys)."""
-        too_old_us = self._too_old_us
+        too_old_us = self.too_old_us
         for known in self.keys.values():
             self._cut(known, too_old_us)
-
-    @property
-    def _too_old_us(self) -> int:
-        """The log time up to which signals are kept no longer, but for the newest of a key."""
-        now_us = self._shared.clock.now_us
-        return now_us - now_us % 1000 - self._shared.limits.keep_for
 
     def _cut(self, known: Key, too_old_us: int) -> None:
         """Drop a key's signals above the limit or from a log time or before, but never the newest."""

@@ -16,6 +16,7 @@ from purgatory_async.service.state.fold import entries as kinds
 from purgatory_async.service.state.fold.checkpoint import digest, parts
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.restoring import restored
+from purgatory_async.service.state.since import Wanted, kept_since
 from tests.service.state.fold_model import Model
 
 START = 1_700_000_000_000_000
@@ -184,17 +185,16 @@ class Replicas(RuleBasedStateMachine):
             self.compare_signals(fold, key)
 
     def compare_signals(self, fold, key):
-        """Above the floor no signal is missing; what is shown is within the limits."""
+        """Without a gap no signal is missing; what is shown is within the limits."""
         limits, whole = self.model.limits, self.now // 1000 * 1000
         ever = [signal for signal in self.model.signals if signal.key == key]
-        kept = fold.signals
-        known = kept.keys.get(key)
-        floor = kept.floor if known is None else known.floor
-        shown = [] if known is None else known.signals[kept.kept_after(known, 0)[0] :]
-        shown = [signal.view.index for signal in shown]
-        assert [index for index in shown if index > floor] == [
-            signal.index for signal in ever if signal.index > floor
-        ]
+        by_key, by_prefix = Wanted((key,), ()), Wanted((), (key,))
+        for since in {0, *[signal.index for signal in (*ever[:1], *ever[-3:])]}:
+            missing = [signal.index for signal in ever if signal.index > since]
+            for wanted in (by_key, by_prefix):
+                found = kept_since(fold.signals, wanted, since, 10_000)
+                assert found.gap or [signal.view.index for signal in found.signals] == missing
+        shown = [signal.view.index for signal in kept_since(fold.signals, by_key, 0, 10_000).signals]
         assert len(shown) <= limits.keep_signals
         assert all(signal.at + limits.keep_for > whole for signal in ever if signal.index in shown)
         latest = fold.signals.latest(key)
@@ -203,7 +203,8 @@ class Replicas(RuleBasedStateMachine):
             assert latest.index == newest.index
             assert newest.at + limits.retention > whole
         elif newest is not None:  # what shorter limits dropped does not come back with longer ones
-            assert newest.at + limits.retention <= whole or newest.index <= floor
+            gone = kept_since(fold.signals, by_key, newest.index - 1, 1).gap
+            assert newest.at + limits.retention <= whole or gone
 
     def teardown(self):
         try:

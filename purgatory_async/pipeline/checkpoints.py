@@ -29,6 +29,11 @@ __all__ = [
 LOCK: Final = ".lock"
 """The lock file in a directory."""
 
+_PAIR: Final = ".purgatory-stream.json"
+_OURS: Final = (LOCK, _PAIR, f"{_PAIR}.new")
+FORMAT: Final = 1
+_SETTINGS: Final = "purgatory.json"
+
 
 @contextmanager
 def held(checkpoint: Path, who: str) -> Iterator[None]:
@@ -54,10 +59,6 @@ def held(checkpoint: Path, who: str) -> Iterator[None]:
                 f"--checkpoint {checkpoint} is in use by another {who}; stop that one, or name another"
             ) from None
         yield
-
-
-_PAIR: Final = ".purgatory-stream.json"
-_OURS: Final = (LOCK, _PAIR, f"{_PAIR}.new")
 
 
 def check_pair(checkpoint: Path, out: Path, window_ns: int) -> None:
@@ -139,10 +140,6 @@ def _write_pair(directory: Path, claim: dict[str, Any]) -> None:
     unfinished = directory / f"{_PAIR}.new"
     unfinished.write_text(json.dumps(claim), encoding="utf-8")
     unfinished.rename(directory / _PAIR)
-
-
-FORMAT: Final = 1
-_SETTINGS: Final = "purgatory.json"
 
 
 @dataclass(frozen=True, slots=True)

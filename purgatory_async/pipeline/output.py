@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from purgatory_async.pipeline.refusal import Refused
 
-__all__ = ["check_fresh", "checkpoint_path", "spark_path", "spark_writes", "staged"]
+__all__ = ["check_fresh", "checkpoint_path", "spark_path", "spark_writes", "staged", "sync"]
 
 if TYPE_CHECKING:  # jobs without Spark use this module, too
     from pyspark.sql import DataFrame
@@ -53,31 +53,30 @@ def staged(path: Path) -> Iterator[Path]:
     stage.mkdir()
     try:
         yield stage
-        _sync(stage)
+        _sync_all(stage)
         stage.rename(final)
     except BaseException:
         shutil.rmtree(stage, ignore_errors=True)
         raise
-    _sync_directory(final.parent)
+    sync(final.parent)
 
 
 def spark_writes(frame: "DataFrame", path: Path) -> None:
     """Compute a table, and write it as Parquet to a new directory that Spark's workers see as this process does."""
-    # Not an escaped URI, which Spark would not decode; the scheme, because a cluster's default may be another.
-    frame.write.parquet(f"file://{path.absolute()}")
+    frame.write.parquet(checkpoint_path(path))
 
 
-def _sync(directory: Path) -> None:
+def _sync_all(directory: Path) -> None:
     """Sync everything under a directory, from the leaves up."""
     for folder, _, names in os.walk(directory, topdown=False):
         for name in names:
-            with (Path(folder) / name).open("rb") as file:
-                os.fsync(file.fileno())
-        _sync_directory(Path(folder))
+            sync(Path(folder, name))
+        sync(Path(folder))
 
 
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
+def sync(path: Path) -> None:
+    """Put a file, or the names in a directory, on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:

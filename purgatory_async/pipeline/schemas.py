@@ -1,4 +1,4 @@
-"""Spark schemas of the pipeline's inputs, derived from the journal's `FIELDS`."""
+"""Spark schemas of the pipeline's inputs, derived from their Arrow schemas."""
 
 from typing import Final
 
@@ -14,30 +14,12 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from purgatory_async.journal.schema import FIELDS
+from purgatory_async.journal.columns import arrow_schema
+from purgatory_async.pipeline.source.extent import DAMAGE_COLUMNS
 
 __all__ = ["DAMAGE_SCHEMA", "RECORD_SCHEMA", "spark_schema"]
 
-_TYPES: Final[dict[str, DataType]] = {
-    "int": IntegerType(),
-    "long": LongType(),
-    "string": StringType(),
-    "array<string>": ArrayType(StringType()),
-}
-
-RECORD_SCHEMA: Final = StructType([StructField(name, _TYPES[kind]) for name, kind in FIELDS])
-"""A journal's records: the columns of `FIELDS`, null where a kind has no such field."""
-
-DAMAGE_SCHEMA: Final = StructType(
-    [
-        StructField("file", StringType()),
-        StructField("offset", LongType()),
-        StructField("reason", StringType()),
-    ]
-)
-"""Lines that are not records: the file's name, the offset of the line's first byte, and the reason."""
-
-_ARROW: Final[dict[pa.DataType, DataType]] = {
+_TYPES: Final[dict[pa.DataType, DataType]] = {
     pa.int32(): IntegerType(),
     pa.int64(): LongType(),
     pa.string(): StringType(),
@@ -47,5 +29,12 @@ _ARROW: Final[dict[pa.DataType, DataType]] = {
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """Convert a kernel's Arrow schema to Spark's."""
-    return StructType([StructField(field.name, _ARROW[field.type]) for field in schema])
+    """Convert an Arrow schema to Spark's."""
+    return StructType([StructField(field.name, _TYPES[field.type]) for field in schema])
+
+
+RECORD_SCHEMA: Final = spark_schema(arrow_schema())
+"""A journal's records: the columns of `FIELDS`, null where a kind has no such field."""
+
+DAMAGE_SCHEMA: Final = spark_schema(DAMAGE_COLUMNS)
+"""Lines that are not records: the file's name, the offset of the line's first byte, and the reason."""

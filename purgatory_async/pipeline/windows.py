@@ -11,7 +11,6 @@ when the state after it has its final name. Killed before that, it is repeated f
 records, and replaces its file; killed after that, it is skipped.
 """
 
-import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from pyspark.sql import functions as sf
 
 from purgatory_async.journal.schema import OutcomeWord
 from purgatory_async.pipeline.operations.tables import OPERATION, operations
-from purgatory_async.pipeline.output import spark_path, spark_writes, staged
+from purgatory_async.pipeline.output import spark_path, spark_writes, staged, sync
 from purgatory_async.pipeline.schemas import DAMAGE_SCHEMA, RECORD_SCHEMA
 from purgatory_async.pipeline.source.extent import DAMAGE_COLUMNS
 
@@ -34,6 +33,19 @@ OUTCOMES: Final[tuple[str, ...]] = get_args(OutcomeWord)
 """The outcomes of an operation."""
 
 _COUNTS: Final = ("submitted", *OUTCOMES)
+
+_NO_ROWS: Final = "no-rows.parquet"
+_TABLES: Final = {
+    "windows": pa.schema(
+        [
+            ("window_start_ns", pa.int64()),
+            ("key", pa.string()),
+            *((word, pa.int64()) for word in ("submitted", *OUTCOMES)),
+            ("latency_sketch", pa.binary()),
+        ]
+    ),
+    "quarantine": DAMAGE_COLUMNS,
+}
 
 
 def steps(operations: DataFrame) -> DataFrame:
@@ -116,20 +128,6 @@ def add_up(table: DataFrame, width_ns: int) -> DataFrame:
 def _start(instant_ns: Column, width_ns: int) -> Column:
     # A remainder that is never negative, so that windows before 1970 are as wide as others.
     return (instant_ns - sf.pmod(instant_ns, sf.lit(width_ns).cast("long"))).alias("window_start_ns")
-
-
-_NO_ROWS: Final = "no-rows.parquet"
-_TABLES: Final = {
-    "windows": pa.schema(
-        [
-            ("window_start_ns", pa.int64()),
-            ("key", pa.string()),
-            *((word, pa.int64()) for word in ("submitted", *OUTCOMES)),
-            ("latency_sketch", pa.binary()),
-        ]
-    ),
-    "quarantine": DAMAGE_COLUMNS,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,15 +235,7 @@ class WindowBatches:
         final = self.out / name / f"batch-{batch:09d}.parquet"
         for part in scratch.glob("part-*.parquet"):
             if pq.read_metadata(part).num_rows:
-                _sync(part)
+                sync(part)
                 part.rename(final)
-                _sync(final.parent)
+                sync(final.parent)
         shutil.rmtree(scratch)
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -64,6 +64,15 @@ OUTCOMES: Final = pa.schema(
 
 Flags = NDArray[np.bool_]
 
+OPERATION_INPUT: Final = ("shard", "op_id", "submit_ns", "instant_ns", "amount", "is_match")
+"""Operations and matches in one: of an operation its deadline and needed sum, of a match its instant and ``n``."""
+OPERATION_OUTPUT: Final = "op_id string, outcome string, submit_ns long, deadline_ns long, decided_ns long"
+TALLY: Final = ("submitted", "repeated", "late", "completed", "expired")
+"""A shard's counts over its whole life; as part of the state, they are exact after any restart."""
+OPERATION_STATE: Final = ", ".join(
+    ["pending binary, unsettled binary, timer_ms long", *(f"{name} long" for name in TALLY)]
+)
+
 
 @dataclass(frozen=True, slots=True)
 class OperationShard:
@@ -198,19 +207,6 @@ def _outcomes(ended: pa.Table, completed: Flags, reached_ns: Longs) -> pa.Table:
         ],
         schema=OUTCOMES,
     )
-
-
-OPERATION_INPUT: Final = ("shard", "op_id", "submit_ns", "instant_ns", "amount", "is_match")
-"""Operations and matches in one: of an operation its deadline and needed sum, of a match its instant and ``n``."""
-
-OPERATION_OUTPUT: Final = "op_id string, outcome string, submit_ns long, deadline_ns long, decided_ns long"
-
-TALLY: Final = ("submitted", "repeated", "late", "completed", "expired")
-"""A shard's counts over its whole life; as part of the state, they are exact after any restart."""
-
-OPERATION_STATE: Final = ", ".join(
-    ["pending binary, unsettled binary, timer_ms long", *(f"{name} long" for name in TALLY)]
-)
 
 
 class OperationProcessor(ShardProcessor):

@@ -54,6 +54,12 @@ MATCHES: Final = pa.schema(
     [("op_id", pa.string()), ("submit_ns", pa.int64()), ("at_ns", pa.int64()), ("n", pa.int64())]
 )
 
+WATCH_INPUT: Final = ("shard", "key", "op_id", "instant_ns", "until_ns", "amount")
+"""Watches and signals in one: of a watch its operation's id, submission, deadline and needed sum; of a signal no id,
+its instant twice, and ``n``."""
+WATCH_OUTPUT: Final = "op_id string, submit_ns long, at_ns long, n long"
+WATCH_STATE: Final = "watches binary, seen binary, timer_ms long"
+
 
 @dataclass(frozen=True, slots=True)
 class WatchShard:
@@ -150,14 +156,6 @@ def _matches(watches: pa.Table, at_ns: Longs, n: Longs, start: Longs, end: Longs
     return who.append_column(MATCHES.field("at_ns"), pa.array(at_ns[signal])).append_column(
         MATCHES.field("n"), pa.array(n[signal])
     )
-
-
-WATCH_INPUT: Final = ("shard", "key", "op_id", "instant_ns", "until_ns", "amount")
-"""Watches and signals in one: of a watch its operation's id, submission, deadline and needed sum; of a signal no id,
-its instant twice, and ``n``."""
-
-WATCH_OUTPUT: Final = "op_id string, submit_ns long, at_ns long, n long"
-WATCH_STATE: Final = "watches binary, seen binary, timer_ms long"
 
 
 class WatchProcessor(ShardProcessor):

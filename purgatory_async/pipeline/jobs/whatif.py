@@ -1,8 +1,14 @@
-"""``purgatory pipeline whatif``: recompute a journal's outcomes with other timeouts, ticks and wheel sizes."""
+"""``purgatory pipeline whatif``: recompute a journal's outcomes with other timeouts, ticks and wheel sizes.
+
+Only the signals between its submission and its deadline decide whether an operation completes. So the time of each node
+is cut into slices at least as long as the longest wait: an operation then needs the signals of its own slice and of the
+next one, and a slice fits into a worker's memory. Operations without a timeout need all signals to the end and are a
+slice of their own.
+"""
 
 import json
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -11,23 +17,72 @@ from typing import Any, Final
 import click
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from purgatory_async.clock import MAX_TICK, MAX_TIMEOUT, MIN_TICK
 from purgatory_async.pipeline.jobs.frame import journal_option, out_option, progress, spark_options, summary
-from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, buckets_for, deal
+from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, buckets_for, deal, unpacked
 from purgatory_async.pipeline.operations.coverage import COVER_READ, COVERED, cover
 from purgatory_async.pipeline.operations.tables import nodes, paired
 from purgatory_async.pipeline.output import check_fresh, staged
+from purgatory_async.pipeline.schemas import spark_schema
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.source.extent import Extent, survey
 from purgatory_async.pipeline.source.tables import map_records
 from purgatory_async.pipeline.whatif.recommendation import recommend
-from purgatory_async.pipeline.whatif.replays import replays
-from purgatory_async.pipeline.whatif.slices import SIGNALS_READ, SLICED, Slices
+from purgatory_async.pipeline.whatif.replay import replay
+from purgatory_async.pipeline.whatif.slices import SIGNALS, SIGNALS_READ, SLICED, WAITS, Slices
 from purgatory_async.pipeline.whatif.wheel_sim import Setting, Totals
 
 __all__ = ["Wanted", "command", "run"]
+
+_PARTS: Final = pa.schema(
+    [(name, pa.int64()) for name in ("setting", *(field.name for field in fields(Totals)))]
+)
+
+
+def _replays(
+    operations: DataFrame,
+    signals: DataFrame,
+    last_ns: Mapping[tuple[str, str], int],
+    settings: Sequence[Setting],
+) -> DataFrame:
+    """Replay recorded operations under each setting.
+
+    Args:
+        operations: Slices from `purgatory_async.pipeline.whatif.slices.Slices`, at least as long as the longest
+            timeout plus the longest tick.
+        signals: Likewise.
+        last_ns: The last instant of each run and node.
+        settings: The settings to try.
+
+    Returns:
+        ``setting``, its number, and the columns of `Totals`: a row for each slice and setting, to be summed.
+    """
+    # Renamed, because Spark confuses columns that come from the same journal twice.
+    of_signals = signals.toDF(*(f"of_{name}" for name in signals.columns))
+    whose = ("run_id", "node", "slice")
+    pairs = operations.groupBy(*whose).cogroup(of_signals.groupBy(*(f"of_{name}" for name in whose)))
+    return pairs.applyInArrow(_replay_with(settings, last_ns), spark_schema(_PARTS))
+
+
+def _replay_with(
+    settings: Sequence[Setting], last_ns: Mapping[tuple[str, str], int]
+) -> Callable[[pa.Table, pa.Table], pa.Table]:
+    def replay_slice(operations: pa.Table, signals: pa.Table) -> pa.Table:
+        """Replay one slice on a worker."""
+        rows: list[dict[str, Any]] = []
+        if operations.num_rows:
+            last = last_ns[operations["run_id"][0].as_py(), operations["node"][0].as_py()]
+            waits = unpacked(operations["packed"].to_pylist(), WAITS.empty_table())
+            waits = waits.append_column("last_ns", pa.repeat(last, len(waits)))
+            signalled = unpacked(signals["of_packed"].to_pylist(), SIGNALS.empty_table())
+            totals = replay(waits, signalled, settings)
+            rows = [{"setting": place} | asdict(total) for place, total in enumerate(totals)]
+        return pa.Table.from_pylist(rows, _PARTS)
+
+    return replay_slice
+
 
 _NS: Final = 1_000_000_000
 _SLICE_RECORDS: Final = 200_000  # of a node: few enough for a worker's memory, enough to pay for a slice
@@ -92,7 +147,7 @@ def run(
     say(f"replaying {operations} operations under {len(settings)} settings")
     dealing = partial(deal, buckets=buckets_for(operations))
     slices = Slices(_slice_ns(settings, found), any(node.untimed for node in found))
-    parts = replays(
+    parts = _replays(
         paired(map_records(spark, extent, dealing, DEAL_READ, DEALT), slices.of_operations, SLICED),
         map_records(spark, extent, slices.of_signals, SIGNALS_READ, SLICED),
         {(node.run_id, node.node): node.last_ns for node in found},

@@ -40,6 +40,9 @@ _NS: Final = 1_000_000_000
 # Where steps begin, in whole nanoseconds.
 _EDGES: Final = np.array([ceil(2 ** (step / STEPS)) for step in range(63 * STEPS)], np.int64)
 
+# The other columns have almost no repeated values.
+_REPEATED: Final = ["run_id", "node", "outcome", "keys.list.element"]
+
 
 @dataclass(frozen=True, slots=True)
 class Tally:
@@ -140,10 +143,6 @@ def _laid_out(tally: str, table: pa.Table) -> pa.Table:
         },
         schema=TALLIES,
     )
-
-
-# The other columns have almost no repeated values.
-_REPEATED: Final = ["run_id", "node", "outcome", "keys.list.element"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-__all__ = ["ENDS", "by_key", "durations", "histogram", "timeline", "totals"]
+from purgatory_async.pipeline.report.findings import OUTCOMES
 
-ENDS: Final = ("completed", "expired", "cancelled", "failed", "closed")
-"""The outcomes of operations."""
+__all__ = ["by_key", "durations", "histogram", "timeline", "totals"]
+
+_ENDS: Final = OUTCOMES[:-1]
 
 
 def timeline(tallies: DataFrame) -> DataFrame:
@@ -25,7 +26,7 @@ def timeline(tallies: DataFrame) -> DataFrame:
     return happened.agg(
         *(
             sf.coalesce(sf.sum(sf.when(sf.col("name") == what, sf.col("count"))), sf.lit(0)).alias(what)
-            for what in ("submitted", *ENDS)
+            for what in ("submitted", *_ENDS)
         )
     )
 
@@ -102,6 +103,6 @@ def by_key(tallies: DataFrame, signalled: DataFrame) -> DataFrame:
 
     return both.groupBy("key").agg(
         counted("submitted", what != "signal"),
-        *(counted(end, what == end) for end in (*ENDS, "pending")),
+        *(counted(end, what == end) for end in (*_ENDS, "pending")),
         counted("signals", what == "signal"),
     )

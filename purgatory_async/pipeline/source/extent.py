@@ -42,6 +42,11 @@ __all__ = [
 
 _STEP: Final = 1 << 16
 
+# Bytes decoded at a time. Larger blocks are slower: the decoded records should stay in the processor's cache.
+_BLOCK: Final = 1 << 18
+# Bytes of JSON lines for a task: some seconds of work on one core.
+_PIECE: Final = 1 << 24
+
 
 @dataclass(frozen=True, slots=True)
 class Position:
@@ -128,10 +133,6 @@ def _backwards(file: BinaryIO, end: int, floor: int) -> Iterator[tuple[int, byte
         file.seek(begin)
         yield begin, file.read(end - begin)
         end = begin
-
-
-# Bytes decoded at a time. Larger blocks are slower: the decoded records should stay in the processor's cache.
-_BLOCK: Final = 1 << 18
 
 
 class SegmentGone(Exception):  # noqa: N818 - called by what happened
@@ -281,10 +282,6 @@ def damage_rows(piece: Piece, damage: Sequence[Damage], table: str) -> Iterator[
         schema = _SCHEMAS[table]
         arrays = [pa.array(columns.get(field.name, nothing), field.type) for field in schema]
         yield pa.RecordBatch.from_arrays(arrays, schema=schema)
-
-
-# Bytes of JSON lines for a task: some seconds of work on one core.
-_PIECE: Final = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from purgatory_async.journal.schema import OutcomeWord
-from purgatory_async.pipeline.operations.tables import OPERATION, operations
+from purgatory_async.pipeline.operations.tables import OPERATION, dealt, operations
 from purgatory_async.pipeline.output import spark_path, spark_writes, staged, sync
 from purgatory_async.pipeline.schemas import DAMAGE_SCHEMA, RECORD_SCHEMA
 from purgatory_async.pipeline.source.extent import DAMAGE_COLUMNS
@@ -150,7 +150,7 @@ class WindowBatches:
         if batch <= before:
             return
         needed = rows.where(sf.col("kind").isin("submit", "outcome") | sf.col("reason").isNotNull()).persist()
-        lives = operations(self._known(needed, before)).persist()
+        lives = operations(dealt(self._known(needed, before))).persist()
         try:
             self._publish(self._new_windows(lives, before), "windows", batch)
             damage = needed.where(sf.col("reason").isNotNull()).select(*DAMAGE_SCHEMA.names)

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from purgatory_async.pipeline.jobs.stream import Plan, run
-from purgatory_async.pipeline.operations.tables import operations
+from purgatory_async.pipeline.operations.tables import dealt, operations
 from purgatory_async.pipeline.output import spark_path
 from purgatory_async.pipeline.source.tables import read_journal
 from purgatory_async.pipeline.windows import WindowBatches, add_up, steps, windows
@@ -27,7 +27,7 @@ def streamed(spark, out):
 
 
 def at_once(spark, journal):
-    return comparable(windows(steps(operations(read_journal(spark, journal).records)), SECOND))
+    return comparable(windows(steps(operations(dealt(read_journal(spark, journal).records))), SECOND))
 
 
 def busy_node(name, count):

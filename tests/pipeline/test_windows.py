@@ -7,7 +7,7 @@ import pytest
 from pyspark.sql import functions as sf
 
 from purgatory_async.journal.columns import arrow_schema, record_batches
-from purgatory_async.pipeline.operations.tables import operations
+from purgatory_async.pipeline.operations.tables import dealt, operations
 from purgatory_async.pipeline.schemas import RECORD_SCHEMA
 from purgatory_async.pipeline.windows import OUTCOMES, add_up, steps, windows
 from tests.pipeline.journals import EPOCH, MS, Node
@@ -50,7 +50,7 @@ def counted_by_hand(records, width_ns):
 
 def table(spark, records, width_ns):
     rows = pa.Table.from_batches(record_batches(records), arrow_schema())
-    return windows(steps(operations(spark.createDataFrame(rows, RECORD_SCHEMA))), width_ns)
+    return windows(steps(operations(dealt(spark.createDataFrame(rows, RECORD_SCHEMA)))), width_ns)
 
 
 def as_counts(frame):

@@ -16,7 +16,7 @@ from purgatory_async.pipeline.jobs.frame import (
     window_option,
 )
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, deal
-from purgatory_async.pipeline.operations.tables import operations_of
+from purgatory_async.pipeline.operations.tables import operations
 from purgatory_async.pipeline.output import check_fresh, spark_path, spark_writes, staged
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.source.extent import Extent, survey
@@ -42,7 +42,7 @@ def run(journal: Path | Extent, out: Path, window_ns: int, spark: SparkSession) 
         Refused: The journal cannot be read.
     """
     extent = journal if isinstance(journal, Extent) else survey(journal)
-    lives = operations_of(map_records(spark, extent, deal, DEAL_READ, DEALT))
+    lives = operations(map_records(spark, extent, deal, DEAL_READ, DEALT))
     spark_writes(windows(steps(lives), window_ns), out / "windows")
     spark_writes(read_journal(spark, extent).damage, out / "quarantine")
     made = spark.read.parquet(spark_path(out / "windows"))

@@ -21,11 +21,9 @@ from purgatory_async.pipeline.schemas import spark_schema
 __all__ = [
     "OPERATION",
     "anomalies",
-    "anomalies_of",
     "dealt",
     "nodes",
     "operations",
-    "operations_of",
     "paired",
 ]
 
@@ -33,49 +31,35 @@ OPERATION: Final = ("run_id", "node", "op_id")
 """The columns that identify an operation."""
 
 
-def operations(records: DataFrame) -> DataFrame:
-    """Find the outcome of each submitted operation.
-
-    Args:
-        records: Of a journal, with the columns of `purgatory_async.journal.schema.FIELDS`.
-
-    Returns:
-        ``run_id, node, op_id, submit_seq, submit_ns, submit_wall_ns, keys, needed, timeout_ns, outcome, end_seq,
-        end_ns, end_wall_ns, latency_ns, lateness_ns, checks, inserts``, a row for each operation; the columns
-        from ``outcome`` on are null while it is pending. ``submit_ns`` and ``end_ns`` are ``mono_ns`` of the
-        records, and replace a missing ``latency_ns`` or ``lateness_ns`` of an outcome.
-
-    One shuffle of the submissions and outcomes.
-    """
-    return operations_of(dealt(records))
-
-
-def anomalies(records: DataFrame) -> DataFrame:
-    """List the records that belong to no operation.
-
-    Args:
-        records: As for `operations`.
-
-    Returns:
-        ``run_id, node, seq, kind, op_id, outcome, wall_ns, mono_ns, reason``, a row for each outcome that has no
-        submission before it or is not the first, and for each repeated submission.
-    """
-    return anomalies_of(dealt(records))
-
-
 def dealt(records: DataFrame) -> DataFrame:
-    """Deal records into buckets; see `purgatory_async.pipeline.operations.buckets`."""
+    """Deal records into buckets, as `map_records` with `deal` does where they are read."""
     wanted = records.where("kind in ('submit', 'outcome')").select(*DEAL_READ)
     return wanted.mapInArrow(deal, spark_schema(DEALT))
 
 
-def operations_of(buckets: DataFrame) -> DataFrame:
-    """As `operations`, of dealt records."""
+def operations(buckets: DataFrame) -> DataFrame:
+    """Find the outcome of each submitted operation.
+
+    Args:
+        buckets: Records of a journal, dealt.
+
+    Returns:
+        The columns of `OPERATIONS`, a row for each operation; those from ``outcome`` on are null while it is pending.
+        ``submit_ns`` and ``end_ns`` are ``mono_ns`` of the records, and replace a missing ``latency_ns`` or
+        ``lateness_ns`` of an outcome.
+
+    One shuffle of the submissions and outcomes.
+    """
     return paired(buckets, Pairing.operations, OPERATIONS)
 
 
-def anomalies_of(buckets: DataFrame) -> DataFrame:
-    """As `anomalies`, of dealt records."""
+def anomalies(buckets: DataFrame) -> DataFrame:
+    """List the records that belong to no operation.
+
+    Returns:
+        The columns of `ANOMALIES`, a row for each outcome that has no submission before it or is not the first, and
+        for each repeated submission.
+    """
     return paired(buckets, Pairing.anomalies, ANOMALIES)
 
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, buckets_for, deal
 from purgatory_async.pipeline.operations.coverage import COVER_READ, COVERED, cover
 from purgatory_async.pipeline.operations.pairing import OPERATIONS
-from purgatory_async.pipeline.operations.tables import anomalies_of, nodes, paired
+from purgatory_async.pipeline.operations.tables import anomalies, nodes, paired
 from purgatory_async.pipeline.output import spark_path, spark_writes
 from purgatory_async.pipeline.report.findings import (
     OUTCOMES,
@@ -185,7 +185,7 @@ class _Examination:
 
     def anomalies(self, expected: int, covered: Sequence[Row]) -> DataFrame:
         """The records that belong to no operation; skips the search if the counts rule them out."""
-        found = anomalies_of(self._dealt(covered))
+        found = anomalies(self._dealt(covered))
         if sum(node.submits + node.outcomes for node in covered) == expected:
             found = self._spark.createDataFrame([], found.schema)
         return self.kept(found, "anomalies")

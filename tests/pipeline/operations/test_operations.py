@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 
 from purgatory_async.journal.columns import arrow_schema, record_batches
-from purgatory_async.pipeline.operations.tables import anomalies, operations
+from purgatory_async.pipeline.operations.tables import anomalies, dealt, operations
 from purgatory_async.pipeline.schemas import RECORD_SCHEMA
 from tests.pipeline.journals import EPOCH, MS, Node
 
@@ -41,7 +41,9 @@ def journal(spark):
 
 
 def test_the_first_later_outcome_of_a_node_ends_its_operation(journal):
-    found = operations(journal).select("node", "op_id", "submit_seq", "outcome", "end_seq", "latency_ns")
+    found = operations(dealt(journal)).select(
+        "node", "op_id", "submit_seq", "outcome", "end_seq", "latency_ns"
+    )
     assert rows(found) == [
         ("n1", "completed", 1, "completed", 4, 4 * MS),
         ("n1", "expired", 2, "expired", 6, 201 * MS),
@@ -52,7 +54,7 @@ def test_the_first_later_outcome_of_a_node_ends_its_operation(journal):
 
 
 def test_an_operation_has_what_its_two_records_say(journal):
-    (found,) = operations(journal).where("op_id = 'completed' and node = 'n1'").collect()
+    (found,) = operations(dealt(journal)).where("op_id = 'completed' and node = 'n1'").collect()
     assert found.asDict() == {
         "run_id": "run",
         "node": "n1",
@@ -75,7 +77,7 @@ def test_an_operation_has_what_its_two_records_say(journal):
 
 
 def test_what_belongs_to_no_life_is_listed_with_the_reason(journal):
-    assert rows(anomalies(journal).select("seq", "kind", "op_id", "outcome", "reason")) == [
+    assert rows(anomalies(dealt(journal)).select("seq", "kind", "op_id", "outcome", "reason")) == [
         (5, "outcome", "completed", "expired", "ended before"),
         (7, "outcome", "never submitted", "completed", "no submission before it"),
         (8, "outcome", "late", "completed", "no submission before it"),
@@ -88,5 +90,5 @@ def test_a_missing_latency_is_computed_from_the_instants(spark):
     node.submit("op", 1 * MS, timeout=5 * MS)
     node.outcome("op", 7 * MS, outcome="expired")
     bare = table(spark, node).drop("latency_ns").selectExpr("*", "cast(null as long) as latency_ns")
-    (found,) = operations(bare).collect()
+    (found,) = operations(dealt(bare)).collect()
     assert (found.latency_ns, found.lateness_ns) == (6 * MS, 1 * MS)

@@ -99,7 +99,7 @@ def run(arguments: Sequence[str]) -> int:
         # On the way out any call may fail, as that to a Spark which the same signal ended.
         if not terminated:
             raise
-        say("purgatory: terminated; unfinished results are removed", err=True)
+        say("purgatory: terminated; only complete results are in place", err=True)
         return TERMINATED
     finally:
         signal.signal(signal.SIGTERM, before)

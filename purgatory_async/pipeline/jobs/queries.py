@@ -22,15 +22,26 @@ _SPARK_WAITS_S: Final = 10
 
 @contextmanager
 def stop_asked() -> Iterator[Callable[[], bool]]:
-    """Catch SIGINT and SIGTERM during the block; yields a function that returns whether one came."""
+    """Catch SIGINT and SIGTERM during the block; yields a function that returns whether one came.
+
+    An error after the signal counts as the signal: one to the process group ends Spark's Java, too, and then every call
+    to it fails.
+    """
     asked: list[int] = []
     kinds = (signal.SIGINT, signal.SIGTERM)
     before = [signal.signal(kind, lambda number, _: asked.append(number)) for kind in kinds]
+    failed = False
     try:
         yield lambda: bool(asked)
+    except Exception:
+        if not asked:
+            raise
+        failed = True
     finally:
         for kind, handler in zip(kinds, before, strict=True):
             signal.signal(kind, handler)
+    if failed:
+        signal.raise_signal(asked[0])
 
 
 def run_query(start: Callable[[], StreamingQuery], finished: Callable[[StreamingQuery], bool]) -> None:

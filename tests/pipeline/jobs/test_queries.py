@@ -1,9 +1,11 @@
 """A query whose Python worker is slow to start is started again; any other failure ends it."""
 
+import signal
+
 import pytest
 from pyspark.errors import StreamingQueryException
 
-from purgatory_async.pipeline.jobs.queries import run_query
+from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
 from purgatory_async.pipeline.refusal import Refused
 
 SLOW = "terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST"
@@ -63,3 +65,22 @@ def test_a_query_that_is_finished_is_stopped():
     query.awaitTermination = lambda _: False
     run_query(lambda: query, lambda asked: asked is query)
     assert query.stopped
+
+
+def test_an_error_after_a_signal_counts_as_the_signal():
+    # The fault: the signal ended Spark's Java as well, and the call that fails for it is shown with its stack.
+    def stop_spark():
+        """Get a signal, and then an error for it."""
+        with stop_asked() as stopped:
+            assert not stopped()
+            signal.raise_signal(signal.SIGINT)
+            assert stopped()
+            raise ConnectionRefusedError
+
+    with pytest.raises(KeyboardInterrupt):
+        stop_spark()
+
+
+def test_an_error_without_a_signal_is_the_error():
+    with pytest.raises(ConnectionRefusedError), stop_asked():
+        raise ConnectionRefusedError

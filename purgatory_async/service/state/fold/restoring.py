@@ -101,7 +101,7 @@ class Restoring:
         """Take over the next part; returns whether it is the last. O(its size). Raises as `restored`."""
         start = part.rfind(b"\n", 0, -1) + 1  # of the last line
         content, last = part[:start], part[start:]
-        (foot,) = _decoded(last) or [None]
+        foot = next(iter(_decoded(last)), None)
         self._hashed.update(content)
         if not isinstance(foot, lines.Foot) or foot.digest != self._hashed.hexdigest():
             raise FoldError(
@@ -129,7 +129,7 @@ class Restoring:
 
 
 def _head(line: bytes) -> lines.Head:
-    (head,) = _decoded(line) or [None]
+    head = next(iter(_decoded(line)), None)
     if not isinstance(head, lines.Head):
         raise FoldError(f"a checkpoint must begin with its head, got {line[:200]!r}")
     if head.level > LEVEL:

@@ -138,7 +138,8 @@ def test_half_open_connections_are_given_up(worker, engine):
 
 
 def test_cut_connections_lose_and_double_nothing(worker, engine):
-    workers = [worker(url_of(engine)).ready(), worker(url_of(engine)).ready()]
+    patient = ("--store-timeout", "30s")  # a take that is given up has its item on loan
+    workers = [worker(url_of(engine), *patient).ready() for _ in range(2)]
     with cutting(engine):
         for number in range(10):
             pending = [

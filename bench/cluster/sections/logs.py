@@ -18,7 +18,7 @@ from purgatory_async.service.store.urls import Sync
 __all__ = ["SECTION"]
 
 COLUMNS: Final = (
-    "log", "1 client: p50 / p99, ms", "64 clients: signals/s", "goal", "p50 / p99, ms", "`append` alone, 1/s",
+    "log", "1 client: p50 / p99, ms", "all clients: signals/s", "goal", "p50 / p99, ms", "`append` alone, 1/s",
     "2 workers: signals/s, p99 ms", "4 workers", "idle wake-up, p50 / p99 ms", "`end()`, p50 / p99 ms",
 )  # fmt: skip
 MOST_WORKERS: Final = 4

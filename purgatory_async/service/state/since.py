@@ -13,7 +13,7 @@ from purgatory_async.service.state.signals import Signal
 __all__ = ["Found", "Place", "Wanted", "kept_since"]
 
 NEAR: Final = 256
-"""The keys to look at before all of them."""
+"""How many keys a reader of a prefix looks at before it looks at all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +78,10 @@ def _beginning_with(kept: KeptSignals, prefixes: tuple[str, ...], index: int) ->
             return near
         if key.startswith(prefixes):
             near.append((key, known))
-    # For one that is, in the order of the dict below: a fifth of the time.
+    # One that is looks at all of them, in the order of the plain dict, which takes a fifth of the time.
     return [
         (key, known)
-        for key, known in dict.items(kept.keys)
+        for key, known in dict[str, Key].items(kept.keys)
         if key.startswith(prefixes) and known.signals[-1].view.index > index
     ]
 

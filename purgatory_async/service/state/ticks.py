@@ -79,6 +79,7 @@ class Ticks:
         """Go on with a fold that was loaded, and still has to come to the position ``end``."""
         self._fold = fold
         self._own.clear()
+        self._inherited = array("q")
         self._inherit_at = end
         self.look()
 

@@ -99,7 +99,7 @@ def test_an_engine_that_takes_no_writes_loses_nothing(worker, engine):
     submitted = {f"o{number}" for number in range(20)}
     for name in submitted:
         workers[0].request("POST", "/v1/operations", {"id": name, "keys": ["never"]})
-    held = [each.hold("GET", "/v1/keys/a?index=0&wait=40s") for each in workers]
+    held = [each.hold("GET", "/v1/keys/a?index=0&wait=50s") for each in workers]
     asyncio.run(engine.take_writes(False))
     try:
         for each in workers:

@@ -159,12 +159,12 @@ class Service:
         Raises:
             Problem: ``forgotten`` or ``unknown-operation``.
         """
-        operations = self.fold.operations
+        operations = self.state.fold.operations
         operation = operations.by_id.get(operation_id)
         if operation is not None:
             return operation
         if operation_id in operations.forgotten:
-            limits = self.fold.shared.limits
+            limits = self.state.fold.shared.limits
             raise problems.forgotten(operation_id, limits.retention / 1e6, limits.max_bytes)
         raise problems.unknown_operation(operation_id)
 

@@ -10,7 +10,7 @@ An event's id is ``EPOCH-POSITION.NUMBER``: the position of the step that caused
 import datetime as dt
 import re
 from bisect import bisect_right
-from typing import Final, cast
+from typing import Any, Final
 
 import msgspec
 
@@ -72,14 +72,14 @@ class Feed:
         """Keep an event. O(keys of the operation), and readers that wait."""
         # Nothing but the service's own operations, on keys that are text, is ever watched there.
         if isinstance(event, KeySignalled):
-            keys: tuple[str, ...] = (cast("str", event.key),)
+            keys: Any = (event.key,)
             note: _Note = (None, keys, None, event.at_ns, event.completed)
         else:
-            keys = cast("tuple[str, ...]", event.keys)
+            keys = event.keys
             operation = event.operation
             known_as = operation.id if isinstance(operation, Operation) else None
             if isinstance(event, OperationEnded):
-                state = cast("State", event.outcome)  # its word
+                state: Any = event.outcome  # its word
                 note = (known_as, keys, state, event.at_ns, event.at_ns - event.submitted_ns)
             else:
                 note = (known_as, keys, "pending", event.at_ns, 0)

@@ -115,6 +115,8 @@ class Holds:
 
     def notify(self, event: Event) -> None:
         """Complete the holds on an ended operation or a signalled key."""
+        if not self._purgatory.pending:
+            return  # what ends most often has no holds
         if isinstance(event, OperationEnded):
             self._purgatory.complete_for_key(end_of(event.operation))
         elif isinstance(event, KeySignalled):

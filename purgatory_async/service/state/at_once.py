@@ -66,7 +66,8 @@ class AtOnce:
 
     async def caught_up(self) -> None:
         """Let time pass until now, so that nothing is shown that should be forgotten."""
-        if self.now_us() - self.fold.at_us >= _MS and not self._closed:
+        now_us = self._zero_us + self._timer.time_ns() // 1000
+        if now_us - self.fold.at_us >= _MS and not self._closed:
             self._apply(Tick())
 
     def now_us(self) -> int:
@@ -100,7 +101,8 @@ class AtOnce:
 
     def _apply(self, entry: Entry) -> Answer:
         fold = self.fold
-        answer = self._heard(*fold.apply(fold.position + 1, self.now_us(), entry))
+        now_us = self._zero_us + self._timer.time_ns() // 1000
+        answer = self._heard(*fold.apply(fold.position + 1, now_us, entry))
         if self._clock.next_ns < self._tick_ns:
             self._schedule()
         return answer

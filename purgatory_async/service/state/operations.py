@@ -6,14 +6,20 @@ the log and a status.
 """
 
 import datetime as dt
-from typing import cast
+from typing import Final, cast
 
 from msgspec import UNSET
 
-from purgatory_async import DelayedOperation
+from purgatory_async import DelayedOperation, Outcome
 from purgatory_async.service.messages import Attached, OperationView, SignalView, State
 from purgatory_async.service.state.needs import Need, Progress
 from purgatory_async.service.state.signals import Ledger, Newest
+
+STATES: Final[dict[Outcome | None, State]] = {
+    None: "pending",
+    **{outcome: cast("State", str(outcome)) for outcome in Outcome},
+}
+"""The states by outcome; they share their words."""
 
 
 class SignalledOperation(DelayedOperation[Attached]):
@@ -87,10 +93,10 @@ class SignalledOperation(DelayedOperation[Attached]):
             id=operation_id,
             keys=self.watch_keys,
             need=self.need.wire,
-            state=cast("State", self.outcome or "pending"),  # outcomes and states share their words
+            state=STATES[self.outcome],
             submitted_at=submitted_at,
             deadline=deadline,
-            elapsed=round(elapsed, 6),
+            elapsed=elapsed,
             signals=self.signals,
             result=UNSET if self.result is None else self.result,
             data=data,

@@ -23,9 +23,10 @@ class Positions:
         self._timer: Final = timer
         self._present: Final = present
         self._reached = Watermark(timer=timer)
+        self._waiting = 0
 
     def __repr__(self) -> str:
-        return f"<Positions at={self._present()} waiting={self._reached.waiting}>"
+        return f"<Positions at={self._present()} waiting={self._waiting}>"
 
     async def reach(self, position: int, seconds: float) -> None:
         """Wait until a position is applied. O(log waits).
@@ -35,13 +36,17 @@ class Positions:
             PurgatoryClosed: The timer is closed.
         """
         until = self._timer.time() + seconds
-        while position > self._present():
-            with suppress(LogUnavailable):
-                await self._reached.reach(position, max(until - self._timer.time(), 0))
+        self._waiting += 1
+        try:
+            while position > self._present():
+                with suppress(LogUnavailable):
+                    await self._reached.reach(position, max(until - self._timer.time(), 0))
+        finally:
+            self._waiting -= 1
 
     def look(self) -> None:
         """Complete the waits for the present position; after each step. O(1) without waits."""
-        if self._reached.waiting:
+        if self._waiting:
             self._reached.advance(self._present())
 
     def restart(self) -> None:

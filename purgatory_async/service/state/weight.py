@@ -65,5 +65,6 @@ class Weight:
 
 
 def _own(operation: Weighed) -> int:
-    attachments = (operation.data, UNSET if operation.result is None else operation.result)
-    return sum(len(attached) for attached in attachments if attached is not UNSET)
+    data, result = operation.data, operation.result
+    size = 0 if data is UNSET else len(data)
+    return size if result is None or result is UNSET else size + len(result)

@@ -285,7 +285,7 @@ class Fold:
         if operation.outcome is not None:
             return Refused("already-ended")
         self.operations.end(operation, entry.how, entry.result)
-        return Ended(operation.state)
+        return Ended(entry.how)
 
     def _put(self, entry: kinds.PutItem) -> Result:
         earlier = self._replayed(entry)

@@ -7,7 +7,7 @@ ends, so a queue is enough and no timer is needed: what is forgotten has no effe
 import datetime as dt
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from typing import Final, cast, final
+from typing import Final, final
 
 from msgspec import UnsetType
 
@@ -17,7 +17,7 @@ from purgatory_async.service.messages import Attached, OperationView, State
 from purgatory_async.service.state.fold.entries import SubmitOperation
 from purgatory_async.service.state.fold.shared import FOREVER, SECOND, Effect, Shared, whole_ms
 from purgatory_async.service.state.needs import need_for
-from purgatory_async.service.state.operations import SignalledOperation
+from purgatory_async.service.state.operations import STATES, SignalledOperation
 from purgatory_async.service.state.signals import Newest
 from purgatory_async.service.state.weight import Weight
 
@@ -73,7 +73,7 @@ class Operation(SignalledOperation):
     @property
     def state(self) -> State:
         """``pending``, or how it ended."""
-        return cast("State", str(self.outcome or "pending"))  # outcomes and states share their words
+        return STATES[self.outcome]
 
     @property
     def submitted_us(self) -> int:
@@ -82,10 +82,12 @@ class Operation(SignalledOperation):
 
     def view(self, now_us: int) -> OperationView:
         """Return its status at a log time, which only counts while it is pending."""
-        submitted_us = self.submitted_us
+        submitted_us = int(self.submitted)
+        submitted_at = _EPOCH + dt.timedelta(0, 0, submitted_us)  # by name it takes half as long again
+        timeout_us = None if self.deadline_us is None else self.deadline_us - submitted_us
+        deadline = None if timeout_us is None else submitted_at + dt.timedelta(0, 0, timeout_us)
         elapsed_us = (self.ended_us or now_us) - submitted_us
-        deadline = None if self.deadline_us is None else _time(self.deadline_us)
-        return self.described(self.id, self.data, _time(submitted_us), deadline, elapsed_us / SECOND)
+        return self.described(self.id, self.data, submitted_at, deadline, elapsed_us / SECOND)
 
 
 class OperationSubmitted(Effect, frozen=True, eq=False):
@@ -178,7 +180,7 @@ class Operations:
         """Keep an operation that has just ended for the retention time. O(its signals)."""
         shared = self._shared
         operation.ended_us = shared.clock.now_us
-        shared.totals.ended[operation.state] += 1
+        shared.totals.ended[STATES[operation.outcome]] += 1
         shared.effects.append(OperationEnded(operation))
         self.keep(operation)
         if self._weight.total > shared.limits.max_bytes:
@@ -224,7 +226,3 @@ class Operations:
         idem = self.idem_of.pop(operation.id, None)
         if idem is not None:
             del self.by_idem[idem[0]]
-
-
-def _time(at_us: int) -> dt.datetime:
-    return _EPOCH + dt.timedelta(microseconds=at_us)

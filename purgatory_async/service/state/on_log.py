@@ -217,17 +217,6 @@ class OnLog(Generic[A]):
         self._require_open()
         await self._in_time(self._progress.arrival(), "the log's end was not reached within {} s")
 
-    async def reach(self, position: int, timeout: float) -> None:
-        """Return once a position is applied here.
-
-        Raises:
-            OperationExpired: It was not within the timeout.
-            LogUnavailable: The state was loaded again meanwhile.
-            LogError: The state is closed, or has failed.
-        """
-        self._require_open()
-        await self._progress.reach(position, timeout)
-
     def now_us(self) -> int:
         """Return log time now, estimated: at least that of the last entry."""
         return max(self.fold.at_us, self._log_time.now_us())

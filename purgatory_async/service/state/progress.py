@@ -81,10 +81,6 @@ class Progress:
             if not asker.done():
                 asker.set_exception(reason)
 
-    async def reach(self, position: int, timeout: float) -> None:
-        """Return once a position is applied; see `Watermark.reach`."""
-        await self._reached.reach(position, timeout)
-
     async def end(self) -> int:
         """Return the log's end; raises as `Log.end`."""
         try:

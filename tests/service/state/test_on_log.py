@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from purgatory_async import OperationExpired, PurgatoryFull
+from purgatory_async import PurgatoryFull
 from purgatory_async.cluster import LogError, LogUnavailable, MemoryLog
 from purgatory_async.cluster.retention import MARK
 from purgatory_async.service.state.fold.entries import (
@@ -219,23 +219,12 @@ async def test_connected_and_lag_follow_the_engine(workers):
     assert there.state.lag == 0.0
 
 
-async def test_a_position_is_reached_in_order(workers):
-    here, there = await workers.start(), await workers.start()
-    there.log.deaf_s = 1
-    position = (await here.state.propose(submit("a"))).position
-    with pytest.raises(OperationExpired):
-        await there.state.reach(position, timeout=0.5)
-    await there.state.reach(position, timeout=5)
-    assert "a" in there.fold.operations.by_id
-
-
 async def test_closing_fails_what_waits(workers):
     worker = await workers.start()
     worker.log.away = True
     waits = [
         asyncio.ensure_future(worker.propose(submit("a"))),
         asyncio.ensure_future(worker.state.caught_up()),
-        asyncio.ensure_future(worker.state.reach(1000, timeout=60)),
     ]
     await asyncio.sleep(0.1)
     await worker.state.aclose()
@@ -243,7 +232,7 @@ async def test_closing_fails_what_waits(workers):
         with pytest.raises(LogError, match="state is closed"):
             await wait
     await worker.stopped
-    for late in (worker.propose(submit("b")), worker.state.caught_up(), worker.state.reach(1, 1)):
+    for late in (worker.propose(submit("b")), worker.state.caught_up()):
         with pytest.raises(LogError, match="state is closed"):
             await late
     assert not worker.state.connected

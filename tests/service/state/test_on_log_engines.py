@@ -67,11 +67,8 @@ async def test_two_workers_and_a_later_one_are_equal(engine):  # noqa: F811
             await asyncio.sleep(0.02)
         assert late.fold.queues.kept == 1
         await late.propose(SignalKey(key="last"))
-        for state in (here, there, late):
-            await state.caught_up()
-        newest = max(state.position for state in (here, there, late))
-        for state in (here, there, late):
-            await state.reach(newest, timeout=10)
+        while len({state.position for state in (here, there, late)}) > 1:
+            await asyncio.gather(*(state.caught_up() for state in (here, there, late)))
         assert len({(state.position, digest(state.fold)) for state in (here, there, late)}) == 1
         assert [state.diverged for state in (here, there, late)] == [0, 0, 0]
         assert [state.gaps for state in (here, there, late)] == [0, 0, 0]

@@ -73,16 +73,6 @@ async def test_lost_entries_are_forgotten_by_every_worker(workers):
     await settled(here, there)
 
 
-async def test_waits_for_a_position_fail_when_entries_are_lost(workers):
-    worker = await workers.start()
-    await worker.propose(submit("a"))
-    waiting = asyncio.ensure_future(worker.state.reach(1000, timeout=60))
-    await asyncio.sleep(0)
-    workers.store.lose(1)
-    with pytest.raises(LogUnavailable, match="the state is loaded again"):
-        await waiting
-
-
 async def test_a_read_outlives_a_gap(workers):
     here, there = await workers.start(), await workers.start()
     await here.propose(submit("a"))

@@ -1,6 +1,5 @@
 """``/v1/operations`` and ``/v1/events``: submit, show, end, list and follow operations."""
 
-import secrets
 from collections.abc import Iterator
 from typing import Final
 
@@ -20,13 +19,12 @@ from purgatory_async.service.service import Service
 from purgatory_async.service.state.fold.entries import EndOperation, SubmitOperation
 from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.fold.shared import microseconds
-from purgatory_async.service.state.names import checked_id, checked_key, distinct_keys
+from purgatory_async.service.state.names import checked_id, checked_key, distinct_keys, new_id
 from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import Wait
 
 SUBMIT: Final = msgspec.json.Decoder(Submit)
 COMPLETE: Final = msgspec.json.Decoder(Complete)
-ID_BYTES: Final = 16
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
 # Bytes after which a page ends early: a thousand operations can carry a gigabyte.
@@ -175,7 +173,7 @@ def _entry_of(order: Submit, once: Repeatable) -> SubmitOperation:
     except ValueError as error:
         raise problems.invalid("/timeout", str(error)) from None
     return SubmitOperation(
-        id=secrets.token_urlsafe(ID_BYTES) if isinstance(order.id, UnsetType) else checked_id(order.id),
+        id=new_id() if isinstance(order.id, UnsetType) else checked_id(order.id),
         keys=keys,
         need=order.need,
         timeout=None if timeout is None else microseconds(timeout),

@@ -1,6 +1,5 @@
 """Takers of this process: requests held for an item of a queue, each of which stands in line in the state."""
 
-import secrets
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
@@ -14,14 +13,13 @@ from purgatory_async.service.state.fold.entries import LeaveLine, WantItem
 from purgatory_async.service.state.fold.queues import ItemLent, Lease, TakerLeft
 from purgatory_async.service.state.fold.results import Nothing
 from purgatory_async.service.state.fold.shared import SECOND, Effect, microseconds
+from purgatory_async.service.state.names import new_id
 from purgatory_async.service.state.state import State
 
 __all__ = ["OF_TAKERS", "Takers"]
 
 OF_TAKERS: Final = ItemLent, TakerLeft
 """The effects that takers hear; most steps have none."""
-
-_ID_BYTES: Final = 16
 
 
 class Takers:
@@ -74,7 +72,7 @@ class Takers:
         while True:
             order = WantItem(
                 queue=queue,
-                lease_id=secrets.token_urlsafe(_ID_BYTES),
+                lease_id=new_id(),
                 lease=microseconds(lease),
                 wait=microseconds(wait),
             )

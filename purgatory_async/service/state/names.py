@@ -5,6 +5,7 @@ because clients and proxies fold them out of paths, control characters because t
 """
 
 import re
+import secrets
 import unicodedata
 from collections.abc import Iterable
 from typing import Final
@@ -14,6 +15,7 @@ from purgatory_async.service import problems
 MAX_KEY_BYTES: Final = 512
 MAX_KEYS: Final = 64
 ID_GRAMMAR: Final = "[A-Za-z0-9._~-]{1,128}"
+ID_BYTES: Final = 16  # random ones
 
 _ID: Final = re.compile(ID_GRAMMAR)
 
@@ -46,6 +48,11 @@ def distinct_keys(keys: Iterable[str]) -> tuple[str, ...]:
     if len(distinct) > MAX_KEYS:
         raise problems.too_many_keys(len(distinct), MAX_KEYS)
     return tuple(checked_key(key) for key in distinct)
+
+
+def new_id() -> str:
+    """Return a random id, too long to guess."""
+    return secrets.token_urlsafe(ID_BYTES)
 
 
 def checked_id(operation_id: str) -> str:

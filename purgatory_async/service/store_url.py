@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 __all__ = ["MEMORY", "StoreUrl", "masked"]
 
@@ -13,9 +14,11 @@ _SQLITE: Final = "sqlite:"  # a path may contain an @, and has no password
 _USER: Final = re.compile(r"[A-Za-z0-9+.-]*://[^:@/?#]*")
 _NO_PORT: Final = re.compile(r"(://[^/:?]*:)(?![0-9]*([/?]|$))[^/?]+")  # a password whose @HOST is missing
 _SECRET: Final = re.compile(r"([?&][^=&]*(?:pass|secret|token)[^=&]*=)[^&]*", re.IGNORECASE)
+_POSTGRES: Final = "postgresql://HOST/DATABASE", re.compile(r"postgres(ql)?://[^/?#]*(/.*|\?.*)?")
 _FORMS: Final = {
-    "sqlite": ("sqlite:///PATH", re.compile(r"sqlite:///[^?#]+(\?.*)?")),
-    "postgresql": ("postgresql://HOST/DATABASE", re.compile(r"postgresql://[^/?#]*(/.*|\?.*)?")),
+    "sqlite": ("sqlite:///PATH", re.compile(r"sqlite:///[^?#]+")),
+    "postgresql": _POSTGRES,
+    "postgres": _POSTGRES,
     "redis": ("redis://HOST:PORT/0", re.compile(r"redis://[^/?#]+(/.*|\?.*)?")),
     "rediss": ("rediss://HOST:PORT/0", re.compile(r"rediss://[^/?#]+(/.*|\?.*)?")),
     "unix": ("unix://PATH of a Redis server", re.compile(r"unix://[^/?#]*/[^?#]+(\?.*)?")),
@@ -42,8 +45,16 @@ class StoreUrl:
         known = _FORMS.get(self.url.partition(":")[0])
         right = known is not None and self.url.isprintable() and known[1].fullmatch(self.url)
         if self.url != MEMORY and not right:
-            bound = known[0] if known else f"{MEMORY}, {', '.join(form for form, _ in _FORMS.values())}"
+            bound = (
+                known[0]
+                if known
+                else ", ".join((MEMORY, *dict.fromkeys(form for form, _ in _FORMS.values())))
+            )
             raise ValueError(f"must be {'' if known else 'one of '}{bound}, got {masked(self.url)!r}")
+        try:
+            urlsplit(self.url).port  # noqa: B018 - reading it checks it
+        except ValueError:
+            raise ValueError(f"must have a port up to 65535, got {masked(self.url)!r}") from None
 
     def __str__(self) -> str:
         return masked(self.url)

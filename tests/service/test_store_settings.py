@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from purgatory_async.cli import commands
+from purgatory_async.service.app import create_app
 from purgatory_async.service.settings import Settings, SettingsError, resolve
 from purgatory_async.service.store_url import StoreUrl, masked
 
@@ -28,9 +29,10 @@ def test_the_state_is_in_memory_unless_a_store_is_given():
     "url",
     [
         "sqlite:///state.db",
-        "sqlite:////var/lib/purgatory/state of@today.db?name=a",
+        "sqlite:////var/lib/purgatory/state of@today.db",
         f"postgresql://app:{SECRET}@db:5432/orders?name=a",
         "postgresql:///orders",
+        "postgres://db/orders",
         "redis://db:6379/0?wait=1",
         f"rediss://:{SECRET}@db/0",
         "unix:///run/redis.sock?db=2",
@@ -51,6 +53,9 @@ def test_each_engine_has_its_url(url):
         ("state.db", "must be one of memory, sqlite:///PATH"),
         ("sqlite://state.db", "must be sqlite:///PATH, got"),
         ("sqlite:///", "must be sqlite:///PATH, got"),
+        ("sqlite:///log.db?name=o", "must be sqlite:///PATH, got"),
+        ("redis://db:none/0", "must have a port up to 65535, got"),
+        (f"postgresql://app:{SECRET}", "must have a port up to 65535, got 'postgresql://app:***'"),
         ("redis:///0", "must be redis://HOST:PORT/0, got"),
         ("unix://", "must be unix://PATH of a Redis server, got"),
         ("redis://db\n/0", "must be redis://HOST:PORT/0, got"),
@@ -86,12 +91,12 @@ def test_a_setting_shows_no_password_anywhere(capsys, monkeypatch):
     monkeypatch.setenv("PURGATORY_STORE", f"postgresql://app:{SECRET}@db/a")
     assert commands.run(["config"]) == 0
     assert commands.run(["config", "--journal", "journal"]) == 2
-    monkeypatch.setenv("PURGATORY_STORE", f"postgres://app:{SECRET}@db/a")
+    monkeypatch.setenv("PURGATORY_STORE", f"mysql://app:{SECRET}@db/a")
     assert commands.run(["config"]) == 2
     out, err = capsys.readouterr()
     assert "postgresql://app:***@db/a" in out
     assert "purgatory store export 'postgresql://app:***@db/a' --journal journal" in err
-    assert "got 'postgres://app:***@db/a'" in err
+    assert "got 'mysql://app:***@db/a'" in err
     assert SECRET not in out + err + repr(Settings(store=StoreUrl(f"redis://:{SECRET}@db/0")))
 
 
@@ -119,3 +124,9 @@ def test_a_store_excludes_a_journal():
 def test_the_store_is_synced_always_or_by_the_system(sync):
     assert Settings(store_sync=sync).store_sync == sync
     assert "must be one of always, os, got 'group'" in refusal(store_sync="group")
+
+
+@pytest.mark.asyncio
+async def test_a_store_in_a_missing_folder_is_refused_at_once():
+    with pytest.raises(SettingsError, match="store: the folder of the store must exist, got /nowhere"):
+        create_app(Settings(store=StoreUrl("sqlite:////nowhere/log.db")))

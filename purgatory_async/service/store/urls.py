@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, unquote, urlencode, urlsplit, urlunsplit
 
 from purgatory_async import cluster
 from purgatory_async.cluster import Head, Log, SqliteLog
-from purgatory_async.service.store_url import masked
+from purgatory_async.service.store_url import StoreUrl
 
 __all__ = ["Store", "Sync", "log_of", "opened", "parsed", "without"]
 
@@ -32,7 +32,6 @@ _ENGINES: Final[dict[str, Engine]] = {
     "rediss": "redis",
     "unix": "redis",
 }
-_FORMS: Final = "sqlite:///PATH, postgresql://HOST/DATABASE or redis://HOST"
 _DEFAULT_NAME: Final = "purgatory"
 
 
@@ -65,20 +64,19 @@ def parsed(url: str) -> Store:
     >>> parsed("sqlite:///orders.db")
     Store(engine='sqlite', name='orders', shown='sqlite:///orders.db')
     """
-    scheme, separator, _ = url.partition("://")
-    engine = _ENGINES.get(scheme.lower()) if separator else None
-    if engine is None:
-        raise ValueError(f"the store must be {_FORMS}, got {masked(url)}")
+    try:
+        checked = StoreUrl(url)
+    except ValueError as error:
+        raise ValueError(f"the store {error}") from None
+    if checked.in_memory:
+        raise ValueError(f"the store must outlive its process, got {url}; give sqlite:///PATH")
+    engine, shown = _ENGINES[url.partition(":")[0]], str(checked)
     if engine == "sqlite":
         path = _path(url)
-        return Store(engine, str(path), path.stem, url, url)
-    try:
-        urlsplit(url).port  # noqa: B018 - reading it checks it
-    except ValueError:
-        raise ValueError(f"the store's port must be a number up to 65535, got {masked(url)}") from None
-    _require_client(engine, masked(url))
+        return Store(engine, str(path), path.stem, shown, url)
+    _require_client(engine, shown)
     target, name = without(url, "name")
-    return Store(engine, target, _DEFAULT_NAME if name is None else name, masked(url), url)
+    return Store(engine, target, _DEFAULT_NAME if name is None else name, shown, url)
 
 
 def without(url: str, member: str) -> tuple[str, str | None]:
@@ -99,16 +97,13 @@ def _require_client(engine: Engine, shown: str) -> None:
 
 
 def _path(url: str) -> Path:
-    parts = urlsplit(url)
-    if parts.netloc or parts.query or parts.fragment or len(parts.path) <= 1:
-        raise ValueError(f"the store must be sqlite:///PATH without a host or settings, got {masked(url)}")
-    path = Path(unquote(parts.path[1:]))
-    if not path.is_absolute() and not path.parent.is_dir() and Path("/", path).parent.is_dir():
-        raise ValueError(
-            f"the folder of the store must exist, got {path.parent} in the working directory; an absolute path has "
-            f"four slashes: sqlite:////{path}"
-        )
-    return path
+    path = Path(unquote(urlsplit(url).path[1:]))
+    if path.parent.is_dir():
+        return path
+    hint = ""
+    if not path.is_absolute() and Path("/", path).parent.is_dir():
+        hint = f" in the working directory; an absolute path has four slashes: sqlite:////{path}"
+    raise ValueError(f"the folder of the store must exist, got {path.parent}{hint}")
 
 
 def log_of(store: Store, *, sync: Sync = "always") -> Log:

@@ -78,7 +78,7 @@ async def test_logs_on_one_server_do_not_wait_for_each_other(store, log):
 
 
 async def test_an_engine_that_is_away_is_unavailable_not_free():
-    for url in ("postgresql://127.0.0.1:1/db", "redis://127.0.0.1:1", "sqlite:////nowhere/log.db"):
+    for url in ("postgresql://127.0.0.1:1/db", "redis://127.0.0.1:1", "sqlite:////proc/log.db"):
         with pytest.raises(LogUnavailable):
             async with sole(parsed(url)):
                 pass

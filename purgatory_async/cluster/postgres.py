@@ -6,6 +6,7 @@ import logging
 import re
 import secrets
 import struct
+from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any, Final, Literal
@@ -56,6 +57,18 @@ _HEAD: Final = """
 SELECT h.epoch, h.position, h.at_us,
     coalesce((SELECT min(l.position) FROM purgatory_log l), h.position + 1), h.checkpoint
 FROM purgatory_head h
+"""
+# Bytes and times travel as text[], whose elements asyncpg knows; for other arrays it asks the server on each new
+# connection, which took 7 ms of 14.
+_APPEND: Final = """
+SELECT a.first, a.at_us FROM purgatory_append(ARRAY(
+    SELECT decode(e.entry, 'base64') FROM unnest($1::text[]) WITH ORDINALITY e(entry, number) ORDER BY e.number
+), $2, $3, $4) a
+"""
+_READ: Final = """
+SELECT r.epoch, r.newest, r.oldest, r.digest, r.outbox, r.first, r.last, r.times::text[] AS times, ARRAY(
+    SELECT encode(e.entry, 'base64') FROM unnest(r.entries) WITH ORDINALITY e(entry, number) ORDER BY e.number
+) AS entries FROM purgatory_read($1, $2) r
 """
 _CHANGE_EPOCH: Final = """
 WITH changed AS (UPDATE purgatory_head SET epoch = $2 WHERE epoch = $1 RETURNING epoch)
@@ -154,15 +167,15 @@ class _PostgresEngine:
 
     async def append(self, entries: Sequence[bytes], epoch: str, known: Known) -> Appended:
         """Append a batch, or raise `EntriesLost`."""
-        query = "SELECT first, at_us FROM purgatory_append($1, $2, $3, $4)"
-        return Appended(*await self._row(self._writer, query, entries, epoch, *known))
+        texts = [b2a_base64(entry, newline=False).decode() for entry in entries]
+        return Appended(*await self._row(self._writer, _APPEND, texts, epoch, *known))
 
     async def read(self, after: int, known: int) -> Found:
         """Read what comes after a position. If nothing does, move what is in the outbox."""
-        row = await self._row(self._reader, "SELECT * FROM purgatory_read($1, $2)", after, known)
+        row = await self._row(self._reader, _READ, after, known)
         if row["outbox"] and row["first"] is None:
             await self._row(self._writer, "SELECT purgatory_append('{}')")
-            row = await self._row(self._reader, "SELECT * FROM purgatory_read($1, $2)", after, known)
+            row = await self._row(self._reader, _READ, after, known)
         entries: list[Entry] = []
         if row["first"] is not None:
             places = range(row["first"], row["last"] + 1)
@@ -170,7 +183,7 @@ class _PostgresEngine:
                 raise LogDamaged(
                     f"entries {places[0]} to {places[-1]} must have no holes", position=places[0]
                 )
-            entries = list(map(Entry, places, row["times"], row["entries"]))
+            entries = list(map(Entry, places, map(int, row["times"]), map(a2b_base64, row["entries"])))
         return Found(row["epoch"], row["newest"], row["oldest"], row["digest"], entries)
 
     async def end(self) -> int:

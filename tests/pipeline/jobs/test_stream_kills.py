@@ -1,6 +1,7 @@
 """A journal that grows and is rotated, and a stream that is killed again and again while it counts it."""
 
 import json
+import os
 import random
 import signal
 from collections import Counter
@@ -142,3 +143,21 @@ def test_asked_to_stop_it_tells_what_it_did(tmp_path, how):
     assert process.returncode == 0
     assert json.loads(output.splitlines()[-1])["batches"] == 2
     assert found(tmp_path / "out") == expected(journal.nodes)
+
+
+@pytest.mark.slow
+def test_sigterm_to_the_process_group_is_one_line_at_most(tmp_path):
+    # The fault: Java ends by the same signal, and each call on the way out adds its stack: 110 lines.
+    journal = Journal(tmp_path / "journal", random.Random(1), count=50, segments=1)
+    journal.grow(2)
+    with run(tmp_path) as process:
+        commits = partial(names, tmp_path / "checkpoint/query/commits")
+        wait_for_something_new(commits, {"0"}, process, PATIENCE_S)
+        os.killpg(process.pid, signal.SIGTERM)
+        output, _ = process.communicate(timeout=PATIENCE_S)
+    told = (tmp_path / "stderr").read_text()
+    if process.returncode == 0:  # this process was done with Java before that ended
+        assert (json.loads(output)["batches"], told) == (2, "")
+    else:
+        assert process.returncode == 143
+        assert told == "purgatory: terminated; only complete results are in place\n"

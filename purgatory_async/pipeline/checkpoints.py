@@ -29,10 +29,11 @@ __all__ = [
 LOCK: Final = ".lock"
 """The lock file in a directory."""
 
-_PAIR: Final = ".purgatory-stream.json"
-_OURS: Final = (LOCK, _PAIR, f"{_PAIR}.new")
 FORMAT: Final = 1
-_SETTINGS: Final = "purgatory.json"
+
+_SETTINGS: Final = "purgatory.json"  # of a distributed purgatory, in its checkpoint
+_PAIR: Final = ".purgatory-stream.json"  # of a stream, in its checkpoint and its results
+_OURS: Final = (LOCK, _PAIR, f".{_PAIR}")
 
 
 @contextmanager
@@ -132,14 +133,8 @@ def claimed(checkpoint: Path, out: Path, window_ns: int) -> Iterator[None]:
         check_pair(checkpoint, out, window_ns)
         claim = _read_pair(checkpoint) or {"id": secrets.token_hex(8), "window_ns": window_ns}
         for directory in (checkpoint, out):
-            _write_pair(directory, claim)
+            _put(directory / _PAIR, json.dumps(claim).encode())
         yield
-
-
-def _write_pair(directory: Path, claim: dict[str, Any]) -> None:
-    unfinished = directory / f"{_PAIR}.new"
-    unfinished.write_text(json.dumps(claim), encoding="utf-8")
-    unfinished.rename(directory / _PAIR)
 
 
 @dataclass(frozen=True, slots=True)

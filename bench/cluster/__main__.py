@@ -39,7 +39,8 @@ def numbers(settings: ClusterSettings) -> str:
     """How much is measured."""
     return (
         f"{settings.requests:,} requests of a kind, {settings.clients} clients for {settings.burst_s:g} s, "
-        f"on a log alone for {settings.log_s:g} s; {settings.pending:,} pending at a start; chaos on {settings.store} for {settings.seconds} s"
+        f"on a log alone for {settings.log_s:g} s; "
+        f"{settings.pending:,} pending at a start; chaos on {settings.store} for {settings.seconds} s"
     )
 
 

@@ -101,7 +101,8 @@ async def expiry_ms(deployment: Deployment, number: int, *, killed: bool = False
     step_s = (LONGEST_S - SHORTEST_S) / number
     timeouts = [SHORTEST_S + step_s * place for place in range(number)]
     names = [_name() for _ in timeouts]
-    begun = await asyncio.gather(*map(submit, names, timeouts))
+    # One after another: the timeout begins when it is in the log, and many at once would wait for each other first.
+    begun = [await submit(name, timeout) for name, timeout in zip(names, timeouts, strict=True)]
     expiring = [asyncio.create_task(each) for each in map(expire, channels, names, begun, timeouts)]
     if killed:
         await deployment.workers[0].kill()

@@ -5,12 +5,13 @@ import re
 import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it comes with PySpark
 from pyspark.sql import SparkSession
 
 from purgatory_async.pipeline.java import find_java_home
@@ -85,7 +86,9 @@ def open_session(
         try:
             yield spark
         finally:
-            spark.stop()
+            # A signal to the process group may have ended Java before.
+            with suppress(Py4JError, OSError):
+                spark.stop()
 
 
 def _started_here(

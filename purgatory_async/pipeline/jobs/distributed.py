@@ -279,9 +279,9 @@ def command(*, master: str | None, remote: str | None, **chosen: Any) -> None:
     plan = Plan(**chosen)
     plan.check()
     with (
-        stop_asked() as stopped,
         progress("distributed") as say,
         open_session("purgatory distributed", master=master, remote=remote) as spark,
+        stop_asked() as stopped,  # after Spark, which takes SIGINT for itself
     ):
         say("reading" if plan.available_now else "running; Ctrl-C stops it")
         found, noticed = run(plan, spark, stopped)

@@ -129,9 +129,9 @@ def command(
     check_pair(plan.checkpoint, plan.out, plan.window_ns)
     survey(plan.journal)
     with (
-        stop_asked() as stopped,
         progress("stream") as say,
         open_session("purgatory stream", master=master, remote=remote) as spark,
+        stop_asked() as stopped,  # after Spark, which takes SIGINT for itself
     ):
         say("reading" if plan.available_now else "running; Ctrl-C stops it")
         found = run(plan, spark, stopped)

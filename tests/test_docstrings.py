@@ -19,6 +19,7 @@ EXTRAS = (
     "numpy",
     "pandas",
     "prometheus_client",
+    "py4j",
     "pyarrow",
     "pyspark",
     "redis",

@@ -139,7 +139,7 @@ def check_command(store: Store) -> None:
 async def _check(store: Store) -> None:
     await _require(store)
     async with opened(store) as (log, head):
-        with closing(await folded(log)) as fold:
+        with closing(await folded(log, strict=True)) as fold:
             _print(**_state(fold, head), digest=digest(fold))
 
 

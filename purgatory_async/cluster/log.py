@@ -39,6 +39,7 @@ __all__ = [
     "check_batch",
     "check_follow",
     "check_save",
+    "loads",
     "new_epoch",
     "one_read",
 ]
@@ -196,11 +197,12 @@ class Log(Protocol):
         """
         ...
 
-    async def load(self) -> Checkpoint | None:
+    async def load(self, *, below: int | None = None) -> Checkpoint | None:
         """Return the newest checkpoint, or None if there is none.
 
-        Raises:
-            LogDamaged: It is not what was saved.
+        Args:
+            below: Return one of a lower position, if it is kept and the log has every entry after it. A log keeps the
+                checkpoint before the newest until the next one is saved, for the case that the newest is damaged.
         """
         ...
 
@@ -249,6 +251,19 @@ def check_save(position: int, keep: int, head: Head) -> None:
         )
     if keep < 0:
         raise ValueError(f"keep must be at least 0, got {keep}")
+
+
+def loads(head: Head, before: int, below: int | None) -> int:
+    """Return the position of the checkpoint that `Log.load` returns; 0 for none.
+
+    Args:
+        head: The log's present state.
+        before: The position of the checkpoint before the newest; 0 if none is kept.
+        below: As for `Log.load`.
+    """
+    if below is None or head.checkpoint < below:
+        return head.checkpoint
+    return before if before < below and head.oldest <= before + 1 else 0
 
 
 def one_read(entries: Iterable[Entry]) -> list[Entry]:

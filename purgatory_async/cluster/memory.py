@@ -15,6 +15,7 @@ from purgatory_async.cluster.log import (
     check_batch,
     check_follow,
     check_save,
+    loads,
     new_epoch,
     one_read,
 )
@@ -38,7 +39,8 @@ class MemoryStore:
         self.trimmed = 0  # the position before the oldest entry
         self.at_us = 0
         self.checkpoint = 0
-        self.parts: list[bytes] = []
+        self.before = 0  # the checkpoint before
+        self.parts: dict[int, list[bytes]] = {}
         self.changed = asyncio.Event()
 
     @property
@@ -70,9 +72,10 @@ class MemoryStore:
         return one_read(self.entries[index] for index in range(start, len(self.entries)))
 
     def save(self, position: int, parts: list[bytes], keep: int) -> None:
-        """Replace the checkpoint and trim, or raise `ValueError`."""
+        """Make this the newest checkpoint and trim, or raise `ValueError`."""
         check_save(position, keep, self.head())
-        self.checkpoint, self.parts = position, parts
+        self.before, self.checkpoint = self.checkpoint, position
+        self.parts = {self.before: self.parts.get(self.before, []), position: parts}
         surplus = position - keep - self.trimmed
         if surplus > 0:
             del self.entries[:surplus]
@@ -143,11 +146,12 @@ class MemoryLog:
         check_save(position, keep, self._store.head())
         self._store.save(position, [part async for part in parts], keep)
 
-    async def load(self) -> Checkpoint | None:
+    async def load(self, *, below: int | None = None) -> Checkpoint | None:
         """Return the newest checkpoint; see `Log.load`."""
         self._open.require("load")
         store = self._store
-        return Checkpoint(store.checkpoint, _each(store.parts)) if store.checkpoint else None
+        position = loads(store.head(), store.before, below)
+        return Checkpoint(position, _each(store.parts[position])) if position else None
 
     async def aclose(self) -> None:
         """Close it; see `Log.aclose`. The entries stay in the store."""

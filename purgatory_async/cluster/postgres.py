@@ -81,6 +81,13 @@ WITH gone AS (
     ) RETURNING 1
 ) SELECT count(*) FROM gone
 """
+# The parts of a save that another one has overtaken are not all there.
+_BEFORE: Final = """
+SELECT coalesce(max(position), 0) FROM (
+    SELECT position FROM purgatory_checkpoint WHERE position < (SELECT checkpoint FROM purgatory_head)
+    GROUP BY position HAVING count(*) = max(part) + 1
+) complete
+"""
 # A few megabytes at a time, so that it takes a moment.
 _DELETE_PARTS: Final = """
 WITH gone AS (
@@ -204,8 +211,12 @@ class _PostgresEngine:
         while not await _within(PING_S, self._deaf):
             await asyncio.gather(*(self._row(link, "SELECT 1") for link in self._links if link.idle))
 
+    async def before(self) -> int:
+        """Return the position of the checkpoint before the newest; 0 if none is kept."""
+        return int((await self._row(self._reader, _BEFORE))[0])
+
     async def begin_save(self, position: int) -> None:
-        """Remove what an interrupted save has left."""
+        """Remove what an interrupted save has left, and the checkpoint before the newest."""
         await self._delete_parts("position <> (SELECT checkpoint FROM purgatory_head) AND $1 > 0", position)
 
     async def save_part(self, position: int, number: int, data: bytes) -> None:
@@ -214,12 +225,11 @@ class _PostgresEngine:
         await self._row(self._saver, query, position, number, data)
 
     async def publish(self, position: int, count: int) -> None:
-        """Make the saved parts the checkpoint, and remove the one before."""
+        """Make the saved parts the checkpoint."""
         try:
             await self._row(self._saver, "SELECT purgatory_publish($1, $2)", position, count)
         except EntriesLost as error:
             raise LogError(str(error)) from error
-        await self._delete_parts("position < $1", position)
 
     async def trim(self, last: int) -> bool:
         """Delete some entries up to a position, but never the newest; True if more are left to delete."""

@@ -79,11 +79,12 @@ local function is_saving(position, token)
 end
 
 local function begin_save(position, token)
-    local before = field('saving')
-    if before then -- an interrupted one
-        redis.call('UNLINK', checkpoints .. string.match(before, '^%d+'))
+    local interrupted = field('saving')
+    if interrupted then
+        redis.call('UNLINK', checkpoints .. string.match(interrupted, '^%d+'))
     end
-    redis.call('HSET', head, 'saving', position .. ' ' .. token)
+    redis.call('UNLINK', checkpoints .. digits(number('before')))
+    redis.call('HSET', head, 'saving', position .. ' ' .. token, 'before', 0)
 end
 
 local function save_part(position, token, place, data)
@@ -99,9 +100,8 @@ local function publish(position, token, parts)
         or before >= tonumber(position) then
         return redis.error_reply('OVERTAKEN by another save of a checkpoint')
     end
-    redis.call('HSET', head, 'checkpoint', position)
+    redis.call('HSET', head, 'checkpoint', position, 'before', digits(before))
     redis.call('HDEL', head, 'saving')
-    redis.call('UNLINK', checkpoints .. digits(before))
 end
 
 local function trim(last, slice)
@@ -111,7 +111,7 @@ local function trim(last, slice)
     return upto < last and 1 or 0
 end
 
-if verb == 'read' or verb == 'end' or verb == 'open' or verb == 'part' then
+if verb == 'read' or verb == 'end' or verb == 'open' or verb == 'part' or verb == 'before' then
     -- It changes nothing, but fails on a replica, whose state may be old. Not before a write: after a first one Redis
     -- lets a script go on without memory.
     redis.call('PERSIST', head)
@@ -140,6 +140,8 @@ elseif verb == 'publish' then
     return publish(ARGV[2], ARGV[3], ARGV[4])
 elseif verb == 'trim' then
     return trim(ARGV[2], ARGV[3])
+elseif verb == 'before' then
+    return number('before')
 elseif verb == 'part' then
     return redis.call('LINDEX', checkpoints .. ARGV[2], ARGV[3])
 end

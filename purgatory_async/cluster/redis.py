@@ -32,7 +32,7 @@ OLDEST_SERVER: Final = (6, 2)
 
 _LOGGER: Final = logging.getLogger(__name__)
 _SCRIPT: Final = (files("purgatory_async.cluster") / "redis.lua").read_text(encoding="utf-8")
-_REPEATED: Final = {"read", "end", "open", "part", "epoch"}  # once, if the server is away
+_REPEATED: Final = {"read", "end", "open", "part", "epoch", "before"}  # once, if the server is away
 _SCRIPT_SHA: Final = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
 
@@ -152,8 +152,12 @@ class _RedisEngine:
             pinging.cancel()
             await asyncio.wait([pinging])
 
+    async def before(self) -> int:
+        """Return the position of the checkpoint before the newest; 0 if none is kept."""
+        return int(await self._run(self._reader, "before"))
+
     async def begin_save(self, position: int) -> None:
-        """Remove what an interrupted save has left."""
+        """Remove what an interrupted save has left, and the checkpoint before the newest."""
         self._token = secrets.token_hex(8)
         await self._run(self._asker, "begin_save", position, self._token)
 
@@ -162,7 +166,7 @@ class _RedisEngine:
         await self._run(self._asker, "save_part", position, self._token, number, data)
 
     async def publish(self, position: int, count: int) -> None:
-        """Make the saved parts the checkpoint, and remove the one before."""
+        """Make the saved parts the checkpoint."""
         await self._run(self._asker, "publish", position, self._token, count)
 
     async def trim(self, last: int) -> bool:

@@ -25,6 +25,7 @@ from purgatory_async.cluster.log import (
     check_batch,
     check_follow,
     check_save,
+    loads,
 )
 from purgatory_async.cluster.tail import Tail
 
@@ -103,8 +104,12 @@ class Engine(Protocol):
         """Keep the connections alive and report new entries, until the connection for that is lost."""
         ...
 
+    async def before(self) -> int:
+        """Return the position of the checkpoint before the newest; 0 if none is kept."""
+        ...
+
     async def begin_save(self, position: int) -> None:
-        """Remove what an interrupted save has left."""
+        """Remove what an interrupted save has left, and the checkpoint before the newest."""
         ...
 
     async def save_part(self, position: int, number: int, data: bytes) -> None:
@@ -197,10 +202,12 @@ class ServerLog:
         while await self._engine.trim(position - keep):
             pass
 
-    async def load(self) -> Checkpoint | None:
+    async def load(self, *, below: int | None = None) -> Checkpoint | None:
         """Return the newest checkpoint; see `Log.load`."""
         self._open.require("load")
-        position = (await self._engine.head()).checkpoint
+        head = await self._engine.head()
+        before = 0 if below is None else await self._engine.before()
+        position = loads(head, before, below)
         return Checkpoint(position, self._parts(position)) if position else None
 
     async def aclose(self) -> None:

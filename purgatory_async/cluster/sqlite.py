@@ -126,7 +126,8 @@ class SqliteLog:
         """Save a checkpoint and trim; see `Log.save`. Appends go on between the parts."""
         self._open.require("save")
         await self._writing.submit(partial(self._writer.check_save, position, keep))
-        await self._drop_parts()  # of an interrupted save
+        while await self._writing.submit(self._writer.drop_parts):  # those of an interrupted save, too
+            pass
         number = 0
         async for part in parts:
             if len(part) > MAX_ENTRY_BYTES:
@@ -136,15 +137,14 @@ class SqliteLog:
                 number += 1
         await self._writing.submit(partial(self._writer.save_part, position, number, b""))
         await self._writing.submit(partial(self._writer.publish, position, keep, number + 1))
-        await self._drop_parts()
         while await self._writing.submit(partial(self._writer.trim, position - keep)):
             pass
 
-    async def load(self) -> Checkpoint | None:
+    async def load(self, *, below: int | None = None) -> Checkpoint | None:
         """Return the newest checkpoint; see `Log.load`."""
         self._open.require("load")
-        head = await self._reading.submit(self._reader.head)
-        return Checkpoint(head.checkpoint, self._parts(head.checkpoint)) if head.checkpoint else None
+        position = await self._reading.submit(partial(self._reader.loads, below))
+        return Checkpoint(position, self._parts(position)) if position else None
 
     async def aclose(self) -> None:
         """Finish the commit under way and close the file; see `Log.aclose`."""
@@ -202,7 +202,3 @@ class SqliteLog:
         while part := await self._reading.submit(partial(self._reader.part, position, number)):
             yield part
             number += 1
-
-    async def _drop_parts(self) -> None:
-        while await self._writing.submit(self._writer.drop_parts):
-            pass

@@ -25,6 +25,7 @@ from purgatory_async.cluster.log import (
     LogRefused,
     LogUnavailable,
     check_save,
+    loads,
     new_epoch,
     one_read,
 )
@@ -56,6 +57,11 @@ _BOUNDS: Final = """
 SELECT h.epoch, coalesce((SELECT max(position) FROM purgatory_log), 0),
     coalesce((SELECT at_us FROM purgatory_log ORDER BY position DESC LIMIT 1), 0),
     coalesce((SELECT min(position) FROM purgatory_log), 1), h.checkpoint FROM purgatory_head h
+"""
+# The parts of a save that another one has overtaken are not all there.
+_BEFORE: Final = """
+SELECT position FROM purgatory_checkpoint WHERE position < ?
+GROUP BY position HAVING count(*) = max(part) + 1 ORDER BY position DESC LIMIT 1
 """
 _DROP: Final = """
 DELETE FROM purgatory_checkpoint WHERE rowid IN (
@@ -150,6 +156,13 @@ class SqliteReader(_File):
             oldest=head.oldest,
             epoch=head.epoch,
         )
+
+    def loads(self, below: int | None) -> int:
+        """Return the position of the checkpoint to load; see `loads`."""
+        with self._translating():
+            head = self.head()
+            (before,) = self._connection.execute(_BEFORE, [head.checkpoint]).fetchone() or (0,)
+        return loads(head, before, below)
 
     def part(self, position: int, number: int) -> bytes:
         """Read one part of a checkpoint; the last one is empty."""

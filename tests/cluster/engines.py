@@ -21,7 +21,7 @@ class _MemoryEngine(Engine):
         super().__init__(lambda: MemoryLog(self.store))
 
     async def stored_parts(self) -> int:
-        return len(self.store.parts)
+        return sum(map(len, self.store.parts.values()))
 
 
 class _FaultyEngine(_MemoryEngine):

@@ -103,9 +103,9 @@ class FaultyLog:
         """As the inner log."""
         await self.inner.save(position, parts, keep)
 
-    async def load(self) -> Checkpoint | None:
+    async def load(self, *, below: int | None = None) -> Checkpoint | None:
         """As the inner log."""
-        return await self.inner.load()
+        return await self.inner.load(below=below)
 
     async def aclose(self) -> None:
         """As the inner log."""

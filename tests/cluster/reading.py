@@ -27,8 +27,8 @@ async def each(parts):
         yield part
 
 
-async def saved(log):
-    checkpoint = await log.load()
+async def saved(log, below=None):
+    checkpoint = await log.load(below=below)
     return checkpoint and (checkpoint.position, [part async for part in checkpoint.parts])
 
 

@@ -60,14 +60,36 @@ async def test_a_checkpoint_is_loaded_as_it_was_saved(connect, parts):
     assert positions(await read(other, 5)) == [1, 2, 3, 4, 5]
 
 
-async def test_a_newer_checkpoint_replaces_the_older_one(engine, connect):
+async def test_a_newer_checkpoint_replaces_the_older_one(connect):
     log = await connect()
     await log.append([b"x"] * 5)
     await log.save(2, each([b"a", b"b", b"c"]), keep=0)
     await log.save(5, each([b"d"]), keep=1)
     assert await saved(log) == (5, [b"d"])
-    assert await engine.stored_parts() == 1
     assert positions(await read(log, 5, after=4)) == [5]
+
+
+async def test_the_checkpoint_before_is_kept_until_the_next(engine, connect):
+    log = await connect()
+    await log.append([b"x"] * 5)
+    assert await log.load(below=1) is None
+    await log.save(2, each([b"a", b"b", b"c"]), keep=5)
+    assert await log.load(below=2) is None
+    await log.save(4, each([b"d", b"e"]), keep=5)
+    await log.save(5, each([b"f"]), keep=5)
+    assert await saved(log) == await saved(log, below=6) == (5, [b"f"])
+    assert await saved(log, below=5) == (4, [b"d", b"e"])
+    assert await log.load(below=4) is None
+    assert await engine.stored_parts() == 3
+
+
+async def test_no_checkpoint_is_loaded_that_misses_entries(connect):
+    log = await connect()
+    await log.append([b"x"] * 5)
+    await log.save(2, each([b"a"]), keep=2)
+    await log.save(4, each([b"b"]), keep=1)
+    assert await log.load(below=4) is None
+    assert await saved(log) == (4, [b"b"])
 
 
 @pytest.mark.parametrize("cancelled", [False, True], ids=["raises", "cancelled"])
@@ -95,7 +117,7 @@ async def test_an_interrupted_save_is_invisible_and_removed(engine, connect, can
     assert positions(await read(other, 5)) == [1, 2, 3, 4, 5]
     await other.save(4, each([b"new"]), keep=5)
     assert await saved(log) == (4, [b"new"])
-    assert await engine.stored_parts() == 1
+    assert await engine.stored_parts() == 2  # the old one, too
 
 
 @pytest.mark.parametrize(

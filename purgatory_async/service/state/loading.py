@@ -1,10 +1,11 @@
 """The state of a log's newest checkpoint."""
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Final
 
-from purgatory_async.cluster import Log, LogDamaged, LogRefused
+from purgatory_async.cluster import Checkpoint, Log, LogDamaged, LogRefused
 from purgatory_async.cluster.retention import MARK
 from purgatory_async.service.state.fold.fold import Fold, FoldError, LevelError
 from purgatory_async.service.state.fold.restoring import Restoring, empty_after
@@ -13,17 +14,20 @@ __all__ = ["MakeFold", "loaded", "restored"]
 
 MakeFold = Callable[[int], Fold]
 
+_LOGGER: Final = logging.getLogger(__name__)
 _FOOT: Final = b'{"k":"foot"'  # how the last line of a checkpoint's part begins
 
 
-async def restored(log: Log, make: MakeFold = Fold) -> Fold:
+async def restored(log: Log, make: MakeFold = Fold, *, strict: bool = False) -> Fold:
     """Return the state of a log's newest checkpoint; the empty one if there is none. O(n log n).
 
-    Other tasks run meanwhile. A checkpoint of a `Cluster` holds no state: the fold begins empty after it.
+    If it is damaged, a warning says so, and the one before is taken if the log reaches back to it. Other tasks run
+    meanwhile. A checkpoint of a `Cluster` holds no state: the fold begins empty after it.
 
     Args:
         log: An open log.
         make: Makes an empty fold, given its log time in microseconds.
+        strict: Do not take the one before.
 
     Raises:
         LogDamaged: The checkpoint is not what was saved.
@@ -33,6 +37,17 @@ async def restored(log: Log, make: MakeFold = Fold) -> Fold:
     checkpoint = await log.load()
     if checkpoint is None:
         return make(0)
+    try:
+        return await _restored(checkpoint, make)
+    except LogDamaged as damage:
+        before = None if strict else await log.load(below=checkpoint.position)
+        if before is None:
+            raise
+        _LOGGER.warning("%s; going on from the checkpoint before, %d", damage, before.position)
+        return await _restored(before, make)
+
+
+async def _restored(checkpoint: Checkpoint, make: MakeFold) -> Fold:
     position, restoring, part = checkpoint.position, Restoring(make), b""
     try:
         async for piece in checkpoint.parts:

@@ -62,7 +62,7 @@ async def checkpoint(store: Store, *, sync: Sync = "always", keep: int = KEEP) -
         keep: How many entries before the checkpoint stay in the log.
 
     Raises:
-        LogDamaged: The log or its checkpoint is damaged; nothing is saved.
+        LogDamaged: The log, or its checkpoint and the one before, is damaged; nothing is saved.
         LogError: The engine is away, or refuses; nothing is visible unless everything was saved.
     """
     async with sole(store) as alone:

@@ -55,12 +55,13 @@ async def fold_until(log: Log, fold: Fold, position: int) -> None:
                 return
 
 
-async def folded(log: Log, make: MakeFold = Fold) -> Fold:
+async def folded(log: Log, make: MakeFold = Fold, *, strict: bool = False) -> Fold:
     """Return the state at the end of a log. O(n log n + what happens after the checkpoint).
 
     Args:
         log: An open log.
         make: As for `restored`.
+        strict: As for `restored`.
 
     Close it in the end, also that of `restored`.
 
@@ -70,7 +71,7 @@ async def folded(log: Log, make: MakeFold = Fold) -> Fold:
         LogUnavailable: The engine is away.
     """
     while True:
-        fold = await restored(log, make)
+        fold = await restored(log, make, strict=strict)
         try:
             await _fold_to_the_end(log, fold)
         except LogGap as gap:

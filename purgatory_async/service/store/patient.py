@@ -65,9 +65,9 @@ class PatientLog:
         """Save a checkpoint; see `Log.save`."""
         await self._opened.save(position, parts, keep)
 
-    async def load(self) -> Checkpoint | None:
+    async def load(self, *, below: int | None = None) -> Checkpoint | None:
         """Return the newest checkpoint; see `Log.load`."""
-        return await self._opened.load()
+        return await self._opened.load(below=below)
 
     async def aclose(self) -> None:
         """Close the log; see `Log.aclose`."""

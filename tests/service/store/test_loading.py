@@ -125,8 +125,27 @@ async def test_a_damaged_checkpoint_is_named_by_its_position(log, spoil):
     await append(log, SignalKey(key="k1"))
     await log.save(32, each(spoil(parts)), keep=100)
     with pytest.raises(LogDamaged, match="checkpoint 32 ") as caught:
-        await folded(log)
+        await folded(log, strict=True)
     assert caught.value.position == 32
+    assert (await state(folded(log)))[:2] == (await log.end(), await from_nothing(log))
+
+
+async def test_a_damaged_checkpoint_is_replaced_by_the_next(log):
+    await append(log, *some_entries())
+    await save(log)
+    await append(log, SignalKey(key="k1"))
+    await log.save(31, each([b"no checkpoint"]), keep=100)
+    assert (await save(log)).position > 31
+    assert (await state(folded(log, strict=True)))[:2] == (await log.end(), await from_nothing(log))
+
+
+async def test_a_damaged_checkpoint_alone_is_not_gone_around(log):
+    await append(log, *some_entries())
+    await save(log)
+    await append(log, SignalKey(key="k1"))
+    await log.save(31, each([b"no checkpoint"]), keep=0)
+    with pytest.raises(LogDamaged, match="checkpoint 31 "):
+        await folded(log)
 
 
 async def test_a_checkpoint_under_another_position_is_damage(log):
@@ -135,7 +154,7 @@ async def test_a_checkpoint_under_another_position_is_damage(log):
     _, parts = await saved(log)
     await log.save(31, each(parts), keep=100)
     with pytest.raises(LogDamaged, match="checkpoint 31 must be of its position, got 30"):
-        await restored(log)
+        await restored(log, strict=True)
 
 
 async def test_a_page_flipped_on_the_disk_is_named(sqlite_store):

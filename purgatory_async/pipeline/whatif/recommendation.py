@@ -19,7 +19,8 @@ def recommend(lines: Sequence[Line]) -> dict[str, Any]:
 
     The shortest timeout with which nearly as many complete as with the longest: a longer one only keeps more waiting.
     Of that the coarsest tick whose lateness is next to nothing of the timeout, for fewer wakeups; of that the smallest
-    wheel among those that move entries least.
+    wheel among those that move entries least. If the timeout is the longest of all, and operations
+    expired under it, the reason ends with the advice to try longer ones.
 
     Args:
         lines: The settings with their figures, at least one.
@@ -39,7 +40,11 @@ def recommend(lines: Sequence[Line]) -> dict[str, Any]:
         (line for line in of_tick if (line["inserts_per_operation"] or 0) <= _SLACK * fewest),
         key=lambda line: int(line["wheel_size"]),
     )
-    return {name: chosen[name] for name in ("timeout", "tick", "wheel_size")} | {"why": _why(chosen, most)}
+    why = _why(chosen, most)
+    if chosen["expired"] and timeout == max(line["timeout"] for line in lines):
+        left = chosen["expired"]
+        why += f" Of the operations, {left} still expired, and no longer timeout was tried: try longer ones."
+    return {name: chosen[name] for name in ("timeout", "tick", "wheel_size")} | {"why": why}
 
 
 def _why(chosen: Line, most: int) -> str:

@@ -1,10 +1,9 @@
-"""The command's part in a what-if: slices, sums over them, and the recommendation."""
+"""The command's part in a what-if: slices, sums over them, and what is written."""
 
 import pyarrow.parquet as pq
 import pytest
 
 from purgatory_async.pipeline.jobs.whatif import Wanted, run
-from purgatory_async.pipeline.whatif.recommendation import recommend
 from tests.pipeline.journals import MS, Node, live
 
 SECOND = 1000 * MS
@@ -60,31 +59,3 @@ def test_settings_are_recomputed_over_all_nodes_and_slices(spark, tmp_path):
         "tick": 0.001,
         "wheel_size": 512,
     }
-
-
-def line(timeout, tick, wheel_size, *, completed, late_ms, inserts):
-    return {
-        "timeout": timeout,
-        "tick": tick,
-        "wheel_size": wheel_size,
-        "completed": completed,
-        "timeout_rate": 0.1,
-        "pending_mean": 1.0,
-        "lateness_mean_ns": late_ms * MS,
-        "inserts_per_operation": inserts,
-    }
-
-
-def test_the_recommended_setting_waits_and_wakes_least():
-    lines = [
-        line(0.1, 0.001, 256, completed=900, late_ms=0.5, inserts=1.0),  # completes too few
-        line(0.2, 0.001, 256, completed=995, late_ms=0.5, inserts=1.0),  # wakes too often
-        line(0.2, 0.004, 20, completed=995, late_ms=2, inserts=1.3),  # moves too much
-        line(0.2, 0.004, 256, completed=995, late_ms=2, inserts=1.0),
-        line(0.2, 0.004, 512, completed=995, late_ms=2, inserts=1.0),  # is larger than it need be
-        line(0.2, 0.050, 256, completed=996, late_ms=25, inserts=1.0),  # is too late
-        line(9.0, 0.001, 256, completed=1000, late_ms=0.5, inserts=1.0),  # only keeps more waiting
-    ]
-    found = recommend(lines)
-    assert (found["timeout"], found["tick"], found["wheel_size"]) == (0.2, 0.004, 256)
-    assert "0.2 s is the shortest timeout" in found["why"]

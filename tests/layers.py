@@ -19,12 +19,8 @@ LAYERS = {
     "kernels": (
         *("pipeline", "pipeline.refusal", "pipeline.variates", "pipeline.workload", "pipeline.operations"),
         *("pipeline.operations.buckets", "pipeline.operations.coverage", "pipeline.operations.pairing"),
-        *(
-            "pipeline.report",
-            "pipeline.report.findings",
-            "pipeline.report.formats",
-            "pipeline.report.tallies",
-        ),
+        *("pipeline.pages", "pipeline.pages.document", "pipeline.pages.formats"),
+        *("pipeline.report", "pipeline.report.findings", "pipeline.report.tallies"),
         *("pipeline.whatif", "pipeline.whatif.recommendation", "pipeline.whatif.replay"),
         *("pipeline.whatif.satisfy", "pipeline.whatif.slices", "pipeline.whatif.wheel_sim"),
     ),

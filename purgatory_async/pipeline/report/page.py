@@ -1,35 +1,33 @@
-"""Writes the report as one self-contained page: no network, no script, figures and style inside.
+"""Writes the report of a journal as a page."""
 
-Strings of a journal are untrusted: they enter the page only through `_text`, which escapes them.
-"""
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from html import escape
-from importlib.resources import files
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
+from purgatory_async.pipeline.pages.document import (
+    Caption,
+    Column,
+    captioned,
+    cards,
+    counted,
+    table,
+    text,
+    write_document,
+)
+from purgatory_async.pipeline.pages.formats import duration, instant, number, share
 from purgatory_async.pipeline.report.findings import OUTCOMES, Findings
-from purgatory_async.pipeline.report.formats import duration, instant, number, printable, share
 
 __all__ = ["write_page"]
 
-_STYLE: Final = (
-    files("purgatory_async.pipeline.report") / "report.css"
-)  # also from an archive, as spark-submit takes it
 _FEW: Final = 10  # listed missing ranges, and nodes
 
-# The figures: name, title, description, and whether it takes the whole width.
-_CAPTIONS: Final = (
+_CAPTIONS: Final[tuple[Caption, ...]] = (
     ("pending", "Pending over time", "Operations that were waiting at once.", True),
     ("rates", "Rates", "Operations submitted and ended per second, by outcome.", True),
     ("latency", "Latency of completed operations", "The share that had completed after each latency.", False),
     ("lateness", "Lateness of expirations", "Rounding up to a tick, plus the event loop's delay.", False),
     ("keys", "The busiest keys", "How the operations that watched them ended.", True),
 )
-
-Row = Mapping[str, Any]
-Column = tuple[str, Callable[[Row], str], bool]  # heading, cell, whether it is text
 
 
 def write_page(findings: Findings, figures: Mapping[str, str], path: Path) -> None:
@@ -38,28 +36,14 @@ def write_page(findings: Findings, figures: Mapping[str, str], path: Path) -> No
         _header(findings),
         _cards(findings),
         _outcomes(findings),
-        _figures(figures),
+        captioned("What happened", _CAPTIONS, figures),
         _durations(findings),
         _keys(findings),
         _trouble(findings),
         _nodes(findings),
         _footer(findings),
     ]
-    body = "\n".join(part for part in parts if part)
-    style = _STYLE.read_text(encoding="utf-8")
-    path.write_text(
-        "<!doctype html>\n"
-        '<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>Purgatory report</title>\n<style>\n{style}</style>\n</head>\n"
-        f"<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n",
-        encoding="utf-8",
-    )
-
-
-def _text(value: object) -> str:
-    """Untrusted text, escaped for HTML."""
-    return escape(printable(str(value)))
+    write_document("Purgatory report", parts, path)
 
 
 def _header(findings: Findings) -> str:
@@ -69,7 +53,7 @@ def _header(findings: Findings) -> str:
         places = len({node["node"] for node in findings.nodes})
         lines.append(
             f"From {instant(findings.began_ns)}, for {duration(findings.ended_ns - findings.began_ns)}: "
-            f"{_counted(runs, 'run')} on {_counted(places, 'node')}."
+            f"{counted(runs, 'run')} on {counted(places, 'node')}."
         )
     if findings.arrivals_per_s is not None and findings.held_mean_s is not None:
         lines.append(
@@ -89,22 +73,18 @@ def _headline(findings: Findings) -> str:
     outcomes = findings.summary["outcomes"]
     if not total:
         return "This journal has no operations."
-    done = f"{share(outcomes['completed'], total)} of {_counted(total, 'operation')} completed"
+    done = f"{share(outcomes['completed'], total)} of {counted(total, 'operation')} completed"
     late = f"{share(outcomes['expired'], total)} expired"
     median = findings.summary["latency_ns"]["p50"]
     waited = "" if median is None else f" Completed operations waited {duration(median)} (median)."
     return f"{done}, {late}.{waited}"
 
 
-def _counted(count: int, thing: str) -> str:
-    return f"{number(count)} {thing}{'' if count == 1 else 's'}"
-
-
 def _cards(findings: Findings) -> str:
     found = findings.summary
     total = found["operations"]
     mean = found["pending_mean"]
-    cards = (
+    figures = (
         (number(total), "operations"),
         (share(found["outcomes"]["expired"], total), "expired"),
         (duration(found["latency_ns"]["p99"]), "latency, 99th percentile"),
@@ -112,8 +92,7 @@ def _cards(findings: Findings) -> str:
         (number(None if mean is None else round(mean, 1)), "pending, on average"),
         (number(found["keys"]), "keys watched"),
     )
-    items = "\n".join(f"<li><b>{figure}</b><span>{words}</span></li>" for figure, words in cards)
-    return f'<ul class="cards">\n{items}\n</ul>'
+    return cards(figures)
 
 
 def _outcomes(findings: Findings) -> str:
@@ -129,18 +108,6 @@ def _outcomes(findings: Findings) -> str:
         for name, count in counts.items()
     )
     return f'<div class="bar" aria-hidden="true">{bars}</div>\n<ul class="legend">\n{items}\n</ul>'
-
-
-def _figures(figures: Mapping[str, str]) -> str:
-    shown = [
-        f'<figure class="{"wide" if wide else "half"}" role="img" aria-label="{title}: {words}">\n'
-        f"<figcaption><b>{title}</b><span>{words}</span></figcaption>\n{figures[name]}\n</figure>"
-        for name, title, words, wide in _CAPTIONS
-        if name in figures
-    ]
-    if not shown:
-        return ""
-    return "<h2>What happened</h2>\n" + '<div class="figures">\n' + "\n".join(shown) + "\n</div>"
 
 
 def _durations(findings: Findings) -> str:
@@ -161,14 +128,14 @@ def _durations(findings: Findings) -> str:
             f"{number(round(mean, 2))} pending; the curve's mean is {number(round(findings.curve_mean, 2))}.</p>"
         )
     lead = "<p>Exact, by nearest rank. Lateness counts from submission plus timeout, before rounding to a tick.</p>"
-    return f"<h2>Durations</h2>\n{lead}\n{_table(columns, rows)}\n{law}"
+    return f"<h2>Durations</h2>\n{lead}\n{table(columns, rows)}\n{law}"
 
 
 def _keys(findings: Findings) -> str:
     if not findings.keys:
         return ""
     columns: list[Column] = [
-        ("key", lambda row: _text(row["key"]), True),
+        ("key", lambda row: text(row["key"]), True),
         ("operations", lambda row: number(row["submitted"]), False),
     ]
     shown = [name for name in OUTCOMES if any(row[name] for row in findings.keys)]
@@ -177,7 +144,7 @@ def _keys(findings: Findings) -> str:
     total = findings.summary["keys"]
     most = "All watched keys" if total == len(findings.keys) else "The most watched keys"
     lead = f"<p>{most}, {number(len(findings.keys))} of {number(total)}.</p>"
-    return f"<h2>Keys</h2>\n{lead}\n{_table(columns, findings.keys)}"
+    return f"<h2>Keys</h2>\n{lead}\n{table(columns, findings.keys)}"
 
 
 def _trouble(findings: Findings) -> str:
@@ -187,22 +154,22 @@ def _trouble(findings: Findings) -> str:
     parts = []
     if lost:
         ranges = _of(len(found["missing"]), _FEW, "range")
-        parts.append(_warned(f"{_counted(lost, 'record')} of the journal {_is(lost)} missing{ranges}."))
-        parts.append(_table(_GAPS, found["missing"][:_FEW]))
+        parts.append(_warned(f"{counted(lost, 'record')} of the journal {_is(lost)} missing{ranges}."))
+        parts.append(table(_GAPS, found["missing"][:_FEW]))
     if found["quarantined"]:
         count = found["quarantined"]
         some = _of(count, len(findings.quarantine), "line")
-        parts.append(_warned(f"{_counted(count, 'line')} could not be read as records{some}."))
-        parts.append(_table(_DAMAGE, findings.quarantine))
+        parts.append(_warned(f"{counted(count, 'line')} could not be read as records{some}."))
+        parts.append(table(_DAMAGE, findings.quarantine))
     if found["anomalies"]:
         count = found["anomalies"]
         some = _of(count, len(findings.anomalies), "record")
         parts.append(
             _warned(
-                f"{_counted(count, 'record')} {_belong(count)} to no operation{some}; no other figure counts them."
+                f"{counted(count, 'record')} {_belong(count)} to no operation{some}; no other figure counts them."
             )
         )
-        parts.append(_table(_ANOMALIES, findings.anomalies))
+        parts.append(table(_ANOMALIES, findings.anomalies))
     if not parts:
         parts = [
             '<p class="fine">No record is missing or damaged, and each outcome belongs to one operation.</p>'
@@ -216,7 +183,7 @@ def _warned(sentence: str) -> str:
 
 def _of(count: int, shown: int, thing: str) -> str:
     """A note if not all are listed below."""
-    return f"; the first {number(shown)} of {_counted(count, thing)} follow" if count > shown else ""
+    return f"; the first {number(shown)} of {counted(count, thing)} follow" if count > shown else ""
 
 
 def _is(count: int) -> str:
@@ -228,27 +195,27 @@ def _belong(count: int) -> str:
 
 
 _GAPS: Final[list[Column]] = [
-    ("run", lambda row: _text(row["run_id"]), True),
-    ("node", lambda row: _text(row["node"]), True),
+    ("run", lambda row: text(row["run_id"]), True),
+    ("node", lambda row: text(row["node"]), True),
     ("first", lambda row: number(row["first"]), False),
     ("last", lambda row: number(row["last"]), False),
 ]
 _DAMAGE: Final[list[Column]] = [
-    ("file", lambda row: _text(row["file"]), True),
+    ("file", lambda row: text(row["file"]), True),
     ("offset", lambda row: number(row["offset"]), False),
-    ("reason", lambda row: _text(row["reason"]), True),
+    ("reason", lambda row: text(row["reason"]), True),
 ]
 _ANOMALIES: Final[list[Column]] = [
-    ("run", lambda row: _text(row["run_id"]), True),
-    ("node", lambda row: _text(row["node"]), True),
+    ("run", lambda row: text(row["run_id"]), True),
+    ("node", lambda row: text(row["node"]), True),
     ("seq", lambda row: number(row["seq"]), False),
-    ("operation", lambda row: _text(row["op_id"]), True),
-    ("record", lambda row: _text(row["outcome"] or row["kind"]), True),
-    ("why", lambda row: _text(row["reason"]), True),
+    ("operation", lambda row: text(row["op_id"]), True),
+    ("record", lambda row: text(row["outcome"] or row["kind"]), True),
+    ("why", lambda row: text(row["reason"]), True),
 ]
 _NODES: Final[list[Column]] = [
-    ("run", lambda row: _text(row["run_id"]), True),
-    ("node", lambda row: _text(row["node"]), True),
+    ("run", lambda row: text(row["run_id"]), True),
+    ("node", lambda row: text(row["node"]), True),
     ("began", lambda row: instant(row["first_wall_ns"]), False),
     ("for", lambda row: duration(row["last_ns"] - row["first_ns"]), False),
     ("records", lambda row: number(row["records"]), False),
@@ -265,25 +232,7 @@ def _nodes(findings: Findings) -> str:
     shown = findings.nodes[:_FEW]
     some = _of(len(findings.nodes), len(shown), "run and node")
     lead = f"<p>The journal's coverage{some}.</p>"
-    return f"<h2>Runs and nodes</h2>\n{lead}\n{_table(_NODES, shown)}"
-
-
-def _table(columns: Sequence[Column], rows: Iterable[Row]) -> str:
-    heads = "".join(f'<th scope="col"{_class(text)}>{name}</th>' for name, _, text in columns)
-    lines = []
-    for row in rows:
-        (_, first, _), *rest = columns
-        cells = "".join(f"<td{_class(text)}>{cell(row)}</td>" for _, cell, text in rest)
-        lines.append(f'<tr><th scope="row">{first(row)}</th>{cells}</tr>')
-    return (
-        f'<div class="box"><table>\n<thead><tr>{heads}</tr></thead>\n<tbody>\n'
-        + "\n".join(lines)
-        + "\n</tbody></table></div>"
-    )
-
-
-def _class(text: bool) -> str:
-    return ' class="text"' if text else ""
+    return f"<h2>Runs and nodes</h2>\n{lead}\n{table(_NODES, shown)}"
 
 
 def _footer(findings: Findings) -> str:

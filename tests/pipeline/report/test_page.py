@@ -6,7 +6,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from purgatory_async.pipeline.report.charts import COLOURS, draw
+from purgatory_async.pipeline.pages.drawing import COLOURS
+from purgatory_async.pipeline.report.charts import draw
 from purgatory_async.pipeline.report.findings import OUTCOMES, Findings, Step, Stretch, filled
 from purgatory_async.pipeline.report.page import write_page
 

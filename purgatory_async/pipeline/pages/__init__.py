@@ -1,0 +1,1 @@
+"""What the pages of the jobs share: style, document, tables and figures."""

@@ -1,0 +1,123 @@
+"""Draws figures, as files and as inline SVG for a page.
+
+The colours are safe for colour-blind readers and mean the same in every figure. In a page they are variables of its
+style sheet, so a figure is light or dark as the page is.
+"""
+
+import io
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from purgatory_async.pipeline.pages.formats import number
+
+__all__ = ["COLOURS", "COUNT", "HALF", "WIDE", "Paint", "Size", "draw", "legend"]
+
+# For white pages, by the names of the style sheet's variables, which also has dark ones.
+COLOURS: Final = {
+    "ink": "#1c2430",
+    "muted": "#667080",
+    "grid": "#e3e7ec",
+    "accent": "#3b5bdb",
+    "completed": "#0f7fb5",
+    "expired": "#e07b00",
+    "cancelled": "#8a94a3",
+    "failed": "#b3195f",
+    "closed": "#5d4ba8",
+    "pending": "#1e9e77",
+}
+
+_STYLE: Final[Any] = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "text.color": COLOURS["ink"],
+    "text.parse_math": False,  # a key may contain dollar signs
+    "axes.edgecolor": COLOURS["grid"],
+    "axes.labelcolor": COLOURS["muted"],
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.spines.left": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": COLOURS["grid"],
+    "grid.linewidth": 0.8,
+    "xtick.color": COLOURS["grid"],
+    "ytick.color": COLOURS["grid"],
+    "xtick.labelcolor": COLOURS["muted"],
+    "ytick.labelcolor": COLOURS["muted"],
+    "ytick.left": False,
+    "legend.frameon": False,
+    "legend.fontsize": 9,
+    "svg.fonttype": "none",  # keep text searchable and in the page's font
+}
+
+Size = tuple[float, float]
+# Inches; text has the same size in all figures of a page.
+WIDE: Final[Size] = (10.6, 3.0)
+HALF: Final[Size] = (5.1, 3.0)
+_DPI: Final = 160
+
+# The ticks of an axis as numbers for people.
+COUNT: Final = FuncFormatter(lambda value, _: number(int(value) if value == int(value) else value))
+
+Paint = Callable[[Axes], None]
+
+
+def draw(charts: Mapping[str, tuple[Paint, Size]], directory: Path) -> dict[str, str]:
+    """Draw figures.
+
+    Args:
+        charts: By name, how each is painted, and its size in inches.
+        directory: Created; gets ``<name>.svg`` and ``<name>.png`` of each figure.
+
+    Returns:
+        The SVG of each figure for a page, by name.
+    """
+    directory.mkdir()
+    drawn = {}
+    with mpl.rc_context(_STYLE), warnings.catch_warnings():
+        # Glyphs that the font lacks are boxes in the PNG; the SVG keeps the text, and the page's fonts show it.
+        warnings.filterwarnings("ignore", r"Glyph .* missing from font")
+        for name, (paint, size) in charts.items():
+            figure = Figure(figsize=size, layout="constrained")
+            paint(figure.add_subplot())
+            drawn[name] = _written(figure, name, directory)
+    return drawn
+
+
+def _written(figure: Figure, name: str, directory: Path) -> str:
+    """Write a figure, and return it for a page."""
+    figure.savefig(directory / f"{name}.png", dpi=_DPI, facecolor="white")
+    # Ids inside an SVG must differ from those of its neighbours on the page.
+    with mpl.rc_context({"svg.hashsalt": name}):
+        figure.savefig(directory / f"{name}.svg", facecolor="white", metadata={"Date": None})
+        inline = io.StringIO()
+        figure.savefig(inline, format="svg", transparent=True, metadata={"Date": None})
+    return _for_page(inline.getvalue(), name)
+
+
+def _for_page(svg: str, name: str) -> str:
+    """The svg element alone, as wide as its container, with the page's colours."""
+    element = re.sub(r"<metadata>.*?</metadata>", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    element = re.sub(r'(<svg[^>]*?) height="[^"]*"', r"\1", element, count=1)
+    element = re.sub(r'(<svg[^>]*?) width="[^"]*"', r'\1 aria-hidden="true"', element, count=1)
+    element = re.sub(r'(id|href)="(#?)', rf'\1="\2{name}-', element)
+    element = re.sub(r"url\(#", f"url(#{name}-", element)
+    for variable, colour in COLOURS.items():
+        element = element.replace(colour, f"var(--{variable})")
+    return element
+
+
+def legend(axes: Axes, columns: int = 7) -> None:
+    """Put the legend above the figure; in one line, if it has no more than ``columns`` entries."""
+    axes.legend(
+        loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=columns, handlelength=1, columnspacing=1.4
+    )

@@ -29,6 +29,8 @@ from purgatory_async.pipeline.schemas import spark_schema
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.source.extent import Extent, survey
 from purgatory_async.pipeline.source.tables import map_records
+from purgatory_async.pipeline.whatif.charts import draw
+from purgatory_async.pipeline.whatif.page import write_page
 from purgatory_async.pipeline.whatif.recommendation import recommend
 from purgatory_async.pipeline.whatif.replay import replay
 from purgatory_async.pipeline.whatif.slices import SIGNALS, SIGNALS_READ, SLICED, WAITS, Slices
@@ -129,7 +131,8 @@ def run(
     Args:
         journal: Its directory, or the result of `survey`.
         wanted: The settings.
-        out: An empty directory; gets ``settings/``, a Parquet file with a row for each, and ``summary.json``.
+        out: An empty directory; gets ``settings/``, a Parquet file with a row for each, ``figures/``, ``whatif.html``
+            and ``summary.json``.
         spark: The session.
         say: Called with each step.
 
@@ -159,7 +162,10 @@ def run(
         {"timeout": timeout, "tick": tick, "wheel_size": size, **_figures(total, span_ns)}
         for (timeout, tick, size), total in zip(combinations, totals, strict=True)
     ]
-    result = {"settings": lines, "recommended": recommend(lines)}
+    recommended = recommend(lines)
+    say("drawing")
+    write_page(lines, recommended, draw(lines, recommended, out / "figures"), out / "whatif.html")
+    result = {"settings": lines, "recommended": recommended}
     (out / "settings").mkdir()
     pq.write_table(pa.Table.from_pylist(lines, SCHEMA), out / "settings" / "part-00000.parquet")
     (out / "summary.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")

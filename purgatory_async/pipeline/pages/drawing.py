@@ -116,8 +116,14 @@ def _for_page(svg: str, name: str) -> str:
     return element
 
 
-def legend(axes: Axes, columns: int = 7) -> None:
-    """Put the legend above the figure; in one line, if it has no more than ``columns`` entries."""
+def legend(axes: Axes, columns: int = 7, handles: float = 1) -> None:
+    """Put the legend above the figure, in one line if it fits.
+
+    Args:
+        axes: Of the figure.
+        columns: The most entries in a line.
+        handles: The length of their strokes, in letters.
+    """
     axes.legend(
-        loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=columns, handlelength=1, columnspacing=1.4
+        loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=columns, handlelength=handles, columnspacing=1.4
     )

@@ -59,3 +59,10 @@ def test_settings_are_recomputed_over_all_nodes_and_slices(spark, tmp_path):
         "tick": 0.001,
         "wheel_size": 512,
     }
+    drawn = {path.name for path in (out / "figures").iterdir()}
+    assert drawn == {
+        f"{name}.{kind}" for name in ("expired", "pending", "inserts") for kind in ("svg", "png")
+    }
+    page = (out / "whatif.html").read_text()
+    assert "Take a timeout of 0.2 s, a tick of 0.001 s and 512 buckets a level." in page
+    assert "2 still expired, and no longer timeout was tried" in page

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import webbrowser
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
@@ -20,6 +21,8 @@ __all__ = [
     "continued_out_option",
     "directory_option",
     "journal_option",
+    "open_option",
+    "open_page",
     "out_option",
     "progress",
     "spark_options",
@@ -111,6 +114,22 @@ def _journal(context: click.Context, parameter: click.Parameter, value: str) -> 
 def out_option(command: C) -> C:
     """Give a command ``out``, a path for `check_fresh` to check."""
     return _out("Directory for the results; it must be new or empty.")(command)
+
+
+def open_option(command: C) -> C:
+    """Give a command ``opens``, whether it calls `open_page` once its page is in place."""
+    return click.option(
+        "--open", "opens", is_flag=True, help="Open the page in the browser once it is written."
+    )(command)
+
+
+def open_page(path: Path) -> None:
+    """Open a page in the browser, and say so in one line on standard error; without a browser, where the page is."""
+    address = path.absolute().as_uri()
+    if webbrowser.open(address):
+        click.echo(f"opened {address} in the browser", err=True)
+    else:
+        click.echo(f"no browser can be started here; open {address} in one", err=True)
 
 
 def continued_out_option(command: C) -> C:

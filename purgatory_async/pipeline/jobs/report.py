@@ -8,7 +8,15 @@ from typing import Any
 import click
 from pyspark.sql import SparkSession
 
-from purgatory_async.pipeline.jobs.frame import journal_option, out_option, progress, spark_options, summary
+from purgatory_async.pipeline.jobs.frame import (
+    journal_option,
+    open_option,
+    open_page,
+    out_option,
+    progress,
+    spark_options,
+    summary,
+)
 from purgatory_async.pipeline.output import check_fresh, staged
 from purgatory_async.pipeline.report.charts import draw
 from purgatory_async.pipeline.report.examination import examine
@@ -45,8 +53,9 @@ def run(
 @click.command("report")
 @journal_option
 @out_option
+@open_option
 @spark_options
-def command(*, journal: Path, out: Path, master: str | None, remote: str | None) -> None:
+def command(*, journal: Path, out: Path, opens: bool, master: str | None, remote: str | None) -> None:
     """Report from a journal how operations ended, how long they waited, and any damage to the journal.
 
     \b
@@ -62,4 +71,6 @@ def command(*, journal: Path, out: Path, master: str | None, remote: str | None)
     ):
         say("starting")
         found = run(extent, stage, spark, say)
+    if opens:
+        open_page(out / "report.html")
     summary(found)

@@ -20,7 +20,15 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row, SparkSession
 
 from purgatory_async.clock import MAX_TICK, MAX_TIMEOUT, MIN_TICK
-from purgatory_async.pipeline.jobs.frame import journal_option, out_option, progress, spark_options, summary
+from purgatory_async.pipeline.jobs.frame import (
+    journal_option,
+    open_option,
+    open_page,
+    out_option,
+    progress,
+    spark_options,
+    summary,
+)
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, buckets_for, deal, unpacked
 from purgatory_async.pipeline.operations.coverage import COVER_READ, COVERED, cover
 from purgatory_async.pipeline.operations.tables import nodes, paired
@@ -251,6 +259,7 @@ def _seconds(low: float, high: float) -> Callable[..., tuple[float, ...]]:
     metavar="N",
     help="Buckets of a level of its wheel; repeatable.",
 )
+@open_option
 @spark_options
 def command(
     *,
@@ -259,6 +268,7 @@ def command(
     timeouts: tuple[float, ...],
     ticks: tuple[float, ...],
     wheel_sizes: tuple[int, ...],
+    opens: bool,
     master: str | None,
     remote: str | None,
 ) -> None:
@@ -278,4 +288,6 @@ def command(
     ):
         say("starting")
         found = run(extent, Wanted(timeouts, ticks, wheel_sizes), stage, spark, say)
+    if opens:
+        open_page(out / "whatif.html")
     summary(found)

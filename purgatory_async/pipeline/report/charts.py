@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +17,9 @@ from purgatory_async.pipeline.report.findings import OUTCOMES, Findings, Step, S
 __all__ = ["draw"]
 
 _MOST_KEYS: Final = 12
+_USUAL: Final = 0.95  # of the stretches are no higher than what is usual
+_FLATTENS: Final = 3  # times that, a peak leaves too little of the figure to the rest
+_CLOSE: Final = 0.12  # of the figure's width, which the value of a peak takes
 _UNITS_S: Final = (
     (86_400, "days"),
     (3_600, "hours"),
@@ -56,7 +60,7 @@ def _pending(findings: Findings, axes: Axes) -> None:
         label = f"mean {number(round(mean, 1))}"
         axes.axhline(mean, color=COLOURS["ink"], linewidth=1, linestyle=(0, (4, 3)), label=label)
         legend(axes)
-    axes.set_ylim(bottom=0)
+    _end_above_usual(axes, edges, pending, mean or 0)
     axes.set_ylabel("operations pending")
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     axes.yaxis.set_major_formatter(COUNT)
@@ -76,7 +80,7 @@ def _rates(findings: Findings, axes: Axes) -> None:
             base = top
     submitted = [stretch.submitted / width_s for stretch in findings.stretches]
     axes.stairs(submitted, edges, color=COLOURS["ink"], linewidth=1.1, label="submitted")
-    axes.set_ylim(bottom=0)
+    _end_above_usual(axes, edges[:-1], list(map(max, base, submitted)))
     axes.set_ylabel("operations per second")
     axes.yaxis.set_major_locator(MaxNLocator(5))
     axes.yaxis.set_major_formatter(COUNT)
@@ -167,6 +171,38 @@ def _edges(axes: Axes, findings: Findings) -> list[float]:
     edges = [place * findings.width_ns / 1e9 / size for place in range(len(stretches) + 1)]
     axes.set_xlim(edges[0], edges[-1])
     return edges
+
+
+def _end_above_usual(axes: Axes, places: Sequence[float], heights: Sequence[float], least: float = 0) -> None:
+    """End the vertical axis above the usual heights if the highest flattens them; what is cut off gets its value."""
+    usual = max(sorted(heights)[ceil(_USUAL * len(heights)) - 1], least)
+    if not usual or max(heights) <= _FLATTENS * usual:
+        axes.set_ylim(bottom=0)
+        return
+    end = 1.25 * usual
+    axes.set_ylim(0, end)
+    for peaks in _cut(heights, end):
+        on_the_left = peaks[0] < len(heights) / 2
+        axes.annotate(
+            f"peak {number(max(heights[peak] for peak in peaks))} ↑",
+            (places[peaks[-1] if on_the_left else peaks[0]], end),
+            xytext=(7 if on_the_left else -7, -3),
+            textcoords="offset points",
+            ha="left" if on_the_left else "right",
+            va="top",
+            fontsize=9,
+        )
+
+
+def _cut(heights: Sequence[float], end: float) -> list[list[int]]:
+    """The places of heights above ``end``, those close together in one list."""
+    peaks: list[list[int]] = []
+    for place, height in enumerate(heights):
+        if height > end:
+            if not peaks or place - peaks[-1][-1] > _CLOSE * len(heights):
+                peaks.append([])
+            peaks[-1].append(place)
+    return peaks
 
 
 def _log_durations(axes: Axes) -> None:

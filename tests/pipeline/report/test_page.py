@@ -1,7 +1,9 @@
 """The page: whole without a network, and whatever a journal holds is only text in it."""
 
 import pytest
+from matplotlib.figure import Figure
 
+from purgatory_async.pipeline.report import charts
 from purgatory_async.pipeline.report.charts import draw
 from purgatory_async.pipeline.report.findings import OUTCOMES, Findings, Step, Stretch, filled
 from purgatory_async.pipeline.report.page import write_page
@@ -78,6 +80,22 @@ def made(tmp_path_factory):
     return (directory / "report.html").read_text(encoding="utf-8"), figures, directory / "figures"
 
 
+@pytest.fixture
+def painted(monkeypatch, tmp_path):
+    """The axes of each figure, painted but not written."""
+
+    def paint(of):
+        axes = {}
+        with monkeypatch.context() as patched:
+            patched.setattr(charts.drawing, "draw", lambda charts, _: charts)
+            for name, (paint, _) in draw(of, tmp_path).items():
+                axes[name] = Figure().add_subplot()
+                paint(axes[name])
+        return axes
+
+    return paint
+
+
 def test_journal_contents_become_no_element_or_attribute(made):
     page, _, _ = made
     assert active_parts(page) == []
@@ -131,6 +149,48 @@ def test_what_is_wrong_is_said_at_the_top_and_in_full_below(made):
     assert "2 records of the journal are missing" in page
     assert "1 line could not be read as records" in page
     assert "1 record belongs to no operation" in page
+
+
+def spiked(place, height, count=200):
+    """Stretches of 4 to 9 operations, but for one."""
+    rates = [4 + index % 6 for index in range(count)]
+    rates[place] = height
+    return [
+        Stretch(index, rate, dict.fromkeys(OUTCOMES[:-1], 0) | {"completed": rate}, rate)
+        for index, rate in enumerate(rates)
+    ]
+
+
+@pytest.mark.parametrize("place", [0, 100, -1], ids=["start", "middle", "end"])
+@pytest.mark.parametrize(("name", "unit"), [("pending", 1), ("rates", 10)])
+def test_a_spike_is_cut_and_its_value_shown(painted, place, name, unit):
+    axes = painted(findings(stretches=spiked(place, 1234)))[name]
+    low, high = axes.get_ylim()
+    assert (low, 9 * unit < high < 15 * unit) == (0, True)
+    (label,) = axes.texts
+    assert label.get_text() == f"peak {1234 * unit:,} ↑"
+
+
+@pytest.mark.parametrize(("height", "count"), [(17, 200), (1234, 10)], ids=["not high", "of few"])
+def test_a_peak_that_flattens_little_is_not_cut(painted, height, count):
+    drawn = painted(findings(stretches=spiked(5, height, count)))
+    for name in ("pending", "rates"):
+        assert list(drawn[name].texts) == []
+        assert drawn[name].get_ylim()[1] >= height
+
+
+def test_the_mean_stays_below_the_end_of_a_cut_axis(painted):
+    summary = findings().summary | {"pending_mean": 50.0}
+    axes = painted(findings(stretches=spiked(-1, 9000), summary=summary))["pending"]
+    assert 50 < axes.get_ylim()[1] < 100
+
+
+def test_peaks_apart_are_shown_each_and_close_ones_as_one(painted):
+    stretches = spiked(10, 500, 400)
+    for place, height in ((12, 700), (300, 600)):
+        stretches[place] = spiked(place, height, 400)[place]
+    axes = painted(findings(stretches=stretches))["pending"]
+    assert [label.get_text() for label in axes.texts] == ["peak 700 ↑", "peak 600 ↑"]
 
 
 def test_intervals_without_records_keep_the_pending_count():

@@ -22,10 +22,10 @@ __all__ = ["write_page"]
 _SETTING: Final = ("timeout", "tick", "wheel_size")
 
 _CAPTIONS: Final[tuple[Caption, ...]] = (
-    ("expired", "Expired", "The share of operations that expires by timeout.", False),
-    ("pending", "Pending", "Operations that wait at once, on average, by timeout.", False),
-    ("lateness", "Lateness", "How long after its timeout an operation expires, by tick.", False),
-    ("inserts", "Inserts", "How often the wheel puts an operation into a bucket, by its size.", False),
+    ("expired", "Expired", "The share of operations that expires, for each timeout.", False),
+    ("pending", "Pending", "Operations that wait at once, on average, for each timeout.", False),
+    ("lateness", "Lateness", "How long after its timeout an operation expires, for each tick.", False),
+    ("inserts", "Inserts", "How often the wheel inserts an operation, for each of its sizes.", False),
 )
 
 
@@ -110,11 +110,11 @@ def _inserts(value: float | None) -> str:
 
 _FIGURES: Final[list[Column]] = [
     ("tick", lambda row: _seconds(row["tick"]), False),
-    ("wheel size", lambda row: number(row["wheel_size"]), False),
+    ("wheel", lambda row: number(row["wheel_size"]), False),
     ("completed", lambda row: number(row["completed"]), False),
     ("expired", lambda row: number(row["expired"]), False),
     ("share", lambda row: share(row["timeout_rate"] or 0, _operations(row)), False),
-    ("still pending", lambda row: number(row["pending"]), False),
+    ("pending", lambda row: number(row["pending"]), False),
     ("mean pending", lambda row: _mean(row["pending_mean"]), False),
     ("mean lateness", lambda row: duration(row["lateness_mean_ns"]), False),
     ("inserts", lambda row: _inserts(row["inserts_per_operation"]), False),
@@ -124,7 +124,8 @@ _FIGURES: Final[list[Column]] = [
 
 def _footer() -> str:
     return (
-        "<footer>The table beside this page, settings, has every figure in full. Lateness is only what the tick adds. "
+        "<footer>The table beside this page, settings, has every figure in full. Pending operations wait "
+        "at the journal's end. Lateness is only what the tick adds. "
         "Inserts are those of an operation on average. By lateness: operations that expire here, but were recorded "
         "with another end, for the timer fired late.</footer>"
     )

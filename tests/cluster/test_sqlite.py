@@ -329,7 +329,7 @@ async def test_two_saves_of_one_checkpoint_are_no_damage(path):
         assert await saved(log) == (1, [b"whole"])
 
 
-async def test_an_old_checkpoint_is_deleted_in_slices(path, monkeypatch):
+async def test_an_older_checkpoint_is_deleted_in_slices(path, monkeypatch):
     left = []
     drop_parts = SqliteWriter.drop_parts
 
@@ -340,10 +340,12 @@ async def test_an_old_checkpoint_is_deleted_in_slices(path, monkeypatch):
 
     monkeypatch.setattr(SqliteWriter, "drop_parts", counted)
     async with opened(path) as log:
-        await log.append([b"a", b"b"])
+        await log.append([b"a", b"b", b"c"])
         await log.save(1, each([b"x"] * 9), keep=1)
-        await log.save(2, each([b"y"]), keep=0)
-    assert left == [0, 10, 10, 8, 4, 2]
+        await log.save(2, each([b"y"]), keep=1)
+        left.clear()
+        await log.save(3, each([b"z"]), keep=0)
+    assert left == [8, 4, 2]
 
 
 async def test_a_commit_is_bounded_in_bytes(path):

@@ -108,9 +108,9 @@ async def test_a_worker_is_not_connected_while_it_loads(workers):
     loading = asyncio.get_running_loop().create_future()
     load = there.log.inner.load
 
-    async def slow():
+    async def slow(*, below=None):
         await loading
-        return await load()
+        return await load(below=below)
 
     there.log.inner.load = slow
     there.log.cut()

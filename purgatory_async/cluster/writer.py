@@ -34,13 +34,14 @@ R = TypeVar("R")
 
 
 class _Proposal(Generic[E, R]):
-    """An entry, how much it weighs in the queue, and the future of what it gave."""
+    """An entry, those right before it, how much they weigh in the queue, and the future of what it gave."""
 
-    __slots__ = ("entry", "future", "size")
+    __slots__ = ("before", "entry", "future", "size")
 
-    def __init__(self, entry: E, size: int, future: "asyncio.Future[R]") -> None:
+    def __init__(self, entry: E, size: int, before: Sequence[E], future: "asyncio.Future[R]") -> None:
         self.entry = entry
         self.size = size
+        self.before = before
         self.future = future
 
 
@@ -83,10 +84,11 @@ class Writer(Generic[E, R]):
         """How many proposals are not yet sent."""
         return len(self._queue)
 
-    def propose(self, entry: E, size: int) -> "asyncio.Future[R]":
+    def propose(self, entry: E, size: int, before: Sequence[E] = ()) -> "asyncio.Future[R]":
         """Queue an entry of about ``size`` bytes; the future has what the reader reports. O(1).
 
-        An entry whose future is cancelled before it is sent is not appended; afterwards it may be.
+        An entry whose future is cancelled before it is sent is not appended; afterwards it may be. Those in ``before``,
+        fewer than a batch has, get the positions right before it, all or none; nothing is reported of them.
 
         Raises:
             PurgatoryFull: 10 000 entries or 64 MiB wait to be sent.
@@ -102,7 +104,7 @@ class Writer(Generic[E, R]):
                 limit=MAX_WAITING,
             )
         future: asyncio.Future[R] = asyncio.get_running_loop().create_future()
-        proposal = _Proposal(entry, size, future)  # `_Proposal[E, R]` would take longer than the rest
+        proposal = _Proposal(entry, size, before, future)  # `_Proposal[E, R]` would take longer than the rest
         self._queue.append(proposal)
         self._queued_bytes += size
         self._proposed.set()
@@ -182,14 +184,18 @@ class Writer(Generic[E, R]):
         while self._queue and len(batch) < MAX_BATCH_ENTRIES:
             proposal = self._queue[0]
             if not proposal.future.done():
-                data = self._encode(proposal.entry, self.name, self._number + 1)
-                total += len(data)
-                if batch and total > MAX_BATCH_BYTES:
+                entries = (*proposal.before, proposal.entry)
+                data = [
+                    self._encode(entry, self.name, number)
+                    for number, entry in enumerate(entries, self._number + 1)
+                ]
+                total += sum(map(len, data))
+                if batch and (total > MAX_BATCH_BYTES or len(batch) + len(data) > MAX_BATCH_ENTRIES):
                     break
-                self._number += 1
+                self._number += len(data)
                 self._unsettled[self._number] = proposal
                 numbers.append(self._number)
-                batch.append(data)
+                batch += data
             self._queue.popleft()
             self._queued_bytes -= proposal.size
         return numbers, batch

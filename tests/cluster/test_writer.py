@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from purgatory_async.cluster import Appended, LogError, LogUnavailable
+from purgatory_async.cluster.log import MAX_BATCH_ENTRIES
 from purgatory_async.cluster.repetitions import Verdict
 from purgatory_async.cluster.writer import Writer
 
@@ -135,3 +136,43 @@ async def test_a_log_that_fails_for_good_fails_every_proposal():
         await desk.running
     with pytest.raises(LogError, match="log is closed"):
         desk.propose("c")
+
+
+async def test_what_goes_before_an_entry_is_right_before_it():
+    desk = Desk()
+    alone, behind = desk.writer.propose("a", 1), desk.writer.propose("b", 1, ["tick"] * 2)
+    await asyncio.sleep(5)
+    _, batch = desk.log.batches
+    assert [(entry, number) for entry, _, number in batch] == [("a", 2), ("tick", 3), ("tick", 4), ("b", 5)]
+    for entry in batch:
+        desk.settle(entry)
+    assert (await alone, await behind) == (2, 5)
+    desk.running.cancel()
+
+
+async def test_what_goes_before_an_entry_is_in_its_batch():
+    desk = Desk()
+    room = ["tick"] * (MAX_BATCH_ENTRIES - 1)
+    desk.propose("a")
+    desk.writer.propose("b", 1, room)
+    desk.writer.propose("c", 1, room)
+    await asyncio.sleep(9)
+    assert [[batch[-1][0], len(batch)] for batch in desk.log.batches] == [
+        ["alive", 1],
+        ["a", 1],
+        ["b", MAX_BATCH_ENTRIES],
+        ["c", MAX_BATCH_ENTRIES],
+    ]
+    desk.running.cancel()
+
+
+async def test_an_unknown_writer_proposes_with_what_goes_before():
+    desk = Desk()
+    proposed = desk.writer.propose("a", 1, ["tick"])
+    await asyncio.sleep(5)
+    for entry in desk.log.batches[1]:
+        desk.settle(entry, Verdict.UNKNOWN)
+    await asyncio.sleep(5)
+    assert [entry for batch in desk.log.batches[2:] for entry, _, _ in batch] == ["alive", "tick", "a"]
+    assert not proposed.done()
+    desk.running.cancel()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, TextIO
 
 import click
 from rich.console import Console
@@ -151,22 +151,57 @@ def why_command(client: Client, id: str) -> None:  # noqa: A002 - the name in th
 
 
 @click.command("signal")
-@click.argument("key")
+@click.argument("key", required=False)
 @click.argument("value", required=False)
 @click.option("--amount", type=click.IntRange(min=1), help="How much it counts.  [default: 1]")
 @click.option("--voter", help="Name of the voter.")
+@click.option(
+    "--batch",
+    type=click.File("r", encoding="utf-8"),
+    metavar="FILE",
+    help="Signals for one step, all or none, instead of KEY: a JSON object a line; - is standard input.",
+)
 @with_service
 def signal_command(
-    client: Client, key: str, value: str | None, amount: int | None, voter: str | None
+    client: Client,
+    key: str | None,
+    value: str | None,
+    *,
+    amount: int | None,
+    voter: str | None,
+    batch: TextIO | None,
 ) -> None:
     """Signal KEY, with an optional VALUE: JSON, or otherwise text.
 
     \b
     Example:
       purgatory signal build:77 '{"status": "green"}'
+      echo '{"key": "build:77", "value": 1, "voter": "me"}' | purgatory signal --batch -
     """  # noqa: D301 - as above
-    completed = client.signal(key, UNSET if value is None else _value(value), amount=amount, voter=voter)
+    if batch is not None:
+        if (key, amount, voter) != (None, None, None):
+            raise click.UsageError(
+                "KEY, --amount and --voter are for one signal; with --batch they go into its lines"
+            )
+        completed = client.signal_batch(_lines(batch))
+    elif key is None:
+        raise click.UsageError("KEY must be given, or --batch FILE")
+    else:
+        completed = client.signal(key, UNSET if value is None else _value(value), amount=amount, voter=voter)
     click.echo(f"completed {completed} operation{'' if completed == 1 else 's'}")
+
+
+def _lines(file: TextIO) -> list[dict[str, Any]]:
+    signals = list[dict[str, Any]]()
+    for number, line in enumerate(file, 1):
+        signal = _value(line)
+        if not isinstance(signal, dict):
+            raise click.BadParameter(
+                f'line {number} must be a JSON object such as {{"key": "a"}}, got {line.rstrip()[:80]!r}',
+                param_hint="--batch",
+            )
+        signals.append(signal)
+    return signals
 
 
 def _value(text: str) -> object:

@@ -112,6 +112,10 @@ class AsyncClient:
         """Signal a key. See `Client.signal`."""
         return await self._run(self._verbs.signal(key, value, amount, voter))
 
+    async def signal_batch(self, signals: Iterable[Mapping[str, Any]]) -> int:
+        """Signal keys in order and in one step, all or none. See `Client.signal_batch`."""
+        return await self._run(self._verbs.signal_batch(signals))
+
     async def read(self, key: str) -> KeyState:
         """Read a key's newest signal. See `Client.read`."""
         return await self._run(self._verbs.read(key))

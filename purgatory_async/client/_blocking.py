@@ -183,6 +183,21 @@ class Client:
         """
         return self._run(self._verbs.signal(key, value, amount, voter))
 
+    def signal_batch(self, signals: Iterable[Mapping[str, Any]]) -> int:
+        """Signal keys in order and in one step, all or none; however often it is sent, it happens once.
+
+        Args:
+            signals: 1 to 1 000, each ``{"key": "a"}`` with, as in `signal`, ``value``, ``amount`` or ``voter``.
+
+        Returns:
+            How many operations they completed.
+
+        Raises:
+            RequestRefused: The service refused the batch; ``document["errors"]`` has what is wrong with which.
+            ServiceUnreachable: No answer came; the service may still have got the batch.
+        """
+        return self._run(self._verbs.signal_batch(signals))
+
     def read(self, key: str) -> KeyState:
         """Read a key's newest signal; raises as `submit`."""
         return self._run(self._verbs.read(key))

@@ -105,6 +105,18 @@ class Verbs:
         answer = yield from exchange(Request("POST", path("keys", key, "signal"), body=body), self.policy)
         return understood(answer, lambda document: int(document["completed"]))
 
+    def signal_batch(self, signals: Iterable[Mapping[str, Any]]) -> Talk[int]:
+        """Signal keys in one step, once, for any number of retries."""
+        request = Request(
+            "POST",
+            path("signals"),
+            body={"signals": [dict(signal) for signal in signals]},
+            headers={"Idempotency-Key": new_id()},
+            twice_is_once=True,
+        )
+        answer = yield from exchange(request, self.policy)
+        return understood(answer, lambda document: int(document["completed"]))
+
     def read(self, key: str) -> Talk[KeyState]:
         """Read a key's newest signal."""
         request = Request("GET", path("keys", key), twice_is_once=True)

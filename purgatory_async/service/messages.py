@@ -16,6 +16,7 @@ from purgatory_async.clock import MAX_TIMEOUT
 
 MAX_COUNT: Final = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 MAX_VOTER: Final = 512
+MAX_SIGNALS: Final = 1000  # of a batch; as many entries are appended at once
 
 # For `openapi` only: other modules check these rules.
 KEY_SCHEMA: Final = {
@@ -98,6 +99,18 @@ class SignalBody(Struct, forbid_unknown_fields=True):
     voter: Annotated[str, Meta(max_length=MAX_VOTER)] | UnsetType = UNSET
 
 
+class KeyedSignal(SignalBody, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A signal of ``POST /v1/signals``."""
+
+    key: str
+
+
+class SignalsBody(Struct, forbid_unknown_fields=True):
+    """The body of ``POST /v1/signals``."""
+
+    signals: Annotated[list[KeyedSignal], Meta(min_length=1, max_length=MAX_SIGNALS)]
+
+
 class SignalView(Struct, frozen=True, omit_defaults=True):
     """A signal as operations and one-shot waits show it."""
 
@@ -143,6 +156,13 @@ class Signalled(Struct):
     """The answer of ``POST /v1/keys/{key}/signal``."""
 
     key: str
+    index: int
+    completed: int
+
+
+class SignalledBatch(Struct):
+    """The answer of ``POST /v1/signals``; ``index`` is that of the last one."""
+
     index: int
     completed: int
 

@@ -104,9 +104,9 @@ def malformed(reason: str) -> Problem:
     return Problem(Kind.MALFORMED, f"{reason}; send one document of RFC 8259 in UTF-8")
 
 
-def invalid(pointer: str, detail: str) -> Problem:
-    """The member of the body at the pointer breaks a rule."""
-    return Problem(Kind.INVALID, f"{pointer or 'the body'}: {detail}", errors=[Fault(pointer, detail)])
+def invalid(pointer: str, detail: str, *more: Fault) -> Problem:
+    """The member of the body at the pointer breaks a rule; so do those of more faults."""
+    return Problem(Kind.INVALID, f"{pointer or 'the body'}: {detail}", errors=[Fault(pointer, detail), *more])
 
 
 def bad_parameter(parameter: str, value: str | None, grammar: str) -> Problem:

@@ -177,11 +177,11 @@ class Service:
         self.records.check_trouble()
         return not isinstance((await self.state.propose(entry)).result, Refused)
 
-    async def signal(self, entry: entries.SignalKey) -> tuple[Signalled, int]:
-        """Signal a key. O(operations and one-shot waits that watch it).
+    async def signal(self, entry: entries.SignalKey | entries.SignalKeys) -> tuple[Signalled, int]:
+        """Signal a key, or some in one step. O(operations and one-shot waits that watch them).
 
         Returns:
-            The result, and how many operations and one-shot waits it completed.
+            The result, and how many operations and one-shot waits were completed.
 
         Raises:
             Problem: ``idempotency-mismatch``, or ``overloaded``: it could not be recorded.
@@ -340,8 +340,8 @@ class Service:
         if self.followers.waiting:
             self.followers.hear(effects)
         self.positions.look()
-        signalled = isinstance(result, Signalled) and not result.replayed
-        return Answer(result, effects, self.waits.completed if signalled else 0)
+        completed, self.waits.completed = self.waits.completed, 0
+        return Answer(result, effects, completed)
 
     async def _knows(self, idem: str | UnsetType) -> bool:
         """Whether a request is repeated, so that it changes nothing."""
@@ -356,7 +356,9 @@ class Service:
         self.records.check_accepting()
 
     def _refusal(
-        self, refused: Refused, entry: entries.SubmitOperation | entries.SignalKey | entries.PutItem
+        self,
+        refused: Refused,
+        entry: entries.SubmitOperation | entries.SignalKey | entries.SignalKeys | entries.PutItem,
     ) -> problems.Problem:
         if refused.why == "idempotency-mismatch":
             return problems.idempotency_mismatch(str(entry.idem))

@@ -142,6 +142,31 @@ def test_a_signal_without_a_value_has_none(faked, cli):
     assert faked.requests[0].url.raw_path == b"/v1/keys/a%2Fb/signal"
 
 
+def test_a_batch_of_signals_is_lines_of_json(faked, cli, tmp_path):
+    faked.reply = httpx.Response(200, json={"index": 2, "completed": 3})
+    file = tmp_path / "signals.jsonl"
+    file.write_text('{"key": "a/b", "value": "é"}\n{"key": "c", "amount": 2}\n')
+    assert cli("signal", "--batch", file) == (0, "completed 3 operations\n", [])
+    assert faked.body == {"signals": [{"key": "a/b", "value": "é"}, {"key": "c", "amount": 2}]}
+    assert faked.requests[0].url.raw_path == b"/v1/signals"
+
+
+@pytest.mark.parametrize("line", ["a", "[1]", "", '{"key": NaN}'])
+def test_a_line_of_a_batch_that_is_no_object_is_named(faked, cli, tmp_path, line):
+    file = tmp_path / "signals.jsonl"
+    file.write_text(f'{{"key": "a"}}\n{line}\n')
+    code, _, errors = cli("signal", "--batch", file)
+    assert code == 2
+    assert f'line 2 must be a JSON object such as {{"key": "a"}}, got {line!r}' in " ".join(errors)
+    assert not faked.requests
+
+
+@pytest.mark.parametrize("arguments", [[], ["k", "--batch", "-"], ["--batch", "-", "--voter", "me"]])
+def test_a_signal_needs_either_a_key_or_a_batch(faked, cli, arguments):
+    assert cli("signal", *arguments)[0] == 2
+    assert not faked.requests
+
+
 def paged(request):
     start = int(request.url.params.get("cursor", 0))
     operations = [

@@ -327,6 +327,16 @@ async def test_a_signal_whose_answer_is_lost_is_not_given_twice(each):
 
 
 @served
+async def test_a_batch_whose_answer_is_lost_is_one_batch(each):
+    each.wire.lose = 2
+    signalling = await each.start(each.client.signal_batch([{"key": "a", "value": 1}, {"key": "b"}]))
+    for _ in range(3):
+        await each.advance(1)
+    assert await signalling == 0
+    assert [(await each.client.read(key)).index for key in "ab"] == [1, 2]
+
+
+@served
 async def test_a_name_that_is_taken_is_a_problem_with_its_slug(each):
     await each.client.submit(["k"], operation_id="mine")
     with pytest.raises(RequestRefused) as refused:

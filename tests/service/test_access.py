@@ -24,6 +24,7 @@ CONTRACT = {
     "/v1/operations/{id}/complete": {"POST": "admin"},
     "/v1/keys/{key}": {"GET": "read"},
     "/v1/keys/{key}/signal": {"POST": "signal"},
+    "/v1/signals": {"POST": "signal"},
     "/v1/wait": {"GET": "wait"},
     "/v1/queues/{queue}/items": {"POST": "signal"},
     "/v1/queues/{queue}/take": {"POST": "wait"},

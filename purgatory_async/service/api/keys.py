@@ -1,40 +1,16 @@
-"""``/v1/keys``: signal a key; read it, or wait for its next signal."""
+"""``/v1/keys/{key}``: read a key, or wait for its next signal."""
 
 from typing import Final
 
-import msgspec
 from msgspec import UNSET
 
 from purgatory_async.service.api.holding import hold
-from purgatory_async.service.api.request import Request, decoded
-from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
-from purgatory_async.service.messages import KeyView, SignalBody, Signalled, kept
+from purgatory_async.service.api.request import Request
+from purgatory_async.service.http.answer import JSON, Answer, answer
+from purgatory_async.service.messages import KeyView
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.fold.entries import SignalKey
 
-SIGNAL: Final = msgspec.json.Decoder(SignalBody)
 MAX_INDEX: Final = 2**63 - 1
-
-
-async def signal_key(service: Service, request: Request) -> Answer:
-    """``POST /v1/keys/{key}/signal``: signal the key."""
-    request.check_accept(JSON)
-    request.query()
-    key = request.key()
-    text = await request.body()
-    body = decoded(text, SIGNAL, optional=True)
-    once = request.repeatable(text)
-    entry = SignalKey(
-        key=key,
-        value=kept(body.value),
-        amount=body.amount,
-        voter=body.voter,
-        idem=once.key,
-        digest=once.digest,
-    )
-    result, completed = await service.signal(entry)
-    headers = await service.records.settle()
-    return answer(200, Signalled(key, result.index, completed), *headers, *replayed(result))
 
 
 async def read_key(service: Service, request: Request) -> Answer:

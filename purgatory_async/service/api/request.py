@@ -201,10 +201,10 @@ def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = F
     try:
         return decoder.decode(text)
     except msgspec.ValidationError as error:
-        raise problems.invalid(*_pointed(str(error))) from None
+        raise problems.invalid(*pointed(str(error))) from None
 
 
-def _pointed(text: str) -> tuple[str, str]:
+def pointed(text: str) -> tuple[str, str]:
     """Split a message of msgspec into a JSON Pointer and an explanation."""
     if len(text) > _MAX_FAULT:
         text = f"{text[:_MAX_FAULT]}...`"

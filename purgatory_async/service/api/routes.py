@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from purgatory_async.service.api import admin, keys, operations, queues, waits
+from purgatory_async.service.api import admin, keys, operations, queues, signals, waits
 from purgatory_async.service.api.endpoint import Endpoint, Permission
 from purgatory_async.service.api.openapi import with_description
 from purgatory_async.service.http.stream import EVENT_STREAM
@@ -21,6 +21,8 @@ from purgatory_async.service.messages import (
     OperationView,
     SignalBody,
     Signalled,
+    SignalledBatch,
+    SignalsBody,
     Submit,
     TakeBody,
     WaitView,
@@ -101,12 +103,23 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/keys/{key}/signal": {
         "POST": Endpoint(
-            keys.signal_key,
+            signals.signal_key,
             _SIGNAL,
             {200: Signalled},
             headers=("Idempotency-Key",),
             body=SignalBody,
             problems=(Kind.BAD_KEY, Kind.OVERLOADED, *_REPEATABLE),
+        )
+    },
+    "/v1/signals": {
+        "POST": Endpoint(
+            signals.signal_keys,
+            _SIGNAL,
+            {200: SignalledBatch},
+            headers=("Idempotency-Key",),
+            body=SignalsBody,
+            needs_body=True,
+            problems=(Kind.OVERLOADED, *_REPEATABLE),
         )
     },
     "/v1/wait": {

@@ -57,6 +57,8 @@ class AtOnce:
 
     async def propose(self, entry: Entry) -> Answer:
         """Apply an entry; see `State.propose`."""
+        for _ in range(entry.places - 1):
+            self._apply(Tick())
         return self._apply(entry)
 
     def post(self, entry: Entry) -> None:

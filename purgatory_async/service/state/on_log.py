@@ -198,7 +198,7 @@ class OnLog(Generic[A]):
 
         Cancelling the caller has the same effect as the timeout.
         """
-        proposed = self._writer.propose(entry, size_of(entry))
+        proposed = self._writer.propose(entry, size_of(entry), [Tick()] * (entry.places - 1))
         return await self._in_time(proposed, "the entry was not applied within {} s; it may still happen")
 
     def post(self, entry: Entry) -> "asyncio.Future[A]":

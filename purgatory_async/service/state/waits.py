@@ -33,7 +33,7 @@ class Waits:
     def __init__(self, timer: Timer, limit: int, *, told: bool = True) -> None:
         self.purgatory: Final = Purgatory("waits", timer=timer, max_pending=limit, observer=_Ends(self))
         self.completed = 0
-        """How many waits the last signal completed."""
+        """How many waits the signals of the present step completed; set to 0 by its reader."""
         self._told: Final = told
         self._timer: Final = timer
         self._fold: Fold | None = None
@@ -89,9 +89,10 @@ class Waits:
         if fold is None or observer is None:
             return
         if isinstance(event, KeySignalled):
-            self.completed = self.purgatory.check_and_complete(event.key) if self.purgatory.pending else 0
-            if self.completed and self._told:
-                _correct(event, "completed", event.completed + self.completed)
+            completed = self.purgatory.check_and_complete(event.key) if self.purgatory.pending else 0
+            self.completed += completed
+            if completed and self._told:
+                _correct(event, "completed", event.completed + completed)
         elif isinstance(event, OperationEnded) and event.outcome is Outcome.EXPIRED:
             # It ended at its deadline, in log time; but lateness is when that was noticed.
             _correct(event, "at_ns", fold.step_ns)

@@ -48,7 +48,7 @@ def test_every_operation_has_a_stable_name_of_its_own():
     # Generated clients call these.
     assert {name for name in names if not name.startswith("head")} == {
         *("submitOperation", "readOperation", "completeOperation", "cancelOperation", "listOperations"),
-        *("waitOnce", "readKey", "signalKey", "readEvents"),
+        *("waitOnce", "readKey", "signalKey", "signalKeys", "readEvents"),
         *("putItem", "takeItem", "acknowledgeLease", "returnLease"),
         *("drain", "readStats", "readMetrics", "checkAlive", "checkReady", "describe"),
         *("redirectRoot", "redirectUi", "readPage", "readScript", "readStyle"),

@@ -41,6 +41,12 @@ def _signal(draw, timed):
     return "POST", f"/v1/keys/{draw.choice(KEYS)}/signal", body, once
 
 
+def _signals(draw, timed):
+    once, draw = _once(draw, "signals")
+    signals = [{"key": draw.choice(KEYS), "value": draw.randint(0, 9)} for _ in range(draw.randint(1, 4))]
+    return "POST", "/v1/signals", {"signals": signals}, once
+
+
 def _end(draw, timed):
     if draw.random() < 0.5:
         return "DELETE", f"/v1/operations/{draw.choice(IDS)}", None, None
@@ -77,7 +83,7 @@ def _give_back(draw, timed):
     return "POST", "/v1/leases/{lease}/" + draw.choice(["ack", "return"]), None, None
 
 
-_MAKERS = (_submit, _submit, _signal, _signal, _end, _read, _read, _put, _take, _give_back)
+_MAKERS = (_submit, _submit, _submit, _signal, _signals, _end, _read, _read, _put, _take, _give_back)
 
 
 def _once(draw, kind):

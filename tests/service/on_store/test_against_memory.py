@@ -17,7 +17,7 @@ async def test_scripts_have_equal_answers_in_memory_and_on_a_log(members, seed):
     players = [Player(service) for service in services]
     loop = asyncio.get_running_loop()
     began = loop.time()
-    for number, step in enumerate(drawn(random.Random(seed), 40, timed=True), 1):
+    for number, step in enumerate(drawn(random.Random(seed), 60, timed=True), 1):
         for player in players:
             player.send(*step)
         await asyncio.sleep(began + number * STEP_S - loop.time())

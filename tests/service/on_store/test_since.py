@@ -62,6 +62,18 @@ async def test_a_follower_that_changes_workers_sees_each_signal_once(members, se
     assert await followers[2] == [index for index, key in sent if key.startswith(("a", "b"))]
 
 
+async def test_a_batch_reaches_followers_of_all_workers_whole(members):
+    here, there = await members.start(), await members.start()
+    held = [worker.start("GET", "/v1/wait?prefix=a&since=0&wait=20") for worker in (here, there)]
+    await asyncio.sleep(1)
+    signals = [{"key": f"a{number}"} for number in range(200)]
+    posted = here.start("POST", "/v1/signals", {"signals": signals})
+    await asyncio.gather(posted.task, *(each.task for each in held))
+    last = posted.json["index"]
+    for each in held:
+        assert [signal["index"] for signal in each.json["signals"]] == list(range(last - 199, last + 1))
+
+
 async def test_a_loaded_worker_knows_the_newest_index(members):
     here = await members.start()
     index = (await here.signal("a"))["index"]

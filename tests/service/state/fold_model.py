@@ -212,17 +212,31 @@ class Model:
 
     def signal_key(self, entry):
         answer = self.known_answer(entry)
+        return self.signalled(entry, [entry]) if answer is None else answer
+
+    def signal_keys(self, entry):
+        answer = self.known_answer(entry)
         if answer is not None:
             return answer
+        newest = self.signals[-1].index if self.signals else 0
+        if self.position - newest < len(entry.signals):
+            return results.Refused("no-room")
+        return self.signalled(entry, entry.signals)
+
+    def signalled(self, entry, signals):
+        first = self.position - len(signals) + 1
+        completed = sum(self.happen(first + nth, signal) for nth, signal in enumerate(signals))
+        answer = results.Signalled(self.position, completed)
+        return self.keep_answer(entry, answer, results.Signalled(self.position, completed, True))
+
+    def happen(self, index, signal):
         entry = SimpleNamespace(
-            key=entry.key,
-            amount=entry.amount,
-            voter=entry.voter,
-            value=entry.value,
-            index=self.position,
+            key=signal.key,
+            amount=signal.amount,
+            voter=signal.voter,
+            value=signal.value,
+            index=index,
             at=self.now,
-            idem=entry.idem,
-            digest=entry.digest,
         )
         self.signals.append(entry)
         completed = 0
@@ -232,12 +246,8 @@ class Model:
                 if self.fulfilled(operation):
                     self.end(operation, "completed", UNSET)
                     completed += 1
-        self.facts.append(("KeySignalled", self.position, completed))
-        return self.keep_answer(
-            entry,
-            results.Signalled(self.position, completed),
-            results.Signalled(self.position, completed, True),
-        )
+        self.facts.append(("KeySignalled", index, completed))
+        return completed
 
     def end_operation(self, entry):
         operation = next((one for one in self.operations if one.id == entry.id), None)

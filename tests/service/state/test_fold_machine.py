@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from msgspec import UNSET, Raw
 
-from purgatory_async.service.messages import CountNeed
+from purgatory_async.service.messages import CountNeed, KeyedSignal
 from purgatory_async.service.state.fold import codec
 from purgatory_async.service.state.fold import entries as kinds
 from purgatory_async.service.state.fold.checkpoint import digest, parts
@@ -30,6 +30,13 @@ needs = st.sampled_from(("any", "all", CountNeed(amount=3), CountNeed(voters=2))
 counts = st.sampled_from((UNSET, 1, 2, 3))
 values = st.sampled_from((UNSET, Raw(b"null"), Raw(b'"text"')))
 
+KEYED = st.builds(
+    KeyedSignal,
+    key=keys,
+    value=values,
+    amount=st.integers(1, 3),
+    voter=st.sampled_from((UNSET, "v1", "v2")),
+)
 ENTRIES = st.one_of(
     st.builds(
         kinds.SubmitOperation,
@@ -47,6 +54,12 @@ ENTRIES = st.one_of(
         value=values,
         amount=st.integers(1, 3),
         voter=st.sampled_from((UNSET, "v1", "v2")),
+        idem=idems,
+        digest=digests,
+    ),
+    st.builds(
+        kinds.SignalKeys,
+        signals=st.lists(KEYED, min_size=1, max_size=4).map(tuple),
         idem=idems,
         digest=digests,
     ),
@@ -113,9 +126,14 @@ class Replicas(RuleBasedStateMachine):
         self.facts.append(self.model.apply(position, self.now, entry))
         self.read(self.replicas[0], 1)
 
-    @rule(batch=st.lists(st.tuples(st.sampled_from(STEPS), ENTRIES, writers), min_size=1, max_size=8))
-    def write(self, batch):
+    @rule(
+        batch=st.lists(st.tuples(st.sampled_from(STEPS), ENTRIES, writers), min_size=1, max_size=8),
+        room=st.sampled_from((True, True, True, False)),
+    )
+    def write(self, batch, room):
         for step, entry, writer in batch:
+            for _ in range(entry.places - 1 if room else 0):
+                self.append(0, kinds.Tick())
             if writer is not None:
                 self.numbers[writer] = self.numbers.get(writer, 0) + 1
                 entry.writer, entry.number = writer, self.numbers[writer]

@@ -19,6 +19,7 @@ from purgatory_async.service.state.fold.entries import (
     Entry,
     PutItem,
     SignalKey,
+    SignalKeys,
     SubmitOperation,
 )
 
@@ -50,6 +51,9 @@ def decode(data: bytes) -> AnyEntry:
         entry.data = detached(entry.data)
     elif isinstance(entry, SignalKey):
         entry.value = detached(entry.value)
+    elif isinstance(entry, SignalKeys):
+        for signal in entry.signals:
+            signal.value = detached(signal.value)
     elif isinstance(entry, PutItem):
         entry.item = one_line(entry.item)
     elif isinstance(entry, EndOperation):
@@ -64,13 +68,19 @@ def size_of(entry: Entry) -> int:
             attached = entry.data
         case SignalKey():
             attached = entry.value
+        case SignalKeys():
+            return sum(_SIZE + _length(signal.value) for signal in entry.signals)
         case PutItem():
             attached = entry.item
         case EndOperation():
             attached = entry.result
         case _:
             return _SIZE
-    return _SIZE + (memoryview(attached).nbytes if isinstance(attached, Raw) else 0)
+    return _SIZE + _length(attached)
+
+
+def _length(attached: Attached) -> int:
+    return memoryview(attached).nbytes if isinstance(attached, Raw) else 0
 
 
 def detached(attached: Attached) -> Attached:

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from purgatory_async.service.messages import Attached, Count, WireNeed
+from purgatory_async.service.messages import Attached, Count, KeyedSignal, WireNeed
 
 Text = str | UnsetType
 Duration = Annotated[int, Meta(ge=0, le=3_155_760_000_000_000)]
@@ -38,6 +38,11 @@ class Entry(
 
     writer: str | None = None
     number: int = 0
+
+    @property
+    def places(self) -> int:
+        """How many positions it takes in the log: its own, and before that those of as many ticks as are missing."""
+        return 1
 
 
 class SubmitOperation(Entry, tag="submit"):
@@ -71,6 +76,19 @@ class SignalKey(Entry, tag="signal"):
     voter: Text = UNSET
     idem: Text = UNSET
     digest: str = ""
+
+
+class SignalKeys(Entry, tag="signals"):
+    """Signals that happen in one step, in this order; they have the indexes that end with the entry's position."""
+
+    signals: Annotated[tuple[KeyedSignal, ...], Meta(min_length=1)]
+    idem: Text = UNSET
+    digest: str = ""
+
+    @property
+    def places(self) -> int:
+        """One for each signal."""
+        return len(self.signals)
 
 
 class EndOperation(Entry, tag="end"):
@@ -156,6 +174,7 @@ class SetLevel(Entry, tag="level"):
 AnyEntry = (
     SubmitOperation
     | SignalKey
+    | SignalKeys
     | EndOperation
     | PutItem
     | WantItem

@@ -31,6 +31,7 @@ import msgspec
 
 from purgatory_async import Timer
 from purgatory_async.events import Observer
+from purgatory_async.service.messages import KeyedSignal
 from purgatory_async.service.state.fold import entries as kinds
 from purgatory_async.service.state.fold.kept_signals import KeptSignals, KeySignalled
 from purgatory_async.service.state.fold.log_clock import NEVER, LogClock
@@ -124,6 +125,7 @@ class Fold:
         self._rules: Final[dict[type[kinds.Entry], Callable[[Any], Result]]] = {
             kinds.SubmitOperation: self._submit,
             kinds.SignalKey: self._signal,
+            kinds.SignalKeys: self._signals,
             kinds.EndOperation: self._end,
             kinds.PutItem: self._put,
             kinds.WantItem: self._want,
@@ -260,15 +262,31 @@ class Fold:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
-        signal = self.signals.note(entry.key, entry.value, entry.amount, entry.voter)
-        self.shared.totals.signals += 1
-        completed = self.operations.purgatory.check_and_complete(entry.key)
-        self.shared.effects.append(KeySignalled(signal, completed))
+        answer = Signalled(self.position, self._note(self.position, entry))
+        self.replays.keep(entry.idem, entry.digest, answer)
+        return answer
+
+    def _signals(self, entry: kinds.SignalKeys) -> Result:
+        earlier = self._replayed(entry)
+        if earlier is not None:
+            return earlier
+        before = self.position - entry.places
+        if before < self.signals.highest:
+            return Refused("no-room")
+        completed = sum(self._note(before + nth, signal) for nth, signal in enumerate(entry.signals, 1))
         answer = Signalled(self.position, completed)
         self.replays.keep(entry.idem, entry.digest, answer)
         return answer
 
-    def _replayed(self, entry: kinds.SignalKey | kinds.PutItem) -> Result | None:
+    def _note(self, index: int, signal: kinds.SignalKey | KeyedSignal) -> int:
+        """Let a signal happen; return how many operations it completed."""
+        noted = self.signals.note(index, signal.key, signal.value, signal.amount, signal.voter)
+        self.shared.totals.signals += 1
+        completed = self.operations.purgatory.check_and_complete(signal.key)
+        self.shared.effects.append(KeySignalled(noted, completed))
+        return completed
+
+    def _replayed(self, entry: kinds.SignalKey | kinds.SignalKeys | kinds.PutItem) -> Result | None:
         if not isinstance(entry.idem, str):
             return None
         known = self.replays.known.get(entry.idem)

@@ -1,6 +1,6 @@
 """The signals of the fold: the newest of each key, and the last ones, for waits that begin at an index.
 
-A signal's index is its position in the log. A key's last signals leave one by one when newer ones come, and all at once
+A signal's index is a position in the log. A key's last signals leave one by one when newer ones come, and all at once
 when the key is idle; the floor says above which index none is missing.
 """
 
@@ -52,12 +52,12 @@ class KeptSignals:
         self.keys: Final[OrderedDict[str, Key]] = OrderedDict()
         self._shared: Final = shared
 
-    def note(self, key: str, value: Attached, amount: int, voter: str | UnsetType) -> Signal:
+    def note(self, index: int, key: str, value: Attached, amount: int, voter: str | UnsetType) -> Signal:
         """Make a signal the newest of its key and of all keys. O(1), amortised."""
         shared = self._shared
-        self.index = shared.position
+        self.index = index
         now_us = shared.clock.now_us
-        signal = Signal(SignalView(key, self.index, value, voter), amount, now_us)
+        signal = Signal(SignalView(key, index, value, voter), amount, now_us)
         self.newest = signal
         known = self.keys.get(key)
         if known is None:

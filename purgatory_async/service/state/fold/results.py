@@ -13,6 +13,7 @@ Refusal = Literal[
     "idempotency-mismatch",
     "lease-expired",
     "lower-level",
+    "no-room",
     "overloaded",
     "unknown-lease",
     "unknown-operation",
@@ -38,11 +39,11 @@ class Submitted(Result, frozen=True, array_like=True, tag=True):
 
 
 class Signalled(Result, frozen=True, array_like=True, tag=True):
-    """The signal was counted.
+    """The signals of the entry were counted.
 
     Attributes:
-        index: Its position.
-        completed: How many operations it completed.
+        index: That of the last one.
+        completed: How many operations they completed.
         replayed: By an earlier entry with the same Idempotency-Key.
     """
 

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import gc
 import logging
+import os
 import resource
 import signal
 import socket
@@ -25,6 +26,7 @@ from purgatory_async.service.app import Application, create_app
 from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
+from purgatory_async.service.manager import Manager
 from purgatory_async.service.settings import Settings, SettingsError
 from purgatory_async.service.state.fold.fold import FoldError
 from purgatory_async.service.stats.recent import Probe
@@ -109,14 +111,18 @@ class Server:
         settings: All of them.
         sock: From `listen`.
         log: For what operators should know.
+        manager: Of this process; None if another one speaks with it, or nobody does.
     """
 
-    def __init__(self, settings: Settings, sock: socket.socket, log: Log) -> None:
+    def __init__(
+        self, settings: Settings, sock: socket.socket, log: Log, manager: Manager | None = None
+    ) -> None:
         self.app: Final[Application] = create_app(settings, log=log)
         self.address: Final = address_of(sock)
         self._settings = settings
         self._sock = sock
         self._log = log
+        self._manager = manager or Manager({}, log)
         # uvicorn and asyncio log through the standard library.
         logging.getLogger().handlers = [ForwardingHandler(log)]
         deadlines = Deadlines(head=settings.header_timeout, body=settings.body_timeout)
@@ -155,6 +161,8 @@ class Server:
             tasks.start_soon(self._announce, announce)
             Probe(service.timer, LAG_PERIOD, service.note_lag).start()
             Probe(service.timer, LACK_PERIOD, lambda _: report_lack(self._log)).start()
+            if self._manager.every is not None:
+                Probe(service.timer, self._manager.every, lambda _: self._manager.alive()).start()
             tasks.start_soon(self._keep_state)
             if service.peers.number is not None:
                 # The other workers serve meanwhile; if the store is away, all say so.
@@ -175,6 +183,7 @@ class Server:
         """
         self._stopping = True
         await self._uvicorn.accepting.wait()
+        self._manager.stopping()
         service = self.app.service
         service.leaving = True
         if delayed and self._settings.drain_delay:
@@ -226,6 +235,7 @@ class Server:
     async def _announce(self, announce: Callable[[str], None]) -> None:
         await self._uvicorn.accepting.wait()
         self._log.info("listening", address=self.address, store=store_of(self._settings))
+        self._manager.ready(self.address)
         announce(self.address)
 
     async def _obey_signals(self, *, task_status: TaskStatus[None]) -> None:
@@ -237,12 +247,14 @@ class Server:
                 self.obey(number, repeated=not supervised)
 
     def _reload_tokens(self) -> None:
+        self._manager.reloading()
         try:
             self.app.access.reload()
         except SettingsError as error:
             self._log.error("tokens kept as they were", reason=str(error))
         else:
             self._log.info("tokens read again", file=str(self._settings.tokens))
+        self._manager.reloaded()
 
 
 def report_lack(log: Log) -> None:
@@ -292,13 +304,14 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
 
     Raises:
         StartRefused: The address is unknown, taken or not local.
-        SettingsError: The tokens file is unusable.
+        SettingsError: The tokens file is unusable, or the service manager's variables are.
     """
     logging.captureWarnings(True)
     with listen(settings) as sock:
         calm_collector()
 
         async def _main() -> None:
-            await Server(settings, sock, stderr_log()).run(announce)
+            log = stderr_log()
+            await Server(settings, sock, log, Manager(os.environ, log)).run(announce)
 
         run_on_uvloop(_main)

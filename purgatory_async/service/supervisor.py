@@ -33,6 +33,7 @@ from purgatory_async.service.channel import (
     Start,
 )
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
+from purgatory_async.service.manager import Manager
 from purgatory_async.service.server import (
     BACKLOG,
     DAMAGED,
@@ -83,14 +84,22 @@ class Supervisor:
         sock: From `listen`.
         log: For what operators should know.
         command: Starts a worker, with two descriptors as its last arguments.
+        manager: Of this process; None for none.
     """
 
     def __init__(
-        self, settings: Settings, sock: socket.socket, log: Log, command: Sequence[str] | None = None
+        self,
+        settings: Settings,
+        sock: socket.socket,
+        log: Log,
+        command: Sequence[str] | None = None,
+        *,
+        manager: Manager | None = None,
     ) -> None:
         self._settings = settings
         self._sock = sock
         self._log = log
+        self._manager = manager or Manager({}, log)
         self._command = [sys.executable, *_path_flags(), "-m", MODULE] if command is None else command
         self._workers = [_Worker(number) for number in range(1, settings.workers + 1)]
         self._kept = {worker.number for worker in self._workers}
@@ -119,6 +128,7 @@ class Supervisor:
         self._sock.listen(BACKLOG)
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._forward_signals)
+            tasks.start_soon(self._keep_alive)
             async with anyio.create_task_group() as workers:
                 for worker in self._workers:
                     workers.start_soon(self._keep, worker)
@@ -128,13 +138,20 @@ class Supervisor:
             raise self._ending
         return int(self._failed)
 
+    async def _keep_alive(self) -> None:
+        while self._manager.every is not None:
+            self._manager.alive()
+            await anyio.sleep(self._manager.every)
+
     async def _forward_signals(self, *, task_status: TaskStatus[None]) -> None:
         with anyio.open_signal_receiver(*signals_of(self._settings)) as signals:
             task_status.started()
             async for number in signals:
                 if number == signal.SIGHUP:
                     # One that is starting takes it later: it may have read the old tokens.
+                    self._manager.reloading()
                     self._tell(Forwarded(number), self._workers)
+                    self._manager.reloaded()
                 else:
                     self._log.info("stopping", signal=number.name)
                     self._stop(number)
@@ -143,6 +160,7 @@ class Supervisor:
         """Forward a signal to stop; start no worker any more."""
         repeated = self._stopping.is_set()
         self._stopping.set()
+        self._manager.stopping()
         # Otherwise connections would wait here for workers that have stopped accepting.
         self._sock.close()
         ready = [worker for worker in self._workers if worker.ready_at is not None]
@@ -262,6 +280,7 @@ class Supervisor:
         if first:
             address = address_of(self._sock)
             self._log.info("all workers are ready", address=address, workers=len(serving))
+            self._manager.ready(address)
             self._announce(address)
 
 
@@ -310,7 +329,8 @@ def supervise(settings: Settings, announce: Callable[[str], None]) -> int:
         async def _main() -> None:
             log = stderr_log()
             logging.getLogger().handlers = [ForwardingHandler(log)]
-            codes.append(await Supervisor(settings, sock, log).run(announce))
+            supervisor = Supervisor(settings, sock, log, manager=Manager(os.environ, log))
+            codes.append(await supervisor.run(announce))
 
         run_on_uvloop(_main)
     return codes[0]

@@ -22,11 +22,13 @@ from weakref import WeakSet
 
 from purgatory_async import PurgatoryError
 
-__all__ = ["JournalError", "Segment", "list_segments"]
+__all__ = ["JournalError", "Segment", "is_url", "list_segments"]
 
 _NAME: Final = re.compile(
     r"(?P<run_id>[^._][^.]*)\.(?P<node>[^.]+)\.(?P<number>\d{6,})\.(?P<format>jsonl|parquet)"
 )
+# Two letters or more, for one is a drive; pathlib keeps one slash of two.
+_URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _LOCK: Final = ".lock"
 _PRIVATE: Final = 0o600
 LAST_SECONDS: Final = 10.0
@@ -96,6 +98,15 @@ def _listed(directory: Path) -> dict[str, Segment]:
     return {segment.name: segment for segment in sorted(found, key=lambda segment: not segment.live)}
 
 
+def is_url(path: Path | str) -> bool:
+    """Whether a path is a URL, which must not become a local directory of that name.
+
+    >>> is_url("s3a://bucket/x"), is_url(Path("s3a://bucket/x")), is_url("a:b/c")
+    (True, True, False)
+    """
+    return _URL.match(str(path)) is not None
+
+
 class JournalError(PurgatoryError):
     """The journal cannot use its directory, or cannot promise that a record is safe."""
 
@@ -107,10 +118,14 @@ class DirectoryLock:
         directory: Created if missing, for its owner only.
 
     Raises:
-        JournalError: Another process writes there, it is not a directory, or it is world-writable.
+        JournalError: Another process writes there, it is not a local directory, or it is world-writable.
     """
 
     def __init__(self, directory: Path) -> None:
+        if is_url(directory):
+            raise JournalError(
+                f"a journal must be in a local directory, got {str(directory)!r}; copy its full segments to a store"
+            )
         try:
             made = [each for each in (directory, *directory.parents) if not each.exists()]
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -114,6 +114,14 @@ def test_a_directory_that_is_none_is_refused(tmp_path):
             open_journal(directory)
 
 
+@pytest.mark.parametrize("url", ["s3a://bucket/x", "hdfs://host/x", "file:///x", Path("s3://bucket")])
+def test_a_url_is_refused_and_makes_no_directory(tmp_path, monkeypatch, url):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(JournalError, match=r"must be in a local directory, got '(s3a?|hdfs|file):/"):
+        open_journal(url)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_start_that_fails_lets_the_directory_go(tmp_path, monkeypatch):
     def fail(*_):
         raise RuntimeError("no thread")

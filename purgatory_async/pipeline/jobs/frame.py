@@ -14,7 +14,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from purgatory_async.journal.segments import list_segments
+from purgatory_async.journal.segments import is_url, list_segments
 
 __all__ = [
     "checkpoint_option",
@@ -83,14 +83,15 @@ def directory_option(flag: str, explanation: str) -> Callable[[C], C]:
     return click.option(flag, required=True, metavar="DIR", callback=_readable, help=explanation)
 
 
-def _readable(_: click.Context, __: click.Parameter, value: str) -> Path:
+def _readable(context: click.Context, parameter: click.Parameter, value: str) -> Path:
+    directory = _named(context, parameter, value)
     try:
         os.scandir(value).close()
     except OSError as error:
         raise click.BadParameter(
             f"{value!r} cannot be read: {error.strerror}; name an existing directory"
         ) from None
-    return Path(value)
+    return directory
 
 
 def journal_option(command: C) -> C:
@@ -153,6 +154,10 @@ def _directory(flag: str, explanation: str) -> Callable[[C], C]:
 def _named(_: click.Context, __: click.Parameter, value: str) -> Path:
     if not value:
         raise click.BadParameter(f"must name a directory, got {value!r}")
+    if is_url(value):
+        raise click.BadParameter(
+            f"must be a local directory, got {value!r}; mount the store, or copy from it"
+        )
     return Path(value)
 
 

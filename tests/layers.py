@@ -17,8 +17,9 @@ LAYERS = {
     "cluster": ("cluster", "cluster.*"),
     "journal": ("journal", "journal.*"),
     "kernels": (
-        *("pipeline", "pipeline.refusal", "pipeline.variates", "pipeline.workload", "pipeline.operations"),
-        *("pipeline.operations.buckets", "pipeline.operations.coverage", "pipeline.operations.pairing"),
+        *("pipeline", "pipeline.locations", "pipeline.refusal", "pipeline.variates", "pipeline.workload"),
+        *("pipeline.operations", "pipeline.operations.buckets", "pipeline.operations.coverage"),
+        *("pipeline.operations.pairing",),
         *("pipeline.pages", "pipeline.pages.document", "pipeline.pages.formats"),
         *("pipeline.report", "pipeline.report.findings", "pipeline.report.tallies"),
         *("pipeline.whatif", "pipeline.whatif.recommendation", "pipeline.whatif.replay"),

@@ -7,7 +7,7 @@ right before the footer: no offset points there, and a program that copies the r
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal, Protocol
 from zlib import crc32
 
 import pyarrow as pa
@@ -26,6 +26,14 @@ _MARK: Final = b"purgatory_crc32:"
 _LENGTH: Final = len(_MARK) + 4
 _TRAILER: Final = 8  # after the footer: its length and the magic
 _BLOCK: Final = 1 << 20
+
+
+class Readable(Protocol):
+    """A file: a path, or what names one elsewhere."""
+
+    def open(self, mode: Literal["rb"], /) -> IO[bytes]:
+        """Open it for reading."""
+        ...
 
 
 def arrow_schema() -> pa.Schema:
@@ -89,7 +97,7 @@ def add_checksum(path: Path) -> None:
         file.write(_MARK + checksum.to_bytes(4) + footer)
 
 
-def check_checksum(path: Path) -> None:
+def check_checksum(path: Readable) -> None:
     """Verify the checksum of a Parquet file, if it has one. O(its length).
 
     Raises:

@@ -14,7 +14,7 @@ import stat
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,7 @@ from weakref import WeakSet
 
 from purgatory_async import PurgatoryError
 
-__all__ = ["JournalError", "Segment", "is_url", "list_segments"]
+__all__ = ["JournalError", "Segment", "is_url", "list_segments", "segments_among"]
 
 _NAME: Final = re.compile(
     r"(?P<run_id>[^._][^.]*)\.(?P<node>[^.]+)\.(?P<number>\d{6,})\.(?P<format>jsonl|parquet)"
@@ -93,7 +93,12 @@ def list_segments(directory: Path) -> list[Segment]:
 
 
 def _listed(directory: Path) -> dict[str, Segment]:
-    found = [segment for path in directory.iterdir() if (segment := Segment.of(path)) is not None]
+    return segments_among(directory.iterdir())
+
+
+def segments_among(paths: Iterable[Path]) -> dict[str, Segment]:
+    """Choose the segments among some paths, by name; one that exists in both forms counts as Parquet."""
+    found = [segment for path in paths if (segment := Segment.of(path)) is not None]
     # Of two segments with one name the latter stays: Parquet.
     return {segment.name: segment for segment in sorted(found, key=lambda segment: not segment.live)}
 

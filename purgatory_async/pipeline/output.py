@@ -1,69 +1,94 @@
-"""Writes results under a name that readers skip, and moves them into place only once complete and on the disk."""
+"""Writes results so that nothing incomplete passes for a result.
+
+On this machine they are written under a name that readers skip, and moved into place only once complete and on the
+disk. A store cannot rename: see `purgatory_async.pipeline.store_output`.
+"""
 
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.refusal import Refused
+from purgatory_async.pipeline.store_output import check_fresh_in_store, finished_in_store
 
-__all__ = ["check_fresh", "checkpoint_path", "spark_path", "spark_writes", "staged", "sync"]
-
-if TYPE_CHECKING:  # jobs without Spark use this module, too
-    from pyspark.sql import DataFrame
+__all__ = ["Stage", "check_fresh", "checkpoint_path", "spark_path", "staged", "sync"]
 
 
-def check_fresh(path: Path) -> None:
-    """Check that results can go to ``path``: a directory that is new or empty, in a writable place.
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a job writes its results.
+
+    Attributes:
+        folder: For the files of this process: pages, figures, small tables.
+        tables: For those of Spark's workers, too, which must see it as this process does: the same directory, or one
+            in a store.
+    """
+
+    folder: Path
+    tables: Location
+
+    @classmethod
+    def of(cls, out: "Path | Stage") -> "Stage":
+        """The stage, or one of an empty directory."""
+        return out if isinstance(out, Stage) else cls(out, out)
+
+
+def check_fresh(out: Location) -> None:
+    """Check that results can go to ``out``: a directory that is new or empty, in a writable place.
 
     Raises:
         Refused: They cannot.
     """
-    if path.is_symlink() or path.exists():
-        if not path.is_dir():
-            raise Refused(f"--out {path} must be a directory, got a file; name one that is new or empty")
-        if any(path.iterdir()):
+    if not isinstance(out, Path):
+        check_fresh_in_store(out)
+        return
+    if out.is_symlink() or out.exists():
+        if not out.is_dir():
+            raise Refused(f"--out {out} must be a directory, got a file; name one that is new or empty")
+        if any(out.iterdir()):
             raise Refused(
-                f"--out {path} is not empty, and nothing in it is overwritten; name another directory"
+                f"--out {out} is not empty, and nothing in it is overwritten; name another directory"
             )
-    above = next(parent for parent in path.absolute().parents if parent.exists())
+    above = next(parent for parent in out.absolute().parents if parent.exists())
     if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise Refused(f"--out {path} cannot be made: {above} is not a writable directory")
+        raise Refused(f"--out {out} cannot be made: {above} is not a writable directory")
 
 
 @contextmanager
-def staged(path: Path) -> Iterator[Path]:
-    """Yield a directory to write to, and rename it to ``path`` when the block succeeds.
+def staged(out: Location) -> Iterator[Stage]:
+    """Yield a stage to write to, whose files become the results in ``out`` when the block succeeds.
 
-    Everything in it is on the disk before the rename. When the block fails, it is removed, and ``path`` is untouched.
-    A killed process leaves it behind, under a name that starts with a dot.
+    On this machine everything in it is on the disk before it is renamed to ``out``. When the block fails, it is
+    removed, and ``out`` is untouched. A killed process leaves it behind, under a name that starts with a dot.
 
     Args:
-        path: The final directory; new or empty.
+        out: The final directory; new or empty.
 
     Raises:
         OSError: The directory cannot be made or renamed.
+        Refused: The store does not take it, or another run writes there.
     """
-    final = path.resolve()
+    if not isinstance(out, Path):
+        with finished_in_store(out) as folder:
+            yield Stage(folder, out)
+        return
+    final = out.resolve()
     final.parent.mkdir(parents=True, exist_ok=True)
     stage = final.parent / f".{final.name}-{secrets.token_hex(4)}"
     stage.mkdir()
     try:
-        yield stage
+        yield Stage(stage, stage)
         _sync_all(stage)
         stage.rename(final)
     except BaseException:
         shutil.rmtree(stage, ignore_errors=True)
         raise
     sync(final.parent)
-
-
-def spark_writes(frame: "DataFrame", path: Path) -> None:
-    """Compute a table, and write it as Parquet to a new directory that Spark's workers see as this process does."""
-    frame.write.parquet(checkpoint_path(path))
 
 
 def _sync_all(directory: Path) -> None:

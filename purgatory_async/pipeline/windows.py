@@ -23,9 +23,10 @@ from pyspark.sql import functions as sf
 
 from purgatory_async.journal.schema import OutcomeWord
 from purgatory_async.pipeline.operations.tables import OPERATION, dealt, operations
-from purgatory_async.pipeline.output import spark_path, spark_writes, staged, sync
+from purgatory_async.pipeline.output import spark_path, staged, sync
 from purgatory_async.pipeline.schemas import DAMAGE_SCHEMA, RECORD_SCHEMA
 from purgatory_async.pipeline.source.extent import DAMAGE_COLUMNS
+from purgatory_async.pipeline.spark_tables import spark_writes
 
 __all__ = ["OUTCOMES", "WindowBatches", "add_up", "steps", "windows"]
 
@@ -157,7 +158,7 @@ class WindowBatches:
             if not damage.isEmpty():
                 self._publish(damage, "quarantine", batch)
             with staged(self._state(batch)) as stage:
-                spark_writes(self._open(needed, lives, before), stage / "records")
+                spark_writes(self._open(needed, lives, before), stage.tables / "records")
         finally:
             lives.unpersist()
             needed.unpersist()

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from purgatory_async.pipeline.output import check_fresh, spark_writes, staged
+from purgatory_async.pipeline.output import check_fresh, staged
 from purgatory_async.pipeline.refusal import Refused
+from purgatory_async.pipeline.spark_tables import spark_writes
 
 
 def names(directory):
@@ -53,10 +54,10 @@ def test_results_appear_only_once_all_are_on_disk(tmp_path, monkeypatch, there):
     if there:
         out.mkdir(parents=True)
     with staged(out) as stage:
-        (stage / "table").mkdir()
-        (stage / "table" / "part").write_text("1")
-        inodes = {path.stat().st_ino for path in (stage, stage / "table", stage / "table" / "part")}
-        assert stage.name.startswith(".")
+        (stage.folder / "table").mkdir()
+        (stage.folder / "table" / "part").write_text("1")
+        inodes = {path.stat().st_ino for path in (stage.folder, stage.folder / "table", stage.folder / "table" / "part")}
+        assert stage.folder.name.startswith(".")
         assert not out.exists() or names(out) == []
     assert names(tmp_path) == ["deep", "deep/out", "deep/out/table", "deep/out/table/part"]
     assert inodes <= set(synced)
@@ -67,7 +68,7 @@ def test_results_appear_only_once_all_are_on_disk(tmp_path, monkeypatch, there):
 def test_a_block_that_fails_leaves_nothing(tmp_path, error):
     def fail():
         with staged(tmp_path / "out") as stage:
-            (stage / "part").write_text("half")
+            (stage.folder / "part").write_text("half")
             raise error
 
     with pytest.raises(error):
@@ -80,7 +81,7 @@ def test_results_of_a_faster_run_are_not_replaced(tmp_path):
 
     def lose():
         with staged(out) as stage:
-            (stage / "part").write_text("late")
+            (stage.folder / "part").write_text("late")
             out.mkdir()
             (out / "part").write_text("first")
 
@@ -95,7 +96,7 @@ def test_a_link_to_an_empty_directory_stays_a_link(tmp_path):
     (tmp_path / "out").symlink_to("disk")
     check_fresh(tmp_path / "out")
     with staged(tmp_path / "out") as stage:
-        (stage / "part").touch()
+        (stage.folder / "part").touch()
     assert (tmp_path / "out").is_symlink()
     assert names(tmp_path) == ["disk", "disk/part", "out"]
 
@@ -110,5 +111,5 @@ def test_a_relative_path_is_where_the_process_is(tmp_path, monkeypatch):
 
 def test_a_table_is_written_where_the_stage_is(spark, tmp_path):
     with staged(tmp_path / "out with # and space") as stage:
-        spark_writes(spark.range(3), stage / "table")
+        spark_writes(spark.range(3), stage.tables / "table")
     assert spark.read.parquet(str(tmp_path / "out with # and space" / "table")).count() == 3

@@ -1,7 +1,6 @@
 """What the commands share: options, progress on a terminal, and the summary that each prints last."""
 
 import json
-import os
 import re
 import webbrowser
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +13,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from purgatory_async.journal.segments import is_url, list_segments
+from purgatory_async.pipeline.locations import Location, parsed
+from purgatory_async.pipeline.source.listing import segments_in
 
 __all__ = [
     "checkpoint_option",
@@ -84,26 +84,35 @@ def directory_option(flag: str, explanation: str) -> Callable[[C], C]:
 
 
 def _readable(context: click.Context, parameter: click.Parameter, value: str) -> Path:
-    directory = _named(context, parameter, value)
-    try:
-        os.scandir(value).close()
-    except OSError as error:
-        raise click.BadParameter(
-            f"{value!r} cannot be read: {error.strerror}; name an existing directory"
-        ) from None
+    directory = _local(context, parameter, value)
+    _check_readable(directory)
     return directory
 
 
+def _check_readable(directory: Location) -> None:
+    try:
+        next(iter(directory.iterdir()), None)
+    except OSError as error:
+        raise click.BadParameter(
+            f"{str(directory)!r} cannot be read: {error.strerror}; name an existing directory"
+        ) from None
+
+
 def journal_option(command: C) -> C:
-    """Give a command ``journal``, a readable directory with segments; without any only if ``wait`` is set."""
+    """Give a command ``journal``, a readable place with segments; without any only if ``wait`` is set."""
     return click.option(
-        "--journal", required=True, metavar="DIR", callback=_journal, help="Directory of the journal."
+        "--journal",
+        required=True,
+        metavar="DIR",
+        callback=_journal,
+        help="Directory of the journal, or a URL like s3a://bucket/path.",
     )(command)
 
 
-def _journal(context: click.Context, parameter: click.Parameter, value: str) -> Path:
-    directory = _readable(context, parameter, value)
-    if not context.params.get("wait") and not list_segments(directory):
+def _journal(context: click.Context, parameter: click.Parameter, value: str) -> Location:
+    directory = _named(context, parameter, value)
+    _check_readable(directory)
+    if not context.params.get("wait") and not segments_in(directory):
         waits = any(option.name == "wait" for option in context.command.params)
         raise click.BadParameter(
             f"{value!r} must have segments of a journal, such as run.node.000001.jsonl, got none; "
@@ -114,7 +123,13 @@ def _journal(context: click.Context, parameter: click.Parameter, value: str) -> 
 
 def out_option(command: C) -> C:
     """Give a command ``out``, a path for `check_fresh` to check."""
-    return _out("Directory for the results; it must be new or empty.")(command)
+    return click.option(
+        "--out",
+        required=True,
+        metavar="DIR",
+        callback=_named,
+        help="Directory for the results, or a URL like s3a://bucket/path; it must be new or empty.",
+    )(command)
 
 
 def open_option(command: C) -> C:
@@ -124,10 +139,12 @@ def open_option(command: C) -> C:
     )(command)
 
 
-def open_page(path: Path) -> None:
+def open_page(path: Location) -> None:
     """Open a page in the browser, and say so in one line on standard error; without a browser, where the page is."""
-    address = path.absolute().as_uri()
-    if webbrowser.open(address):
+    address = path.absolute().as_uri() if isinstance(path, Path) else str(path)
+    if not isinstance(path, Path):
+        click.echo(f"no browser opens a page in a store; copy {address} to this machine", err=True)
+    elif webbrowser.open(address):
         click.echo(f"opened {address} in the browser", err=True)
     else:
         click.echo(f"no browser can be started here; open {address} in one", err=True)
@@ -135,30 +152,32 @@ def open_page(path: Path) -> None:
 
 def continued_out_option(command: C) -> C:
     """Give a command ``out``, a path with results that it continues."""
-    return _out("Directory for the results; continued, with the same checkpoint.")(command)
+    return _continued("--out", "Directory for the results; continued, with the same checkpoint.")(command)
 
 
 def checkpoint_option(explanation: str) -> Callable[[C], C]:
     """Give a command ``checkpoint``, a path with progress that it continues."""
-    return _directory("--checkpoint", explanation)
+    return _continued("--checkpoint", explanation)
 
 
-def _out(explanation: str) -> Callable[[C], C]:
-    return _directory("--out", explanation)
+def _continued(flag: str, explanation: str) -> Callable[[C], C]:
+    return click.option(flag, required=True, metavar="DIR", callback=_local, help=explanation)
 
 
-def _directory(flag: str, explanation: str) -> Callable[[C], C]:
-    return click.option(flag, required=True, metavar="DIR", callback=_named, help=explanation)
+def _named(_: click.Context, __: click.Parameter, value: str) -> Location:
+    try:
+        return parsed(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
-def _named(_: click.Context, __: click.Parameter, value: str) -> Path:
-    if not value:
-        raise click.BadParameter(f"must name a directory, got {value!r}")
-    if is_url(value):
-        raise click.BadParameter(
-            f"must be a local directory, got {value!r}; mount the store, or copy from it"
-        )
-    return Path(value)
+def _local(context: click.Context, parameter: click.Parameter, value: str) -> Path:
+    directory = _named(context, parameter, value)
+    if isinstance(directory, Path):
+        return directory
+    raise click.BadParameter(
+        f"must be a local or mounted directory, got {value!r}: a store can neither rename nor lock files"
+    )
 
 
 def window_option(command: C) -> C:

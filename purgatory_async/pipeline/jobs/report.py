@@ -17,7 +17,8 @@ from purgatory_async.pipeline.jobs.frame import (
     spark_options,
     summary,
 )
-from purgatory_async.pipeline.output import check_fresh, staged
+from purgatory_async.pipeline.locations import Location
+from purgatory_async.pipeline.output import Stage, check_fresh, staged
 from purgatory_async.pipeline.report.charts import draw
 from purgatory_async.pipeline.report.examination import examine
 from purgatory_async.pipeline.report.page import write_page
@@ -28,13 +29,17 @@ __all__ = ["command", "run"]
 
 
 def run(
-    journal: Path | Extent, out: Path, spark: SparkSession, say: Callable[[str], None] = lambda _: None
+    journal: Location | Extent,
+    out: Path | Stage,
+    spark: SparkSession,
+    say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
     """Make a report of a journal.
 
     Args:
         journal: Its directory, or the result of `survey`.
-        out: An empty directory; gets a directory for each table, ``figures/``, ``report.html`` and ``summary.json``.
+        out: A stage, or an empty directory; gets a directory for each table, ``figures/``, ``report.html`` and
+            ``summary.json``.
         spark: The session.
         say: Called with each step.
 
@@ -42,11 +47,14 @@ def run(
         The summary.
     """
     extent = journal if isinstance(journal, Extent) else survey(journal)
-    findings = examine(spark, extent, out, say)
+    stage = Stage.of(out)
+    findings = examine(spark, extent, stage, say)
     say("drawing")
-    figures = draw(findings, out / "figures")
-    write_page(findings, figures, out / "report.html")
-    (out / "summary.json").write_text(json.dumps(findings.summary, indent=2) + "\n", encoding="utf-8")
+    figures = draw(findings, stage.folder / "figures")
+    write_page(findings, figures, stage.folder / "report.html")
+    (stage.folder / "summary.json").write_text(
+        json.dumps(findings.summary, indent=2) + "\n", encoding="utf-8"
+    )
     return dict(findings.summary)
 
 
@@ -55,7 +63,7 @@ def run(
 @out_option
 @open_option
 @spark_options
-def command(*, journal: Path, out: Path, opens: bool, master: str | None, remote: str | None) -> None:
+def command(*, journal: Location, out: Location, opens: bool, master: str | None, remote: str | None) -> None:
     """Report from a journal how operations ended, how long they waited, and any damage to the journal.
 
     \b
@@ -66,8 +74,8 @@ def command(*, journal: Path, out: Path, opens: bool, master: str | None, remote
     extent = survey(journal)
     with (
         progress("report") as say,
-        open_session("purgatory report", master=master, remote=remote) as spark,
         staged(out) as stage,
+        open_session("purgatory report", master=master, remote=remote) as spark,
     ):
         say("starting")
         found = run(extent, stage, spark, say)

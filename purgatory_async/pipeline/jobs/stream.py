@@ -20,6 +20,7 @@ from purgatory_async.pipeline.jobs.frame import (
     window_option,
 )
 from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
+from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.output import checkpoint_path
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.source.extent import survey
@@ -39,7 +40,7 @@ class Plan:
     """The settings of a run.
 
     Attributes:
-        journal: Its directory.
+        journal: Its directory, which may be in a store.
         out: Directory of the windows.
         checkpoint: Directory of Spark's progress and the stream's state.
         window_ns: The windows' width.
@@ -47,7 +48,7 @@ class Plan:
         available_now: Whether to stop once everything present at the start has been read.
     """
 
-    journal: Path
+    journal: Location
     out: Path
     checkpoint: Path
     window_ns: int

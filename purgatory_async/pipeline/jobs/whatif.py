@@ -29,10 +29,11 @@ from purgatory_async.pipeline.jobs.frame import (
     spark_options,
     summary,
 )
+from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, buckets_for, deal, unpacked
 from purgatory_async.pipeline.operations.coverage import COVER_READ, COVERED, cover
 from purgatory_async.pipeline.operations.tables import nodes, paired
-from purgatory_async.pipeline.output import check_fresh, staged
+from purgatory_async.pipeline.output import Stage, check_fresh, staged
 from purgatory_async.pipeline.schemas import spark_schema
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.source.extent import Extent, survey
@@ -128,9 +129,9 @@ class Wanted:
 
 
 def run(
-    journal: Path | Extent,
+    journal: Location | Extent,
     wanted: Wanted,
-    out: Path,
+    out: Path | Stage,
     spark: SparkSession,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
@@ -139,8 +140,8 @@ def run(
     Args:
         journal: Its directory, or the result of `survey`.
         wanted: The settings.
-        out: An empty directory; gets ``settings/``, a Parquet file with a row for each, ``figures/``, ``whatif.html``
-            and ``summary.json``.
+        out: A stage, or an empty directory; gets ``settings/``, a Parquet file with a row for each, ``figures/``,
+            ``whatif.html`` and ``summary.json``.
         spark: The session.
         say: Called with each step.
 
@@ -172,11 +173,12 @@ def run(
     ]
     recommended = recommend(lines)
     say("drawing")
-    write_page(lines, recommended, draw(lines, recommended, out / "figures"), out / "whatif.html")
+    folder = Stage.of(out).folder
+    write_page(lines, recommended, draw(lines, recommended, folder / "figures"), folder / "whatif.html")
     result = {"settings": lines, "recommended": recommended}
-    (out / "settings").mkdir()
-    pq.write_table(pa.Table.from_pylist(lines, SCHEMA), out / "settings" / "part-00000.parquet")
-    (out / "summary.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    (folder / "settings").mkdir()
+    pq.write_table(pa.Table.from_pylist(lines, SCHEMA), folder / "settings" / "part-00000.parquet")
+    (folder / "summary.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     return result
 
 
@@ -263,8 +265,8 @@ def _seconds(low: float, high: float) -> Callable[..., tuple[float, ...]]:
 @spark_options
 def command(
     *,
-    journal: Path,
-    out: Path,
+    journal: Location,
+    out: Location,
     timeouts: tuple[float, ...],
     ticks: tuple[float, ...],
     wheel_sizes: tuple[int, ...],
@@ -283,8 +285,8 @@ def command(
     extent = survey(journal)
     with (
         progress("whatif") as say,
-        open_session("purgatory whatif", master=master, remote=remote) as spark,
         staged(out) as stage,
+        open_session("purgatory whatif", master=master, remote=remote) as spark,
     ):
         say("starting")
         found = run(extent, Wanted(timeouts, ticks, wheel_sizes), stage, spark, say)

@@ -15,23 +15,25 @@ from purgatory_async.pipeline.jobs.frame import (
     summary,
     window_option,
 )
+from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, deal
 from purgatory_async.pipeline.operations.tables import operations
-from purgatory_async.pipeline.output import check_fresh, spark_path, spark_writes, staged
+from purgatory_async.pipeline.output import Stage, check_fresh, staged
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.source.extent import Extent, survey
 from purgatory_async.pipeline.source.tables import map_records, read_journal
+from purgatory_async.pipeline.spark_tables import spark_reads, spark_writes
 from purgatory_async.pipeline.windows import steps, windows
 
 __all__ = ["command", "run"]
 
 
-def run(journal: Path | Extent, out: Path, window_ns: int, spark: SparkSession) -> dict[str, int]:
+def run(journal: Location | Extent, out: Path | Stage, window_ns: int, spark: SparkSession) -> dict[str, int]:
     """Count a journal by windows.
 
     Args:
         journal: Its directory, or the result of `survey`.
-        out: An empty directory, which Spark's workers must see as this process does.
+        out: A stage, or an empty directory, which Spark's workers must see as this process does.
         window_ns: The windows' width.
         spark: The session.
 
@@ -43,9 +45,10 @@ def run(journal: Path | Extent, out: Path, window_ns: int, spark: SparkSession) 
     """
     extent = journal if isinstance(journal, Extent) else survey(journal)
     lives = operations(map_records(spark, extent, deal, DEAL_READ, DEALT))
-    spark_writes(windows(steps(lives), window_ns), out / "windows")
-    spark_writes(read_journal(spark, extent).damage, out / "quarantine")
-    made = spark.read.parquet(spark_path(out / "windows"))
+    counted, tables = windows(steps(lives), window_ns), Stage.of(out).tables
+    spark_writes(counted, tables / "windows")
+    spark_writes(read_journal(spark, extent).damage, tables / "quarantine")
+    made = spark_reads(spark, tables / "windows", counted.schema)
     counts = made.agg(sf.countDistinct("window_start_ns").alias("windows"), sf.count("*").alias("rows"))  # pyright: ignore[reportPrivateImportUsage]
     found: Any = counts.first()
     return {"windows": found["windows"], "rows": found["rows"]}
@@ -56,7 +59,9 @@ def run(journal: Path | Extent, out: Path, window_ns: int, spark: SparkSession) 
 @out_option
 @window_option
 @spark_options
-def command(*, journal: Path, out: Path, window_ns: int, master: str | None, remote: str | None) -> None:
+def command(
+    *, journal: Location, out: Location, window_ns: int, master: str | None, remote: str | None
+) -> None:
     """Count operations by outcome, key and time window.
 
     OUT/windows has a row for each window and key: operations submitted in it and operations ended by outcome, by the
@@ -72,8 +77,8 @@ def command(*, journal: Path, out: Path, window_ns: int, master: str | None, rem
     extent = survey(journal)
     with (
         progress("windows") as say,
-        open_session("purgatory windows", master=master, remote=remote) as spark,
         staged(out) as stage,
+        open_session("purgatory windows", master=master, remote=remote) as spark,
     ):
         say("counting")
         found = run(extent, stage, window_ns, spark)

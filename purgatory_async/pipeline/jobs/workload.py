@@ -5,7 +5,6 @@ Spark, so rows are never converted to Java's and back, and the checksum covers t
 """
 
 import json
-import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
@@ -19,7 +18,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from purgatory_async.pipeline.jobs.frame import out_option, progress, spark_options, summary
-from purgatory_async.pipeline.output import check_fresh, staged
+from purgatory_async.pipeline.locations import Location, whole
+from purgatory_async.pipeline.output import Stage, check_fresh, staged
 from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.workload import (
     BLOCK,
@@ -46,7 +46,7 @@ Work = Callable[[int], list[dict[str, Any]]]
 
 def run(
     workload: Workload,
-    out: Path,
+    out: Path | Stage,
     parts: int | None = None,
     spark: "SparkSession | None" = None,
     say: Callable[[str], None] = lambda _: None,
@@ -55,7 +55,7 @@ def run(
 
     Args:
         workload: The workload's settings.
-        out: An empty directory, which Spark's workers must see as this process does.
+        out: A stage, or an empty directory, which Spark's workers must see as this process does.
         parts: Number of files; neither rows nor checksum depend on it.
         spark: The session; None generates in this process.
         say: Called with each step.
@@ -63,14 +63,17 @@ def run(
     Returns:
         The summary.
     """
+    stage = Stage.of(out)
     parts = parts or -(-workload.blocks // _BLOCKS_A_PART)
     parts = min(parts, workload.blocks)
     say("adding up the gaps between arrivals")
     gaps = _spread(_gap_sums(workload, parts), parts, "block long, gap_ns long", spark)
     starts = [0, *accumulate(row["gap_ns"] for row in gaps)]
     say(f"writing {workload.requests} operations")
-    digests = _spread(_files(workload, parts, starts, out), parts, "block long, digest binary", spark)
-    for leftover in out.glob(".*"):
+    digests = _spread(
+        _files(workload, parts, starts, stage.tables), parts, "block long, digest binary", spark
+    )
+    for leftover in stage.folder.glob(".*"):
         leftover.unlink()  # of a worker that died
     found = {
         "requests": workload.requests,
@@ -78,7 +81,7 @@ def run(
         "expected_timeout_rate": workload.expected_timeout_rate,
     }
     manifest = asdict(workload) | found | _provenance(parts)
-    (out / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    (stage.folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     return found
 
 
@@ -117,20 +120,20 @@ def _gap_sums(workload: Workload, parts: int) -> Work:
     return gap_sums
 
 
-def _files(workload: Workload, parts: int, starts: list[int], out: Path) -> Work:
-    target = str(out.absolute())
+def _files(workload: Workload, parts: int, starts: list[int], out: Location) -> Work:
+    target = out.absolute()
 
     def write_file(part: int) -> list[dict[str, Any]]:
         """Write a part's rows; Spark may run it twice, even at once, and both runs write the same file."""
-        final = Path(target, f"part-{part:05d}.parquet")
-        unfinished = final.with_name(f".{final.name}-{secrets.token_hex(4)}")
         digests = []
-        with pq.ParquetWriter(unfinished, SCHEMA, compression="zstd", use_dictionary=["timeout_ns"]) as file:  # pyright: ignore[reportArgumentType]
+        with (
+            whole(target / f"part-{part:05d}.parquet") as path,
+            pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=["timeout_ns"]) as file,  # pyright: ignore[reportArgumentType]
+        ):
             for block in _blocks(workload, part, parts):
                 rows = workload.rows(block, starts[block])
                 file.write_batch(rows)
                 digests.append({"block": block, "digest": block_digest(rows)})
-        unfinished.rename(final)
         return digests
 
     return write_file
@@ -166,7 +169,7 @@ def _blocks(workload: Workload, part: int, parts: int) -> range:
 @spark_options
 def command(
     *,
-    out: Path,
+    out: Location,
     profile: str | None,
     partitions: int | None,
     no_spark: bool,
@@ -187,7 +190,7 @@ def command(
             f"--no-spark and {'--master' if master else '--remote'} exclude each other; leave one out"
         )
     check_fresh(out)
-    with progress("workload") as say, _session(no_spark, master, remote) as spark, staged(out) as stage:
+    with progress("workload") as say, staged(out) as stage, _session(no_spark, master, remote) as spark:
         say("starting")
         found = run(workload, stage, partitions, spark, say)
     summary(found)

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
-from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
@@ -14,7 +13,7 @@ from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, bucket
 from purgatory_async.pipeline.operations.coverage import COVER_READ, COVERED, cover
 from purgatory_async.pipeline.operations.pairing import OPERATIONS
 from purgatory_async.pipeline.operations.tables import anomalies, nodes, paired
-from purgatory_async.pipeline.output import spark_path, spark_writes
+from purgatory_async.pipeline.output import Stage
 from purgatory_async.pipeline.report.findings import (
     OUTCOMES,
     PERCENTILES,
@@ -39,6 +38,7 @@ from purgatory_async.pipeline.report.totals import by_key, durations, histogram,
 from purgatory_async.pipeline.schemas import spark_schema
 from purgatory_async.pipeline.source.extent import Extent
 from purgatory_async.pipeline.source.tables import map_records, read_journal
+from purgatory_async.pipeline.spark_tables import spark_reads, spark_writes
 
 __all__ = ["examine"]
 
@@ -53,7 +53,7 @@ _TIMELINE: Final = pa.schema(
 )
 
 
-def examine(spark: SparkSession, extent: Extent, out: Path, say: Callable[[str], None]) -> Findings:
+def examine(spark: SparkSession, extent: Extent, out: Stage, say: Callable[[str], None]) -> Findings:
     """Compute the findings of a journal.
 
     Args:
@@ -122,7 +122,7 @@ def _examined(examination: "_Examination", say: Callable[[str], None]) -> Findin
 class _Examination:
     """A journal's tables, and the results computed from them into a directory."""
 
-    def __init__(self, spark: SparkSession, extent: Extent, out: Path, caches: ExitStack) -> None:
+    def __init__(self, spark: SparkSession, extent: Extent, out: Stage, caches: ExitStack) -> None:
         self._spark = spark
         self._extent = extent
         self._out = out
@@ -146,19 +146,19 @@ class _Examination:
 
     def tallies(self, covered: Iterable[Row], width_ns: int) -> DataFrame:
         """Tallies of the operations; computing them writes the operations."""
-        parts = OutcomeParts(self._out.absolute() / "outcomes", Tally(width_ns))
+        parts = OutcomeParts(self._out.tables.absolute() / "outcomes", Tally(width_ns))
         parts.lay_out()
         return self._cached(paired(self._dealt(covered), parts.write, TALLIES))
 
     def operations(self) -> DataFrame:
         """The written operations."""
-        return self._spark.read.schema(spark_schema(OPERATIONS)).parquet(spark_path(self._out / "outcomes"))
+        return spark_reads(self._spark, self._out.tables / "outcomes", spark_schema(OPERATIONS))
 
     def kept(self, frame: DataFrame, name: str) -> DataFrame:
         """Compute a table once and write it; returns the written table."""
-        path = self._out / name
-        spark_writes(frame, path)
-        return self._spark.read.schema(frame.schema).parquet(spark_path(path))
+        table = self._out.tables / name
+        spark_writes(frame, table)
+        return spark_reads(self._spark, table, frame.schema)
 
     def timeline(self, tallies: DataFrame, width_ns: int) -> list[Stretch]:
         """The stretches of the timeline, also written as a table."""
@@ -215,8 +215,8 @@ class _Examination:
         return found
 
     def _write(self, name: str, table: pa.Table) -> None:
-        (self._out / name).mkdir()
-        pq.write_table(table, self._out / name / "part-00000.parquet")
+        (self._out.folder / name).mkdir()
+        pq.write_table(table, self._out.folder / name / "part-00000.parquet")
 
 
 def _wall_ns(covered: Iterable[Row], most: Callable[..., int], end: str) -> int:

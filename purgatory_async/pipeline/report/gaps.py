@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from purgatory_async.journal.segments import Segment
+from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.source.extent import Extent
 
 __all__ = ["Edges", "find_edges", "missing"]
@@ -66,13 +67,13 @@ def find_edges(extent: Extent, damage: Mapping[str, Collection[int]]) -> dict[tu
         The edges by run and node; a deleted file counts as undamaged.
     """
     numbers: dict[tuple[str, str], list[int]] = {}
-    ends: dict[tuple[str, str, int], tuple[Path, int]] = {}
-    for segment, end in _segments(extent):
+    ends: dict[tuple[str, str, int], tuple[Location, int]] = {}
+    for segment, path, end in _segments(extent):
         node = (segment.run_id, segment.node)
         numbers.setdefault(node, []).append(segment.number)
         if end is not None:
             place = (*node, segment.number)
-            ends[place] = max(ends.get(place, (segment.path, 0)), (segment.path, end))
+            ends[place] = max(ends.get(place, (path, 0)), (path, end))
     edges = {}
     for node, known in numbers.items():
         last = ends.get((*node, max(known)))
@@ -81,15 +82,16 @@ def find_edges(extent: Extent, damage: Mapping[str, Collection[int]]) -> dict[tu
     return edges
 
 
-def _segments(extent: Extent) -> list[tuple[Segment, int | None]]:
-    found: list[tuple[Segment | None, int | None]] = [
-        (Segment.of(piece.lines), None if piece.end is None else piece.end.offset) for piece in extent.pieces
+def _segments(extent: Extent) -> list[tuple[Segment, Location, int | None]]:
+    found: list[tuple[Location, int | None]] = [
+        (piece.lines, None if piece.end is None else piece.end.offset) for piece in extent.pieces
     ]
-    found += [(Segment.of(path), None) for paths in extent.parquet.values() for path in paths]
-    return [(segment, end) for segment, end in found if segment is not None]
+    found += [(path, None) for paths in extent.parquet.values() for path in paths]
+    named = ((Segment.of(Path(path.name)), path, end) for path, end in found)
+    return [(segment, path, end) for segment, path, end in named if segment is not None]
 
 
-def _damaged_end(path: Path, end: int, offsets: Collection[int]) -> int:
+def _damaged_end(path: Location, end: int, offsets: Collection[int]) -> int:
     """The number of consecutive damaged lines before ``end``."""
     count = 0
     try:

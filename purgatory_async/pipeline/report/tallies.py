@@ -1,6 +1,5 @@
 """Counts what a report shows, of some operations at a time; counts of parts add up to those of the whole."""
 
-import secrets
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from math import ceil
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from purgatory_async.pipeline.locations import Location, whole
 from purgatory_async.pipeline.operations.buckets import in_portions
 from purgatory_async.pipeline.operations.pairing import OPERATIONS, Pairing
 
@@ -152,23 +152,24 @@ class OutcomeParts:
     If Spark repeats a bucket, the new file has the same rows and replaces the old one.
 
     Attributes:
-        directory: An existing directory, which the workers must see as this process does.
+        directory: A new directory, which the workers must see as this process does.
         tally: Counts the operations.
     """
 
-    directory: Path
+    directory: Location
     tally: Tally
 
     def lay_out(self) -> None:
         """Create the directory with a file without rows, so that it can be read even without operations."""
-        self.directory.mkdir()
-        pq.write_table(OPERATIONS.empty_table(), self.directory / "no-rows.parquet")
+        if isinstance(self.directory, Path):
+            self.directory.mkdir()
+        with whole(self.directory / "no-rows.parquet") as path:
+            pq.write_table(OPERATIONS.empty_table(), path)
 
     def write(self, pairing: Pairing) -> pa.Table:
         """Write a bucket's operations, and return their tally."""
         operations = pairing.operations()
         if len(operations):
-            unfinished = self.directory / f".{pairing.bucket}-{secrets.token_hex(4)}"
-            pq.write_table(operations, unfinished, use_dictionary=_REPEATED)  # pyright: ignore[reportArgumentType]
-            unfinished.rename(self.directory / f"part-{pairing.bucket:05d}.parquet")
+            with whole(self.directory / f"part-{pairing.bucket:05d}.parquet") as path:
+                pq.write_table(operations, path, use_dictionary=_REPEATED)  # pyright: ignore[reportArgumentType]
         return self.tally.of(operations)

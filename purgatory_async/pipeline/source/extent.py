@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from purgatory_async.journal.columns import arrow_schema, record_batches
 from purgatory_async.journal.lines import Damage, read_lines, whole_length
-from purgatory_async.journal.segments import Segment, list_segments
+from purgatory_async.pipeline.locations import Location, parsed
 from purgatory_async.pipeline.refusal import Refused
+from purgatory_async.pipeline.source.listing import segments_in
 from purgatory_async.pipeline.source.parquet import read_rows, spark_columns
 
 __all__ = [
@@ -46,6 +47,8 @@ _STEP: Final = 1 << 16
 _BLOCK: Final = 1 << 18
 # Bytes of JSON lines for a task: some seconds of work on one core.
 _PIECE: Final = 1 << 24
+# Bytes that one request to a store reads.
+_AHEAD: Final = 1 << 22
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +68,7 @@ START: Final = Position(0, 0)
 """Before the first line of any segment."""
 
 
-def last_position(path: Path, since: Position = START) -> Position:
+def last_position(path: Location, since: Position = START) -> Position:
     """Find the end of the last whole line.
 
     Args:
@@ -79,11 +82,11 @@ def last_position(path: Path, since: Position = START) -> Position:
         OSError: The file cannot be read; `FileNotFoundError` if it became Parquet.
     """
     with path.open("rb") as file:
-        end = _line_start(file, os.fstat(file.fileno()).st_size, since.offset)
+        end = _line_start(file, file.seek(0, os.SEEK_END), since.offset)
         return Position(end, _seq_before(file, end, since))
 
 
-def cuts(path: Path, begin: Position, end: Position, size: int) -> list[Position]:
+def cuts(path: Location, begin: Position, end: Position, size: int) -> list[Position]:
     """Divide lines of a segment into pieces of about the same size, at line boundaries.
 
     Args:
@@ -156,14 +159,14 @@ class Piece:
     end: Position | None = None
 
     @property
-    def lines(self) -> Path:
+    def lines(self) -> Location:
         """The segment's file while it is JSON lines."""
-        return Path(self.directory, f"{self.segment}.jsonl")
+        return parsed(self.directory) / f"{self.segment}.jsonl"
 
     @property
-    def parquet(self) -> Path:
+    def parquet(self) -> Location:
         """Its file once it is Parquet."""
-        return Path(self.directory, f"{self.segment}.parquet")
+        return parsed(self.directory) / f"{self.segment}.parquet"
 
 
 def everything_in(piece: Piece) -> Iterator[pa.RecordBatch | Damage]:
@@ -206,7 +209,7 @@ def _open_lines(piece: Piece) -> BinaryIO | None:
     if piece.end is None:
         return None
     try:
-        return piece.lines.open("rb")
+        return piece.lines.open("rb", -1 if isinstance(piece.lines, Path) else _AHEAD)
     except FileNotFoundError:
         return None
 
@@ -294,12 +297,12 @@ class Extent:
         parquet: The Parquet files, by their columns and types: see `spark_columns`.
     """
 
-    directory: Path
+    directory: Location
     pieces: tuple[Piece, ...]
-    parquet: dict[tuple[tuple[str, str], ...], tuple[Path, ...]]
+    parquet: dict[tuple[tuple[str, str], ...], tuple[Location, ...]]
 
 
-def survey(directory: Path, piece_size: int = _PIECE) -> Extent:
+def survey(directory: Location, piece_size: int = _PIECE) -> Extent:
     """Fix the extent of a journal. Reads the ends of its files, and the whole of those with a checksum.
 
     Args:
@@ -313,26 +316,23 @@ def survey(directory: Path, piece_size: int = _PIECE) -> Extent:
         Refused: The directory or a file cannot be read, or a file cannot be part of a journal.
     """
     pieces: list[Piece] = []
-    parquet: dict[tuple[tuple[str, str], ...], tuple[Path, ...]] = {}
+    parquet: dict[tuple[tuple[str, str], ...], tuple[Location, ...]] = {}
     directory = directory.absolute()
     try:
-        for segment in list_segments(directory):
+        for segment in segments_in(directory):
+            whole = Piece(str(directory), segment.name)
             if segment.live:
                 try:
-                    pieces += _live_pieces(segment, piece_size)
+                    pieces += divide(replace(whole, end=last_position(whole.lines)), piece_size)
                     continue
                 except FileNotFoundError:
-                    if not segment.parquet.exists():
+                    if not whole.parquet.exists():
                         continue  # deleted since the listing
-            columns = spark_columns(segment.parquet)
-            parquet[columns] = (*parquet.get(columns, ()), segment.parquet)
+            columns = spark_columns(whole.parquet)
+            parquet[columns] = (*parquet.get(columns, ()), whole.parquet)
     except OSError as error:
         raise Refused(f"{error.filename or directory} cannot be read: {error.strerror}") from None
     return Extent(directory, tuple(pieces), parquet)
-
-
-def _live_pieces(segment: Segment, size: int) -> Iterator[Piece]:
-    return divide(Piece(str(segment.path.parent), segment.name, START, last_position(segment.path)), size)
 
 
 def divide(piece: Piece, size: int = _PIECE) -> Iterator[Piece]:

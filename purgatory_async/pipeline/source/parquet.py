@@ -3,7 +3,6 @@
 from base64 import b64decode
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pyarrow.parquet as pq
 
 from purgatory_async.journal.columns import arrow_schema, check_checksum
 from purgatory_async.journal.schema import FIELDS
+from purgatory_async.pipeline.locations import Location, arrow_source
 from purgatory_async.pipeline.refusal import Refused
 
 __all__ = ["holds_after", "read_group", "read_rows", "spark_columns"]
@@ -33,7 +33,7 @@ _INTEGERS: Final = {
 }
 
 
-def spark_columns(path: Path) -> tuple[tuple[str, str], ...]:
+def spark_columns(path: Location) -> tuple[tuple[str, str], ...]:
     """Find the journal columns of a Parquet file, and the types for Spark to read them as.
 
     Reads the whole of a file with a checksum, which Spark's workers ignore; only the end of any other.
@@ -61,10 +61,10 @@ def spark_columns(path: Path) -> tuple[tuple[str, str], ...]:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[pq.ParquetFile]:
+def _opened(path: Location) -> Iterator[pq.ParquetFile]:
     """Open a file after verifying its checksum, if it has one, and its names; ValueError if it is damaged."""
     check_checksum(path)
-    with pq.ParquetFile(path, page_checksum_verification=True) as file:
+    with pq.ParquetFile(arrow_source(path), page_checksum_verification=True) as file:
         _check_names(file)
         yield file
 
@@ -77,7 +77,7 @@ def _check_names(file: pq.ParquetFile) -> None:
             raise ValueError(f"its columns must be {names}, got {file.schema_arrow.names}")
 
 
-def _spark_type(path: Path, field: pa.Field, found: pa.DataType) -> str:
+def _spark_type(path: Location, field: pa.Field, found: pa.DataType) -> str:
     plain = found.value_type if pa.types.is_dictionary(found) else found
     if pa.types.is_integer(field.type) and plain in _INTEGERS:
         return _INTEGERS[plain]
@@ -100,7 +100,7 @@ def _is_list(kind: pa.DataType) -> bool:
     return any(is_kind(kind) for is_kind in (pa.types.is_list, pa.types.is_large_list))
 
 
-def read_rows(path: Path, after: int, through: int | None) -> Iterator[pa.RecordBatch]:
+def read_rows(path: Location, after: int, through: int | None) -> Iterator[pa.RecordBatch]:
     """Read a range of a file's records, with all columns of `FIELDS`.
 
     Args:
@@ -129,7 +129,7 @@ def read_rows(path: Path, after: int, through: int | None) -> Iterator[pa.Record
         raise pa.ArrowInvalid(f"{path}: {error}; remove it, or put a whole one in its place") from None
 
 
-def read_group(path: Path, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def read_group(path: Location, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Read some columns of a row group of a file that `spark_columns` has checked.
 
     Args:
@@ -146,7 +146,7 @@ def read_group(path: Path, group: int, columns: Sequence[str]) -> Iterator[pa.Re
     """
     schema = pa.schema([_SCHEMA.field(name) for name in columns])
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+        with pq.ParquetFile(arrow_source(path), page_checksum_verification=True) as file:
             present = [name for name in columns if name in file.schema_arrow.names]
             for batch in file.iter_batches(_BATCH, row_groups=[group], columns=present, use_threads=False):
                 yield _conform(batch, schema)
@@ -164,7 +164,7 @@ def _conform(batch: pa.RecordBatch, schema: pa.Schema = _SCHEMA) -> pa.RecordBat
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def holds_after(path: Path, seq: int) -> bool:
+def holds_after(path: Location, seq: int) -> bool:
     """Whether a file may have records after ``seq``, by its footer; True without statistics.
 
     Raises:

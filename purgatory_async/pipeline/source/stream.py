@@ -19,7 +19,8 @@ from pyspark.sql.streaming.datasource import (
 )
 
 from purgatory_async.journal.lines import Damage
-from purgatory_async.journal.segments import Segment, list_segments
+from purgatory_async.journal.segments import Segment
+from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.source.extent import (
     START,
     Piece,
@@ -30,6 +31,7 @@ from purgatory_async.pipeline.source.extent import (
     last_position,
     read_table,
 )
+from purgatory_async.pipeline.source.listing import segments_in
 from purgatory_async.pipeline.source.parquet import holds_after
 
 __all__ = [
@@ -51,7 +53,7 @@ Offset = dict[Place, Position | None]
 _NEW: Final = object()
 
 
-def available(directory: Path, start: Mapping[Place, Position | None]) -> Offset:
+def available(directory: Location, start: Mapping[Place, Position | None]) -> Offset:
     """Find the newest readable offset. Reads the ends of files that may have grown.
 
     Args:
@@ -65,26 +67,31 @@ def available(directory: Path, start: Mapping[Place, Position | None]) -> Offset
         OSError: The directory or a file cannot be read.
     """
     found: Offset = {}
-    for segment in list_segments(directory):
+    for segment in segments_in(directory):
         place = (segment.run_id, segment.node, segment.number)
         since = start.get(place, START)
-        if since is not None and (end := _end(segment, since)) != since:
+        if since is not None and (end := _end(directory, segment, since)) != since:
             found[place] = end
     return found
 
 
-def _end(segment: Segment, since: Position) -> Position | None:
+def _end(directory: Location, segment: Segment, since: Position) -> Position | None:
     if segment.live:
         try:
-            return last_position(segment.path, since)
+            return last_position(directory / segment.lines.name, since)
         except FileNotFoundError:
-            if not segment.parquet.exists():
+            if not (directory / segment.parquet.name).exists():
                 return since  # deleted
     return None
 
 
 def advance(
-    directory: Path, start: Offset, target: Mapping[Place, Position | None], *, files: int | None, turn: int
+    directory: Location,
+    start: Offset,
+    target: Mapping[Place, Position | None],
+    *,
+    files: int | None,
+    turn: int,
 ) -> Offset:
     """Choose the end of the next batch.
 
@@ -117,14 +124,14 @@ def _place(item: tuple[Place, Position | None]) -> Place:
     return item[0]
 
 
-def _has_news(directory: Path, place: Place, since: Position | None, end: Position | None) -> bool:
+def _has_news(directory: Location, place: Place, since: Position | None, end: Position | None) -> bool:
     """Whether a segment has records between two positions, in whichever form it now exists."""
     if since is None:
         return False
     if end is not None:
         return end.offset > since.offset
     try:
-        return since == START or holds_after(_segment(directory, place).parquet, since.seq)
+        return since == START or holds_after(directory / _segment(place).parquet.name, since.seq)
     except FileNotFoundError:
         return True  # so that the reader finds it deleted, and reports that
 
@@ -142,7 +149,7 @@ def _in_turns(
     return (item for item in chain.from_iterable(rounds) if item is not None)
 
 
-def pieces_between(directory: Path, start: Offset, end: Offset) -> Iterator[Piece]:
+def pieces_between(directory: Location, start: Offset, end: Offset) -> Iterator[Piece]:
     """Plan the pieces of a batch; it yields the same records each time, even if files became Parquet.
 
     Args:
@@ -160,15 +167,15 @@ def pieces_between(directory: Path, start: Offset, end: Offset) -> Iterator[Piec
         since = start.get(place, START)
         if since is None or until == since:
             continue
-        piece = Piece(str(directory), _segment(directory, place).name, since, until)
+        piece = Piece(str(directory), _segment(place).name, since, until)
         try:
             yield from divide(piece) if until is not None else (piece,)
         except FileNotFoundError:
             yield piece
 
 
-def _segment(directory: Path, place: Place) -> Segment:
-    return Segment.named(directory, *place)
+def _segment(place: Place) -> Segment:
+    return Segment.named(Path(), *place)
 
 
 def encode_offset(offset: Mapping[Place, Position | None]) -> dict[str, Any]:
@@ -224,7 +231,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         files: Most segments that a batch reads; None for all.
     """
 
-    def __init__(self, table: str, directory: Path, files: int | None) -> None:
+    def __init__(self, table: str, directory: Location, files: int | None) -> None:
         self._table = table
         self._directory = directory
         self._files = files

@@ -26,6 +26,7 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from purgatory_async.journal.schema import FIELDS
+from purgatory_async.pipeline.locations import Location, arrow_source, parsed
 from purgatory_async.pipeline.output import spark_path
 from purgatory_async.pipeline.schemas import DAMAGE_SCHEMA, RECORD_SCHEMA, spark_schema
 from purgatory_async.pipeline.source.extent import (
@@ -69,7 +70,7 @@ class PurgatoryJournal(DataSource):
         """
         if (text := self.options.get("pieces")) is not None:
             return JournalReader(self._table(), decode_pieces(text))
-        return JournalReader(self._table(), _all_pieces(self._directory()))
+        return JournalReader(self._table(), _all_pieces(survey(self._directory())))
 
     def streamReader(self, schema: StructType) -> "JournalStreamReader":  # noqa: ARG002, N802 - the interface's
         """Read the journal as it grows.
@@ -81,7 +82,7 @@ class PurgatoryJournal(DataSource):
         if files is not None and (not files.isdecimal() or int(files) < 1):
             raise ValueError(f"files_per_batch must be 1 or more, got {files!r}")
         limit = None if files is None else int(files)
-        return JournalStreamReader(self._table(), self._directory().absolute(), limit)
+        return JournalStreamReader(self._table(), self._directory(), limit)
 
     def _table(self) -> str:
         table = self.options.get("table", "records")
@@ -89,14 +90,13 @@ class PurgatoryJournal(DataSource):
             raise ValueError(f"table must be one of {', '.join(_TABLES)}, got {table!r}")
         return table
 
-    def _directory(self) -> Path:
+    def _directory(self) -> Location:
         if "path" not in self.options:
             raise ValueError('a journal must be named: .load("journal")')
-        return Path(self.options["path"])
+        return parsed(self.options["path"]).absolute()
 
 
-def _all_pieces(directory: Path) -> list[Piece]:
-    extent = survey(directory)
+def _all_pieces(extent: Extent) -> list[Piece]:
     files = [path for paths in extent.parquet.values() for path in paths]
     return [*extent.pieces, *(Piece(str(extent.directory), path.stem) for path in files)]
 
@@ -134,7 +134,7 @@ class JournalTables(NamedTuple):
     damage: DataFrame
 
 
-def read_journal(spark: SparkSession, journal: Path | Extent) -> JournalTables:
+def read_journal(spark: SparkSession, journal: Location | Extent) -> JournalTables:
     """Read a journal as tables.
 
     Args:
@@ -148,26 +148,29 @@ def read_journal(spark: SparkSession, journal: Path | Extent) -> JournalTables:
         Refused: The directory or a file cannot be read, or a file cannot be part of a journal.
     """
     extent = journal if isinstance(journal, Extent) else survey(journal)
-    records = [*_rotated(spark, extent), *_live(spark, extent, "records")]
-    damage = [*_live(spark, extent, "damage")]
+    if isinstance(extent.directory, Path):
+        records = [*_rotated(spark, extent), *_read(spark, extent.pieces, "records")]
+    else:  # Spark itself may not know the store
+        records = [*_read(spark, _all_pieces(extent), "records")]
+    damage = [*_read(spark, extent.pieces, "damage")]
     return JournalTables(
         reduce(DataFrame.unionByName, records) if records else spark.createDataFrame([], RECORD_SCHEMA),
         damage[0] if damage else spark.createDataFrame([], DAMAGE_SCHEMA),
     )
 
 
-def _live(spark: SparkSession, extent: Extent, table: str) -> Iterator[DataFrame]:
-    if extent.pieces:
+def _read(spark: SparkSession, pieces: Sequence[Piece], table: str) -> Iterator[DataFrame]:
+    if pieces:
         spark.dataSource.register(PurgatoryJournal)
         source = spark.read.format(PurgatoryJournal.name()).option("table", table)
-        yield source.option("pieces", encode_pieces(extent.pieces)).load()
+        yield source.option("pieces", encode_pieces(pieces)).load()
 
 
 def _rotated(spark: SparkSession, extent: Extent) -> Iterator[DataFrame]:
     for columns, paths in extent.parquet.items():
         schema = ", ".join(f"`{name}` {kind}" for name, kind in columns)
         reader = spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", "true")
-        files = reader.parquet(*(spark_path(path) for path in paths))
+        files = reader.parquet(*(spark_path(path) for path in paths if isinstance(path, Path)))
         present = dict(columns)
         yield files.select(*(_field(name, kind, present.get(name)) for name, kind in FIELDS))
 
@@ -185,7 +188,7 @@ Batches = Iterator[pa.RecordBatch]
 class _Group:
     """A row group of a Parquet file: what one task reads."""
 
-    path: Path
+    path: Location
     number: int
 
 
@@ -223,7 +226,9 @@ def _parts(extent: Extent) -> Iterator[Piece | _Group]:
     yield from extent.pieces
     for paths in extent.parquet.values():
         for path in paths:
-            yield from (_Group(path, number) for number in range(pq.read_metadata(path).num_row_groups))
+            yield from (
+                _Group(path, number) for number in range(pq.read_metadata(arrow_source(path)).num_row_groups)
+            )
 
 
 def _records(part: Piece | _Group, columns: Sequence[str]) -> Batches:

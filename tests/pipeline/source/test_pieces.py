@@ -131,7 +131,7 @@ def test_of_a_segment_in_both_forms_the_parquet_counts(tmp_path):
 @pytest.mark.parametrize("became_parquet", [True, False])
 def test_a_survey_sees_what_a_segment_became_since_listing(tmp_path, monkeypatch, became_parquet):
     path = live(tmp_path, RECORDS)
-    monkeypatch.setattr(extent, "list_segments", lambda _: [Segment.of(path)])
+    monkeypatch.setattr(extent, "segments_in", lambda _: [Segment.of(path)])
     parquet = rotated(tmp_path, RECORDS)
     if not became_parquet:
         parquet.unlink()

@@ -182,7 +182,7 @@ def test_segments_that_were_read_may_be_deleted(tmp_path):
 def test_a_segment_changed_after_listing_is_read_as_it_is(tmp_path, monkeypatch, became_parquet):
     node = Node()
     path = live(tmp_path, [node.signal("k", 0)])
-    monkeypatch.setattr(stream, "list_segments", lambda _: [Segment.of(path)])
+    monkeypatch.setattr(stream, "segments_in", lambda _: [Segment.of(path)])
     parquet = rotated(tmp_path, node.records)
     if not became_parquet:
         parquet.unlink()

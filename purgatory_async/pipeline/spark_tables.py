@@ -1,0 +1,73 @@
+"""Writes and reads tables of results on Spark's workers: by Spark on this machine's paths, by pyarrow in a store.
+
+The Hadoop that comes with a Spark may not know the store; every worker has pyarrow.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.types import StructType
+
+from purgatory_async.pipeline.locations import Location, StorePath, arrow_source, whole
+from purgatory_async.pipeline.output import checkpoint_path, spark_path
+
+__all__ = ["spark_reads", "spark_writes"]
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def spark_writes(frame: DataFrame, table: Location) -> None:
+    """Compute a table, and write it as Parquet to a new directory that Spark's workers see as this process does."""
+    if isinstance(table, Path):
+        frame.write.parquet(checkpoint_path(table))
+    elif not frame.mapInArrow(_partition_writer(table), "part long").collect():
+        with whole(table / "no-rows.parquet") as path:
+            pq.write_table(to_arrow_schema(frame.schema).empty_table(), path)
+
+
+def _partition_writer(table: StorePath) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
+    def write(batches: Iterable[pa.RecordBatch]) -> Batches:
+        """Write a partition, unless it is empty; if Spark repeats it, the new object replaces the old one."""
+        first = next((batch for batch in batches if batch.num_rows), None)
+        if first is None:
+            return
+        context = TaskContext.get()
+        assert context is not None
+        part = context.partitionId()
+        with (
+            whole(table / f"part-{part:05d}.parquet") as path,
+            pq.ParquetWriter(path, first.schema) as file,
+        ):
+            file.write_batch(first)
+            for batch in batches:
+                file.write_batch(batch)
+        yield pa.RecordBatch.from_pydict({"part": [part]})
+
+    return write
+
+
+def spark_reads(spark: SparkSession, table: Location, schema: StructType) -> DataFrame:
+    """Read a table of results, which is complete.
+
+    Args:
+        spark: Its workers must see the table as this process does.
+        table: Its directory.
+        schema: Its columns.
+    """
+    if isinstance(table, Path):
+        return spark.read.schema(schema).parquet(spark_path(table))
+    parts = sorted(table.iterdir())
+
+    def read(numbers: Batches) -> Batches:
+        """Read the parts with these numbers."""
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                with pq.ParquetFile(arrow_source(parts[number])) as file:
+                    yield from file.iter_batches(use_threads=False)
+
+    return spark.range(0, len(parts), 1, max(len(parts), 1)).mapInArrow(read, schema)

@@ -32,7 +32,7 @@ _BUFFER: Final = 1 << 16
 _CHUNK: Final = 1 << 23  # bytes; a store takes parts of at least 5 MiB
 _CONNECT_S: Final = 10
 # Of the whole message of AWS's library, what went wrong.
-_REASON: Final = re.compile(r"AWS Error (.*?)\s*(?:\(Request ID: .*)?", re.DOTALL)
+_REASON: Final = re.compile(r"AWS Error (.*?)\s*(?:\(Request ID: .*)?$", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, order=True)

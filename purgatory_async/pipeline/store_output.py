@@ -40,11 +40,11 @@ def _names(out: StorePath) -> list[str]:
     try:
         return [entry.name for entry in out.iterdir()]
     except FileNotFoundError:
+        if out.exists():
+            raise Refused(
+                f"--out {out} must be a directory, got an object; name one that is new or empty"
+            ) from None
         return []
-    except NotADirectoryError:
-        raise Refused(
-            f"--out {out} must be a directory, got an object; name one that is new or empty"
-        ) from None
     except OSError as error:
         raise Refused(f"--out {out} cannot be listed: {error.strerror}") from None
 

@@ -56,7 +56,10 @@ def test_results_appear_only_once_all_are_on_disk(tmp_path, monkeypatch, there):
     with staged(out) as stage:
         (stage.folder / "table").mkdir()
         (stage.folder / "table" / "part").write_text("1")
-        inodes = {path.stat().st_ino for path in (stage.folder, stage.folder / "table", stage.folder / "table" / "part")}
+        inodes = {
+            path.stat().st_ino
+            for path in (stage.folder, stage.folder / "table", stage.folder / "table" / "part")
+        }
         assert stage.folder.name.startswith(".")
         assert not out.exists() or names(out) == []
     assert names(tmp_path) == ["deep", "deep/out", "deep/out/table", "deep/out/table/part"]

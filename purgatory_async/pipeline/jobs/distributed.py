@@ -61,9 +61,11 @@ from purgatory_async.pipeline.jobs.frame import (
     summary,
 )
 from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
+from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.output import checkpoint_path
 from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.session import open_session
+from purgatory_async.pipeline.shared import check_shared
 
 __all__ = ["Plan", "command", "run"]
 
@@ -127,6 +129,15 @@ class Plan:
             keep=self.keep,
         )
 
+    def shared(self) -> tuple[dict[str, list[Location]], dict[str, Location]]:
+        """The places for `check_shared`; makes the directory of the outcomes."""
+        self.out.mkdir(parents=True, exist_ok=True)
+        inputs = {"--operations": self.operations, "--signals": self.signals}
+        reads: dict[str, list[Location]] = {
+            option: [next(place.iterdir(), place).absolute()] for option, place in inputs.items()
+        }
+        return reads, {"--out": self.out.absolute(), "--checkpoint": self.checkpoint.absolute()}
+
     def check(self) -> None:
         """Check the checkpoint and the inputs before Spark starts; raises `Refused`."""
         check_checkpoint(self.checkpoint, self.out, self.identity)
@@ -157,6 +168,7 @@ def run(
     # newer than the start, so the first batch that read nothing comes after all that did.
     endless = plan.available_now and plan.time == "processing"
     with claimed_checkpoint(plan.checkpoint, plan.identity) as starts:
+        check_shared(spark, *plan.shared())
         try:
             run_query(
                 lambda: _start(plan, spark, starts),

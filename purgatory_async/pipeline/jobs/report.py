@@ -23,6 +23,7 @@ from purgatory_async.pipeline.report.charts import draw
 from purgatory_async.pipeline.report.examination import examine
 from purgatory_async.pipeline.report.page import write_page
 from purgatory_async.pipeline.session import open_session
+from purgatory_async.pipeline.shared import any_of, check_shared
 from purgatory_async.pipeline.source.extent import Extent, survey
 
 __all__ = ["command", "run"]
@@ -78,6 +79,7 @@ def command(*, journal: Location, out: Location, opens: bool, master: str | None
         open_session("purgatory report", master=master, remote=remote) as spark,
     ):
         say("starting")
+        check_shared(spark, {"--journal": any_of(extent)}, {"--out": stage.tables})
         found = run(extent, stage, spark, say)
     if opens:
         open_page(out / "report.html")

@@ -23,6 +23,7 @@ from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
 from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.output import checkpoint_path
 from purgatory_async.pipeline.session import open_session
+from purgatory_async.pipeline.shared import any_of, check_shared
 from purgatory_async.pipeline.source.extent import survey
 from purgatory_async.pipeline.source.tables import PurgatoryJournal
 from purgatory_async.pipeline.windows import WindowBatches
@@ -80,6 +81,11 @@ def run(plan: Plan, spark: SparkSession, stopped: Callable[[], bool] = lambda: F
     with claimed(plan.checkpoint, plan.out, plan.window_ns):
         batches = WindowBatches(plan.out.absolute(), plan.checkpoint.absolute(), plan.window_ns)
         batches.lay_out()
+        writes: dict[str, Location] = {
+            "--out": plan.out.absolute(),
+            "--checkpoint": plan.checkpoint.absolute(),
+        }
+        check_shared(spark, {"--journal": any_of(survey(plan.journal))}, writes)
         before = batches.last_batch()
         run_query(lambda: _start(plan, spark, batches), lambda _: stopped())
         return {"batches": batches.last_batch() - before, "rows": batches.rows_since(before)}

@@ -36,6 +36,7 @@ from purgatory_async.pipeline.operations.tables import nodes, paired
 from purgatory_async.pipeline.output import Stage, check_fresh, staged
 from purgatory_async.pipeline.schemas import spark_schema
 from purgatory_async.pipeline.session import open_session
+from purgatory_async.pipeline.shared import any_of, check_shared
 from purgatory_async.pipeline.source.extent import Extent, survey
 from purgatory_async.pipeline.source.tables import map_records
 from purgatory_async.pipeline.whatif.charts import draw
@@ -289,6 +290,7 @@ def command(
         open_session("purgatory whatif", master=master, remote=remote) as spark,
     ):
         say("starting")
+        check_shared(spark, {"--journal": any_of(extent)}, {})  # only this process writes
         found = run(extent, Wanted(timeouts, ticks, wheel_sizes), stage, spark, say)
     if opens:
         open_page(out / "whatif.html")

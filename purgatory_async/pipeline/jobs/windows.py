@@ -20,6 +20,7 @@ from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, deal
 from purgatory_async.pipeline.operations.tables import operations
 from purgatory_async.pipeline.output import Stage, check_fresh, staged
 from purgatory_async.pipeline.session import open_session
+from purgatory_async.pipeline.shared import any_of, check_shared
 from purgatory_async.pipeline.source.extent import Extent, survey
 from purgatory_async.pipeline.source.tables import map_records, read_journal
 from purgatory_async.pipeline.spark_tables import spark_reads, spark_writes
@@ -81,5 +82,6 @@ def command(
         open_session("purgatory windows", master=master, remote=remote) as spark,
     ):
         say("counting")
+        check_shared(spark, {"--journal": any_of(extent)}, {"--out": stage.tables})
         found = run(extent, stage, window_ns, spark)
     summary(found)

@@ -192,6 +192,11 @@ def command(
     check_fresh(out)
     with progress("workload") as say, staged(out) as stage, _session(no_spark, master, remote) as spark:
         say("starting")
+        if spark is not None:
+            # Inside, as Spark itself.
+            from purgatory_async.pipeline.shared import check_shared  # noqa: PLC0415 - see above
+
+            check_shared(spark, {}, {"--out": stage.tables})
         found = run(workload, stage, partitions, spark, say)
     summary(found)
 

@@ -49,11 +49,11 @@ def test_an_error_of_a_store_names_place_and_reason(bucket, monkeypatch):
     with pytest.raises(FileNotFoundError) as missing:
         (bucket / "x").open()
     assert missing.value.filename == f"{bucket}/x"
-    with pytest.raises(OSError, match="NO_SUCH_BUCKET .*: The specified bucket does not exist") as error:
+    with pytest.raises(OSError, match=r"NO_SUCH_BUCKET .*: The specified bucket does not exist") as error:
         list(parsed("s3a://nowhere-at-all/x").iterdir())
     assert error.value.filename == "s3a://nowhere-at-all/x"
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
-    with pytest.raises(OSError, match="NETWORK_CONNECTION .* connect to"):
+    with pytest.raises(OSError, match=r"NETWORK_CONNECTION .* connect to"):
         list(bucket.iterdir())
 
 

@@ -52,7 +52,7 @@ def test_what_is_in_the_store_is_refused_untouched(bucket):
 
 
 def test_unfinished_results_are_refused_as_such(bucket):
-    with staged(bucket / "out"), pytest.raises(Refused, match="out has unfinished results.*or was killed"):
+    with staged(bucket / "out"), pytest.raises(Refused, match=r"out has unfinished results.*or was killed"):
         check_fresh(bucket / "out")
 
 

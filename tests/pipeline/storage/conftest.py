@@ -30,7 +30,7 @@ def s3_server(tmp_path_factory):
     """The address of a server, which ends with the session."""
     program = find_server()
     if program is None:
-        pytest.skip("moto_server is not installed: .ci/check storage installs it, or name it by MOTO_SERVER")
+        pytest.skip("moto_server is not installed: .ci/check spark runs these tests with it")
     port, log = free_port(), tmp_path_factory.mktemp("s3") / "server.log"
     with log.open("wb") as written:
         process = subprocess.Popen(
@@ -79,6 +79,13 @@ def bucket(s3_environment, monkeypatch):
     make = urllib.request.Request(f"{s3_environment['AWS_ENDPOINT_URL']}/{name}", method="PUT")
     urllib.request.urlopen(make, timeout=PATIENCE_S).close()
     return parsed(f"s3a://{name}")
+
+
+def pytest_collection_modifyitems(items):
+    """Mark what needs the server as a Spark test: only the lanes of those install it."""
+    for item in items:
+        if "s3_server" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
 
 
 def uploaded(directory: Path, place: StorePath) -> StorePath:

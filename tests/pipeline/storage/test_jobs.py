@@ -1,6 +1,8 @@
 """Each command with its journal and its results in a store finds what it finds on this machine."""
 
 import json
+import subprocess
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,6 +15,7 @@ from purgatory_async.pipeline.output import staged
 from purgatory_async.pipeline.source.tables import read_journal
 from tests.pipeline.journals import MS, Node, append, live, rotated
 from tests.pipeline.storage.conftest import downloaded, uploaded
+from tests.source_tree import PACKAGE, ROOT
 
 SHAPE = ("--requests", "200", "--rate", "1000", "--profile", "low", "--no-spark")
 
@@ -142,6 +145,19 @@ def test_a_workload_without_spark_goes_to_a_store(bucket, tmp_path, capsys):
     assert run(["pipeline", "workload", "--out", str(bucket / "out"), *SHAPE]) == 2
     assert "is not empty, and nothing in it is overwritten" in capsys.readouterr().err
     assert downloaded(bucket / "out") == stored | {"_SUCCESS": b""}
+
+
+@pytest.mark.slow
+def test_workers_of_a_command_write_to_a_store(bucket, tmp_path):
+    command = (sys.executable, "-m", PACKAGE, "pipeline", "workload", *SHAPE[:-1], "--out")
+    said = [
+        subprocess.run([*command, str(out), *more], check=True, capture_output=True, text=True, cwd=ROOT)
+        for out, *more in ((tmp_path / "out", "--no-spark"), (bucket / "out", "--master", "local[2]"))
+    ]
+    assert said[1].stdout.splitlines()[-1] == said[0].stdout.splitlines()[-1]
+    stored = downloaded(bucket / "out")
+    assert stored.pop("_SUCCESS") == b""
+    assert stored == files_in(tmp_path / "out")
 
 
 @pytest.mark.parametrize("option", ["--out", "--checkpoint", "--operations", "--signals"])

@@ -57,10 +57,15 @@ def test_an_error_of_a_store_names_place_and_reason(bucket, monkeypatch):
         list(bucket.iterdir())
 
 
-@pytest.mark.parametrize("where", ["here", "in a store"])
-def test_a_file_appears_under_its_name_once_whole(request, tmp_path, where):
-    place = tmp_path if where == "here" else request.getfixturevalue("bucket")
+def test_a_file_here_appears_once_whole(tmp_path):
+    check_whole(tmp_path)
 
+
+def test_an_object_appears_once_whole(bucket):
+    check_whole(bucket)
+
+
+def check_whole(place):
     def fail():
         with whole(place / "file") as unfinished:
             unfinished.write_text("half")

@@ -7,6 +7,7 @@ next as one row for each bucket, with an Arrow table in it. The operation's id a
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import pairwise
 from typing import Final
+from zlib import crc32
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +52,6 @@ DEALT: Final = pa.schema([("bucket", pa.int32()), ("submit", pa.binary()), ("out
 # At a time: fewer make small tables, of which each costs something, and for more a worker has to ask for memory.
 _RECORDS: Final = 1 << 18
 _BYTES: Final = 1 << 28  # less than one column of text may have
-_FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)  # odd, so that nothing of a byte is lost
 
 
 def buckets_for(operations: int) -> int:
@@ -109,26 +109,9 @@ def _dealt(records: pa.Table, buckets: int) -> Iterator[pa.RecordBatch]:
 
 
 def bucket_of(names: pa.ChunkedArray, buckets: int) -> NDArray[np.int64]:
-    """Choose a bucket for each name; the same one for equal names, on any machine. O(bytes).
-
-    A name's bytes are the digits of a number; all names get their next digit at once, until none has one.
-    """
-    array = pc.fill_null(names, "").combine_chunks().cast(pa.large_binary())
-    _, offsets_buffer, bytes_buffer = array.buffers()
-    offsets = np.frombuffer(offsets_buffer, np.int64, len(array) + 1, 8 * array.offset)
-    digits = np.frombuffer(bytes_buffer or b"", np.uint8)
-    numbers = np.zeros(len(array), np.uint64)
-    some = np.flatnonzero(offsets[1:] > offsets[:-1])
-    place, end, number = offsets[:-1][some], offsets[1:][some], numbers[some]
-    while len(some):
-        number = (number + digits[place] + np.uint64(1)) * _FACTOR
-        place = place + 1
-        numbers[some] = number
-        more = place < end
-        if not more.all():
-            some, place, end, number = some[more], place[more], end[more], number[more]
-    top = (numbers ^ numbers >> np.uint64(29)) * _FACTOR >> np.uint64(32)
-    return (top * np.uint64(buckets) >> np.uint64(32)).astype(np.int64)
+    """Choose a bucket for each name; the same one for equal names, on any machine. O(bytes)."""
+    texts = pc.fill_null(names, "").cast(pa.binary()).to_numpy()
+    return np.fromiter(map(crc32, texts), np.int64, len(texts)) % buckets
 
 
 def packed(table: pa.Table, part: NDArray[np.integer], parts: int) -> Mapping[int, bytes]:

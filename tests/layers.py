@@ -21,7 +21,7 @@ LAYERS = {
         *("pipeline.operations", "pipeline.operations.buckets", "pipeline.operations.coverage"),
         *("pipeline.operations.pairing",),
         *("pipeline.pages", "pipeline.pages.document", "pipeline.pages.formats"),
-        *("pipeline.report", "pipeline.report.findings", "pipeline.report.tallies"),
+        *("pipeline.report", "pipeline.report.findings"),
         *("pipeline.whatif", "pipeline.whatif.recommendation", "pipeline.whatif.replay"),
         *("pipeline.whatif.satisfy", "pipeline.whatif.slices", "pipeline.whatif.wheel_sim"),
     ),

@@ -28,7 +28,7 @@ from purgatory_async.pipeline.schemas import DAMAGE_SCHEMA, RECORD_SCHEMA
 from purgatory_async.pipeline.source.extent import DAMAGE_COLUMNS
 from purgatory_async.pipeline.spark_tables import spark_writes
 
-__all__ = ["OUTCOMES", "WindowBatches", "add_up", "steps", "windows"]
+__all__ = ["OUTCOMES", "WindowBatches", "add_up", "start_of", "steps", "windows"]
 
 OUTCOMES: Final[tuple[str, ...]] = get_args(OutcomeWord)
 """The outcomes of an operation."""
@@ -99,7 +99,10 @@ def windows(happened: DataFrame, width_ns: int) -> DataFrame:
     counts = [sf.count(sf.when(sf.col("step") == word, 1)).alias(word) for word in _COUNTS]
     return (
         happened.select(
-            _start(sf.col("wall_ns"), width_ns), sf.explode("keys").alias("key"), "step", "latency_ns"
+            start_of(sf.col("wall_ns"), width_ns).alias("window_start_ns"),
+            sf.explode("keys").alias("key"),
+            "step",
+            "latency_ns",
         )
         .groupBy("window_start_ns", "key")
         .agg(*counts, sf.kll_sketch_agg_bigint("latency_ns").alias("latency_sketch"))
@@ -119,16 +122,17 @@ def add_up(table: DataFrame, width_ns: int) -> DataFrame:
     """
     counts = [sf.sum(word).alias(word) for word in _COUNTS]
     return (
-        table.withColumn("window_start_ns", _start(sf.col("window_start_ns"), width_ns))
+        table.withColumn("window_start_ns", start_of(sf.col("window_start_ns"), width_ns))
         .groupBy("window_start_ns", "key")
         .agg(*counts, sf.kll_merge_agg_bigint("latency_sketch").alias("latency_sketch"))
         .withColumn("latency_sketch", sf.when(sf.col("completed") > 0, sf.col("latency_sketch")))
     )
 
 
-def _start(instant_ns: Column, width_ns: int) -> Column:
+def start_of(instant_ns: Column, width_ns: int) -> Column:
+    """When the window of an instant begins, in nanoseconds since 1970."""
     # A remainder that is never negative, so that windows before 1970 are as wide as others.
-    return (instant_ns - sf.pmod(instant_ns, sf.lit(width_ns).cast("long"))).alias("window_start_ns")
+    return instant_ns - sf.pmod(instant_ns, sf.lit(width_ns).cast("long"))
 
 
 @dataclass(frozen=True, slots=True)

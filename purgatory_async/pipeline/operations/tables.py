@@ -8,15 +8,20 @@ Records are dealt into buckets, which workers pair in columns: sorting them as S
 """
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from purgatory_async.pipeline.locations import Location, whole
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, deal, gathered
 from purgatory_async.pipeline.operations.pairing import ANOMALIES, OPERATIONS, Pairing
 from purgatory_async.pipeline.schemas import spark_schema
+from purgatory_async.pipeline.spark_tables import spark_reads
 
 __all__ = [
     "OPERATION",
@@ -25,10 +30,16 @@ __all__ = [
     "nodes",
     "operations",
     "paired",
+    "write_bucket",
+    "write_operations",
 ]
 
 OPERATION: Final = ("run_id", "node", "op_id")
 """The columns that identify an operation."""
+
+_NOTHING: Final = pa.schema([("nothing", pa.int32())])
+# The other columns have almost no repeated values.
+_REPEATED: Final = ["run_id", "node", "outcome", "keys.list.element"]
 
 
 def dealt(records: DataFrame) -> DataFrame:
@@ -77,6 +88,36 @@ def paired(buckets: DataFrame, result: Callable[[Pairing], pa.Table], schema: pa
         return result(Pairing.of(*gathered(rows), rows["bucket"][0].as_py()))
 
     return buckets.groupBy("bucket").applyInArrow(tell, spark_schema(schema))
+
+
+def write_operations(buckets: DataFrame, directory: Location) -> DataFrame:
+    """Find the outcome of each operation, as `operations`, but write them where they are found.
+
+    Spark would take each operation out of its columns and put it back. If it repeats a bucket, the new file has the
+    same rows and replaces the old one.
+
+    Args:
+        buckets: Records of a journal, dealt.
+        directory: New; the workers must see it as this process does.
+
+    Returns:
+        The operations as read from there.
+    """
+    if isinstance(directory, Path):
+        directory.mkdir()
+    with whole(directory / "no-rows.parquet") as path:
+        pq.write_table(OPERATIONS.empty_table(), path)
+    paired(buckets, partial(write_bucket, directory), _NOTHING).collect()
+    return spark_reads(buckets.sparkSession, directory, spark_schema(OPERATIONS))
+
+
+def write_bucket(directory: Location, pairing: Pairing) -> pa.Table:
+    """Write a bucket's operations to a file named by its number, on a worker; returns a table without rows."""
+    found = pairing.operations()
+    if len(found):
+        with whole(directory / f"part-{pairing.bucket:05d}.parquet") as path:
+            pq.write_table(found, path, use_dictionary=_REPEATED)  # pyright: ignore[reportArgumentType]
+    return _NOTHING.empty_table()
 
 
 def nodes(covered: DataFrame) -> DataFrame:

@@ -1,108 +1,84 @@
-"""Sums the tallies of a journal's operations: by outcome, by duration, by time and by key."""
+"""Sums a journal's operations: by outcome, by duration, by time and by key."""
 
 from typing import Final
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from purgatory_async.pipeline.report.findings import OUTCOMES
+from purgatory_async.pipeline.windows import start_of, steps
 
-__all__ = ["by_key", "durations", "histogram", "timeline", "totals"]
+__all__ = ["STEPS", "by_key", "durations", "histogram", "timeline", "totals"]
 
-_ENDS: Final = OUTCOMES[:-1]
+STEPS: Final = 8
+"""Of a histogram, for each factor of two."""
 
 
-def timeline(tallies: DataFrame) -> DataFrame:
-    """Sum submissions and outcomes by time.
+def totals(operations: DataFrame, nodes: DataFrame) -> DataFrame:
+    """Sum operations by outcome.
 
     Args:
-        tallies: Of parts, from `purgatory_async.pipeline.report.tallies.Tally`.
+        operations: From `purgatory_async.pipeline.operations.tables.operations`.
+        nodes: From `purgatory_async.pipeline.operations.tables.nodes`, of the same journal.
 
     Returns:
-        ``start_ns, submitted, completed, expired, cancelled, failed, closed``, a row for each stretch that is not
-        empty.
+        ``outcome, operations, held_ns``: the last is the sum of the times pending, up to a node's last record.
     """
-    happened = tallies.where("tally = 'time'").groupBy(sf.col("at").alias("start_ns"))
-    return happened.agg(
-        *(
-            sf.coalesce(sf.sum(sf.when(sf.col("name") == what, sf.col("count"))), sf.lit(0)).alias(what)
-            for what in ("submitted", *_ENDS)
-        )
+    until = operations.join(sf.broadcast(nodes.select("run_id", "node", "last_ns")), ["run_id", "node"])
+    # Ten million operations that are pending for an hour exceed 64 bits.
+    held_ns = (sf.coalesce("end_ns", "last_ns") - sf.col("submit_ns")).cast("decimal(20)")
+    outcome = sf.coalesce("outcome", sf.lit("pending")).alias("outcome")
+    return until.groupBy(outcome).agg(sf.count("*").alias("operations"), sf.sum(held_ns).alias("held_ns"))
+
+
+def durations(operations: DataFrame) -> DataFrame:
+    """List ``name, value``: the latency of completed operations and the lateness of expired ones, in nanoseconds."""
+    outcome = sf.col("outcome")
+    value = sf.when(outcome == "completed", sf.col("latency_ns")).when(
+        outcome == "expired", sf.col("lateness_ns")
     )
+    return operations.select(outcome.alias("name"), value.alias("value")).where("value is not null")
 
 
-def totals(tallies: DataFrame) -> DataFrame:
-    """Sum operations by node and outcome.
+def histogram(durations: DataFrame) -> DataFrame:
+    """Count durations on a logarithmic scale.
 
     Args:
-        tallies: Of parts, from `purgatory_async.pipeline.report.tallies.Tally`.
-
-    Returns:
-        ``run_id, node, outcome, operations, held_s, held_ns``. The outcome is null for pending operations. The last two
-        columns are the sum of the times pending, in whole seconds and the remaining nanoseconds, so that neither
-        overflows; pending operations count as if they had ended at instant 0.
-    """
-    found = tallies.where("tally = 'total'").groupBy("run_id", "node", sf.col("name").alias("outcome"))
-    return found.agg(
-        sf.sum("count").alias("operations"),
-        sf.sum("first").alias("held_s"),
-        sf.sum("second").alias("held_ns"),
-    )
-
-
-def histogram(tallies: DataFrame) -> DataFrame:
-    """Sum durations on a logarithmic scale.
-
-    Args:
-        tallies: As for `totals`.
+        durations: ``name, value``; what is below a nanosecond counts as one.
 
     Returns:
         ``name, step, count, least, greatest``: step *i* starts at ``2 ** (i / STEPS)`` nanoseconds, and the last two
         are the extreme values in it.
     """
-    found = tallies.where("tally = 'step'").groupBy("name", sf.col("at").alias("step"))
-    return found.agg(
-        sf.sum("count").alias("count"), sf.min("first").alias("least"), sf.max("second").alias("greatest")
-    )
+    step = sf.floor(sf.log2(sf.greatest("value", sf.lit(1))) * STEPS).alias("step")
+    extremes = sf.min("value").alias("least"), sf.max("value").alias("greatest")
+    return durations.groupBy("name", step).agg(sf.count("*").alias("count"), *extremes)
 
 
-def durations(operations: DataFrame) -> DataFrame:
-    """The latency of completed operations and the lateness of expired ones.
+def timeline(operations: DataFrame, width_ns: int) -> DataFrame:
+    """Count submissions and outcomes by time.
+
+    Returns:
+        ``start_ns, submitted, completed, expired, cancelled, failed, closed``, a row for each stretch of ``width_ns``
+        that is not empty.
+    """
+    start = start_of(sf.col("wall_ns"), width_ns).alias("start_ns")
+    return steps(operations).groupBy(start).pivot("step", ["submitted", *OUTCOMES[:-1]]).count().fillna(0)
+
+
+def by_key(operations: DataFrame, signals: DataFrame) -> DataFrame:
+    """Count operations and signals by key; an operation counts under each of its keys.
 
     Args:
         operations: From `purgatory_async.pipeline.operations.tables.operations`.
-
-    Returns:
-        ``name, value``: the outcome, and nanoseconds.
-    """
-    outcome = sf.col("outcome")
-    value = sf.when(outcome == "completed", sf.col("latency_ns")).when(
-        outcome == "expired", sf.col("lateness_ns")
-    )
-    found = operations.select(outcome.alias("name"), value.alias("value"))
-    return found.where(sf.col("value").isNotNull())
-
-
-def by_key(tallies: DataFrame, signalled: DataFrame) -> DataFrame:
-    """Sum operations and signals by key; an operation counts under each of its keys.
-
-    Args:
-        tallies: Of parts, from `purgatory_async.pipeline.report.tallies.Tally`.
-        signalled: Likewise, of signals.
+        signals: ``key``, a row for each signal.
 
     Returns:
         ``key, submitted, completed, expired, cancelled, failed, closed, pending, signals``, a row for each key.
     """
-    watched = tallies.where("tally = 'key'").select("key", sf.col("name").alias("what"), "count")
-    both = watched.unionByName(signalled.select("key", sf.lit("signal").alias("what"), "count"))
-    what = sf.col("what")
-
-    def counted(name: str, which: Column) -> Column:
-        """The sum of some counts; 0 for none."""
-        return sf.coalesce(sf.sum(sf.when(which, sf.col("count"))), sf.lit(0)).alias(name)
-
-    return both.groupBy("key").agg(
-        counted("submitted", what != "signal"),
-        *(counted(end, what == end) for end in (*_ENDS, "pending")),
-        counted("signals", what == "signal"),
+    watched = operations.select(
+        sf.explode("keys").alias("key"), sf.coalesce("outcome", sf.lit("pending")).alias("what")
     )
+    both = watched.unionByName(signals.select("key", sf.lit("signals").alias("what")))
+    counts = both.groupBy("key").pivot("what", [*OUTCOMES, "signals"]).count().fillna(0)
+    return counts.select("key", sf.expr(" + ".join(OUTCOMES)).alias("submitted"), *OUTCOMES, "signals")

@@ -5,8 +5,8 @@ import pyarrow.parquet as pq
 
 from purgatory_async.journal.columns import arrow_schema, record_batches
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, deal, gathered
-from purgatory_async.pipeline.operations.pairing import OPERATIONS, Pairing
-from purgatory_async.pipeline.report.tallies import OutcomeParts, Tally
+from purgatory_async.pipeline.operations.pairing import Pairing
+from purgatory_async.pipeline.operations.tables import write_bucket
 from tests.pipeline.journals import MS, Node
 
 
@@ -22,14 +22,9 @@ def test_a_repeated_bucket_replaces_its_file_alone(tmp_path):
     one.outcome("op", 5 * MS, latency=5 * MS)
     other.submit("op", 0)
     ghost.outcome("op", 0)
-    parts = OutcomeParts(tmp_path / "outcomes", Tally(MS))
-    parts.lay_out()
-    assert pq.read_table(tmp_path / "outcomes").schema.equals(OPERATIONS)
     pairings = [pairing_of(node, bucket) for bucket, node in enumerate((one, other, ghost))]
-    written = [parts.write(pairing) for pairing in (*pairings, pairings[0])]
-    assert written[3].equals(written[0])
-    assert written[2].num_rows == 0
-    found = pq.read_table(tmp_path / "outcomes").sort_by("node")
+    for pairing in (*pairings, pairings[0]):
+        assert write_bucket(tmp_path, pairing).num_rows == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"part-00000.parquet", "part-00001.parquet"}
+    found = pq.read_table(tmp_path).sort_by("node")
     assert found.equals(pa.concat_tables(pairing.operations() for pairing in pairings[:2]))
-    names = {path.name for path in (tmp_path / "outcomes").iterdir()}
-    assert names == {"no-rows.parquet", "part-00000.parquet", "part-00001.parquet"}

@@ -81,7 +81,7 @@ def log(numbers: Floats) -> Floats:
     powers = (exponent - low).astype(np.float64)
     # ln m = 2 artanh s, and s is at most 0.172 here.
     ratio = (mantissa - 1) / (mantissa + 1)
-    series = _polynomial(_LOG_TERMS, ratio * ratio)
+    series = np.polyval(_LOG_TERMS, ratio * ratio)
     series *= 2 * ratio
     series += powers * _LN2_LOW
     series += powers * _LN2_HIGH
@@ -150,17 +150,8 @@ def _exp(numbers: Floats) -> Floats:
     powers = np.rint(numbers * (1 / (_LN2_HIGH + _LN2_LOW)))
     rest = numbers - powers * _LN2_HIGH
     rest -= powers * _LN2_LOW
-    return np.ldexp(_polynomial(_EXP_TERMS, rest), powers.astype(np.int32))
+    return np.ldexp(np.polyval(_EXP_TERMS, rest), powers.astype(np.int32))
 
 
 def _quotient(terms: tuple[tuple[float, ...], tuple[float, ...]], at: Floats) -> Floats:
-    return _polynomial(terms[0], at) / _polynomial(terms[1], at)
-
-
-def _polynomial(terms: tuple[float, ...], at: Floats) -> Floats:
-    """Horner's rule, the highest power first."""
-    sums = np.full_like(at, terms[0])
-    for term in terms[1:]:
-        sums *= at
-        sums += term
-    return sums
+    return np.polyval(terms[0], at) / np.polyval(terms[1], at)

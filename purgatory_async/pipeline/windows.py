@@ -56,32 +56,15 @@ def steps(operations: DataFrame) -> DataFrame:
         operations: From `purgatory_async.pipeline.operations.tables.operations`.
 
     Returns:
-        ``run_id, node, seq, wall_ns, keys, step, latency_ns``: one or two rows for each operation, with the ``seq``
+        ``run_id, node, keys, seq, wall_ns, step, latency_ns``: one or two rows for each operation, with the ``seq``
         and ``wall_ns`` of the record; ``step`` is ``submitted`` or the outcome, ``latency_ns`` null unless completed.
     """
-    completed_in_ns = sf.when(sf.col("outcome") == "completed", sf.col("latency_ns"))
-    submitted = _step("submit_seq", "submit_wall_ns", sf.lit("submitted"), sf.lit(None).cast("long"))
-    ended = _step("end_seq", "end_wall_ns", sf.col("outcome"), completed_in_ns)
-    both = operations.select("run_id", "node", "keys", sf.explode(sf.array(submitted, ended)).alias("record"))
-    known = both.where(sf.col("record.step").isin(*_COUNTS))
-    return known.select(
-        "run_id",
-        "node",
-        "record.seq",
-        "record.wall_ns",
-        sf.array_distinct("keys").alias("keys"),
-        "record.step",
-        "record.latency_ns",
+    record = "stack(2, {}, {}) as (seq, wall_ns, step, latency_ns)".format(
+        "submit_seq, submit_wall_ns, 'submitted', null",
+        "end_seq, end_wall_ns, outcome, if(outcome = 'completed', latency_ns, null)",
     )
-
-
-def _step(seq: str, wall_ns: str, word: Column, latency_ns: Column) -> Column:
-    return sf.struct(
-        sf.col(seq).alias("seq"),
-        sf.col(wall_ns).alias("wall_ns"),
-        word.alias("step"),
-        latency_ns.alias("latency_ns"),
-    )
+    found = operations.selectExpr("run_id", "node", "array_distinct(keys) as keys", record)
+    return found.where(sf.col("step").isin(*_COUNTS))
 
 
 def windows(happened: DataFrame, width_ns: int) -> DataFrame:

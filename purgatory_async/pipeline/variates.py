@@ -150,7 +150,8 @@ def _exp(numbers: Floats) -> Floats:
     powers = np.rint(numbers * (1 / (_LN2_HIGH + _LN2_LOW)))
     rest = numbers - powers * _LN2_HIGH
     rest -= powers * _LN2_LOW
-    return np.ldexp(np.polyval(_EXP_TERMS, rest), powers.astype(np.int32))
+    found: Floats = np.ldexp(np.polyval(_EXP_TERMS, rest), powers.astype(np.int32))
+    return found
 
 
 def _quotient(terms: tuple[tuple[float, ...], tuple[float, ...]], at: Floats) -> Floats:

@@ -42,6 +42,10 @@ def _inserts(value: float | None) -> str:
     return "none" if value is None else f"{value:.3f}"
 
 
+def _prefix(text: str | None) -> str:
+    return "keys without one" if text is None else printable(text)
+
+
 _FILTERS: Final[dict[str, Any]] = {
     "duration": duration,
     "inserts": _inserts,
@@ -49,6 +53,7 @@ _FILTERS: Final[dict[str, Any]] = {
     "mean": _mean,
     "number": number,
     "percent": _percent,
+    "prefix": _prefix,
     "seconds": _seconds,
     "text": printable,
 }

@@ -24,7 +24,15 @@ from purgatory_async.pipeline.report.findings import (
 )
 from purgatory_async.pipeline.report.gaps import find_edges, missing
 from purgatory_async.pipeline.report.ranks import nearest_ranks
-from purgatory_async.pipeline.report.totals import STEPS, by_key, durations, histogram, timeline, totals
+from purgatory_async.pipeline.report.totals import (
+    STEPS,
+    by_key,
+    by_prefix,
+    durations,
+    histogram,
+    timeline,
+    totals,
+)
 from purgatory_async.pipeline.source.extent import Extent
 from purgatory_async.pipeline.source.tables import map_records, read_journal
 from purgatory_async.pipeline.spark_tables import spark_reads, spark_writes
@@ -48,8 +56,8 @@ def examine(spark: SparkSession, extent: Extent, out: Stage, say: Callable[[str]
     Args:
         spark: The session.
         extent: The part of the journal to read.
-        out: Gets the tables ``outcomes``, ``timeline``, ``keys``, ``anomalies``, ``quarantine`` and ``missing``,
-            each a directory with Parquet files.
+        out: Gets the tables ``outcomes``, ``timeline``, ``keys``, ``prefixes``, ``anomalies``, ``quarantine`` and
+            ``missing``, each a directory with Parquet files.
         say: Called with each step.
 
     The first pass over the journal surveys its nodes and finds gaps; the second pairs the records of operations and
@@ -109,6 +117,7 @@ def _examined(journal: "_Examination", say: Callable[[str], None]) -> Findings:
         keys=_first(keys.orderBy("submitted", "key", ascending=[False, True])),
         anomalies=_first(strange.orderBy("run_id", "node", "seq")),
         quarantine=_first(damage.orderBy("file", "offset")),
+        prefixes=journal.prefixes(keys),
     )
 
 
@@ -154,6 +163,12 @@ class _Examination:
         if not any(span.signals for span in self.spans):
             signals = self._spark.createDataFrame([], signals.schema)
         return self.kept(by_key(operations, signals), "keys").where("submitted > 0")
+
+    def prefixes(self, keys: DataFrame) -> list[dict[str, Any]]:
+        """The busiest prefixes of keys, also written as a table; none if no key has one."""
+        table = self.kept(by_prefix(keys), "prefixes")
+        found = _first(table.orderBy("submitted", "prefix", ascending=[False, True]))
+        return found if any(row["prefix"] is not None for row in found) else []
 
     def anomalies(self, expected: int) -> DataFrame:
         """The records that belong to no operation; skips the search if the counts rule them out."""

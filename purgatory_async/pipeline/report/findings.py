@@ -62,6 +62,7 @@ class Findings:
         keys: The busiest keys, a row for each.
         anomalies: The first anomalies.
         quarantine: The first lines that are not records.
+        prefixes: The busiest prefixes of keys, a row for each; empty if no key has one.
     """
 
     summary: Mapping[str, Any]
@@ -78,6 +79,7 @@ class Findings:
     keys: Sequence[Row]
     anomalies: Sequence[Row]
     quarantine: Sequence[Row]
+    prefixes: Sequence[Row] = ()
 
 
 def nice_width_ns(span_ns: int) -> int:

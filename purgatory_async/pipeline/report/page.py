@@ -14,8 +14,8 @@ _FEW: Final = 10  # listed missing ranges, and nodes
 
 def write_page(findings: Findings, figures: Mapping[str, str], path: Path) -> None:
     """Write the page; ``figures`` are SVG by name, from `purgatory_async.pipeline.report.charts.draw`."""
-    counts = ["submitted", *(name for name in OUTCOMES if any(row[name] for row in findings.keys)), "signals"]
-    headings = {"submitted": "operations"}
+    rows = [*findings.keys, *findings.prefixes]
+    seen = [name for name in OUTCOMES if any(row[name] for row in rows)]
     write_document(
         "report.html",
         path,
@@ -26,9 +26,9 @@ def write_page(findings: Findings, figures: Mapping[str, str], path: Path) -> No
         runs=len({node["run_id"] for node in findings.nodes}),
         places=len({node["node"] for node in findings.nodes}),
         lost=sum(gap["last"] - gap["first"] + 1 for gap in findings.summary["missing"]),
-        key_columns=[
-            ("key", "key", "text"),
-            *((headings.get(name, name), name, "number") for name in counts),
+        counts=[
+            ("operations", "submitted", "number"),
+            *((name, name, "number") for name in (*seen, "signals")),
         ],
         anomalies=[dict(row, record=row["outcome"] or row["kind"]) for row in findings.anomalies],
         nodes=[dict(node, span_ns=node["last_ns"] - node["first_ns"]) for node in findings.nodes[:_FEW]],

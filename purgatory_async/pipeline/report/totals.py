@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 from purgatory_async.pipeline.report.findings import OUTCOMES
 from purgatory_async.pipeline.windows import start_of, steps
 
-__all__ = ["STEPS", "by_key", "durations", "histogram", "timeline", "totals"]
+__all__ = ["STEPS", "by_key", "by_prefix", "durations", "histogram", "timeline", "totals"]
 
 STEPS: Final = 8
 """Of a histogram, for each factor of two."""
@@ -82,3 +82,18 @@ def by_key(operations: DataFrame, signals: DataFrame) -> DataFrame:
     both = watched.unionByName(signals.select("key", sf.lit("signals").alias("what")))
     counts = both.groupBy("key").pivot("what", [*OUTCOMES, "signals"]).count().fillna(0)
     return counts.select("key", sf.expr(" + ".join(OUTCOMES)).alias("submitted"), *OUTCOMES, "signals")
+
+
+def by_prefix(keys: DataFrame) -> DataFrame:
+    """Sum keys by prefix, the part before the first ``:`` or ``/``; null for keys without such a sign.
+
+    Args:
+        keys: From `by_key`.
+
+    Returns:
+        ``prefix, keys, submitted, completed, expired, cancelled, failed, closed, pending, signals``, a row for each
+        prefix; an operation counts once for each of its keys with it.
+    """
+    prefix = sf.when(sf.col("key").rlike("[:/]"), sf.split("key", "[:/]", 2)[0]).alias("prefix")
+    sums = (sf.sum(name).alias(name) for name in ("submitted", *OUTCOMES, "signals"))
+    return keys.groupBy(prefix).agg(sf.count("*").alias("keys"), *sums)

@@ -1,5 +1,7 @@
 """The page: whole without a network, and whatever a journal holds is only text in it."""
 
+import re
+
 import pytest
 from matplotlib.figure import Figure
 
@@ -141,6 +143,17 @@ def test_an_empty_journal_has_a_page_without_figures(tmp_path):
     assert draw(empty, tmp_path / "figures") == {}
     write_page(empty, {}, tmp_path / "report.html")
     assert "This journal has no operations." in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+def test_prefixes_have_a_table_where_keys_have_any(made, tmp_path):
+    page, _, _ = made
+    assert "Prefixes of keys" not in page
+    row = {"keys": 3, "submitted": 6, **dict.fromkeys(OUTCOMES, 1), "signals": 2}
+    some = findings(prefixes=[row | {"prefix": "<orders>"}, row | {"prefix": None}])
+    write_page(some, {}, tmp_path / "report.html")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    table = page[page.index("Prefixes of keys") : page.index("The journal itself")]
+    assert re.findall(r'<th scope="row">(.*?)</th>', table) == ["&lt;orders&gt;", "keys without one"]
 
 
 def test_what_is_wrong_is_said_at_the_top_and_in_full_below(made):

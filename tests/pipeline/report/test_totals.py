@@ -78,6 +78,18 @@ def test_an_operation_and_a_signal_count_under_each_key(spark, operations, rows)
     assert found == expected
 
 
+def test_keys_add_up_by_the_part_before_the_first_sign(spark, operations):
+    signals = spark.createDataFrame(
+        [(key,) for key in ("orders/1", "orders:2/3", "orders:2/3", "plain", ":x", "")], "key string"
+    )
+    found = totals.by_prefix(totals.by_key(operations.limit(0), signals)).collect()
+    assert {row.prefix: (row["keys"], row.signals, row.submitted) for row in found} == {
+        "orders": (2, 3, 0),
+        "": (1, 1, 0),
+        None: (2, 2, 0),
+    }
+
+
 def cells(frame, name, columns):
     """What a table counts, by its first column and the heading."""
     return Counter({(row[name], what): row[what] for row in frame.collect() for what in columns if row[what]})

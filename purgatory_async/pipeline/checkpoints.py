@@ -29,7 +29,7 @@ __all__ = [
 LOCK: Final = ".lock"
 """The lock file in a directory."""
 
-FORMAT: Final = 1
+FORMAT: Final = 2  # since the operations are one source of the query and no longer two
 
 _SETTINGS: Final = "purgatory.json"  # of a distributed purgatory, in its checkpoint
 _PAIR: Final = ".purgatory-stream.json"  # of a stream, in its checkpoint and its results
@@ -192,6 +192,11 @@ def check_checkpoint(checkpoint: Path, out: Path, identity: Identity) -> None:
         raise Refused(
             f"--checkpoint {checkpoint}: {_SETTINGS} cannot be read: {error}; name another directory"
         ) from None
+    if made_with.format != identity.format:
+        raise Refused(
+            f"--checkpoint {checkpoint} must be of format {identity.format}, got {made_with.format}; finish it with the "
+            "version that made it, or begin anew with another --checkpoint and another --out"
+        )
     for field in fields(Identity):
         then, now = getattr(made_with, field.name), getattr(identity, field.name)
         if then != now:

@@ -45,7 +45,7 @@ def outcomes(operations: DataFrame, signals: DataFrame, *, pace: Pace, shards: i
     if pace.time == "event":
         operations = _with_watermark(operations, "submit_ns", pace.delay_ms)
         signals = _with_watermark(signals, "at_ns", pace.delay_ms)
-    matches = (
+    watched = (
         _watches(operations, shards)
         .unionByName(_signals(signals, shards))
         .groupBy("shard")
@@ -54,8 +54,8 @@ def outcomes(operations: DataFrame, signals: DataFrame, *, pace: Pace, shards: i
         )
     )
     return (
-        _operations(operations, shards)
-        .unionByName(_matches(matches, shards))
+        watched.withColumn("shard", _shard("op_id", shards))
+        .select(*OPERATION_INPUT)
         .groupBy("shard")
         .transformWithStateInPandas(
             OperationProcessor(pace),
@@ -76,17 +76,21 @@ def _with_watermark(rows: DataFrame, instant: str, delay_ms: int) -> DataFrame:
     return rows.withColumn("moment", moment).withWatermark("moment", f"{delay_ms} milliseconds")
 
 
-def _shard(column: str, shards: int) -> Column:
-    return F.pmod(F.xxhash64(column), F.lit(shards)).cast("int").alias("shard")
+def _shard(name: str | Column, shards: int) -> Column:
+    return F.pmod(F.xxhash64(name), F.lit(shards)).cast("int").alias("shard")
 
 
 def _watches(operations: DataFrame, shards: int) -> DataFrame:
-    """A row for each key of each operation that needs a signal."""
+    """A row for each operation, without a key, and one for each of its keys if it needs a signal.
+
+    All are of one scan: a second branch of the plan for the operations would read their files a second time.
+    """
+    itself = F.array(F.lit(None).cast("string"))
+    keys = F.when(F.col("needed") > 0, F.concat(itself, "keys")).otherwise(itself)
     return (
-        operations.where(F.col("needed") > 0)
-        .withColumn("key", F.explode("keys"))
+        operations.withColumn("key", F.explode(keys))
         .withColumns({"instant_ns": F.col("submit_ns"), "until_ns": F.col("deadline_ns")})
-        .withColumns({"amount": F.col("needed"), "shard": _shard("key", shards)})
+        .withColumns({"amount": F.col("needed"), "shard": _shard(F.coalesce("key", "op_id"), shards)})
         .select(*WATCH_INPUT)
     )
 
@@ -97,22 +101,6 @@ def _signals(signals: DataFrame, shards: int) -> DataFrame:
         .withColumns({"instant_ns": F.col("at_ns"), "until_ns": F.col("at_ns")})
         .withColumn("shard", _shard("key", shards))
         .select(*WATCH_INPUT)
-    )
-
-
-def _operations(operations: DataFrame, shards: int) -> DataFrame:
-    return (
-        operations.withColumns({"instant_ns": F.col("deadline_ns"), "amount": F.col("needed")})
-        .withColumns({"is_match": F.lit(False), "shard": _shard("op_id", shards)})
-        .select(*OPERATION_INPUT)
-    )
-
-
-def _matches(matches: DataFrame, shards: int) -> DataFrame:
-    return (
-        matches.withColumns({"instant_ns": F.col("at_ns"), "amount": F.col("n")})
-        .withColumns({"is_match": F.lit(True), "shard": _shard("op_id", shards)})
-        .select(*OPERATION_INPUT)
     )
 
 

@@ -242,7 +242,10 @@ Frame: TypeAlias = pd.DataFrame
 
 def as_rows(frames: Iterable[Frame]) -> pa.Table:
     """Join a shard's rows into one table; Spark splits large ones. O(bytes)."""
-    return pa.concat_tables(pa.Table.from_pandas(frame, preserve_index=False) for frame in frames)
+    # A part without any name, as of operations only, has a column of no type.
+    return pa.concat_tables(
+        (pa.Table.from_pandas(frame, preserve_index=False) for frame in frames), promote_options="default"
+    )
 
 
 def chosen(rows: pa.Table, which: pa.ChunkedArray, schema: pa.Schema, named: Mapping[str, str]) -> pa.Table:

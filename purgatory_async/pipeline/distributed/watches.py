@@ -3,6 +3,9 @@
 A shard holds all watches and signals of its keys. Either may be read first, so each new watch is matched with the known
 signals, and each new signal with the known watches. A match goes to the shard of the operation.
 
+The operations themselves come through this stage, unchanged, so that Spark reads their files once and not for each
+stage.
+
 The stages run in one direction, so a shard does not learn that an operation has ended. Its watches end at their
 deadline, which bounds the rest. A key that alone satisfies an operation also ends that watch, so many waiters for any
 signal on one busy key make as many matches as there are waiters, not the product with the signals.
@@ -54,10 +57,15 @@ MATCHES: Final = pa.schema(
     [("op_id", pa.string()), ("submit_ns", pa.int64()), ("at_ns", pa.int64()), ("n", pa.int64())]
 )
 
+DECISIONS: Final = pa.schema(
+    [("op_id", pa.string()), ("submit_ns", pa.int64()), ("instant_ns", pa.int64()), ("amount", pa.int64())]
+)
+
 WATCH_INPUT: Final = ("shard", "key", "op_id", "instant_ns", "until_ns", "amount")
-"""Watches and signals in one: of a watch its operation's id, submission, deadline and needed sum; of a signal no id,
-its instant twice, and ``n``."""
-WATCH_OUTPUT: Final = "op_id string, submit_ns long, at_ns long, n long"
+"""Watches, signals and operations in one: of a watch its operation's id, submission, deadline and needed sum; of a
+signal no id, its instant twice, and ``n``; of an operation the same as of its watches, and no key."""
+WATCH_OUTPUT: Final = "op_id string, submit_ns long, instant_ns long, amount long, is_match boolean"
+"""Operations and matches in one; see `OPERATION_INPUT`."""
 WATCH_STATE: Final = "watches binary, seen binary, timer_ms long"
 
 
@@ -158,26 +166,34 @@ def _matches(watches: pa.Table, at_ns: Longs, n: Longs, start: Longs, end: Longs
     )
 
 
+def _marked(rows: pa.Table, *, is_match: bool) -> pa.Table:
+    return rows.append_column("is_match", pa.array(np.full(rows.num_rows, is_match)))
+
+
 class WatchProcessor(ShardProcessor):
     """A shard's watches and seen signals: `WatchShard` kept by Spark."""
 
     state = WATCH_STATE
 
     def take_in(self, rows: pa.Table, frontier: Frontier) -> pa.Table:
-        """Match new watches and signals with the known ones; returns the matches."""
-        is_signal = pc.is_null(rows["op_id"])
-        watches = chosen(rows, pc.invert(is_signal), WATCHES, {"submit_ns": "instant_ns", "needed": "amount"})
+        """Match new watches and signals with the known ones; returns the operations, and the matches."""
+        is_operation, is_signal = pc.is_null(rows["key"]), pc.is_null(rows["op_id"])
+        is_watch = pc.invert(pc.or_(is_operation, is_signal))
+        watches = chosen(rows, is_watch, WATCHES, {"submit_ns": "instant_ns", "needed": "amount"})
         signals = chosen(rows, is_signal, SIGNALS, {"at_ns": "instant_ns", "n": "amount"})
         shard, timer_ms = self._load()
         shard, matches = shard.take_in(watches, signals, frontier)
         self._store(shard, timer_ms, frontier)
-        return matches
+        renamed = {"submit_ns": "instant_ns", "instant_ns": "until_ns"}
+        operations = chosen(rows, is_operation, DECISIONS, renamed)
+        matches = matches.rename_columns(DECISIONS.names)
+        return pa.concat_tables([_marked(operations, is_match=False), _marked(matches, is_match=True)])
 
     def go_on(self, frontier: Frontier) -> pa.Table:
         """Drop what no operation can need; returns no rows."""
         shard, timer_ms = self._load()
         self._store(shard.evicted(frontier), timer_ms, frontier)
-        return MATCHES.empty_table()
+        return DECISIONS.empty_table()
 
     def _load(self) -> tuple[WatchShard, int]:
         watches, seen, timer_ms = self._state.get() or (None, None, 0)

@@ -11,8 +11,13 @@ from purgatory_async.pipeline.distributed.operations import (
     OUTCOMES,
     OperationProcessor,
 )
-from purgatory_async.pipeline.distributed.shards import Pace
-from purgatory_async.pipeline.distributed.watches import MATCHES, WATCH_INPUT, WATCH_OUTPUT, WatchProcessor
+from purgatory_async.pipeline.distributed.shards import Pace, as_rows
+from purgatory_async.pipeline.distributed.watches import (
+    DECISIONS,
+    WATCH_INPUT,
+    WATCH_OUTPUT,
+    WatchProcessor,
+)
 
 MS = 10**6
 EVENT = Pace("event", delay_ms=0, keep_ms=0)
@@ -69,7 +74,8 @@ def columns(ddl):
 
 
 def test_spark_gets_the_columns_that_the_kernels_give():
-    assert columns(WATCH_OUTPUT) == MATCHES.names
+    assert columns(WATCH_OUTPUT) == list(OPERATION_INPUT[1:])
+    assert columns(WATCH_OUTPUT) == [*DECISIONS.names, "is_match"]
     assert columns(OPERATION_OUTPUT) == OUTCOMES.names
 
 
@@ -78,8 +84,23 @@ def test_a_signal_and_a_watch_meet_whichever_batch_brings_them():
     assert tester.testInPandas(0, to_watch(signal("b", 5))).empty
     assert rows_of(
         tester.testInPandas(0, to_watch(watch("b", "late", 4, 90), watch("a", "early", 1, 90)))
-    ) == [("late", 4, 5, 1)]
-    assert rows_of(tester.testInPandas(0, to_watch(signal("a", 7, 2)))) == [("early", 1, 7, 2)]
+    ) == [match("late", 4, 5)]
+    assert rows_of(tester.testInPandas(0, to_watch(signal("a", 7, 2)))) == [match("early", 1, 7, 2)]
+
+
+def test_an_operation_comes_through_the_first_stage_unchanged():
+    tester = watching(EVENT)
+    row = None, "op", 1, 90, 3  # as its watch, but without a key
+    assert rows_of(tester.testInPandas(0, to_watch(row))) == [operation("op", 1, 90, 3)]
+    assert tester.testInPandas(0, to_watch(signal("a", 7, 3))).empty
+
+
+def test_a_shard_s_rows_may_come_in_parts_without_a_name():
+    # pandas has no type for a column of nothing: Spark may split the rows after the last watch.
+    parts = [to_watch(watch("a", "op", 1, 90)), to_watch(signal("b", 5)), to_watch((None, "op", 1, 90, 1))]
+    rows = as_rows(parts)
+    assert rows["key"].to_pylist() == ["a", "b", None]
+    assert rows["op_id"].to_pylist() == ["op", None, "op"]
 
 
 def test_by_the_clock_a_signal_is_kept_for_a_while_after_reading():

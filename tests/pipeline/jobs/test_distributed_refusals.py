@@ -110,7 +110,7 @@ def test_what_spark_passes_over_is_not_looked_at(plan, name):
 
 
 @pytest.mark.parametrize(
-    ("setting", "value"), [("shards", 8), ("time", "processing"), ("delay", 1.5), ("keep", 1.0)]
+    ("setting", "value"), [("shards", 16), ("time", "processing"), ("delay", 1.5), ("keep", 1.0)]
 )
 def test_a_checkpoint_is_not_continued_with_another_setting(plan, setting, value):
     # Its state would be looked for in other shards, or mean something else.
@@ -129,6 +129,15 @@ def test_a_checkpoint_is_not_continued_with_another_directory(plan, tmp_path):
     (tmp_path / "copy").mkdir()
     with pytest.raises(Refused, match=r"was made with --operations .*operations, not .*copy"):
         dataclasses.replace(plan, operations=tmp_path / "copy").check()
+
+
+def test_a_checkpoint_of_an_earlier_version_is_refused(plan):
+    # Spark would look for sources that its query no longer has, and say so in thirty lines.
+    with claimed_checkpoint(plan.checkpoint, dataclasses.replace(plan.identity, format=1)):
+        pass
+    message = r"must be of format 2, got 1; finish it with the version that made it, or begin anew"
+    with pytest.raises(Refused, match=message):
+        plan.check()
 
 
 def test_a_checkpoint_is_held_by_one_run_at_a_time(plan):

@@ -17,10 +17,12 @@ from pyspark.sql import SparkSession
 from purgatory_async.pipeline.java import find_java_home
 from purgatory_async.pipeline.refusal import Refused
 
-__all__ = ["open_session"]
+__all__ = ["open_session", "stateful_tasks"]
 
 PATIENCE_S: Final = 10
 _CONNECT_PORT: Final = 15002
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+_PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _MOST_MEMORY: Final = 4 * 2**30  # bytes of the driver; five million rows fit
 
 _LOGGING: Final = Path(__file__).with_name("log4j2.properties").as_uri()
@@ -37,7 +39,7 @@ MEANING: Final = {
 }
 # Only where this process starts Spark; spark-submit and a server have their own.
 QUIET: Final = {
-    "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING}",
+    _JAVA_OPTIONS: f"-Dlog4j2.configurationFile={_LOGGING}",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",
@@ -53,6 +55,7 @@ def open_session(
     master: str | None = None,
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
+    java_options: str = "",
 ) -> Iterator[SparkSession]:
     """Start a session or connect to one, yield it, and stop it at the end.
 
@@ -64,6 +67,7 @@ def open_session(
         master: Where Spark runs; by default on all cores of this machine.
         remote: A Spark Connect server instead, such as ``sc://host:15002``.
         settings: Further Spark settings; they win over the defaults here.
+        java_options: Further options of the Java that is started here, if one is.
 
     Raises:
         Refused: No Java that Spark can run on was found, or nothing listens at ``remote``.
@@ -79,7 +83,7 @@ def open_session(
         elif "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
             place, environment = {}, {}
         else:
-            place, environment = _started_here(master, remote, Path(scratch))
+            place, environment = _started_here(master, remote, Path(scratch), java_options)
         builder = SparkSession.builder.appName(app_name)
         with _exported(environment):
             spark = builder.config(map={**place, **MEANING, **(settings or {})}).getOrCreate()
@@ -91,8 +95,21 @@ def open_session(
                 spark.stop()
 
 
+def stateful_tasks(spark: SparkSession) -> int:
+    """How many tasks a stage with state should have at most.
+
+    On this machine, half the cores: each such task keeps a thread of Java and a Python process busy. Elsewhere, the
+    session's ``spark.sql.shuffle.partitions``: the number is kept as long as the state, and a cluster's cores of the
+    moment say little, as executors register late, and come and go.
+    """
+    master = spark.conf.get("spark.master") or ""
+    if master.startswith("local["):
+        return max(1, _cores(master) // 2)
+    return int(spark.conf.get(_PARTITIONS) or 1)
+
+
 def _started_here(
-    master: str | None, remote: str | None, scratch: Path
+    master: str | None, remote: str | None, scratch: Path, java_options: str
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The settings and the environment of a Spark that this process starts."""
     where = remote or master or "local[*]"
@@ -101,6 +118,7 @@ def _started_here(
         "spark.sql.warehouse.dir": f"file://{scratch}/warehouse",
         **QUIET,
     }
+    place[_JAVA_OPTIONS] = f"{QUIET[_JAVA_OPTIONS]} {java_options}".rstrip()
     environment = {"JAVA_HOME": find_java_home(os.environ, scratch)}
     for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         environment[name] = os.environ.get(name) or sys.executable
@@ -108,7 +126,7 @@ def _started_here(
         memory = min(_MOST_MEMORY, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
         place |= LOOPBACK
         place["spark.driver.memory"] = f"{memory >> 20}m"
-        place["spark.sql.shuffle.partitions"] = str(2 * _cores(where))
+        place[_PARTITIONS] = str(2 * _cores(where))
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
     return place, environment
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from purgatory_async.pipeline import session
 from purgatory_async.pipeline.refusal import Refused
-from purgatory_async.pipeline.session import MEANING, open_session
+from purgatory_async.pipeline.session import MEANING, open_session, stateful_tasks
 
 
 class FakeBuilder:
@@ -94,6 +94,30 @@ def test_a_cluster_s_driver_is_not_bound_to_this_machine(builder, master):
     assert not {"spark.driver.host", "spark.driver.memory", "spark.sql.shuffle.partitions"} & set(
         builder.settings
     )
+
+
+@pytest.mark.parametrize(
+    ("master", "set_to", "tasks"),
+    [
+        ("local[1]", "2", 1),
+        ("local[8]", "16", 4),
+        ("spark://h:7077", "200", 200),
+        ("local-cluster[4,1,1024]", "12", 12),
+    ],
+)
+def test_stages_with_state_follow_local_cores_or_the_setting(master, set_to, tasks):
+    class Session:
+        conf = {"spark.master": master, "spark.sql.shuffle.partitions": set_to}  # noqa: RUF012
+
+    assert stateful_tasks(Session) == tasks
+
+
+def test_further_options_of_java_are_added_to_ours(builder):
+    with open_session("job", java_options="-XX:+UseSerialGC"):
+        pass
+    ours, added = builder.settings["spark.driver.extraJavaOptions"].split()
+    assert ours.startswith("-Dlog4j2.configurationFile=")
+    assert added == "-XX:+UseSerialGC"
 
 
 def test_settings_of_spark_submit_are_kept(builder, monkeypatch):

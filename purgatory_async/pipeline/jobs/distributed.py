@@ -64,10 +64,10 @@ from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
 from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.output import checkpoint_path
 from purgatory_async.pipeline.refusal import Refused
-from purgatory_async.pipeline.session import open_session
+from purgatory_async.pipeline.session import open_session, stateful_tasks
 from purgatory_async.pipeline.shared import check_shared
 
-__all__ = ["Plan", "command", "run"]
+__all__ = ["JAVA_OPTIONS", "Plan", "command", "run"]
 
 OUTCOMES: Final = "outcomes"
 MS: Final = 1000  # in a second
@@ -78,7 +78,16 @@ SETTINGS: Final = {
     "spark.sql.streaming.multipleWatermarkPolicy": "min",
     # A batch rewrites each shard's state; Spark's default of a hundred copies wastes space.
     "spark.sql.streaming.minBatchesToRetain": "10",
+    # Without Hadoop's native library, Spark's default starts a process of `readlink` at each rename: 43 ms for each
+    # file of the checkpoint. This one looks for the name and then renames, both without; two drivers could come between
+    # each other there, but our lock keeps the second away.
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
 }
+
+JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Cheap compilation and collection: each batch has new code to compile, and little to keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +113,10 @@ class Plan:
     out: Path
     checkpoint: Path
     time: Time
-    shards: int = 16
+    shards: int = 8
     delay: float = 0.0
     keep: float = 60.0
-    trigger: float = 1.0
+    trigger: float = 0.5
     files_per_batch: int | None = None
     available_now: bool = False
 
@@ -162,7 +171,9 @@ def run(
         Refused: Another run holds the checkpoint, an input row is invalid, or Python workers start too slowly.
         StreamingQueryException: The query failed otherwise.
     """
-    for name, value in SETTINGS.items():
+    # More tasks than shards would have nothing to do. A checkpoint keeps the number that it began with.
+    partitions = {"spark.sql.shuffle.partitions": str(min(plan.shards, stateful_tasks(spark)))}
+    for name, value in {**SETTINGS, **partitions}.items():
         spark.conf.set(name, value)
     # By processing time Spark makes empty batches for timers forever, even with availableNow. It reads no file that is
     # newer than the start, so the first batch that read nothing comes after all that did.
@@ -232,10 +243,10 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
 @click.option(
     "--shards",
     type=click.IntRange(1, 100_000),
-    default=16,
+    default=8,
     show_default=True,
     metavar="N",
-    help="Of the state.",
+    help="Of the state, and most tasks of a stage.",
 )
 @click.option(
     "--delay",
@@ -259,11 +270,11 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
 @click.option(
     "--trigger",
     type=float,
-    default=1.0,
+    default=0.5,
     show_default=True,
     metavar="S",
     callback=_seconds,
-    help="From one batch to the next.",
+    help="From one batch to the next, at least. By processing time, there is one even with nothing to do.",
 )
 @spark_options
 def command(*, master: str | None, remote: str | None, **chosen: Any) -> None:
@@ -292,7 +303,9 @@ def command(*, master: str | None, remote: str | None, **chosen: Any) -> None:
     plan.check()
     with (
         progress("distributed") as say,
-        open_session("purgatory distributed", master=master, remote=remote) as spark,
+        open_session(
+            "purgatory distributed", master=master, remote=remote, java_options=JAVA_OPTIONS
+        ) as spark,
         stop_asked() as stopped,  # after Spark, which takes SIGINT for itself
     ):
         say("reading" if plan.available_now else "running; Ctrl-C stops it")

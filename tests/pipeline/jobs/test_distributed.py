@@ -1,10 +1,12 @@
 """The distributed purgatory as one query of Spark's; what ends how is tested with the kernels, without it."""
 
+import json
 import random
 import time
 
 import pytest
 
+from purgatory_async.pipeline.jobs import distributed
 from purgatory_async.pipeline.jobs.distributed import Plan, run
 from purgatory_async.pipeline.refusal import Refused
 from tests.pipeline.distributed.purgatory_oracle import (
@@ -18,6 +20,14 @@ from tests.pipeline.parquet_inputs import Inputs, read_outcomes
 MS = 10**6
 SECOND = 10**9
 T = 1_700_000_000 * SECOND
+
+
+@pytest.fixture(autouse=True)
+def same_session(spark):
+    """The job sets how many tasks its stages have; the session is that of all tests."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    yield
+    spark.conf.set("spark.sql.shuffle.partitions", before)
 
 
 @pytest.fixture
@@ -121,6 +131,15 @@ def test_processing_time_ends_at_the_last_input_and_resumes(spark, inputs, plan,
         ("completed", "completed"),
         ("expired", "expired"),
     ]
+
+
+def test_stages_have_no_more_tasks_than_shards_on_a_cluster(spark, inputs, plan, monkeypatch):
+    # Two hundred, Spark's default there, would each open a state of their own in every batch, for as long as it lives.
+    monkeypatch.setattr(distributed, "stateful_tasks", lambda _: 200)
+    inputs.submit(Operation("op", (), 0, T, SECOND))
+    run(plan(time="event"), spark)
+    begun = (plan(time="event").checkpoint / "offsets" / "0").read_text().splitlines()[1]
+    assert json.loads(begun)["conf"]["spark.sql.shuffle.partitions"] == "2"
 
 
 def test_an_impossible_row_stops_it_with_file_and_row(spark, inputs, plan):

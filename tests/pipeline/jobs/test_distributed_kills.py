@@ -80,7 +80,7 @@ def run(directory: Path) -> AbstractContextManager[subprocess.Popen]:
         *("--operations", directory / "operations", "--signals", directory / "signals"),
         *("--out", directory / "out", "--checkpoint", directory / "checkpoint"),
         *("--time", "event", "--available-now", "--files-per-batch", "1", "--shards", "4"),
-        *("--master", "local[2]"),
+        *("--master", "local[4]"),  # two tasks for each stage: one may have kept its state, and the other not
     )
 
 

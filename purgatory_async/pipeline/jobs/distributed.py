@@ -86,8 +86,8 @@ SETTINGS: Final = {
     ),
 }
 
-JAVA_OPTIONS: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Cheap compilation and collection: each batch has new code to compile, and little to keep."""
+JAVA_OPTIONS: Final = "-XX:+UseSerialGC"
+"""Java keeps little from batch to batch here, and the cores are busy with the batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

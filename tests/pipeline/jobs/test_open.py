@@ -8,6 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from purgatory_async.pipeline.jobs import report, whatif
+from purgatory_async.pipeline.jobs.frame import open_page
+from purgatory_async.pipeline.locations import parsed
 
 
 @pytest.fixture(params=[(report, "report.html", []), (whatif, "whatif.html", ["--timeout", "1"])])
@@ -23,6 +25,7 @@ def job(request, monkeypatch, tmp_path):
         return {"operations": 0}
 
     monkeypatch.setattr(module, "open_session", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(module, "check_shared", lambda *_: None)
     monkeypatch.setattr(module, "run", write)
     given = ["--journal", str(tmp_path), "--out", str(page.parent), *own]
     return page, lambda *more: CliRunner().invoke(module.command, [*given, *more])
@@ -54,3 +57,10 @@ def test_without_the_option_no_browser_is_started(job, monkeypatch):
     result = invoke()
     assert result.exit_code == 0, result.output
     assert result.stderr == ""
+
+
+def test_a_page_in_a_store_is_named_and_no_browser_started(monkeypatch, capsys):
+    monkeypatch.setattr(webbrowser, "open", None)
+    open_page(parsed("s3a://bucket/out/report.html"))
+    said = capsys.readouterr().err
+    assert said == "no browser opens a page in a store; copy s3a://bucket/out/report.html to this machine\n"

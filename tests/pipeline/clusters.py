@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pyspark
@@ -57,36 +57,31 @@ def environment(directory: Path) -> dict[str, str]:
 @contextmanager
 def standalone(directory: Path) -> Iterator[str]:
     """Start a master and two workers of one core and 1 GB each; yields the master's URL."""
+    settings = environment(directory)
     port, page = free_port(), free_port()
     url = f"spark://127.0.0.1:{port}"
-    master = ("--host", "127.0.0.1", "--port", port, "--webui-port", page)
-    with running(directory / "master", PROGRAMS / "spark-class", MASTER, *master) as process:
-        wait_until(lambda: state_of(page) is not None, process, directory / "master")
-        with workers(directory, url, WORKERS):
-            wait_until(lambda: state_of(page)["aliveworkers"] == WORKERS, process, directory / "master")
-            yield url
+    with ExitStack() as ended:
+
+        def start(name: str, *program: object) -> tuple[subprocess.Popen, Path]:
+            place = directory / name
+            command = (PROGRAMS / "spark-class", *program, "--host", "127.0.0.1")
+            return ended.enter_context(running(place, settings, *command)), place
+
+        master = start("master", MASTER, "--port", port, "--webui-port", page)
+        wait_until(lambda: alive_workers(page) is not None, *master)
+        for number in range(WORKERS):
+            work = directory / f"worker{number}"
+            size = ("--cores", 1, "--memory", "1g", "--work-dir", work)
+            start(work.name, WORKER, "--webui-port", 0, *size, url)
+        wait_until(lambda: alive_workers(page) == WORKERS, *master)
+        yield url
 
 
-@contextmanager
-def workers(directory: Path, url: str, number: int) -> Iterator[None]:
-    """Start workers of a master, each in its own directory."""
-    if number == 0:
-        yield
-        return
-    place = directory / f"worker{number}"
-    one = ("--host", "127.0.0.1", "--webui-port", 0, "--cores", 1, "--memory", "1g", "--work-dir", place)
-    with (
-        running(place, PROGRAMS / "spark-class", WORKER, *one, url),
-        workers(directory, url, number - 1),
-    ):
-        yield
-
-
-def state_of(page: int) -> dict | None:
-    """What the master's page says; None before there is one."""
+def alive_workers(page: int) -> int | None:
+    """How many workers a master has, by its page; None before there is one."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{page}/json/", timeout=5) as answer:
-            return json.load(answer)
+            return json.load(answer)["aliveworkers"]
     except OSError:
         return None
 
@@ -102,7 +97,7 @@ def connect_server(directory: Path, master: str) -> Iterator[str]:
     }
     conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]
     server = ("--master", master, *conf, "--class", CONNECT, "spark-internal")
-    with running(directory, PROGRAMS / "spark-submit", *server) as process:
+    with running(directory, environment(directory), PROGRAMS / "spark-submit", *server) as process:
         wait_until(lambda: listening(port), process, directory)
         yield f"sc://127.0.0.1:{port}"
 
@@ -116,9 +111,9 @@ def listening(port: int) -> bool:
 
 
 @contextmanager
-def running(directory: Path, *command: object) -> Iterator[subprocess.Popen]:
-    """Run a program in a directory of its own until the block ends; what it says is in ``log``."""
-    settings = environment(directory)
+def running(directory: Path, settings: dict[str, str], *command: object) -> Iterator[subprocess.Popen]:
+    """Run a program in a directory until the block ends; what it says is in ``log`` there."""
+    directory.mkdir(exist_ok=True)
     with (directory / "log").open("wb") as log:
         process = subprocess.Popen(
             [*map(str, command)],
@@ -131,7 +126,8 @@ def running(directory: Path, *command: object) -> Iterator[subprocess.Popen]:
     try:
         yield process
     finally:
-        os.killpg(process.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGTERM)
         try:
             process.wait(GRACE_S)
         except subprocess.TimeoutExpired:

@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from pyspark.accumulators import AccumulatorTCPServer, UpdateRequestHandler
 from pyspark.sql import SparkSession
 
 from purgatory_async.pipeline import session
@@ -144,6 +145,19 @@ def test_an_absent_server_is_refused_without_showing_the_token(builder):
         open_session("job", remote=f"sc://127.0.0.1:{port}/;token=secret").__enter__()
     assert "secret" not in str(refused.value)
     assert builder.settings == {}
+
+
+@pytest.mark.parametrize(("token", "reported"), [(b"token", False), (b"wrong", True)])
+def test_of_accumulators_only_the_end_of_java_is_not_reported(builder, capsys, token, reported):
+    # The fault: a signal to the process group ended Java first, and a stack of 23 lines hid the job's own line.
+    with (
+        open_session("job"),
+        AccumulatorTCPServer(("127.0.0.1", 0), UpdateRequestHandler, "token") as server,
+    ):
+        with socket.create_connection(server.server_address) as java:
+            java.sendall(token)
+        server.handle_request()
+    assert ("Traceback" in capsys.readouterr().err) == reported
 
 
 def test_a_session_that_is_there_is_lent_and_left_running(spark):

@@ -26,6 +26,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.spark]
 SECOND = 1000 * MS
 T = 1_700_000_000 * SECOND
 
+SLOW = "a Python worker of Spark did not start within 10 s"  # on a busy machine; the job goes on
+
 DRAINED = "--available-now --checkpoint {1}/state"
 COMMANDS = {
     "workload": (workload, "--requests 200000 --rate 1000 --profile low --keys 3 --partitions 2"),
@@ -180,7 +182,7 @@ def test_a_command_on_a_cluster_does_what_it_does_here(job, place, local, tmp_pa
     command = (sys.executable, "-m", PACKAGE, "pipeline", job, *local.options(job, tmp_path), *where)
     found, said = finished(*command, env=settings, cwd=tmp_path)
     assert (found, local.tables(tmp_path / "out")) == local.result(job)
-    assert said == ""
+    assert [line for line in said.splitlines() if SLOW not in line] == []
     assert {path.name for path in tmp_path.iterdir()} <= {"out", "state"}
 
 

@@ -179,13 +179,14 @@ def signal_command(
       echo '{"key": "build:77", "value": 1, "voter": "me"}' | purgatory signal --batch -
     """  # noqa: D301 - as above
     if batch is not None:
-        if (key, amount, voter) != (None, None, None):
+        others = {"KEY": key, "--amount": amount, "--voter": voter}
+        if given := [f"{name} {what}" for name, what in others.items() if what is not None]:
             raise click.UsageError(
-                "KEY, --amount and --voter are for one signal; with --batch they go into its lines"
+                f"--batch must be alone, got {', '.join(given)}; write them into its lines"
             )
         completed = client.signal_batch(_lines(batch))
     elif key is None:
-        raise click.UsageError("KEY must be given, or --batch FILE")
+        raise click.UsageError(f"KEY must be given, got {key}; name a key, or a file with --batch")
     else:
         completed = client.signal(key, UNSET if value is None else _value(value), amount=amount, voter=voter)
     click.echo(f"completed {completed} operation{'' if completed == 1 else 's'}")

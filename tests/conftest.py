@@ -24,6 +24,7 @@ NEEDS_EXTRA = {
     "cli": "click",
     "bench/journal": "msgspec",
     "bench/pipeline": "pyspark",
+    "cli/test_pipeline.py": "pyarrow",
     "client": "httpx",
     "client/test_clients.py": "starlette",
     "client/test_over_sockets.py": "starlette",

@@ -16,7 +16,7 @@ from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.store_output import check_fresh_in_store, finished_in_store
 
-__all__ = ["Stage", "check_fresh", "checkpoint_path", "spark_path", "staged", "sync"]
+__all__ = ["Stage", "check_fresh", "check_makeable", "checkpoint_path", "spark_path", "staged", "sync"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +54,19 @@ def check_fresh(out: Location) -> None:
             raise Refused(
                 f"--out {out} is not empty, and nothing in it is overwritten; name another directory"
             )
-    above = next(parent for parent in out.absolute().parents if parent.exists())
-    if not above.is_dir() or not os.access(above, os.W_OK | os.X_OK):
-        raise Refused(f"--out {out} cannot be made: {above} is not a writable directory")
+    check_makeable("--out", out)
+
+
+def check_makeable(option: str, directory: Path) -> None:
+    """Check that a directory of an option is writable, or can be made with those above it.
+
+    Raises:
+        Refused: It is not, and cannot.
+    """
+    path = directory.absolute()
+    there = next(place for place in (path, *path.parents) if place.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        raise Refused(f"{option} {directory} cannot be made: {there} is not a writable directory")
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.text import Text
 
 from purgatory_async.pipeline.locations import Location, parsed
+from purgatory_async.pipeline.output import check_makeable
 from purgatory_async.pipeline.source.listing import segments_in
 
 __all__ = [
@@ -161,7 +162,13 @@ def checkpoint_option(explanation: str) -> Callable[[C], C]:
 
 
 def _continued(flag: str, explanation: str) -> Callable[[C], C]:
-    return click.option(flag, required=True, metavar="DIR", callback=_local, help=explanation)
+    return click.option(flag, required=True, metavar="DIR", callback=_made, help=explanation)
+
+
+def _made(context: click.Context, parameter: click.Parameter, value: str) -> Path:
+    directory = _local(context, parameter, value)
+    check_makeable(parameter.opts[0], directory)
+    return directory
 
 
 def _named(_: click.Context, __: click.Parameter, value: str) -> Location:

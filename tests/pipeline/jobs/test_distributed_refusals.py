@@ -213,6 +213,20 @@ def test_a_wrong_option_is_named_with_its_bounds(inputs, tmp_path, options, comp
     assert not (tmp_path / "checkpoint").exists()
 
 
+@pytest.mark.parametrize("option", ["--out", "--checkpoint"])
+def test_a_directory_that_cannot_be_made_is_refused(inputs, tmp_path, option):
+    (tmp_path / "file").touch()
+    places = {
+        "--out": tmp_path / "out",
+        "--checkpoint": tmp_path / "checkpoint",
+        option: tmp_path / "file" / "a",
+    }
+    places |= {"--operations": inputs.operations, "--signals": inputs.signals, "--time": "event"}
+    result = CliRunner().invoke(command, [str(word) for pair in places.items() for word in pair])
+    assert isinstance(result.exception, Refused)
+    assert str(result.exception).startswith(f"{option} {tmp_path / 'file' / 'a'} cannot be made: ")
+
+
 def test_help_says_what_it_gives_and_what_it_does_not():
     text = CliRunner().invoke(command, ["--help"]).output
     assert "survive any crash" in text

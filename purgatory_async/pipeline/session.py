@@ -1,5 +1,6 @@
 """Opens a job's Spark session with our settings, and stops it at the end."""
 
+import logging
 import os
 import re
 import socket
@@ -155,9 +156,15 @@ def _check_listening(remote: str) -> None:
 
 
 def _expect_that_java_ends_first() -> None:
-    """Let Spark's server of accumulators ignore a lost connection; it would print a stack for a signal to the group."""
+    """Let PySpark print no stack when a signal to the process group ends Java before this process."""
+    logging.getLogger().addFilter(_is_not_py4j)
     for server in (AccumulatorTCPServer, AccumulatorUnixServer):
         server.handle_error = _handle_error  # type: ignore[assignment, method-assign] # takes less
+
+
+def _is_not_py4j(record: logging.LogRecord) -> bool:
+    # Py4J logs a lost connection on the root logger, and then raises an error for it.
+    return record.module != "java_gateway"
 
 
 def _handle_error(server: BaseServer, request: Any, address: Any) -> None:

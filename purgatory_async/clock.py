@@ -86,10 +86,12 @@ class MonotonicClock:
             RuntimeError: No event loop is running.
         """
         loop = asyncio.get_running_loop()
-        now_ns = time.monotonic_ns()
         if isinstance(loop, asyncio.BaseEventLoop):
-            delay = _sleep_ns(when_ns, now_ns) / 1e9 + _RESOLUTION
-            return loop.call_later(delay, callback, context=contextvars.Context())
+            # The loop's clock first: if the process loses the processor before ours, the wakeup is early and not late.
+            loop_time = loop.time()
+            due = loop_time + _sleep_ns(when_ns, time.monotonic_ns()) / 1e9 + _RESOLUTION
+            return loop.call_at(due, callback, context=contextvars.Context())
+        now_ns = time.monotonic_ns()
         handle = _call_in_ms(loop, when_ns, now_ns, callback)
         armed_ns = time.monotonic_ns()
         if armed_ns // _NS_PER_MS == now_ns // _NS_PER_MS:

@@ -1,10 +1,13 @@
 """Seconds become ticks in one place: the table of timeouts, row by row, and rounding that is never early."""
 
+import asyncio
 import itertools
 import math
 import re
+from contextlib import closing
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -242,6 +245,36 @@ def test_a_wakeup_in_milliseconds_is_not_one_late(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("time.monotonic_ns", lambda: loop.now_ns)
     MonotonicClock().call_at_ns(20_000_000, int)
     assert loop.due_ms == [20]
+
+
+class Interrupted(asyncio.SelectorEventLoop):
+    """A loop in whose process time passes after each look at a clock."""
+
+    now_ns = 10_000_000
+    lost_ns = 0
+    due_ns = 0
+
+    def look(self) -> int:
+        self.now_ns += self.lost_ns
+        return self.now_ns - self.lost_ns
+
+    def time(self) -> float:
+        return self.look() / 1e9
+
+    def call_at(self, when: float, *given: Any, **others: Any) -> asyncio.TimerHandle:
+        self.due_ns = round(when * 1e9)
+        return super().call_at(when, *given, **others)
+
+
+@pytest.mark.parametrize("lost_ns", [0, 50, 7_200_000])
+def test_a_wakeup_of_asyncio_is_not_late(monkeypatch: pytest.MonkeyPatch, lost_ns: int) -> None:
+    # The process may lose the processor between its reading of the clock and the loop's.
+    with closing(Interrupted()) as loop:
+        loop.lost_ns = lost_ns
+        monkeypatch.setattr("asyncio.get_running_loop", lambda: loop)
+        monkeypatch.setattr("time.monotonic_ns", loop.look)
+        MonotonicClock().call_at_ns(20_000_000, int)
+        assert 20_000_000 - lost_ns <= loop.due_ns <= 20_000_001
 
 
 @pytest.mark.asyncio

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, cast
 
 import click
 from rich.console import Console
@@ -201,7 +201,7 @@ def _lines(file: TextIO) -> list[dict[str, Any]]:
                 f'line {number} must be a JSON object such as {{"key": "a"}}, got {line.rstrip()[:80]!r}',
                 param_hint="--batch",
             )
-        signals.append(signal)
+        signals.append(cast("dict[str, Any]", signal))
     return signals
 
 

@@ -176,16 +176,7 @@ def finished(*command, **how):
     return json.loads(done.stdout.splitlines()[-1]), done.stderr
 
 
-@pytest.mark.parametrize("job", COMMANDS)
-def test_a_command_on_a_cluster_does_what_it_does_here(job, place, local, tmp_path):
-    where, settings = place
-    command = (sys.executable, "-m", PACKAGE, "pipeline", job, *local.options(job, tmp_path), *where)
-    found, said = finished(*command, env=settings, cwd=tmp_path)
-    assert (found, local.tables(tmp_path / "out")) == local.result(job)
-    assert [line for line in said.splitlines() if SLOW not in line] == []
-    assert {path.name for path in tmp_path.iterdir()} <= {"out", "state"}
-
-
+# First, for a Connect server keeps every core of the cluster until the last test has ended.
 def test_commands_run_under_spark_submit_from_an_archive(master, local, tmp_path):
     with zipfile.ZipFile(tmp_path / "package.zip", "w") as archive:
         for path in sorted((ROOT / PACKAGE).rglob("*")):
@@ -198,3 +189,13 @@ def test_commands_run_under_spark_submit_from_an_archive(master, local, tmp_path
     submit = (PROGRAMS / "spark-submit", "--master", master, *program)
     found, _ = finished(*submit, "report", *local.options("report", tmp_path), env=settings, cwd=tmp_path)
     assert (found, local.tables(tmp_path / "out")) == local.result("report")
+
+
+@pytest.mark.parametrize("job", COMMANDS)
+def test_a_command_on_a_cluster_does_what_it_does_here(job, place, local, tmp_path):
+    where, settings = place
+    command = (sys.executable, "-m", PACKAGE, "pipeline", job, *local.options(job, tmp_path), *where)
+    found, said = finished(*command, env=settings, cwd=tmp_path)
+    assert (found, local.tables(tmp_path / "out")) == local.result(job)
+    assert [line for line in said.splitlines() if SLOW not in line] == []
+    assert {path.name for path in tmp_path.iterdir()} <= {"out", "state"}

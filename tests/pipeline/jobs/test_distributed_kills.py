@@ -58,6 +58,14 @@ def operations_and_signals(seed: int) -> tuple[list[Operation], list[Signal]]:
     return operations, [Signal(f"k{some.randrange(KEYS)}", at_ns, some.randint(1, 2)) for at_ns in instants()]
 
 
+def filled(directory: Path, operations: list[Operation], signals: list[Signal]) -> Inputs:
+    inputs = Inputs(directory)
+    for start in range(0, COUNT, COUNT // FILES):
+        inputs.submit(*operations[start : start + COUNT // FILES])
+        inputs.signal(*signals[start : start + COUNT // FILES])
+    return inputs
+
+
 def expected(operations: list[Operation], signals: list[Signal]) -> list[Outcome]:
     by_key = defaultdict(list)
     for one in signals:
@@ -73,13 +81,13 @@ def names(directory: Path) -> set[str]:
     return {path.name for path in directory.iterdir() if path.name.isdigit() or path.suffix == ".parquet"}
 
 
-def run(directory: Path) -> AbstractContextManager[subprocess.Popen]:
+def run(directory: Path, *options: str) -> AbstractContextManager[subprocess.Popen]:
     return started(
         directory,
         "distributed",
         *("--operations", directory / "operations", "--signals", directory / "signals"),
         *("--out", directory / "out", "--checkpoint", directory / "checkpoint"),
-        *("--time", "event", "--available-now", "--files-per-batch", "1", "--shards", "4"),
+        *("--time", "event", "--files-per-batch", "1", "--shards", "4", *options),
         *("--master", "local[4]"),  # two tasks for each stage: one may have kept its state, and the other not
     )
 
@@ -93,20 +101,17 @@ def wait_for_a_file(directory: Path, process: subprocess.Popen) -> None:
 def test_six_kills_lose_nothing_and_end_as_one_machine_does(tmp_path, seed):
     # Exactly once rests on state, offsets and outcomes being of one batch, whichever of them a crash came after.
     operations, signals = operations_and_signals(seed)
-    inputs = Inputs(tmp_path)
-    for start in range(0, COUNT, COUNT // FILES):
-        inputs.submit(*operations[start : start + COUNT // FILES])
-        inputs.signal(*signals[start : start + COUNT // FILES])
+    inputs = filled(tmp_path, operations, signals)
     beat_ns = T + SPAN + 60 * SECOND
     inputs.submit(Operation("beat", (), 1, beat_ns, SECOND))
     inputs.signal(Signal("beat", beat_ns, 1))
     for crash in some_crashes(seed):
-        with run(tmp_path) as process:
+        with run(tmp_path, "--available-now") as process:
             for _ in range(crash.batches):
                 wait_for_a_file(tmp_path / "checkpoint/commits", process)
             wait_for_a_file(tmp_path / crash.phase, process)
             kill(process)
-    with run(tmp_path) as process:
+    with run(tmp_path, "--available-now") as process:
         output, _ = process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0, (tmp_path / "stderr").read_text()
     ends = expected(operations, signals)
@@ -119,3 +124,15 @@ def test_six_kills_lose_nothing_and_end_as_one_machine_does(tmp_path, seed):
         "pending": 1,
     }
     assert 0.1 < completed / COUNT < 0.9
+
+
+@pytest.mark.slow
+def test_asked_to_stop_amid_a_batch_it_tells_no_stack(tmp_path):
+    # The fault: Spark's writer logged how its job was stopped, in 60 lines.
+    filled(tmp_path, *operations_and_signals(1))
+    state = tmp_path / "checkpoint/state"  # written to by tasks, so the first batch has begun to run
+    with run(tmp_path) as process:
+        wait_for_something_new(lambda: {str(path) for path in state.rglob("*")}, set(), process, PATIENCE_S)
+        process.terminate()
+        process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, (tmp_path / "stderr").read_text()) == (0, "")

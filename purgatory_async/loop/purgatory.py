@@ -131,7 +131,7 @@ class Purgatory(Waiting, LoopOwner):
         """
         check_limit("limit", limit)
         watchers = self._arrived() if key is None else self._watchers_of(key)
-        return iter([cast("DelayedOperation[Any]", watcher) for watcher in islice(watchers, limit)])
+        return iter(cast("list[DelayedOperation[Any]]", list(islice(watchers, limit))))
 
     # The end.
 

@@ -36,10 +36,10 @@ from purgatory_async.service.state.fold.operations import Operation, OperationSu
 from purgatory_async.service.state.fold.results import Put, Refused, Result, Signalled, Submitted
 from purgatory_async.service.state.fold.shared import Effect
 from purgatory_async.service.state.listing import Listing
-from purgatory_async.service.state.operations import SignalledOperation
+from purgatory_async.service.state.pacing import Pace
 from purgatory_async.service.state.positions import Positions
 from purgatory_async.service.state.state import Answer, State
-from purgatory_async.service.state.waits import Waits
+from purgatory_async.service.state.waits import Wait, Waits
 from purgatory_async.service.stats.recent import Recent
 from purgatory_async.service.stats.survey import Survey
 from purgatory_async.web.waiting import RETRY_SPREAD, shortened
@@ -85,16 +85,22 @@ class Service:
         self.wall_clock: Final = wall_clock
         self.peers: Final = Peers(self.timer)
         in_memory = settings.store.in_memory
-        self.waits: Final = Waits(self.timer, settings.max_pending, told=in_memory)
+        self.pace: Final = Pace()
+        self.waits: Final = Waits(
+            self.timer, self.pace, settings.max_pending, self._count_undelivered, told=in_memory
+        )
         self.state: Final[State] = state_for(
             settings, self.timer, wall_clock(), waits=self.waits, heard=self._heard, replaced=self._replace
         )
         self.metrics: Final = Metrics()
-        self.holds: Final = Holds("holds", self.timer, settings.max_pending, self._count_undelivered)
+        self.holds: Final = Holds(
+            "holds", self.timer, self.pace, settings.max_pending, self._count_undelivered
+        )
         self.followers: Final = Followers(self.state, self.timer, self.holds)
         self.takers: Final = Takers(
             self.state,
             self.timer,
+            self.pace,
             settings.max_pending,
             self._count_undelivered,
             overdue=None if in_memory else OVERDUE,
@@ -193,7 +199,7 @@ class Service:
         assert isinstance(answer.result, Signalled), f"a signal cannot give {answer.result!r}"
         return answer.result, answer.result.completed + answer.waits
 
-    def wait_once(self, keys: tuple[str, ...], need: WireNeed, wait: float) -> SignalledOperation:
+    def wait_once(self, keys: tuple[str, ...], need: WireNeed, wait: float) -> Wait:
         """Register a one-shot wait on distinct keys for ``wait`` seconds.
 
         The caller cancels it when it is over, or the client leaves.
@@ -265,6 +271,7 @@ class Service:
         Signals, completions and reads go on.
         """
         self.leaving = self.draining = True
+        self.pace.finish()  # what was completed is answered so
         return self.holds.close() + self.takers.holds.close() + self.streams.close()
 
     def begin_drain(self) -> Draining:
@@ -310,6 +317,7 @@ class Service:
         """Go on with a state that was just loaded. What waits here looks at it again, or fails if the epoch changed."""
         lost = self._epoch not in {"", self.state.epoch}
         self._epoch = self.state.epoch
+        self.pace.finish()
         self.positions.restart()
         self.feed.restart()
         for holds in (self.holds, self.takers.holds):

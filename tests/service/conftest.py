@@ -157,6 +157,7 @@ def make_client():
         client.service.close()
         assert_clean(client.service.fold.operations.purgatory)
         assert_clean(client.service.waits.purgatory)
+        assert_clean(client.service.waits.conditions)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from purgatory_async.service.api.query_string import Query, Since
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http.holds import end_of
-from purgatory_async.service.messages import FollowedSignal, FollowView, WaitView
+from purgatory_async.service.messages import FollowedSignal, FollowView
 from purgatory_async.service.service import Service
 from purgatory_async.service.state.names import MAX_KEYS, checked_key, distinct_keys
 from purgatory_async.service.state.signals import Signal
@@ -40,19 +40,19 @@ async def wait_once(service: Service, request: Request) -> Answer:
         return Answer(204, headers=wait.headers)  # only later signals count
     held_for = service.shortened(wait.seconds)
     await service.state.caught_up()  # only later signals count, wherever the earlier ones were given
-    operation = service.wait_once(keys, need, held_for)
+    once = service.wait_once(keys, need, held_for)
     # One that has a timeout ends its hold by itself.
-    longest = held_for if operation.timeout is None else None
+    longest = held_for if once.timeout is None else None
     try:
-        if not await service.holds.until(end_of(operation), longest, request.receive):
+        if not await service.holds.until(end_of(once), longest, request.receive):
             await service.state.caught_up()
     finally:
-        operation.cancel()  # it is over, the client left, or the service drains
-    if operation.outcome is Outcome.FAILED:
+        once.cancel()  # it is over, the client left, or the service drains
+    if once.fulfilled:
+        return Answer(200, once.view(), headers=wait.headers)
+    if once.outcome is Outcome.FAILED:
         raise problems.gap()
-    if operation.outcome is not Outcome.COMPLETED:
-        return Answer(204, headers=wait.headers)
-    return answer(200, WaitView(operation.signals), *wait.headers)
+    return Answer(204, headers=wait.headers)
 
 
 async def _follow(service: Service, request: Request, query: Query, since: Since) -> Answer:

@@ -101,13 +101,16 @@ class Followers:
                     self._give(self._by_prefix.get(key[:length]), effect.signal)
 
     def _give(self, followers: dict[_Follower, None] | None, signal: Signal) -> None:
+        first: list[_Follower] = []
         for follower in followers or ():
             heard = follower.heard
             if not heard:
-                self._holds.happened(follower)
+                first.append(follower)
             elif heard[-1] is signal or len(heard) == follower.most:
                 continue  # heard by another of its prefixes, or more than it can use
             heard.append(signal)
+        if first:
+            self._holds.each_happened(first)
 
     def _look(self, wanted: Wanted, since: Place, most: int) -> Found:
         kept = self._state.fold.signals

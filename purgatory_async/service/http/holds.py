@@ -4,10 +4,13 @@ A hold watches an operation (until it ends), a key (until its next signal), what
 in a queue (until it has an item).
 Its outcomes: that happened (completed), the wait is over (expired), the client left (cancelled), the service drains
 (closed). So the end of a wait never ends an operation, and one limit and one `close` cover all held requests.
+
+Holds that watch the same are completed a few at a time. Until its turn comes a hold can end otherwise, so whose wait is
+over looks at the state again.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Iterable
 from typing import Any, Final, final
 
 from starlette.types import Receive
@@ -16,6 +19,7 @@ from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryClose
 from purgatory_async.events import Event, KeySignalled, OperationEnded
 from purgatory_async.service import problems
 from purgatory_async.service.state.fold.operations import Operation
+from purgatory_async.service.state.pacing import Pace
 from purgatory_async.web._race import ClientLeft
 
 
@@ -37,12 +41,16 @@ class Holds:
     Args:
         name: Of their purgatory.
         timer: For the waits.
+        pace: At which those that watch the same complete.
         limit: The most requests held at once.
         on_undelivered: Called when a hold completes as its client leaves.
     """
 
-    def __init__(self, name: str, timer: Timer, limit: int, on_undelivered: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, timer: Timer, pace: Pace, limit: int, on_undelivered: Callable[[], None]
+    ) -> None:
         self._purgatory: Final = Purgatory(name, timer=timer, max_pending=limit)
+        self._pace: Final = pace
         self._limit: Final = limit
         self._on_undelivered: Final = on_undelivered
 
@@ -118,13 +126,22 @@ class Holds:
         if not self._purgatory.pending:
             return  # what ends most often has no holds
         if isinstance(event, OperationEnded):
-            self._purgatory.complete_for_key(end_of(event.operation))
+            self.happened(end_of(event.operation))
         elif isinstance(event, KeySignalled):
-            self._purgatory.complete_for_key(event.key)
+            self.happened(event.key)
 
     def happened(self, watched: Hashable) -> bool:
-        """Complete the holds on something; return whether there were any. O(holds)."""
-        return self._purgatory.complete_for_key(watched) > 0
+        """Complete the holds on something, the oldest first; return whether there are any. O(holds)."""
+        holds = list(self._purgatory.operations(watched))
+        if len(holds) == 1:
+            return holds[0].force_complete()
+        if holds:
+            self._pace.complete(holds)
+        return bool(holds)
+
+    def each_happened(self, watched: Iterable[Hashable]) -> None:
+        """Complete the holds on several things, in this order; looks for them when their turn comes."""
+        self._pace.complete(hold for each in watched for hold in self._purgatory.operations(each))
 
     def look_again(self, *, lost: bool) -> None:
         """Complete every hold, because the state was loaded again; with ``lost`` it is another history. O(holds)."""

@@ -14,6 +14,7 @@ from purgatory_async.service.state.fold.queues import ItemLent, Lease, TakerLeft
 from purgatory_async.service.state.fold.results import Nothing
 from purgatory_async.service.state.fold.shared import SECOND, Effect, microseconds
 from purgatory_async.service.state.names import new_id
+from purgatory_async.service.state.pacing import Pace
 from purgatory_async.service.state.state import State
 
 __all__ = ["OF_TAKERS", "Takers"]
@@ -28,6 +29,7 @@ class Takers:
     Args:
         state: In which they stand in line.
         timer: For the rest of a wait.
+        pace: Of the holds.
         limit: The most of them.
         on_undelivered: Called when a taker's client left as it got an item, which went back.
         overdue: Seconds after a wait until the store is asked why it has not ended; None if the state cannot be away.
@@ -37,12 +39,13 @@ class Takers:
         self,
         state: State,
         timer: Timer,
+        pace: Pace,
         limit: int,
         on_undelivered: Callable[[], None],
         *,
         overdue: float | None,
     ) -> None:
-        self.holds: Final = Holds("takers", timer, limit, on_undelivered)
+        self.holds: Final = Holds("takers", timer, pace, limit, on_undelivered)
         self._state: Final = state
         self._timer: Final = timer
         self._overdue: Final = overdue

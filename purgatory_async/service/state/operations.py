@@ -1,8 +1,8 @@
 """The service's delayed operations: a need counts the signals on their keys.
 
-A signal is noted before its key is checked, as Kafka appends before it checks; `try_complete` counts the newest one. A
-one-shot wait is a `SignalledOperation` whose timeout is the wait; an operation of the fold also has an id, a place in
-the log and a status.
+A signal is noted before its key is checked, as Kafka appends before it checks; `try_complete` counts the newest one. An
+operation of the fold also has an id, a place in the log and a status. Equal one-shot waits share one that has no
+deadline.
 """
 
 import datetime as dt
@@ -73,6 +73,11 @@ class SignalledOperation(DelayedOperation[Attached]):
     def needed(self) -> int:
         """The sum of amounts that the journal records."""
         return self.need.needed
+
+    @property
+    def untouched(self) -> bool:
+        """Whether no signal was counted yet: a new one with the same keys and need will end as this one."""
+        return self._ledger is None
 
     @property
     def signals(self) -> tuple[SignalView, ...]:

@@ -2,22 +2,98 @@
 
 They hear of a signal through the fold's events, before anybody else does. So the event of a signal, like the answer to
 it, counts what it completed in the fold and here.
+
+Waits with the same keys and need share a condition, so a signal decides on thousands of them at once. Those that it
+fulfils have completed then, whatever happens to them; but they end a few at a time, each with its event and its answer.
 """
 
-from typing import Final, cast
+from collections.abc import Callable, Iterator
+from typing import Final, cast, final
 
-from purgatory_async import Outcome, Purgatory, Timer
+import msgspec
+
+from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
 from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
-from purgatory_async.service.messages import WireNeed
+from purgatory_async.service.messages import WaitView, WireNeed
 from purgatory_async.service.state.fold.fold import Fold
-from purgatory_async.service.state.needs import need_for
+from purgatory_async.service.state.needs import Need, need_for
 from purgatory_async.service.state.operations import SignalledOperation
+from purgatory_async.service.state.pacing import Pace
+from purgatory_async.service.state.signals import Newest
 
-__all__ = ["Waits"]
+__all__ = ["Wait", "Waits"]
 
 
 class SignalsLost(Exception):  # noqa: N818 - what happened
     """The state was loaded again: what was signalled meanwhile is not known."""
+
+
+@final
+class Condition(SignalledOperation):
+    """What equal waits wait for, from when on no signal on their keys was counted.
+
+    Attributes:
+        waits: How many of them have not ended.
+        view: The JSON that answers them, once one was answered.
+    """
+
+    __slots__ = ("_met", "view", "waits")
+
+    def __init__(
+        self, newest: Newest, keys: tuple[str, ...], need: WireNeed, submitted: float, met: "set[Condition]"
+    ) -> None:
+        super().__init__(newest, keys, need_for(need, keys), None, submitted=submitted)
+        self.waits = 0
+        self.view = b""
+        self._met = met
+
+    def try_complete(self) -> bool:
+        """Count the newest signal; note that it holds, if it does. O(1)."""
+        holds = super().try_complete()
+        if holds:
+            self._met.add(self)
+        return holds
+
+
+@final
+class Wait(DelayedOperation[None]):
+    """A one-shot wait.
+
+    Attributes:
+        condition: What it waits for.
+        submitted: When, in seconds of its timer.
+        fulfilled: Whether a signal has completed it, also if it has yet to end.
+    """
+
+    __slots__ = ("condition", "fulfilled", "submitted")
+
+    def __init__(self, condition: Condition, seconds: float | None, submitted: float) -> None:
+        super().__init__(seconds)
+        self.condition = condition
+        self.submitted = submitted
+        self.fulfilled = False
+
+    @property
+    def watch_keys(self) -> tuple[str, ...]:
+        """Its distinct keys."""
+        return self.condition.watch_keys
+
+    @property
+    def need(self) -> Need:
+        """Counts the signals."""
+        return self.condition.need
+
+    @property
+    def needed(self) -> int:
+        """The sum of amounts that the journal records."""
+        return self.condition.needed
+
+    def view(self) -> bytes:
+        """Return the signals that completed it, in JSON; equal waits share it."""
+        condition = self.condition
+        if not condition.view:
+            condition.view = msgspec.json.encode(WaitView(condition.signals))
+        return condition.view
 
 
 class Waits:
@@ -25,13 +101,22 @@ class Waits:
 
     Args:
         timer: For the waits.
+        pace: At which they end.
         limit: The most waits at once.
+        on_undelivered: Called when a fulfilled wait is cancelled before it ends.
         told: Whether the observer hears of the waits, too; with a log it tells only what is the same everywhere, and
             who answers the waits hears of them.
     """
 
-    def __init__(self, timer: Timer, limit: int, *, told: bool = True) -> None:
+    def __init__(
+        self, timer: Timer, pace: Pace, limit: int, on_undelivered: Callable[[], None], *, told: bool = True
+    ) -> None:
         self.purgatory: Final = Purgatory("waits", timer=timer, max_pending=limit, observer=_Ends(self))
+        self.conditions: Final = Purgatory("conditions", timer=timer)
+        self._joinable: Final[dict[tuple[tuple[str, ...], WireNeed], Condition]] = {}
+        self._met: Final[set[Condition]] = set()  # by the signal that is being handled
+        self._pace: Final = pace
+        self._on_undelivered: Final = on_undelivered
         self.completed = 0
         """How many waits the signals of the present step completed; set to 0 by its reader."""
         self._told: Final = told
@@ -62,7 +147,7 @@ class Waits:
         self._fold, self._observer, self.source = fold, observer, self._made
         self._answering = observer if self._told else answering
 
-    def wait_once(self, keys: tuple[str, ...], need: WireNeed, seconds: float | None) -> SignalledOperation:
+    def wait_once(self, keys: tuple[str, ...], need: WireNeed, seconds: float | None) -> Wait:
         """Add a wait on distinct keys, which expires after some seconds, or is cancelled by its caller. O(keys).
 
         Raises:
@@ -70,18 +155,22 @@ class Waits:
             PurgatoryClosed: They have been closed.
         """
         assert self._fold is not None, "waits need a fold to follow"
-        operation = SignalledOperation(
-            self._fold.signals, keys, need_for(need, keys), seconds, submitted=self._timer.time()
-        )
-        self.purgatory.try_complete_else_watch(operation, keys)
-        return operation
+        now = self._timer.time()
+        condition = self._joinable.get((keys, need))
+        if condition is None or not condition.untouched:
+            condition = Condition(self._fold.signals, keys, need, now, self._met)
+        wait = Wait(condition, seconds, now)
+        self.purgatory.try_complete_else_watch(wait, keys)
+        if not condition.waits:
+            self.conditions.try_complete_else_watch(condition, keys)
+            self._joinable[keys, need] = condition
+        condition.waits += 1
+        return wait
 
-    def lose(self) -> int:
-        """Fail all waits, because signals may have been lost; return how many there were."""
-        waiting = list(self.purgatory.operations())
-        for operation in waiting:
-            operation.fail(SignalsLost("signals may have been lost"))
-        return len(waiting)
+    def lose(self) -> None:
+        """Fail all waits, because signals may have been lost."""
+        for wait in self.purgatory.operations():
+            wait.fail(SignalsLost("signals may have been lost"))
 
     def notify(self, event: Event) -> None:
         """Complete the waits on a signalled key, then pass the event on."""
@@ -89,20 +178,47 @@ class Waits:
         if fold is None or observer is None:
             return
         if isinstance(event, KeySignalled):
-            completed = self.purgatory.check_and_complete(event.key) if self.purgatory.pending else 0
-            self.completed += completed
-            if completed and self._told:
-                _correct(event, "completed", event.completed + completed)
+            if self.conditions.pending and self.conditions.check_and_complete(event.key):
+                completed = self._end_fulfilled(cast("str", event.key))
+                self.completed += completed
+                if self._told:
+                    _correct(event, "completed", event.completed + completed)
         elif isinstance(event, OperationEnded) and event.outcome is Outcome.EXPIRED:
             # It ended at its deadline, in log time; but lateness is when that was noticed.
             _correct(event, "at_ns", fold.step_ns)
         observer.notify(event)
 
+    def _end_fulfilled(self, key: str) -> int:
+        """End the waits whose conditions a signal has just fulfilled, the oldest first; return how many there are."""
+        met, waits = self._met, cast("Iterator[Wait]", self.purgatory.operations(key))
+        fulfilled = [wait for wait in waits if wait.condition in met]
+        met.clear()
+        for wait in fulfilled:
+            wait.fulfilled = True
+        self._pace.complete(fulfilled)
+        return len(fulfilled)
+
     def pass_on(self, event: OperationSubmitted | OperationEnded) -> None:
         """Pass on what happened to a wait, under an id that no operation of the fold has."""
         if event.operation_id > 0:  # the end of a wait takes its id from the submission
             _correct(event, "operation_id", -event.operation_id)
+        if isinstance(event, OperationEnded):
+            wait = cast("Wait", event.operation)
+            if wait.fulfilled and event.outcome is not Outcome.COMPLETED:
+                # Its deadline passed, or its client left, before its turn came.
+                if event.outcome is Outcome.CANCELLED:
+                    self._on_undelivered()
+                _correct(event, "outcome", Outcome.COMPLETED)
+            self._leave(wait.condition)
         cast("Observer", self._answering).notify(event)
+
+    def _leave(self, condition: Condition) -> None:
+        condition.waits -= 1
+        if not condition.waits:
+            condition.cancel()
+            name = condition.watch_keys, condition.need.wire
+            if self._joinable.get(name) is condition:
+                del self._joinable[name]
 
 
 class _Source:
@@ -129,6 +245,6 @@ class _Ends:
             self._waits.pass_on(event)
 
 
-def _correct(event: Event, name: str, value: int) -> None:
+def _correct(event: Event, name: str, value: int | Outcome) -> None:
     """Change a field of an event that no observer has seen yet; a copy would cost a tenth of an expiry."""
     object.__setattr__(event, name, value)

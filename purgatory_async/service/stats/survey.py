@@ -20,9 +20,8 @@ from purgatory_async import Purgatory, Timer
 from purgatory_async.cluster.log import LogError
 from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.fold.shared import SECOND
-from purgatory_async.service.state.operations import SignalledOperation
 from purgatory_async.service.state.state import State
-from purgatory_async.service.state.waits import Waits
+from purgatory_async.service.state.waits import Wait, Waits
 from purgatory_async.service.stats.messages import (
     BusyKey,
     Delays,
@@ -169,7 +168,7 @@ class Survey:
             )
             for purgatory in self._purgatories
             # They have no others.
-            for each in cast("Iterator[SignalledOperation]", purgatory.operations(limit=MOST_OPERATIONS))
+            for each in cast("Iterator[Operation | Wait]", purgatory.operations(limit=MOST_OPERATIONS))
         ]
         return nlargest(MOST_OPERATIONS, oldest, key=attrgetter("elapsed"))
 
@@ -179,7 +178,7 @@ def _empty_strip(ticks_per_bucket: int, now_tick: int, size: int) -> WheelStrip:
     return WheelStrip(ticks_per_bucket, now_tick - now_tick % ticks_per_bucket, [0] * (size + 1))
 
 
-def _old_operation(operation: SignalledOperation, elapsed: float) -> OldOperation:
+def _old_operation(operation: Operation | Wait, elapsed: float) -> OldOperation:
     return OldOperation(
         operation.id if isinstance(operation, Operation) else None,
         keys=operation.watch_keys,

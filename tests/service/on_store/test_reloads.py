@@ -206,3 +206,17 @@ async def test_a_stream_of_events_has_a_gap_after_a_loss(members):
     assert here.service.state.epoch in text
     streaming.hang_up()
     await streaming.task
+
+
+async def test_a_herd_completed_before_a_reload_is_answered(members):
+    here = await members.start()
+    herd = [here.start("GET", "/v1/wait?key=a&wait=50s") for _ in range(300)]
+    await asyncio.sleep(0.5)
+    here.start("POST", "/v1/keys/a/signal", {"value": 1})
+    while not any(each.answered for each in herd):  # noqa: ASYNC110 - an answer sets no event
+        await asyncio.sleep(0)
+    assert not all(each.answered for each in herd)
+    here.service._epoch = "of a history that is gone"
+    here.service._replace(here.service.fold)
+    await asyncio.sleep(1)
+    assert {each.status for each in herd} == {200}

@@ -16,7 +16,7 @@ from pyspark.sql.utils import is_remote
 
 from purgatory_async.pipeline.locations import Location, whole
 from purgatory_async.pipeline.refusal import Refused
-from purgatory_async.pipeline.source.extent import Extent, Piece
+from purgatory_async.pipeline.source.extent import Extent
 
 __all__ = ["any_of", "check_shared"]
 
@@ -26,10 +26,7 @@ Batches = Iterator[pa.RecordBatch]
 
 def any_of(extent: Extent) -> list[Location]:
     """The names of a segment of a journal, which has one of them; none for an empty journal."""
-    names = [piece.segment for piece in extent.pieces]
-    names += [path.stem for paths in extent.parquet.values() for path in paths]
-    pieces = [Piece(str(extent.directory), name) for name in names[-1:]]
-    return [name for piece in pieces for name in (piece.lines, piece.parquet)]
+    return [form for piece in extent.everything[-1:] for form in (piece.lines, piece.parquet)]
 
 
 def check_shared(

@@ -3,8 +3,9 @@
 The Hadoop that comes with a Spark may not know the store; every worker has pyarrow.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -16,9 +17,35 @@ from pyspark.sql.types import StructType
 from purgatory_async.pipeline.locations import Location, StorePath, arrow_source, whole
 from purgatory_async.pipeline.output import checkpoint_path, spark_path
 
-__all__ = ["spark_reads", "spark_writes"]
+__all__ = ["on_workers", "spark_reads", "spark_writes"]
 
 Batches = Iterator[pa.RecordBatch]
+Part = TypeVar("Part")
+
+
+def on_workers(
+    spark: SparkSession,
+    parts: Sequence[Part],
+    make: Callable[[Part], Iterable[pa.RecordBatch]],
+    schema: StructType | str,
+) -> DataFrame:
+    """Make a table on Spark's workers, each part of it in a task of its own.
+
+    Args:
+        spark: The session.
+        parts: What to make it of.
+        make: Makes the rows of a part.
+        schema: The table's columns.
+    """
+    if not parts:
+        return spark.createDataFrame([], schema)
+
+    def _make_some(numbers: Batches) -> Batches:
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                yield from make(parts[number])
+
+    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(_make_some, schema)
 
 
 def spark_writes(frame: DataFrame, table: Location) -> None:
@@ -31,7 +58,7 @@ def spark_writes(frame: DataFrame, table: Location) -> None:
 
 
 def _partition_writer(table: StorePath) -> Callable[[Iterable[pa.RecordBatch]], Batches]:
-    def write(batches: Iterable[pa.RecordBatch]) -> Batches:
+    def _write(batches: Iterable[pa.RecordBatch]) -> Batches:
         """Write a partition, unless it is empty; if Spark repeats it, the new object replaces the old one."""
         first = next((batch for batch in batches if batch.num_rows), None)
         if first is None:
@@ -48,7 +75,7 @@ def _partition_writer(table: StorePath) -> Callable[[Iterable[pa.RecordBatch]], 
                 file.write_batch(batch)
         yield pa.RecordBatch.from_pydict({"part": [part]})
 
-    return write
+    return _write
 
 
 def spark_reads(spark: SparkSession, table: Location, schema: StructType) -> DataFrame:
@@ -61,13 +88,9 @@ def spark_reads(spark: SparkSession, table: Location, schema: StructType) -> Dat
     """
     if isinstance(table, Path):
         return spark.read.schema(schema).parquet(spark_path(table))
-    parts = sorted(table.iterdir())
+    return on_workers(spark, sorted(table.iterdir()), _read_part, schema)
 
-    def read(numbers: Batches) -> Batches:
-        """Read the parts with these numbers."""
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                with pq.ParquetFile(arrow_source(parts[number])) as file:
-                    yield from file.iter_batches(use_threads=False)
 
-    return spark.range(0, len(parts), 1, max(len(parts), 1)).mapInArrow(read, schema)
+def _read_part(part: Location) -> Batches:
+    with pq.ParquetFile(arrow_source(part)) as file:
+        yield from file.iter_batches(use_threads=False)

@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 from purgatory_async.pipeline.jobs.stream import Plan, run
 from purgatory_async.pipeline.operations.tables import dealt, operations
 from purgatory_async.pipeline.output import spark_path
-from purgatory_async.pipeline.source.tables import read_journal
+from purgatory_async.pipeline.source.tables import PurgatoryJournal, read_journal
 from purgatory_async.pipeline.windows import WindowBatches, add_up, steps, windows
 from tests.pipeline.journals import MS, Node, append, lines, live, rotated
 
@@ -94,7 +94,7 @@ def test_a_batch_that_is_done_again_changes_nothing(spark, tmp_path):
         journal = tmp_path / f"part-{number}"
         journal.mkdir()
         live(journal, records)
-        read_journal(spark, journal)  # registers the source
+        spark.dataSource.register(PurgatoryJournal)
         rows = spark.read.format("purgatory_journal").option("table", "all").load(str(journal))
         batches(rows, number)
         once = streamed(spark, tmp_path)

@@ -20,8 +20,8 @@ from purgatory_async.journal.segments import Segment
 from purgatory_async.pipeline.output import spark_path
 from purgatory_async.pipeline.schemas import RECORD_SCHEMA
 from purgatory_async.pipeline.session import open_session
-from purgatory_async.pipeline.source.extent import records_in, survey
-from purgatory_async.pipeline.source.tables import read_journal
+from purgatory_async.pipeline.source.extent import read_table, survey
+from purgatory_async.pipeline.source.tables import PurgatoryJournal, read_journal
 
 __all__ = ["SECTION"]
 
@@ -42,9 +42,10 @@ def lines(settings: PipelineSettings) -> Iterator[Rate]:
             seal(Segment.named(rotated, *_named(segment)))
         yield from _in_one_process(settings, live, records)
         with open_session("benchmark", master=settings.master) as spark:
+            spark.dataSource.register(PurgatoryJournal)
             ways = {
                 "live, Spark's JSON": spark.read.schema(RECORD_SCHEMA).json(spark_path(live)),
-                "live, purgatory_journal": read_journal(spark, live).records,
+                "live, read_journal": read_journal(spark, live).records,
                 "live, its damage": read_journal(spark, live).damage,
                 "rotated, Spark's Parquet": spark.read.parquet(spark_path(rotated)),
                 "rotated, read_journal": read_journal(spark, rotated).records,
@@ -61,7 +62,7 @@ def _in_one_process(settings: PipelineSettings, live: Path, records: int) -> Ite
         "live, one process, our decoder",
         records,
         settings.heavy_rounds,
-        lambda: [batch.num_rows for piece in pieces for batch in records_in(piece)],
+        lambda: [batch.num_rows for piece in pieces for batch in read_table(piece)],
     )
     schema = pa.schema([*arrow_schema(), ("crc", pa.string())])
     yield measured(

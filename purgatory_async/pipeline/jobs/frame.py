@@ -15,7 +15,7 @@ from rich.text import Text
 
 from purgatory_async.pipeline.locations import Location, parsed
 from purgatory_async.pipeline.output import check_makeable
-from purgatory_async.pipeline.source.listing import segments_in
+from purgatory_async.pipeline.source.extent import segments_in
 
 __all__ = [
     "checkpoint_option",

@@ -14,11 +14,12 @@ from purgatory_async.journal.schema import FIELDS
 from purgatory_async.pipeline.locations import Location, arrow_source
 from purgatory_async.pipeline.refusal import Refused
 
-__all__ = ["holds_after", "read_group", "read_rows", "spark_columns"]
+__all__ = ["conform", "holds_after", "is_text", "is_texts", "read_group", "read_rows", "spark_columns"]
 
 _REQUIRED: Final = ("run_id", "node", "seq", "kind", "wall_ns", "mono_ns")
 _SCHEMA: Final = arrow_schema()
 _BATCH: Final = 1 << 16  # records
+_REMEDY: Final = "remove it, or put a whole one in its place"
 _INTEGERS: Final = {
     pa.int8(): "tinyint",
     pa.int16(): "smallint",
@@ -47,12 +48,10 @@ def spark_columns(path: Location) -> tuple[tuple[str, str], ...]:
     try:
         with _opened(path) as file:
             schema = file.schema_arrow
-    except (pa.ArrowInvalid, OSError) as error:
-        raise Refused(
-            f"{path} is not a Parquet file: {error}; remove it, or put a whole one in its place"
-        ) from None
-    except ValueError as error:
-        raise Refused(f"{path} is damaged: {error}; remove it, or put a whole one in its place") from None
+    except (ValueError, OSError) as error:
+        no_parquet = isinstance(error, pa.ArrowInvalid | OSError)
+        fault = "is not a Parquet file" if no_parquet else "is damaged"
+        raise Refused(f"{path} {fault}: {error}; {_REMEDY}") from None
     absent = [name for name in _REQUIRED if name not in schema.names]
     if absent:
         raise Refused(f"{path} lacks {', '.join(absent)}, which every record of a journal has")
@@ -81,23 +80,25 @@ def _spark_type(path: Location, field: pa.Field, found: pa.DataType) -> str:
     plain = found.value_type if pa.types.is_dictionary(found) else found
     if pa.types.is_integer(field.type) and plain in _INTEGERS:
         return _INTEGERS[plain]
-    if pa.types.is_string(field.type) and _is_text(plain):
+    if pa.types.is_string(field.type) and is_text(plain):
         return "string"
-    if pa.types.is_list(field.type) and _is_list(plain) and _is_text(plain.value_type):
+    if pa.types.is_list(field.type) and is_texts(plain):
         return "array<string>"
     raise Refused(f"{path}: its column {field.name} must be {dict(FIELDS)[field.name]}, got {found}")
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether a column's values are text, however they are stored."""
     if pa.types.is_dictionary(kind):
-        return _is_text(kind.value_type)
+        return is_text(kind.value_type)
     return any(
         is_kind(kind) for is_kind in (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
     )
 
 
-def _is_list(kind: pa.DataType) -> bool:
-    return any(is_kind(kind) for is_kind in (pa.types.is_list, pa.types.is_large_list))
+def is_texts(kind: pa.DataType) -> bool:
+    """Whether a column's values are lists of text."""
+    return (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and is_text(kind.value_type)
 
 
 def read_rows(path: Location, after: int, through: int | None) -> Iterator[pa.RecordBatch]:
@@ -124,9 +125,9 @@ def read_rows(path: Location, after: int, through: int | None) -> Iterator[pa.Re
                 if through is not None:
                     inside = pc.and_(inside, pc.less_equal(seq, through))
                 if (kept := batch.filter(inside)).num_rows:
-                    yield _conform(kept)
+                    yield conform(kept)
     except ValueError as error:
-        raise pa.ArrowInvalid(f"{path}: {error}; remove it, or put a whole one in its place") from None
+        raise pa.ArrowInvalid(f"{path}: {error}; {_REMEDY}") from None
 
 
 def read_group(path: Location, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -149,12 +150,15 @@ def read_group(path: Location, group: int, columns: Sequence[str]) -> Iterator[p
         with pq.ParquetFile(arrow_source(path), page_checksum_verification=True) as file:
             present = [name for name in columns if name in file.schema_arrow.names]
             for batch in file.iter_batches(_BATCH, row_groups=[group], columns=present, use_threads=False):
-                yield _conform(batch, schema)
+                yield conform(batch, schema)
     except pa.ArrowInvalid as error:
-        raise pa.ArrowInvalid(f"{path}: {error}; remove it, or put a whole one in its place") from None
+        raise pa.ArrowInvalid(f"{path}: {error}; {_REMEDY}") from None
 
 
-def _conform(batch: pa.RecordBatch, schema: pa.Schema = _SCHEMA) -> pa.RecordBatch:
+def conform(batch: pa.RecordBatch, schema: pa.Schema = _SCHEMA) -> pa.RecordBatch:
+    """Cast a batch to the columns of a schema; those that it does not have are null."""
+    if batch.schema == schema:
+        return batch
     columns = [
         batch.column(field.name).cast(field.type)
         if field.name in batch.schema.names
@@ -165,14 +169,12 @@ def _conform(batch: pa.RecordBatch, schema: pa.Schema = _SCHEMA) -> pa.RecordBat
 
 
 def holds_after(path: Location, seq: int) -> bool:
-    """Whether a file may have records after ``seq``, by its footer; True without statistics.
+    """Whether a file has records after ``seq``.
 
     Raises:
         OSError: The file cannot be read.
         ValueError: It is not Parquet, or it is damaged.
     """
     with _opened(path) as file:
-        metadata = file.metadata
-    column = next(i for i in range(metadata.num_columns) if metadata.schema.column(i).path == "seq")
-    groups = [metadata.row_group(index).column(column).statistics for index in range(metadata.num_row_groups)]
-    return any(group is None or not group.has_min_max or group.max > seq for group in groups)
+        later = (pc.any(pc.greater(batch.column(0), seq)) for batch in file.iter_batches(columns=["seq"]))
+        return any(found.as_py() for found in later)

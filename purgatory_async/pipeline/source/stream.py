@@ -5,9 +5,9 @@ segments are read in the order of their numbers, so a stream has always read all
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, islice, zip_longest
+from itertools import chain, groupby, islice, zip_longest
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -30,19 +30,11 @@ from purgatory_async.pipeline.source.extent import (
     divide,
     last_position,
     read_table,
+    segments_in,
 )
-from purgatory_async.pipeline.source.listing import segments_in
 from purgatory_async.pipeline.source.parquet import holds_after
 
-__all__ = [
-    "JournalStreamReader",
-    "Offset",
-    "advance",
-    "available",
-    "decode_offset",
-    "encode_offset",
-    "pieces_between",
-]
+__all__ = ["JournalStreamReader", "Offset", "decode_offset", "encode_offset"]
 
 Place = tuple[str, str, int]
 """A segment by its run, node and number."""
@@ -50,132 +42,51 @@ Place = tuple[str, str, int]
 Offset = dict[Place, Position | None]
 """How far each segment has been read; None for all of a Parquet file."""
 
-_NEW: Final = object()
 
-
-def available(directory: Location, start: Mapping[Place, Position | None]) -> Offset:
-    """Find the newest readable offset. Reads the ends of files that may have grown.
-
-    Args:
-        directory: Of the journal.
-        start: The progress so far.
-
-    Returns:
-        The segments with new records, and those that became Parquet without any.
-
-    Raises:
-        OSError: The directory or a file cannot be read.
-    """
+def _available(directory: Location, start: Mapping[Place, Position | None]) -> Offset:
+    """The newest position of each segment that has new records, or that became Parquet without any."""
     found: Offset = {}
     for segment in segments_in(directory):
         place = (segment.run_id, segment.node, segment.number)
         since = start.get(place, START)
-        if since is not None and (end := _end(directory, segment, since)) != since:
+        if since is not None and (end := _end(Piece(directory, segment.name, since), segment.live)) != since:
             found[place] = end
     return found
 
 
-def _end(directory: Location, segment: Segment, since: Position) -> Position | None:
-    if segment.live:
+def _end(piece: Piece, live: bool) -> Position | None:
+    if live:
         try:
-            return last_position(directory / segment.lines.name, since)
+            return last_position(piece.lines, piece.begin)
         except FileNotFoundError:
-            if not (directory / segment.parquet.name).exists():
-                return since  # deleted
+            if not piece.parquet.exists():
+                return piece.begin  # deleted
     return None
 
 
-def advance(
-    directory: Location,
-    start: Offset,
-    target: Mapping[Place, Position | None],
-    *,
-    files: int | None,
-    turn: int,
-) -> Offset:
-    """Choose the end of the next batch.
-
-    Args:
-        directory: Of the journal.
-        start: The progress so far.
-        target: The newest readable offset.
-        files: Most segments to read; None for all.
-        turn: The node to start with; counting it up prevents starvation.
-
-    Returns:
-        The end of the batch; equal to ``start`` if there is nothing to read.
-
-    Raises:
-        OSError: A file cannot be read.
-    """
-    ahead = [
-        (place, end) for place, end in sorted(target.items(), key=_place) if start.get(place, _NEW) != end
-    ]
-    full = [(place, end) for place, end in ahead if _has_news(directory, place, start.get(place, START), end)]
-    taken = dict(islice(_in_turns(full, turn), files))
-    if not taken:
-        return start
-    waiting = {place for place, _ in full}
-    done = {place: end for place, end in ahead if end is None and place not in waiting}
-    return start | done | taken
+def _between(directory: Location, start: Offset, end: Offset) -> Iterator[tuple[Place, Piece]]:
+    for place, until in sorted(end.items()):
+        since = start.get(place, START)
+        if since is not None and until != since:
+            yield place, Piece(directory, Segment.named(Path(), *place).name, since, until)
 
 
-def _place(item: tuple[Place, Position | None]) -> Place:
-    return item[0]
-
-
-def _has_news(directory: Location, place: Place, since: Position | None, end: Position | None) -> bool:
-    """Whether a segment has records between two positions, in whichever form it now exists."""
-    if since is None:
-        return False
-    if end is not None:
-        return end.offset > since.offset
+def _has_news(piece: Piece) -> bool:
+    """Whether a piece has records, in whichever form its segment now exists."""
+    if piece.end is not None:
+        return piece.end.offset > piece.begin.offset
     try:
-        return since == START or holds_after(directory / _segment(place).parquet.name, since.seq)
+        return piece.begin == START or holds_after(piece.parquet, piece.begin.seq)
     except FileNotFoundError:
         return True  # so that the reader finds it deleted, and reports that
 
 
-def _in_turns(
-    items: Iterable[tuple[Place, Position | None]], turn: int
-) -> Iterator[tuple[Place, Position | None]]:
-    """The nodes' segments in rotation, each node's own in order."""
-    nodes: dict[tuple[str, str], list[tuple[Place, Position | None]]] = {}
-    for item in items:
-        nodes.setdefault(item[0][:2], []).append(item)
-    queues = list(nodes.values())
+def _in_turns(places: Iterable[Place], turn: int) -> Iterator[Place]:
+    """The nodes' segments in rotation, each node's own in order, beginning with another node each turn."""
+    queues = [list(own) for _, own in groupby(places, lambda place: place[:2])]
     first = turn % max(1, len(queues))
     rounds = zip_longest(*queues[first:], *queues[:first])
-    return (item for item in chain.from_iterable(rounds) if item is not None)
-
-
-def pieces_between(directory: Location, start: Offset, end: Offset) -> Iterator[Piece]:
-    """Plan the pieces of a batch; it yields the same records each time, even if files became Parquet.
-
-    Args:
-        directory: Of the journal.
-        start: Of the batch.
-        end: Of the batch.
-
-    Yields:
-        Pieces without common records.
-
-    Raises:
-        OSError: A file cannot be read.
-    """
-    for place, until in sorted(end.items(), key=_place):
-        since = start.get(place, START)
-        if since is None or until == since:
-            continue
-        piece = Piece(str(directory), _segment(place).name, since, until)
-        try:
-            yield from divide(piece) if until is not None else (piece,)
-        except FileNotFoundError:
-            yield piece
-
-
-def _segment(place: Place) -> Segment:
-    return Segment.named(Path(), *place)
+    return (place for place in chain.from_iterable(rounds) if place is not None)
 
 
 def encode_offset(offset: Mapping[Place, Position | None]) -> dict[str, Any]:
@@ -185,7 +96,7 @@ def encode_offset(offset: Mapping[Place, Position | None]) -> dict[str, Any]:
     {'run.node': {'done': '1-2', 'live': {'3': {'offset': 80, 'seq': 7}}}}
     """
     text: dict[str, Any] = {}
-    for (run_id, node, number), position in sorted(offset.items(), key=_place):
+    for (run_id, node, number), position in sorted(offset.items()):
         entry = text.setdefault(f"{run_id}.{node}", {"done": "", "live": {}})
         if position is None:
             entry["done"] = _with_number(entry["done"], number)
@@ -252,7 +163,7 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         Raises:
             OSError: The journal cannot be read.
         """
-        self._target = available(self._directory, {})
+        self._target = _available(self._directory, {})
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         """Choose the end of the next batch; ``start`` if nothing is new.
@@ -261,20 +172,31 @@ class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             OSError: The journal cannot be read.
         """
         begin = decode_offset(start)
-        target = available(self._directory, begin) if self._target is None else self._target
+        target = _available(self._directory, begin) if self._target is None else self._target
+        ahead = dict(_between(self._directory, begin, target))
+        full = [place for place, piece in ahead.items() if _has_news(piece)]
+        self._turn += 1  # or one busy node could keep all others waiting
         files = limit.max_files if isinstance(limit, ReadMaxFiles) else None
-        self._turn += 1
-        end = advance(self._directory, begin, target, files=files, turn=self._turn)
-        return start if end == begin else encode_offset(end)
+        taken = {place: target[place] for place in islice(_in_turns(full, self._turn), files)}
+        if not taken:
+            return start
+        # A segment that became Parquet without news makes no batch, and goes with the next one.
+        done = {place: None for place in ahead.keys() - full if target[place] is None}
+        return encode_offset(begin | done | taken)
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
-        """One for each piece between two offsets.
+        """One for each piece between two offsets: the same records each time, even if files became Parquet.
 
         Raises:
             OSError: The journal cannot be read.
         """
-        pieces = pieces_between(self._directory, decode_offset(start), decode_offset(end))
-        return [InputPartition(piece) for piece in pieces]
+        found: list[Piece] = []
+        for _, piece in _between(self._directory, decode_offset(start), decode_offset(end)):
+            try:
+                found += divide(piece) if piece.end is not None else (piece,)
+            except FileNotFoundError:
+                found.append(piece)
+        return [InputPartition(piece) for piece in found]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Read a piece; a stream skips a segment that was deleted too early, and reports it as damage.

@@ -8,19 +8,17 @@ Spark's own JSON source reads a torn last line as a record, or hides damage, and
     spark.readStream.format("purgatory_journal").option("table", "all").load("journal")
 
 Options: ``table`` is ``records`` (the default), ``damage`` or ``all``, which has the columns of both, those of one of
-them null in each row. For a batch query, ``pieces`` from `encode_pieces` replace the whole journal. For a stream,
-``files_per_batch`` is the most segments that a batch reads.
+them null in each row. For a stream, ``files_per_batch`` is the most segments that a batch reads.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
@@ -28,26 +26,13 @@ from pyspark.sql.types import StructType
 from purgatory_async.journal.schema import FIELDS
 from purgatory_async.pipeline.locations import Location, arrow_source, parsed
 from purgatory_async.pipeline.output import spark_path
-from purgatory_async.pipeline.schemas import DAMAGE_SCHEMA, RECORD_SCHEMA, spark_schema
-from purgatory_async.pipeline.source.extent import (
-    Extent,
-    Piece,
-    decode_pieces,
-    encode_pieces,
-    read_table,
-    records_in,
-    survey,
-)
+from purgatory_async.pipeline.schemas import spark_schema
+from purgatory_async.pipeline.source.extent import TABLES, Extent, Piece, read_table, survey
 from purgatory_async.pipeline.source.parquet import read_group
 from purgatory_async.pipeline.source.stream import JournalStreamReader
+from purgatory_async.pipeline.spark_tables import on_workers
 
 __all__ = ["JournalReader", "JournalTables", "PurgatoryJournal", "map_records", "read_journal"]
-
-_TABLES: Final = {
-    "records": RECORD_SCHEMA,
-    "damage": DAMAGE_SCHEMA,
-    "all": StructType([*RECORD_SCHEMA, *DAMAGE_SCHEMA]),
-}
 
 
 class PurgatoryJournal(DataSource):
@@ -60,17 +45,15 @@ class PurgatoryJournal(DataSource):
 
     def schema(self) -> StructType:
         """The columns of the chosen table; raises ValueError if it does not exist."""
-        return _TABLES[self._table()]
+        return spark_schema(TABLES[self._table()])
 
     def reader(self, schema: StructType) -> "JournalReader":  # noqa: ARG002 - the interface's
-        """Read the whole journal once, or its ``pieces``.
+        """Read the whole journal once.
 
         Raises:
-            ValueError: The table does not exist, or neither a path nor pieces are given.
+            ValueError: The table does not exist, or no path is given.
         """
-        if (text := self.options.get("pieces")) is not None:
-            return JournalReader(self._table(), decode_pieces(text))
-        return JournalReader(self._table(), _all_pieces(survey(self._directory())))
+        return JournalReader(self._table(), survey(self._directory()).everything)
 
     def streamReader(self, schema: StructType) -> "JournalStreamReader":  # noqa: ARG002, N802 - the interface's
         """Read the journal as it grows.
@@ -86,8 +69,8 @@ class PurgatoryJournal(DataSource):
 
     def _table(self) -> str:
         table = self.options.get("table", "records")
-        if table not in _TABLES:
-            raise ValueError(f"table must be one of {', '.join(_TABLES)}, got {table!r}")
+        if table not in TABLES:
+            raise ValueError(f"table must be one of {', '.join(TABLES)}, got {table!r}")
         return table
 
     def _directory(self) -> Location:
@@ -96,13 +79,8 @@ class PurgatoryJournal(DataSource):
         return parsed(self.options["path"]).absolute()
 
 
-def _all_pieces(extent: Extent) -> list[Piece]:
-    files = [path for paths in extent.parquet.values() for path in paths]
-    return [*extent.pieces, *(Piece(str(extent.directory), path.stem) for path in files)]
-
-
 class JournalReader(DataSourceReader):
-    """Reads pieces of one or more journals, each in a task."""
+    """Reads pieces of a journal, each in a task."""
 
     def __init__(self, table: str, pieces: Sequence[Piece]) -> None:
         self._table = table
@@ -148,22 +126,16 @@ def read_journal(spark: SparkSession, journal: Location | Extent) -> JournalTabl
         Refused: The directory or a file cannot be read, or a file cannot be part of a journal.
     """
     extent = journal if isinstance(journal, Extent) else survey(journal)
-    if isinstance(extent.directory, Path):
-        records = [*_rotated(spark, extent), *_read(spark, extent.pieces, "records")]
-    else:  # Spark itself may not know the store
-        records = [*_read(spark, _all_pieces(extent), "records")]
-    damage = [*_read(spark, extent.pieces, "damage")]
-    return JournalTables(
-        reduce(DataFrame.unionByName, records) if records else spark.createDataFrame([], RECORD_SCHEMA),
-        damage[0] if damage else spark.createDataFrame([], DAMAGE_SCHEMA),
-    )
+    local = isinstance(extent.directory, Path)  # Spark itself may not know the store
+    records = [*_rotated(spark, extent)] if local else []
+    others = extent.pieces if local else extent.everything
+    if others or not records:
+        records.append(_pieces(spark, others, "records"))
+    return JournalTables(reduce(DataFrame.unionByName, records), _pieces(spark, extent.pieces, "damage"))
 
 
-def _read(spark: SparkSession, pieces: Sequence[Piece], table: str) -> Iterator[DataFrame]:
-    if pieces:
-        spark.dataSource.register(PurgatoryJournal)
-        source = spark.read.format(PurgatoryJournal.name()).option("table", table)
-        yield source.option("pieces", encode_pieces(pieces)).load()
+def _pieces(spark: SparkSession, pieces: Sequence[Piece], table: str) -> DataFrame:
+    return on_workers(spark, pieces, partial(read_table, table=table), spark_schema(TABLES[table]))
 
 
 def _rotated(spark: SparkSession, extent: Extent) -> Iterator[DataFrame]:
@@ -172,24 +144,11 @@ def _rotated(spark: SparkSession, extent: Extent) -> Iterator[DataFrame]:
         reader = spark.read.schema(schema).option("parquet.page.verify-checksum.enabled", "true")
         files = reader.parquet(*(spark_path(path) for path in paths if isinstance(path, Path)))
         present = dict(columns)
-        yield files.select(*(_field(name, kind, present.get(name)) for name, kind in FIELDS))
-
-
-def _field(name: str, wanted: str, found: str | None) -> Column:
-    if found is None:
-        return F.lit(None).cast(wanted).alias(name)
-    return F.col(name).cast(wanted).alias(name)
+        fields = ((name, F.col(name) if name in present else F.lit(None), kind) for name, kind in FIELDS)
+        yield files.select(*(column.cast(kind).alias(name) for name, column, kind in fields))
 
 
 Batches = Iterator[pa.RecordBatch]
-
-
-@dataclass(frozen=True, slots=True)
-class _Group:
-    """A row group of a Parquet file: what one task reads."""
-
-    path: Location
-    number: int
 
 
 def map_records(
@@ -211,27 +170,12 @@ def map_records(
     Returns:
         The results of ``work`` for all parts.
     """
-    parts = list(_parts(extent))
-
-    def read(numbers: Batches) -> Batches:
-        """Read the parts with these numbers."""
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                yield from work(_records(parts[number], columns))
-
-    return spark.range(0, len(parts), 1, max(len(parts), 1)).mapInArrow(read, spark_schema(schema))
+    parts: list[Callable[[], Batches]] = [partial(_selected, piece, columns) for piece in extent.pieces]
+    for path in (path for paths in extent.parquet.values() for path in paths):
+        groups = pq.read_metadata(arrow_source(path)).num_row_groups
+        parts += [partial(read_group, path, group, columns) for group in range(groups)]
+    return on_workers(spark, parts, lambda read: work(read()), spark_schema(schema))
 
 
-def _parts(extent: Extent) -> Iterator[Piece | _Group]:
-    yield from extent.pieces
-    for paths in extent.parquet.values():
-        for path in paths:
-            yield from (
-                _Group(path, number) for number in range(pq.read_metadata(arrow_source(path)).num_row_groups)
-            )
-
-
-def _records(part: Piece | _Group, columns: Sequence[str]) -> Batches:
-    if isinstance(part, Piece):
-        return (batch.select(columns) for batch in records_in(part))
-    return read_group(part.path, part.number, columns)
+def _selected(piece: Piece, columns: Sequence[str]) -> Batches:
+    return (batch.select(columns) for batch in read_table(piece))

@@ -14,11 +14,9 @@ from purgatory_async.pipeline.source.extent import (
     Piece,
     Position,
     SegmentGone,
-    damage_in,
     divide,
-    everything_in,
     last_position,
-    records_in,
+    read_table,
     survey,
 )
 from tests.pipeline.journals import Node, append, lines, live, rotated
@@ -34,11 +32,24 @@ def mixed_records(count=12):
 
 
 def seqs(batches):
-    return sorted(seq for batch in batches for seq in batch.column("seq").to_pylist())
+    found = (seq for batch in batches for seq in batch.column("seq").to_pylist())
+    return sorted(seq for seq in found if seq is not None)
+
+
+def records_in(piece):
+    return read_table(piece, "records")
+
+
+def damage_in(piece):
+    return (
+        Damage(row["offset"], row["reason"])
+        for batch in read_table(piece, "damage")
+        for row in batch.to_pylist()
+    )
 
 
 def pieces_of(path, size):
-    whole = Piece(str(path.parent), path.stem, START, last_position(path))
+    whole = Piece(path.parent, path.stem, START, last_position(path))
     return list(divide(whole, size))
 
 
@@ -82,8 +93,8 @@ def test_damage_at_any_byte_costs_its_line_and_no_other(tmp_path, fault):
     path = live(tmp_path, [])
     for at in range(len(data)):
         path.write_bytes(data[:at] + fault(data[at]) + data[at + 1 :])
-        found = [found for piece in pieces_of(path, 100) for found in everything_in(piece)]
-        good = seqs(batch for batch in found if not isinstance(batch, Damage))
+        found = [batch for piece in pieces_of(path, 100) for batch in read_table(piece, "all")]
+        good = seqs(found)
         hit = sum(end < at for end in ends) + 1
         beside = {hit, hit + 1} if at in ends else {hit}
         assert set(range(1, 4)) - beside <= set(good) <= set(range(1, 4))
@@ -116,7 +127,7 @@ def test_a_torn_line_is_read_when_it_is_whole_and_only_then(tmp_path):
     append(path, last[-1:])
     end = last_position(path, whole)
     assert end == Position(len(lines(RECORDS[:4])), 4)
-    assert seqs(records_in(Piece(str(tmp_path), path.stem, whole, end))) == [4]
+    assert seqs(records_in(Piece(tmp_path, path.stem, whole, end))) == [4]
 
 
 # Both are there when a program is killed between the two steps of a rotation.
@@ -162,7 +173,7 @@ def test_a_line_longer_than_a_block_is_one_record(tmp_path):
 
 def test_the_rest_of_a_parquet_file_is_its_unread_lines(tmp_path):
     path = live(tmp_path, RECORDS[:5])
-    read = Piece(str(tmp_path), path.stem, START, last_position(path))
+    read = Piece(tmp_path, path.stem, START, last_position(path))
     rotated(tmp_path, RECORDS)
     rest = replace(read, begin=read.end, end=None)
     assert seqs(records_in(read)) == [1, 2, 3, 4, 5]

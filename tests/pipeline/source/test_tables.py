@@ -7,7 +7,7 @@ from py4j.protocol import Py4JJavaError
 
 from purgatory_async.journal.columns import add_checksum
 from purgatory_async.journal.schema import FIELDS
-from purgatory_async.pipeline.source.tables import read_journal
+from purgatory_async.pipeline.source.tables import PurgatoryJournal, read_journal
 from tests.pipeline.journals import MS, Node, append, lines, live, rotated
 
 
@@ -108,6 +108,6 @@ def test_the_source_reads_a_whole_journal_by_its_path(spark, tmp_path, table):
     records = some_records()
     rotated(tmp_path, records[:10])
     append(live(tmp_path, records[10:], number=2), b"\n")
-    read_journal(spark, tmp_path)  # registers the source
+    spark.dataSource.register(PurgatoryJournal)
     found = spark.read.format("purgatory_journal").option("table", table).load(str(tmp_path))
     assert found.count() == {"records": len(records), "damage": 1}[table]

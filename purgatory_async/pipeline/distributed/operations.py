@@ -17,6 +17,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from purgatory_async.pipeline.distributed.shards import (
+    LONG,
+    TEXT,
     Frontier,
     Longs,
     ShardProcessor,
@@ -26,7 +28,7 @@ from purgatory_async.pipeline.distributed.shards import (
     identities,
     longs,
     new_rows,
-    reset_timer,
+    replaced,
 )
 from purgatory_async.pipeline.distributed.watches import MATCHES
 
@@ -43,23 +45,10 @@ __all__ = [
     "Step",
 ]
 
-OPERATIONS: Final = pa.schema(
-    [
-        ("op_id", pa.string()),
-        ("submit_ns", pa.int64()),
-        ("deadline_ns", pa.int64()),
-        ("needed", pa.int64()),
-    ]
-)
-PENDING: Final = OPERATIONS.append(pa.field("amount", pa.int64()))
+OPERATIONS: Final = pa.schema({"op_id": TEXT, "submit_ns": LONG, "deadline_ns": LONG, "needed": LONG})
+PENDING: Final = pa.schema([*OPERATIONS, ("amount", LONG)])
 OUTCOMES: Final = pa.schema(
-    [
-        ("op_id", pa.string()),
-        ("outcome", pa.string()),
-        ("submit_ns", pa.int64()),
-        ("deadline_ns", pa.int64()),
-        ("decided_ns", pa.int64()),
-    ]
+    {"op_id": TEXT, "outcome": TEXT, "submit_ns": LONG, "deadline_ns": LONG, "decided_ns": LONG}
 )
 
 Flags = NDArray[np.bool_]
@@ -70,7 +59,7 @@ OPERATION_OUTPUT: Final = "op_id string, outcome string, submit_ns long, deadlin
 TALLY: Final = ("submitted", "repeated", "late", "completed", "expired")
 """A shard's counts over its whole life; as part of the state, they are exact after any restart."""
 OPERATION_STATE: Final = ", ".join(
-    ["pending binary, unsettled binary, timer_ms long", *(f"{name} long" for name in TALLY)]
+    ["pending binary", "unsettled binary", *(f"{name} long" for name in ("timer_ms", *TALLY))]
 )
 
 
@@ -85,11 +74,6 @@ class OperationShard:
 
     pending: pa.Table
     unsettled: pa.Table
-
-    @classmethod
-    def empty(cls) -> Self:
-        """A new shard."""
-        return cls(PENDING.empty_table(), MATCHES.empty_table())
 
     def advance(self, operations: pa.Table, matches: pa.Table, frontier: Frontier) -> "Step":
         """Add a batch, then end satisfied and expired operations. O(n log n).
@@ -112,15 +96,13 @@ class OperationShard:
         ended = completed | expired
         waiting = reached & ~ended
         due_ns = np.where(waiting, reached_ns + waiting, longs(pending, "deadline_ns"))[~ended]
+        late = 0 if frontier.eager else int((longs(fresh, "submit_ns") < frontier.settled_ns).sum())
+        repeated = operations.num_rows - fresh.num_rows
         return Step(
-            shard=type(self)(*counts.settled(pending, ~ended, frontier.settled_ns)),
-            outcomes=_outcomes(pending.filter(pa.array(ended)), completed[ended], reached_ns[ended]),
-            submitted=fresh.num_rows,
-            repeated=operations.num_rows - fresh.num_rows,
-            late=0 if frontier.eager else int((longs(fresh, "submit_ns") < frontier.settled_ns).sum()),
-            completed=int(completed.sum()),
-            expired=int(expired.sum()),
-            due_ns=int(due_ns.min()) if len(due_ns) else None,
+            type(self)(*counts.settled(pending, ~ended, frontier.settled_ns)),
+            _outcomes(pending.filter(pa.array(ended)), completed[ended], reached_ns[ended]),
+            (fresh.num_rows, repeated, late, int(completed.sum()), int(expired.sum())),
+            int(due_ns.min()) if len(due_ns) else None,
         )
 
 
@@ -131,21 +113,14 @@ class Step:
     Attributes:
         shard: The new shard.
         outcomes: Columns of `OUTCOMES`.
-        submitted: Number of new operations.
-        repeated: Number of operations skipped because they were pending.
-        late: Number of new operations that were read after signals they could have needed were dropped.
-        completed: Number of operations that completed.
-        expired: Number of operations that expired.
+        tally: Numbers of operations, by `TALLY`: new, skipped because they were pending, read after signals they
+            could have needed were dropped, completed, expired.
         due_ns: The next instant at which an operation may end without input; None if none is pending.
     """
 
     shard: OperationShard
     outcomes: pa.Table
-    submitted: int
-    repeated: int
-    late: int
-    completed: int
-    expired: int
+    tally: tuple[int, ...]
     due_ns: int | None
 
 
@@ -189,24 +164,15 @@ class _Counts:
         amount = longs(pending, "amount").copy()
         final = self.at_ns < settled_ns
         np.add.at(amount, self.row[final], self.n[final])
-        column = PENDING.get_field_index("amount")
-        pending = pending.set_column(column, PENDING.field(column), pa.array(amount))
+        pending = replaced(pending, "amount", amount)
         return pending.filter(pa.array(stays)), self.rows.filter(pa.array(~final & stays[self.row]))
 
 
 def _outcomes(ended: pa.Table, completed: Flags, reached_ns: Longs) -> pa.Table:
-    deadline_ns = longs(ended, "deadline_ns")
-    words = np.where(completed, "completed", "expired")
-    return pa.table(
-        [
-            ended["op_id"],
-            pa.array(words.tolist(), pa.string()),
-            ended["submit_ns"],
-            ended["deadline_ns"],
-            pa.array(np.where(completed, reached_ns, deadline_ns)),
-        ],
-        schema=OUTCOMES,
-    )
+    words = pa.array(np.where(completed, "completed", "expired").tolist(), TEXT)
+    decided_ns = np.where(completed, reached_ns, longs(ended, "deadline_ns"))
+    columns = [ended["op_id"], words, ended["submit_ns"], ended["deadline_ns"], pa.array(decided_ns)]
+    return pa.table(columns, schema=OUTCOMES)
 
 
 class OperationProcessor(ShardProcessor):
@@ -214,27 +180,18 @@ class OperationProcessor(ShardProcessor):
 
     state = OPERATION_STATE
 
-    def take_in(self, rows: pa.Table, frontier: Frontier) -> pa.Table:
-        """Add operations and matches; returns the outcomes."""
-        renamed = {"deadline_ns": "instant_ns", "needed": "amount"}
-        operations = chosen(rows, pc.invert(rows["is_match"]), OPERATIONS, renamed)
-        matches = chosen(rows, rows["is_match"], MATCHES, {"at_ns": "instant_ns", "n": "amount"})
-        return self._advance(operations, matches, frontier)
-
-    def go_on(self, frontier: Frontier) -> pa.Table:
-        """End due operations; returns the outcomes."""
-        return self._advance(OPERATIONS.empty_table(), MATCHES.empty_table(), frontier)
-
-    def _advance(self, operations: pa.Table, matches: pa.Table, frontier: Frontier) -> pa.Table:
-        stored = self._state.get() or (None, None, 0, *(0 for _ in TALLY))
-        pending, unsettled, timer_ms, *tally = stored
+    def advance(self, rows: pa.Table | None, frontier: Frontier) -> pa.Table:
+        """Add operations and matches, and end what is due; returns the outcomes."""
+        operations, matches = OPERATIONS.empty_table(), MATCHES.empty_table()
+        if rows is not None:
+            columns = ("op_id", "submit_ns", "instant_ns", "amount")
+            operations = chosen(rows, pc.invert(rows["is_match"]), OPERATIONS, *columns)
+            matches = chosen(rows, rows["is_match"], MATCHES, *columns)
+        pending, unsettled, timer_ms, *tally = self._state.get() or (None, None, 0, *(0 for _ in TALLY))
         shard = OperationShard(decode(pending, PENDING), decode(unsettled, MATCHES))
         step = shard.advance(operations, matches, frontier)
         wanted_ms = 0 if step.due_ns is None else frontier.timer_ms(step.due_ns)
-        self._store(step, tally, reset_timer(self._handle, timer_ms, wanted_ms))
+        timer_ms = self.reset_timer(timer_ms, wanted_ms)
+        counted = (before + more for before, more in zip(tally, step.tally, strict=True))
+        self._state.update((encode(step.shard.pending), encode(step.shard.unsettled), timer_ms, *counted))
         return step.outcomes
-
-    def _store(self, step: Step, tally: list[int], timer_ms: int) -> None:
-        counted = [before + getattr(step, name) for name, before in zip(TALLY, tally, strict=True)]
-        blobs = encode(step.shard.pending), encode(step.shard.unsettled)
-        self._state.update((*blobs, timer_ms, *counted))

@@ -9,9 +9,9 @@ the JVM of about a millisecond, and a shard makes a handful of them per batch, i
 """
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped] # its stubs are a package of their own
@@ -25,13 +25,13 @@ from pyspark.sql.streaming.stateful_processor import (
 )
 
 __all__ = [
-    "MS",
-    "Frame",
+    "LONG",
+    "TEXT",
     "Frontier",
+    "Longs",
     "Pace",
     "ShardProcessor",
     "Time",
-    "as_frames",
     "as_rows",
     "by_clock",
     "by_watermark",
@@ -41,10 +41,12 @@ __all__ = [
     "identities",
     "longs",
     "new_rows",
-    "reset_timer",
+    "replaced",
 ]
 
 Longs = NDArray[np.int64]
+LONG: Final = pa.int64()
+TEXT: Final = pa.string()
 
 EARLIEST_NS: Final = -(2**63)
 LATEST_NS: Final = 2**63 - 1
@@ -99,7 +101,7 @@ def by_watermark(watermark_ms: int) -> Frontier:
     2001
     """
     at_ns = watermark_ms * MS if watermark_ms > 0 else EARLIEST_NS
-    return Frontier(now_ns=at_ns, settled_ns=at_ns, eager=False)
+    return Frontier(at_ns, at_ns, eager=False)
 
 
 def by_clock(clock_ms: int, *, delay_ns: int, keep_ns: int) -> Frontier:
@@ -112,11 +114,7 @@ def by_clock(clock_ms: int, *, delay_ns: int, keep_ns: int) -> Frontier:
     """
     clock_ns = clock_ms * MS
     return Frontier(
-        now_ns=clock_ns - delay_ns,
-        settled_ns=clock_ns - delay_ns - keep_ns,
-        eager=True,
-        keep_ns=keep_ns,
-        lag_ns=delay_ns,
+        clock_ns - delay_ns, clock_ns - delay_ns - keep_ns, eager=True, keep_ns=keep_ns, lag_ns=delay_ns
     )
 
 
@@ -142,6 +140,11 @@ def longs(rows: pa.Table, column: str) -> Longs:
     """A column of integers without nulls as a numpy array."""
     values: Longs = rows[column].to_numpy()
     return values
+
+
+def replaced(rows: pa.Table, column: str, values: Longs) -> pa.Table:
+    """The rows with other values in a column of integers."""
+    return rows.set_column(rows.schema.get_field_index(column), pa.field(column, LONG), pa.array(values))
 
 
 def identities(tables: Sequence[pa.Table], *columns: str) -> list[Longs]:
@@ -219,28 +222,7 @@ class Pace:
         return by_clock(clock_ms, delay_ns=self.delay_ms * MS, keep_ns=self.keep_ms * MS)
 
 
-def reset_timer(handle: StatefulProcessorHandle, standing_ms: int, wanted_ms: int) -> int:
-    """Replace the shard's timer; returns the registered one.
-
-    Args:
-        handle: Of the processor, at the shard.
-        standing_ms: The registered timer; 0 for none.
-        wanted_ms: The new timer; 0 for none.
-    """
-    if standing_ms == wanted_ms:
-        return wanted_ms
-    # Delete it even if it is due: its work has just been done.
-    if standing_ms:
-        handle.deleteTimer(standing_ms)
-    if wanted_ms:
-        handle.registerTimer(wanted_ms)
-    return wanted_ms
-
-
-Frame: TypeAlias = pd.DataFrame
-
-
-def as_rows(frames: Iterable[Frame]) -> pa.Table:
+def as_rows(frames: Iterable[pd.DataFrame]) -> pa.Table:
     """Join a shard's rows into one table; Spark splits large ones. O(bytes)."""
     # A part without any name, as of operations only, has a column of no type.
     return pa.concat_tables(
@@ -248,23 +230,16 @@ def as_rows(frames: Iterable[Frame]) -> pa.Table:
     )
 
 
-def chosen(rows: pa.Table, which: pa.ChunkedArray, schema: pa.Schema, named: Mapping[str, str]) -> pa.Table:
+def chosen(rows: pa.Table, which: pa.ChunkedArray, schema: pa.Schema, *columns: str) -> pa.Table:
     """Select rows, in a kernel's columns.
 
     Args:
         rows: With at least those columns.
         which: Whether to take each row.
         schema: The kernel's columns.
-        named: The name in ``rows`` of a column of the schema, where it differs.
+        columns: Their names in ``rows``.
     """
-    columns = rows.select([named.get(name, name) for name in schema.names]).filter(which)
-    return columns.rename_columns(schema.names).cast(schema)
-
-
-def as_frames(table: pa.Table) -> Iterator[Frame]:
-    """A stage's rows for Spark: one frame, or none without rows."""
-    if table.num_rows:
-        yield table.to_pandas()
+    return rows.select(list(columns)).filter(which).rename_columns(schema.names).cast(schema)
 
 
 class ShardProcessor(StatefulProcessor):
@@ -277,12 +252,18 @@ class ShardProcessor(StatefulProcessor):
         self._pace = pace
 
     @abstractmethod
-    def take_in(self, rows: pa.Table, frontier: Frontier) -> pa.Table:
-        """Process a batch's rows of the shard; returns the output rows."""
+    def advance(self, rows: pa.Table | None, frontier: Frontier) -> pa.Table:
+        """Process a batch's rows of the shard, or None when its timer is due; returns the output rows."""
 
-    @abstractmethod
-    def go_on(self, frontier: Frontier) -> pa.Table:
-        """Process due work in a batch without rows; returns the output rows."""
+    def reset_timer(self, standing_ms: int, wanted_ms: int) -> int:
+        """Replace the shard's timer, if it is another; each is 0 for none. Returns the registered one."""
+        if standing_ms != wanted_ms:
+            # Delete it even if it is due: its work has just been done.
+            if standing_ms:
+                self._handle.deleteTimer(standing_ms)
+            if wanted_ms:
+                self._handle.registerTimer(wanted_ms)
+        return wanted_ms
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Called by Spark first, in each task."""
@@ -294,17 +275,22 @@ class ShardProcessor(StatefulProcessor):
     def handleInputRows(  # noqa: N802  # pyright: ignore[reportIncompatibleMethodOverride]
         self,
         key: Any,  # noqa: ARG002
-        rows: Iterator[Frame],
+        rows: Iterator[pd.DataFrame],
         timerValues: TimerValues,  # noqa: N803
-    ) -> Iterator[Frame]:
+    ) -> Iterator[pd.DataFrame]:
         """Called by Spark for each shard with rows in a batch."""
-        yield from as_frames(self.take_in(as_rows(rows), self._pace.frontier(timerValues)))
+        return self._frames(as_rows(rows), timerValues)
 
     def handleExpiredTimer(  # noqa: N802
         self,
         key: Any,  # noqa: ARG002
         timerValues: TimerValues,  # noqa: N803
         expiredTimerInfo: ExpiredTimerInfo,  # noqa: ARG002, N803
-    ) -> Iterator[Frame]:
+    ) -> Iterator[pd.DataFrame]:
         """Called by Spark for each shard with a due timer."""
-        yield from as_frames(self.go_on(self._pace.frontier(timerValues)))
+        return self._frames(None, timerValues)
+
+    def _frames(self, rows: pa.Table | None, values: TimerValues) -> Iterator[pd.DataFrame]:
+        output = self.advance(rows, self._pace.frontier(values))
+        if output.num_rows:
+            yield output.to_pandas()

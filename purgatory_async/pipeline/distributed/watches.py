@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from purgatory_async.pipeline.distributed.shards import (
+    LONG,
+    TEXT,
     Frontier,
     Longs,
     ShardProcessor,
@@ -28,45 +30,22 @@ from purgatory_async.pipeline.distributed.shards import (
     identities,
     longs,
     new_rows,
-    reset_timer,
+    replaced,
 )
 
-__all__ = [
-    "MATCHES",
-    "SIGNALS",
-    "WATCHES",
-    "WATCH_INPUT",
-    "WATCH_OUTPUT",
-    "WATCH_STATE",
-    "WatchProcessor",
-    "WatchShard",
-]
+__all__ = ["MATCHES", "SIGNALS", "WATCHES", "WATCH_INPUT", "WATCH_OUTPUT", "WatchProcessor", "WatchShard"]
 
-WATCHES: Final = pa.schema(
-    [
-        ("key", pa.string()),
-        ("op_id", pa.string()),
-        ("submit_ns", pa.int64()),
-        ("until_ns", pa.int64()),
-        ("needed", pa.int64()),
-    ]
-)
-SIGNALS: Final = pa.schema([("key", pa.string()), ("at_ns", pa.int64()), ("n", pa.int64())])
-SEEN: Final = SIGNALS.append(pa.field("kept_until_ns", pa.int64()))
-MATCHES: Final = pa.schema(
-    [("op_id", pa.string()), ("submit_ns", pa.int64()), ("at_ns", pa.int64()), ("n", pa.int64())]
-)
-
-DECISIONS: Final = pa.schema(
-    [("op_id", pa.string()), ("submit_ns", pa.int64()), ("instant_ns", pa.int64()), ("amount", pa.int64())]
-)
+WATCHES: Final = pa.schema({"key": TEXT, "op_id": TEXT, "submit_ns": LONG, "until_ns": LONG, "needed": LONG})
+SIGNALS: Final = pa.schema({"key": TEXT, "at_ns": LONG, "n": LONG})
+SEEN: Final = pa.schema([*SIGNALS, ("kept_until_ns", LONG)])
+MATCHES: Final = pa.schema({"op_id": TEXT, "submit_ns": LONG, "at_ns": LONG, "n": LONG})
+DECISIONS: Final = pa.schema({"op_id": TEXT, "submit_ns": LONG, "instant_ns": LONG, "amount": LONG})
 
 WATCH_INPUT: Final = ("shard", "key", "op_id", "instant_ns", "until_ns", "amount")
 """Watches, signals and operations in one: of a watch its operation's id, submission, deadline and needed sum; of a
 signal no id, its instant twice, and ``n``; of an operation the same as of its watches, and no key."""
 WATCH_OUTPUT: Final = "op_id string, submit_ns long, instant_ns long, amount long, is_match boolean"
 """Operations and matches in one; see `OPERATION_INPUT`."""
-WATCH_STATE: Final = "watches binary, seen binary, timer_ms long"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +61,6 @@ class WatchShard:
     watches: pa.Table
     seen: pa.Table
 
-    @classmethod
-    def empty(cls) -> Self:
-        """A new shard."""
-        return cls(WATCHES.empty_table(), SEEN.empty_table())
-
     def take_in(self, watches: pa.Table, signals: pa.Table, frontier: Frontier) -> tuple[Self, pa.Table]:
         """Match new watches and signals with each other and with the known ones. O(n log n + matches).
 
@@ -99,9 +73,8 @@ class WatchShard:
             The new shard, without what no operation can need, and the matches (columns of `MATCHES`).
         """
         fresh = new_rows(self.watches, watches, "key", "op_id", "submit_ns")
-        arriving = signals.append_column(
-            SEEN.field("kept_until_ns"), pa.array(frontier.kept_until_ns(longs(signals, "at_ns")))
-        )
+        kept_until_ns = frontier.kept_until_ns(longs(signals, "at_ns"))
+        arriving = signals.append_column(SEEN.field("kept_until_ns"), pa.array(kept_until_ns))
         seen = pa.concat_tables([self.seen, arriving])
         standing, first = _meet(self.watches, arriving)
         fresh, second = _meet(fresh, seen)
@@ -136,19 +109,15 @@ def _meet(watches: pa.Table, signals: pa.Table) -> tuple[pa.Table, pa.Table]:
     at_ns = longs(signals, "at_ns")[order]
     until_ns = longs(watches, "until_ns").copy()
     until_ns[satisfied] = at_ns[end[satisfied] - 1]
-    column = watches.schema.get_field_index("until_ns")
-    shortened = watches.set_column(column, watches.schema.field(column), pa.array(until_ns))
-    return shortened, _matches(watches, at_ns, n, start, end)
+    return replaced(watches, "until_ns", until_ns), _matches(watches, at_ns, n, start, end)
 
 
 def _ranges(watches: pa.Table, signals: pa.Table) -> tuple[Longs, Longs, Longs]:
     """The signals in order of key and instant, and for each watch from where to where they are its own."""
-    instants = [
-        watches.select(["key", "submit_ns"]).rename_columns(["key", "at_ns"]),
-        watches.select(["key", "until_ns"]).rename_columns(["key", "at_ns"]),
-        signals.select(["key", "at_ns"]),
-    ]
-    submitted, over, seen = identities(instants, "key", "at_ns")
+    submits, deadlines = (
+        watches.select(["key", name]).rename_columns(["key", "at_ns"]) for name in ("submit_ns", "until_ns")
+    )
+    submitted, over, seen = identities([submits, deadlines, signals], "key", "at_ns")
     order = np.argsort(seen, kind="stable").astype(np.int64)
     start = np.searchsorted(seen[order], submitted, side="right").astype(np.int64)
     end = np.searchsorted(seen[order], over, side="left").astype(np.int64)
@@ -161,50 +130,38 @@ def _matches(watches: pa.Table, at_ns: Longs, n: Longs, start: Longs, end: Longs
     before = np.cumsum(counts) - counts
     signal = np.arange(counts.sum()) + np.repeat(start - before, counts)
     who = watches.select(["op_id", "submit_ns"]).take(pa.array(watch))
-    return who.append_column(MATCHES.field("at_ns"), pa.array(at_ns[signal])).append_column(
-        MATCHES.field("n"), pa.array(n[signal])
-    )
-
-
-def _marked(rows: pa.Table, *, is_match: bool) -> pa.Table:
-    return rows.append_column("is_match", pa.array(np.full(rows.num_rows, is_match)))
+    return pa.table([*who.columns, pa.array(at_ns[signal]), pa.array(n[signal])], schema=MATCHES)
 
 
 class WatchProcessor(ShardProcessor):
     """A shard's watches and seen signals: `WatchShard` kept by Spark."""
 
-    state = WATCH_STATE
+    state = "watches binary, seen binary, timer_ms long"
 
-    def take_in(self, rows: pa.Table, frontier: Frontier) -> pa.Table:
+    def advance(self, rows: pa.Table | None, frontier: Frontier) -> pa.Table:
         """Match new watches and signals with the known ones; returns the operations, and the matches."""
+        watches, seen, timer_ms = self._state.get() or (None, None, 0)
+        shard = WatchShard(decode(watches, WATCHES), decode(seen, SEEN))
+        if rows is None:
+            self._store(shard.evicted(frontier), timer_ms, frontier)
+            return DECISIONS.empty_table()
         is_operation, is_signal = pc.is_null(rows["key"]), pc.is_null(rows["op_id"])
         is_watch = pc.invert(pc.or_(is_operation, is_signal))
-        watches = chosen(rows, is_watch, WATCHES, {"submit_ns": "instant_ns", "needed": "amount"})
-        signals = chosen(rows, is_signal, SIGNALS, {"at_ns": "instant_ns", "n": "amount"})
-        shard, timer_ms = self._load()
-        shard, matches = shard.take_in(watches, signals, frontier)
+        fresh = chosen(rows, is_watch, WATCHES, "key", "op_id", "instant_ns", "until_ns", "amount")
+        signals = chosen(rows, is_signal, SIGNALS, "key", "instant_ns", "amount")
+        operations = chosen(rows, is_operation, DECISIONS, "op_id", "instant_ns", "until_ns", "amount")
+        shard, matches = shard.take_in(fresh, signals, frontier)
         self._store(shard, timer_ms, frontier)
-        renamed = {"submit_ns": "instant_ns", "instant_ns": "until_ns"}
-        operations = chosen(rows, is_operation, DECISIONS, renamed)
-        matches = matches.rename_columns(DECISIONS.names)
-        return pa.concat_tables([_marked(operations, is_match=False), _marked(matches, is_match=True)])
-
-    def go_on(self, frontier: Frontier) -> pa.Table:
-        """Drop what no operation can need; returns no rows."""
-        shard, timer_ms = self._load()
-        self._store(shard.evicted(frontier), timer_ms, frontier)
-        return DECISIONS.empty_table()
-
-    def _load(self) -> tuple[WatchShard, int]:
-        watches, seen, timer_ms = self._state.get() or (None, None, 0)
-        return WatchShard(decode(watches, WATCHES), decode(seen, SEEN)), timer_ms
+        output = pa.concat_tables([operations, matches.rename_columns(DECISIONS.names)])
+        is_match = np.arange(output.num_rows) >= operations.num_rows
+        return output.append_column("is_match", pa.array(is_match))
 
     def _store(self, shard: WatchShard, timer_ms: int, frontier: Frontier) -> None:
         # Incoming rows do the work of a timer, so it fires only when nothing is left to keep: a timer for each
         # deadline would cost two more calls for each shard and batch.
         over_ns = shard.empty_from_ns()
         if over_ns is None:
-            timer_ms = reset_timer(self._handle, timer_ms, 0)
+            timer_ms = self.reset_timer(timer_ms, 0)
         elif timer_ms <= frontier.present_ms:
-            timer_ms = reset_timer(self._handle, timer_ms, frontier.timer_ms(over_ns))
+            timer_ms = self.reset_timer(timer_ms, frontier.timer_ms(over_ns))
         self._state.update((encode(shard.watches), encode(shard.seen), timer_ms))

@@ -6,7 +6,7 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from purgatory_async.pipeline.distributed.operations import OPERATIONS, PENDING, OperationShard
+from purgatory_async.pipeline.distributed.operations import OPERATIONS, PENDING, TALLY, OperationShard
 from purgatory_async.pipeline.distributed.shards import Frontier, by_watermark, decode, encode
 from purgatory_async.pipeline.distributed.watches import (
     MATCHES,
@@ -94,5 +94,5 @@ class ShardedPurgatory:
         step = known.advance(table(OPERATIONS, rows), table(MATCHES, own), frontier)
         self._pending[shard] = encode(step.shard.pending), encode(step.shard.unsettled)
         self.outcomes += [Outcome(**row) for row in step.outcomes.to_pylist()]
-        for name in ("submitted", "repeated", "late", "completed", "expired"):
-            self.tallies[name] = self.tallies.get(name, 0) + getattr(step, name)
+        for name, count in zip(TALLY, step.tally, strict=True):
+            self.tallies[name] = self.tallies.get(name, 0) + count

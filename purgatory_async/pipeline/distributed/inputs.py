@@ -1,6 +1,7 @@
 """The two inputs: growing directories of Parquet files, checked before Spark starts and read as streams."""
 
-from collections.abc import Callable, Mapping
+from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
 from purgatory_async.pipeline.output import spark_path
 from purgatory_async.pipeline.refusal import Refused
+from purgatory_async.pipeline.source.parquet import is_text, is_texts
 
 __all__ = [
     "NO_OPERATIONS",
@@ -34,26 +36,15 @@ OPERATION_COLUMNS: Final = {
 }
 SIGNAL_COLUMNS: Final = {"key": "string", "at_ns": "long", "n": "long"}
 
-NO_OPERATIONS: Final = pa.schema(
-    [
-        ("op_id", pa.string()),
-        ("keys", pa.list_(pa.string())),
-        *((name, pa.int64()) for name in ("needed", "submit_ns", "timeout_ns")),
-    ]
-).empty_table()
-
-
-def _is_string(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
-
-
-_FITS: Final[Mapping[str, Callable[[pa.DataType], bool]]] = {
-    "string": _is_string,
-    "array<string>": lambda kind: (
-        (pa.types.is_list(kind) or pa.types.is_large_list(kind)) and _is_string(kind.value_type)
-    ),
-    "long": pa.types.is_signed_integer,
+# How each is written, and what is taken for it.
+_TYPES: Final = {
+    "string": (pa.string(), is_text),
+    "array<string>": (pa.list_(pa.string()), is_texts),
+    "long": (pa.int64(), pa.types.is_signed_integer),
 }
+NO_OPERATIONS: Final = pa.schema(
+    {name: _TYPES[kind][0] for name, kind in OPERATION_COLUMNS.items()}
+).empty_table()
 
 
 def check_input(flag: str, directory: Path, columns: Mapping[str, str]) -> None:
@@ -73,7 +64,7 @@ def check_input(flag: str, directory: Path, columns: Mapping[str, str]) -> None:
         try:
             with pq.ParquetFile(path) as file:
                 kinds = {field.name: field.type for field in file.schema_arrow}
-                nulls = _columns_with_nulls(file.metadata)
+                nulls = _nulls(file.metadata)
         except (OSError, pa.ArrowException) as error:
             reason = str(error).partition("\n")[0]
             raise Refused(
@@ -84,9 +75,9 @@ def check_input(flag: str, directory: Path, columns: Mapping[str, str]) -> None:
                 raise Refused(
                     f"{flag} {path} has no column {name!r}; it needs {_words(columns)}, got {[*kinds]}"
                 )
-            if not _FITS[kind](kinds[name]):
+            if not _TYPES[kind][1](kinds[name]):
                 raise Refused(f"{flag} {path}: column {name!r} must be {kind}, got {kinds[name]}")
-            if name in nulls:
+            if nulls[name]:
                 raise Refused(
                     f"{flag} {path}: column {name!r} has {nulls[name]} nulls; every row needs a value"
                 )
@@ -96,15 +87,14 @@ def _words(columns: Mapping[str, str]) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns.items())
 
 
-def _columns_with_nulls(footer: pq.FileMetaData) -> dict[str, int]:
-    """The flat columns with nulls, as far as the file has statistics."""
-    found: dict[str, int] = {}
+def _nulls(footer: pq.FileMetaData) -> Counter[str]:
+    """The number of nulls in each flat column, as far as the file has statistics."""
+    found: Counter[str] = Counter()
     for group in range(footer.num_row_groups):
         for number in range(footer.num_columns):
             chunk = footer.row_group(group).column(number)
-            statistics = chunk.statistics
-            if statistics is not None and statistics.has_null_count and statistics.null_count:
-                found[chunk.path_in_schema] = found.get(chunk.path_in_schema, 0) + statistics.null_count
+            if chunk.statistics is not None and chunk.statistics.has_null_count:
+                found[chunk.path_in_schema] += chunk.statistics.null_count
     return found
 
 
@@ -146,21 +136,10 @@ def _stream(
 
 
 def _checked(rows: DataFrame, guard: str, columns: Mapping[str, str], fit: Column) -> DataFrame:
-    """The rows; an invalid one stops the query, since skipping it would lose it.
-
-    Args:
-        rows: As read.
-        guard: A column that every reader of the result needs; it carries the check.
-        columns: Columns that must not be null.
-        fit: A further condition on each row.
-    """
+    """The rows, checked in a column that every reader needs: an invalid one stops the query, or it would be lost."""
     for name in columns:
         fit = F.col(name).isNotNull() & fit
     row = F.to_json(F.struct(*columns), {"ignoreNullFields": "false"})
-    complaint = F.concat(
-        F.col("_metadata.file_path"),
-        F.lit(" has a row that cannot be right: "),
-        row,
-        F.lit("; write the file anew under its name and start again"),
-    )
+    remedy = F.lit("; write the file anew under its name and start again")
+    complaint = F.concat("_metadata.file_path", F.lit(" has a row that cannot be right: "), row, remedy)
     return rows.withColumn(guard, F.when(fit, F.col(guard)).otherwise(F.raise_error(complaint)))

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor
 
 from purgatory_async.pipeline.distributed.operations import (
     OPERATION_INPUT,
@@ -45,24 +46,16 @@ def outcomes(operations: DataFrame, signals: DataFrame, *, pace: Pace, shards: i
     if pace.time == "event":
         operations = _with_watermark(operations, "submit_ns", pace.delay_ms)
         signals = _with_watermark(signals, "at_ns", pace.delay_ms)
-    watched = (
-        _watches(operations, shards)
-        .unionByName(_signals(signals, shards))
-        .groupBy("shard")
-        .transformWithStateInPandas(
-            WatchProcessor(pace), outputStructType=WATCH_OUTPUT, outputMode="append", timeMode=pace.time_mode
-        )
+    read = _watches(operations, shards).unionByName(_signals(signals, shards))
+    watched = _stage(read, WatchProcessor(pace), WATCH_OUTPUT, pace).withColumn(
+        "shard", _shard("op_id", shards)
     )
-    return (
-        watched.withColumn("shard", _shard("op_id", shards))
-        .select(*OPERATION_INPUT)
-        .groupBy("shard")
-        .transformWithStateInPandas(
-            OperationProcessor(pace),
-            outputStructType=OPERATION_OUTPUT,
-            outputMode="append",
-            timeMode=pace.time_mode,
-        )
+    return _stage(watched.select(*OPERATION_INPUT), OperationProcessor(pace), OPERATION_OUTPUT, pace)
+
+
+def _stage(rows: DataFrame, processor: StatefulProcessor, columns: str, pace: Pace) -> DataFrame:
+    return rows.groupBy("shard").transformWithStateInPandas(
+        processor, outputStructType=columns, outputMode="append", timeMode=pace.time_mode
     )
 
 
@@ -99,8 +92,7 @@ def _signals(signals: DataFrame, shards: int) -> DataFrame:
     return (
         signals.withColumns({"op_id": F.lit(None).cast("string"), "amount": F.col("n")})
         .withColumns({"instant_ns": F.col("at_ns"), "until_ns": F.col("at_ns")})
-        .withColumn("shard", _shard("key", shards))
-        .select(*WATCH_INPUT)
+        .select(_shard("key", shards), *WATCH_INPUT[1:])
     )
 
 

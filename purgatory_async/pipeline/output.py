@@ -1,22 +1,30 @@
 """Writes results so that nothing incomplete passes for a result.
 
 On this machine they are written under a name that readers skip, and moved into place only once complete and on the
-disk. A store cannot rename: see `purgatory_async.pipeline.store_output`.
+disk. A store cannot rename, so ``_SUCCESS`` is written last of all, and without it what is there is not a result. A run
+begins with an object ``_unfinished-<id>`` there and removes it at the end. Stores list an object as soon as it is
+written, so of two runs at once each sees that of the other, and at most one goes on. A killed process leaves its object
+behind, and the directory is refused from then on.
 """
 
+import io
 import os
 import secrets
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
 
-from purgatory_async.pipeline.locations import Location
+from purgatory_async.pipeline.locations import Location, StorePath
 from purgatory_async.pipeline.refusal import Refused
-from purgatory_async.pipeline.store_output import check_fresh_in_store, finished_in_store
 
 __all__ = ["Stage", "check_fresh", "check_makeable", "checkpoint_path", "spark_path", "staged", "sync"]
+
+_SUCCESS: Final = "_SUCCESS"
+_UNFINISHED: Final = "_unfinished-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +52,30 @@ def check_fresh(out: Location) -> None:
     Raises:
         Refused: They cannot.
     """
-    if not isinstance(out, Path):
-        check_fresh_in_store(out)
-        return
-    if out.is_symlink() or out.exists():
-        if not out.is_dir():
-            raise Refused(f"--out {out} must be a directory, got a file; name one that is new or empty")
-        if any(out.iterdir()):
+    names = _names(out)
+    if any(name.startswith(_UNFINISHED) for name in names):
+        raise Refused(
+            f"--out {out} has unfinished results: another run writes there, or was killed; "
+            "name another directory, or remove this one"
+        )
+    if names:
+        raise Refused(f"--out {out} is not empty, and nothing in it is overwritten; name another directory")
+    if isinstance(out, Path):
+        check_makeable("--out", out)
+
+
+def _names(out: Location) -> list[str]:
+    try:
+        return [entry.name for entry in out.iterdir()]
+    except (FileNotFoundError, NotADirectoryError):
+        if out.exists() or (isinstance(out, Path) and out.is_symlink()):
+            kind = "a file" if isinstance(out, Path) else "an object"
             raise Refused(
-                f"--out {out} is not empty, and nothing in it is overwritten; name another directory"
-            )
-    check_makeable("--out", out)
+                f"--out {out} must be a directory, got {kind}; name one that is new or empty"
+            ) from None
+        return []
+    except OSError as error:
+        raise Refused(f"--out {out} cannot be listed: {error.strerror}") from None
 
 
 def check_makeable(option: str, directory: Path) -> None:
@@ -80,11 +101,11 @@ def staged(out: Location) -> Iterator[Stage]:
         out: The final directory; new or empty.
 
     Raises:
-        OSError: The directory cannot be made or renamed.
-        Refused: The store does not take it, or another run writes there.
+        OSError: The directory cannot be made or renamed, or the store does not take an object.
+        Refused: The store does not take the first object, or another run writes there.
     """
     if not isinstance(out, Path):
-        with finished_in_store(out) as folder:
+        with _staged_in_store(out) as folder:
             yield Stage(folder, out)
         return
     final = out.resolve()
@@ -93,7 +114,9 @@ def staged(out: Location) -> Iterator[Stage]:
     stage.mkdir()
     try:
         yield Stage(stage, stage)
-        _sync_all(stage)
+        for place, _, names in os.walk(stage, topdown=False):
+            for name in (*names, ""):
+                sync(Path(place, name))
         stage.rename(final)
     except BaseException:
         shutil.rmtree(stage, ignore_errors=True)
@@ -101,12 +124,29 @@ def staged(out: Location) -> Iterator[Stage]:
     sync(final.parent)
 
 
-def _sync_all(directory: Path) -> None:
-    """Sync everything under a directory, from the leaves up."""
-    for folder, _, names in os.walk(directory, topdown=False):
-        for name in names:
-            sync(Path(folder, name))
-        sync(Path(folder))
+@contextmanager
+def _staged_in_store(out: StorePath) -> Iterator[Path]:
+    """Yield a local directory, whose files go to the store when the block succeeds; else remove what is there."""
+    claim = out / f"{_UNFINISHED}{secrets.token_hex(4)}"
+    try:
+        claim.put(io.BytesIO())
+    except OSError as error:
+        raise Refused(f"--out {out} cannot be written: {error.strerror}") from None
+    if set(_names(out)) != {claim.name}:
+        claim.unlink()
+        raise Refused(f"--out {out} is written by another run at this moment; name another directory")
+    try:
+        with TemporaryDirectory(prefix="purgatory-") as scratch:
+            yield (folder := Path(scratch))
+            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+                with path.open("rb") as content:
+                    (out / path.relative_to(folder).as_posix()).put(content)
+        claim.unlink()
+        (out / _SUCCESS).put(io.BytesIO())
+    except BaseException:
+        with suppress(OSError):
+            out.remove()
+        raise
 
 
 def sync(path: Path) -> None:

@@ -3,10 +3,8 @@
 Operations wait on their keys until signals satisfy them or their timeout expires, exactly once, as in the library. The
 pending operations are in the state of a Spark query, which can be as large as the cluster.
 
-It provides outcomes that survive any crash, none lost and none doubled; more operations and keys than one machine
-holds; timeouts of seconds to days. It does not provide millisecond latency: Spark works in batches, so an outcome is
-known a second or more after it was decided. A caller that waits for an answer needs the library or the service. This
-job is for matching a million payments with their confirmations within three days.
+It is for matching a million payments with their confirmations within three days. Spark works in batches, so a caller
+that waits for an answer needs the library or the service.
 
 By **event time** the instants of the records decide, not the time of reading. The watermark is the smaller of the
 newest submission and the newest signal read, less ``--delay``. An operation ends once the watermark has passed the
@@ -27,7 +25,6 @@ Signals of one instant count together. ``needed`` of 0 or less is satisfied at s
 the same row read again while it is pending is skipped.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,11 +35,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from purgatory_async.pipeline.checkpoints import (
-    Identity,
-    check_checkpoint,
-    claimed_checkpoint,
-)
+from purgatory_async.pipeline.checkpoints import Identity, check_checkpoint, claimed_checkpoint
 from purgatory_async.pipeline.distributed.inputs import (
     OPERATION_COLUMNS,
     SIGNAL_COLUMNS,
@@ -53,15 +46,14 @@ from purgatory_async.pipeline.distributed.inputs import (
 from purgatory_async.pipeline.distributed.query import outcomes, read_tally
 from purgatory_async.pipeline.distributed.shards import Pace, Time
 from purgatory_async.pipeline.jobs.frame import (
-    checkpoint_option,
-    continued_out_option,
+    C,
+    continued_options,
     directory_option,
     progress,
     spark_options,
     summary,
 )
 from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
-from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.output import checkpoint_path
 from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.session import open_session, stateful_tasks
@@ -86,27 +78,18 @@ SETTINGS: Final = {
     ),
 }
 
+_NOTICED: Final = {
+    "late": "read after the watermark had passed their submission; their outcomes may differ with a longer --delay",
+    "repeated": "read again while pending and skipped",
+}
+
 JAVA_OPTIONS: Final = "-XX:+UseSerialGC"
 """Java keeps little from batch to batch here, and the cores are busy with the batches."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The settings of a run.
-
-    Attributes:
-        operations: Growing directory of Parquet files.
-        signals: Likewise.
-        out: Directory with ``outcomes/``.
-        checkpoint: Directory of Spark's state and progress.
-        time: Event or processing time.
-        shards: Of the state.
-        delay: Seconds; see `Pace`.
-        keep: Seconds; see `Pace`.
-        trigger: Seconds from one batch to the next.
-        files_per_batch: Most files of each input; None for all.
-        available_now: Whether to stop once everything present at the start has been read.
-    """
+    """The settings of a run: those of the options, with `Pace` for ``delay`` and ``keep``; times are in seconds."""
 
     operations: Path
     signals: Path
@@ -128,24 +111,8 @@ class Plan:
     @property
     def identity(self) -> Identity:
         """The settings that cannot change while the checkpoint lives."""
-        return Identity(
-            operations=str(self.operations.resolve()),
-            signals=str(self.signals.resolve()),
-            out=str(self.out.resolve()),
-            time=self.time,
-            shards=self.shards,
-            delay=self.delay,
-            keep=self.keep,
-        )
-
-    def shared(self) -> tuple[dict[str, list[Location]], dict[str, Location]]:
-        """The places for `check_shared`; makes the directory of the outcomes."""
-        self.out.mkdir(parents=True, exist_ok=True)
-        inputs = {"--operations": self.operations, "--signals": self.signals}
-        reads: dict[str, list[Location]] = {
-            option: [next(place.iterdir(), place).absolute()] for option, place in inputs.items()
-        }
-        return reads, {"--out": self.out.absolute(), "--checkpoint": self.checkpoint.absolute()}
+        operations, signals, out = (str(at.resolve()) for at in (self.operations, self.signals, self.out))
+        return Identity(operations, signals, out, self.time, self.shards, self.delay, self.keep)
 
     def check(self) -> None:
         """Check the checkpoint and the inputs before Spark starts; raises `Refused`."""
@@ -179,7 +146,7 @@ def run(
     # newer than the start, so the first batch that read nothing comes after all that did.
     endless = plan.available_now and plan.time == "processing"
     with claimed_checkpoint(plan.checkpoint, plan.identity) as starts:
-        check_shared(spark, *plan.shared())
+        _check_shared(plan, spark)
         try:
             run_query(
                 lambda: _start(plan, spark, starts),
@@ -188,9 +155,16 @@ def run(
         except StreamingQueryException as error:
             raise _refusal(error) or error from None
         tally = read_tally(spark, plan.checkpoint)
-    noticed = {name: tally.pop(name) for name in ("late", "repeated")}
+    noticed = {name: tally.pop(name) for name in _NOTICED}
     pending = tally["submitted"] - tally["completed"] - tally["expired"]
     return {**tally, "pending": pending}, noticed
+
+
+def _check_shared(plan: Plan, spark: SparkSession) -> None:
+    plan.out.mkdir(parents=True, exist_ok=True)
+    inputs = {"--operations": plan.operations, "--signals": plan.signals}
+    reads = {option: [next(place.iterdir(), place).absolute()] for option, place in inputs.items()}
+    check_shared(spark, reads, {"--out": plan.out.absolute(), "--checkpoint": plan.checkpoint.absolute()})
 
 
 def _start(plan: Plan, spark: SparkSession, starts: Path) -> StreamingQuery:
@@ -211,32 +185,33 @@ def _start(plan: Plan, spark: SparkSession, starts: Path) -> StreamingQuery:
 
 
 def _read_nothing(progress: Any) -> bool:
-    """Whether a batch had no new files in any source."""
     return progress is not None and all(
         source["startOffset"] == source["endOffset"] for source in progress["sources"]
     )
 
 
 def _refusal(error: StreamingQueryException) -> Refused | None:
-    """The refusal of an invalid row, from the failure of its query; None for other failures."""
+    """The refusal of an invalid row, if the query failed for one."""
     _, found, message = str(error).partition("[USER_RAISED_EXCEPTION] ")
     return Refused(message.partition(" SQLSTATE")[0].partition("\n")[0]) if found else None
 
 
-def _seconds(context: click.Context, parameter: click.Parameter, value: float) -> float:
-    least = 0.001 if parameter.name == "trigger" else 0.0
-    if not (math.isfinite(value) and least <= value <= LONGEST_S):
-        raise click.BadParameter(
-            f"must be from {least} to {LONGEST_S} seconds, got {value}", context, parameter
-        )
-    return value
+def _seconds_option(flag: str, default: float, explanation: str, least: float = 0.0) -> Callable[[C], C]:
+    def check(_: click.Context, __: click.Parameter, value: float) -> float:
+        """Check the range, which NaN is not in."""
+        if not least <= value <= LONGEST_S:
+            raise click.BadParameter(f"must be from {least} to {LONGEST_S} seconds, got {value}")
+        return value
+
+    return click.option(
+        flag, type=float, default=default, show_default=True, metavar="S", callback=check, help=explanation
+    )
 
 
 @click.command("distributed")
 @directory_option("--operations", "Parquet files: op_id, keys, needed, submit_ns, timeout_ns.")
 @directory_option("--signals", "Parquet files: key, at_ns, n.")
-@continued_out_option
-@checkpoint_option("State and progress; continued.")
+@continued_options("State and progress")
 @click.option("--time", type=click.Choice(["event", "processing"]), required=True, help="See below.")
 @click.option("--available-now", is_flag=True, help="Stop once everything present has been read.")
 @click.option("--files-per-batch", type=click.IntRange(1), metavar="N", help="Of each input.  [default: all]")
@@ -248,33 +223,20 @@ def _seconds(context: click.Context, parameter: click.Parameter, value: float) -
     metavar="N",
     help="Of the state, and most tasks of a stage.",
 )
-@click.option(
+@_seconds_option(
     "--delay",
-    type=float,
-    default=0.0,
-    show_default=True,
-    metavar="S",
-    callback=_seconds,
-    help="Event time: how far a record may be behind the newest of its input. Processing time: how long an operation "
+    0.0,
+    "Event time: how far a record may be behind the newest of its input. Processing time: how long an operation "
     "waits after its deadline for signals to be read.",
 )
-@click.option(
-    "--keep",
-    type=float,
-    default=60.0,
-    show_default=True,
-    metavar="S",
-    callback=_seconds,
-    help="Processing time: how long to keep a signal for an operation that is read after it.",
+@_seconds_option(
+    "--keep", 60.0, "Processing time: how long to keep a signal for an operation that is read after it."
 )
-@click.option(
+@_seconds_option(
     "--trigger",
-    type=float,
-    default=0.5,
-    show_default=True,
-    metavar="S",
-    callback=_seconds,
-    help="From one batch to the next, at least. By processing time, there is one even with nothing to do.",
+    0.5,
+    "From one batch to the next, at least. By processing time, there is one even with nothing to do.",
+    least=0.001,
 )
 @spark_options
 def command(*, master: str | None, remote: str | None, **chosen: Any) -> None:
@@ -310,18 +272,7 @@ def command(*, master: str | None, remote: str | None, **chosen: Any) -> None:
     ):
         say("reading" if plan.available_now else "running; Ctrl-C stops it")
         found, noticed = run(plan, spark, stopped)
-    _warn(noticed)
+    for name, count in noticed.items():
+        if count:
+            click.echo(f"purgatory: {count} operations were {_NOTICED[name]}", err=True)
     summary(found)
-
-
-def _warn(noticed: dict[str, int]) -> None:
-    if noticed["late"]:
-        click.echo(
-            f"purgatory: {noticed['late']} operations were read after the watermark had passed their submission; "
-            "their outcomes may differ with a longer --delay",
-            err=True,
-        )
-    if noticed["repeated"]:
-        click.echo(
-            f"purgatory: {noticed['repeated']} operations were read again while pending and skipped", err=True
-        )

@@ -18,8 +18,8 @@ from purgatory_async.pipeline.output import check_makeable
 from purgatory_async.pipeline.source.extent import segments_in
 
 __all__ = [
-    "checkpoint_option",
-    "continued_out_option",
+    "C",
+    "continued_options",
     "directory_option",
     "journal_option",
     "open_option",
@@ -33,50 +33,45 @@ __all__ = [
 
 _NS: Final = 1_000_000_000
 _LONGEST_S: Final = 1000 * 366 * 24 * 3600
+_CONTINUED: Final = "Directory for the results; continued, with the same checkpoint."
 
-_MASTER: Final = re.compile(
-    r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[[\d,\s]+\]|yarn|(spark|k8s)://\S+"
-)
-_REMOTE: Final = re.compile(r"sc://\S+|local(\[(\d+|\*)\])?")
+_MASTER: Final = r"local(\[(\d+|\*)(,\s*\d+)?\])?|local-cluster\[[\d,\s]+\]|yarn|(spark|k8s)://\S+"
+_REMOTE: Final = r"sc://\S+|local(\[(\d+|\*)\])?"
 
 C = TypeVar("C", bound=Callable[..., Any])
+"""A command, or what becomes one."""
 
 
 def spark_options(command: C) -> C:
     """Give a command ``master`` and ``remote``, at most one of which is not None."""
-    remote = click.option(
-        "--remote",
-        metavar="URL",
-        callback=_remote,
-        help="A Spark Connect server, such as sc://host:15002, instead of --master.",
-    )
     master = click.option(
         "--master",
         metavar="URL",
-        callback=_master,
+        callback=_spark_url(_MASTER, "local[2], spark://host:7077, yarn or k8s://https://host:443", "remote"),
         help="Where Spark runs: local[2], spark://host:7077, yarn, k8s://https://host:443.  [default: local[*]]",
+    )
+    remote = click.option(
+        "--remote",
+        metavar="URL",
+        callback=_spark_url(_REMOTE, "sc://host:15002", "master"),
+        help="A Spark Connect server, such as sc://host:15002, instead of --master.",
     )
     return master(remote(command))
 
 
-def _master(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
-    if value is not None and _MASTER.fullmatch(value) is None:
-        raise click.BadParameter(
-            f"must be like local[2], spark://host:7077, yarn or k8s://https://host:443, got {value!r}"
-        )
-    return _one_of("--master", value, "--remote", context.params.get("remote"))
+def _spark_url(pattern: str, examples: str, other: str) -> Callable[..., str | None]:
+    def check(context: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+        """Check the form, and that the other option is absent."""
+        if value is not None and re.fullmatch(pattern, value) is None:
+            raise click.BadParameter(f"must be like {examples}, got {value!r}")
+        taken = context.params.get(other)
+        if value is not None and taken is not None:
+            raise click.UsageError(
+                f"--{parameter.name} {value} and --{other} {taken} exclude each other; leave one out"
+            )
+        return value
 
-
-def _remote(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
-    if value is not None and _REMOTE.fullmatch(value) is None:
-        raise click.BadParameter(f"must be like sc://host:15002, got {value!r}")
-    return _one_of("--remote", value, "--master", context.params.get("master"))
-
-
-def _one_of(flag: str, value: str | None, other_flag: str, other: str | None) -> str | None:
-    if value is not None and other is not None:
-        raise click.UsageError(f"{flag} {value} and {other_flag} {other} exclude each other; leave one out")
-    return value
+    return check
 
 
 def directory_option(flag: str, explanation: str) -> Callable[[C], C]:
@@ -151,18 +146,17 @@ def open_page(path: Location) -> None:
         click.echo(f"no browser can be started here; open {address} in one", err=True)
 
 
-def continued_out_option(command: C) -> C:
-    """Give a command ``out``, a path with results that it continues."""
-    return _continued("--out", "Directory for the results; continued, with the same checkpoint.")(command)
+def continued_options(progress: str) -> Callable[[C], C]:
+    """Give a command ``out`` and ``checkpoint``, paths with results and progress that it continues."""
 
+    def give(command: C) -> C:
+        """Give both."""
+        for flag, explanation in (("--checkpoint", f"{progress}; continued."), ("--out", _CONTINUED)):
+            option = click.option(flag, required=True, metavar="DIR", callback=_made, help=explanation)
+            command = option(command)
+        return command
 
-def checkpoint_option(explanation: str) -> Callable[[C], C]:
-    """Give a command ``checkpoint``, a path with progress that it continues."""
-    return _continued("--checkpoint", explanation)
-
-
-def _continued(flag: str, explanation: str) -> Callable[[C], C]:
-    return click.option(flag, required=True, metavar="DIR", callback=_made, help=explanation)
+    return give
 
 
 def _made(context: click.Context, parameter: click.Parameter, value: str) -> Path:

@@ -11,8 +11,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from purgatory_async.pipeline.checkpoints import check_pair, claimed
 from purgatory_async.pipeline.jobs.frame import (
-    checkpoint_option,
-    continued_out_option,
+    continued_options,
     journal_option,
     progress,
     spark_options,
@@ -38,16 +37,7 @@ _LONGEST_MS: Final = 10_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The settings of a run.
-
-    Attributes:
-        journal: Its directory, which may be in a store.
-        out: Directory of the windows.
-        checkpoint: Directory of Spark's progress and the stream's state.
-        window_ns: The windows' width.
-        files_per_batch: Most segments that a batch reads; None for all.
-        available_now: Whether to stop once everything present at the start has been read.
-    """
+    """The settings of a run: those of the options."""
 
     journal: Location
     out: Path
@@ -81,11 +71,11 @@ def run(plan: Plan, spark: SparkSession, stopped: Callable[[], bool] = lambda: F
     with claimed(plan.checkpoint, plan.out, plan.window_ns):
         batches = WindowBatches(plan.out.absolute(), plan.checkpoint.absolute(), plan.window_ns)
         batches.lay_out()
-        writes: dict[str, Location] = {
-            "--out": plan.out.absolute(),
-            "--checkpoint": plan.checkpoint.absolute(),
-        }
-        check_shared(spark, {"--journal": any_of(survey(plan.journal))}, writes)
+        check_shared(
+            spark,
+            {"--journal": any_of(survey(plan.journal))},
+            {"--out": plan.out.absolute(), "--checkpoint": plan.checkpoint.absolute()},
+        )
         before = batches.last_batch()
         run_query(lambda: _start(plan, spark, batches), lambda _: stopped())
         return {"batches": batches.last_batch() - before, "rows": batches.rows_since(before)}
@@ -106,8 +96,7 @@ def _start(plan: Plan, spark: SparkSession, batches: WindowBatches) -> Streaming
 
 @click.command("stream")
 @journal_option
-@continued_out_option
-@checkpoint_option("Progress; continued.")
+@continued_options("Progress")
 @window_option
 @click.option("--available-now", is_flag=True, help="Stop once everything present has been read.")
 @click.option("--wait", is_flag=True, is_eager=True, help="Start although the journal has no segment yet.")

@@ -8,7 +8,6 @@ print warnings that concern none of these jobs. And Spark prints each step of a 
 import hashlib
 import os
 import re
-import secrets
 import shlex
 import shutil
 import subprocess
@@ -17,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from purgatory_async.pipeline.locations import whole
 from purgatory_async.pipeline.refusal import Refused
 
 __all__ = ["find_java_home"]
@@ -132,7 +132,6 @@ def _write_program(path: Path, text: str) -> None:
             return
     for folder in (path.parent.parent, path.parent):  # each on its own: mkdir gives parents no mode
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}-{secrets.token_hex(4)}")
-    unfinished.write_text(text, encoding="utf-8")
-    unfinished.chmod(0o700)
-    unfinished.rename(path)
+    with whole(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
+        unfinished.chmod(0o700)

@@ -63,30 +63,29 @@ def check_shared(
 def _look(
     reads: Mapping[str, Sequence[Location]], writes: Mapping[str, Location], mark: str
 ) -> Callable[[Batches], Batches]:
-    def look(numbers: Batches) -> Batches:
-        """Report what this worker does not see."""
+    def _report(numbers: Batches) -> Batches:
         for _ in numbers:
             pass
-        faults = [_unread(option, paths) for option, paths in reads.items() if paths]
+        faults = [_unread(option, paths) for option, paths in reads.items()]
         faults += [_unwritten(option, place, mark) for option, place in writes.items()]
         found = pa.array([fault for fault in faults if fault is not None], pa.string())
         yield pa.RecordBatch.from_arrays([found], ["fault"])
 
-    return look
+    return _report
 
 
 def _unread(option: str, paths: Sequence[Location]) -> str | None:
-    error = None
+    fault = None
     for path in paths:
         try:
             path.open("rb").close()
         except IsADirectoryError:
             return None
-        except OSError as failure:
-            error = failure
+        except OSError as error:
+            fault = _sentence(option, paths[0], error)
         else:
             return None
-    return _sentence(option, paths[0], error)
+    return fault
 
 
 def _unwritten(option: str, place: Location, mark: str) -> str | None:
@@ -101,11 +100,11 @@ def _unwritten(option: str, place: Location, mark: str) -> str | None:
     return None
 
 
-def _sentence(option: str, path: Location, error: OSError | None) -> str:
+def _sentence(option: str, path: Location, error: OSError) -> str:
     remedy = (
         "name one that driver and workers share"
         if isinstance(path, Path)
         else "give the workers this process's credentials and endpoint"
     )
-    reason = error.strerror if error else "it does not exist"
-    return f"{option}: {path} is not what it is here for Spark's worker on {socket.gethostname()}: {reason}; {remedy}"
+    host = socket.gethostname()
+    return f"{option}: {path} is not what it is here for Spark's worker on {host}: {error.strerror}; {remedy}"

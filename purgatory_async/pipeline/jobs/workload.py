@@ -5,7 +5,7 @@ Spark, so rows are never converted to Java's and back, and the checksum covers t
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict
 from itertools import accumulate
@@ -40,9 +40,6 @@ MANIFEST: Final = "manifest.json"
 _BLOCKS_A_PART: Final = 8  # by default; a file of about 10 MB
 _MOST_PARTS: Final = 100_000
 
-# Does a part's work: from its number to rows, one for each of its blocks.
-Work = Callable[[int], list[dict[str, Any]]]
-
 
 def run(
     workload: Workload,
@@ -64,15 +61,24 @@ def run(
         The summary.
     """
     stage = Stage.of(out)
-    parts = parts or -(-workload.blocks // _BLOCKS_A_PART)
-    parts = min(parts, workload.blocks)
+    tables = stage.tables.absolute()
+    parts = min(parts or -(-workload.blocks // _BLOCKS_A_PART), workload.blocks)
+
+    def _gap_sums(part: int) -> list[dict[str, Any]]:
+        blocks = _blocks(workload, part, parts)
+        return [{"block": block, "gap_ns": workload.gap_sum_ns(block)} for block in blocks]
+
     say("adding up the gaps between arrivals")
-    gaps = _spread(_gap_sums(workload, parts), parts, "block long, gap_ns long", spark)
+    gaps = _spread(_gap_sums, parts, "block long, gap_ns long", spark)
     starts = [0, *accumulate(row["gap_ns"] for row in gaps)]
+
+    def _file(part: int) -> list[dict[str, Any]]:
+        return _write_file(
+            workload, _blocks(workload, part, parts), starts, tables / f"part-{part:05d}.parquet"
+        )
+
     say(f"writing {workload.requests} operations")
-    digests = _spread(
-        _files(workload, parts, starts, stage.tables), parts, "block long, digest binary", spark
-    )
+    digests = _spread(_file, parts, "block long, digest binary", spark)
     for leftover in stage.folder.glob(".*"):
         leftover.unlink()  # of a worker that died
     found = {
@@ -80,63 +86,44 @@ def run(
         "checksum": checksum(bytes(row["digest"]) for row in digests),
         "expected_timeout_rate": workload.expected_timeout_rate,
     }
-    manifest = asdict(workload) | found | _provenance(parts)
-    (stage.folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-    return found
-
-
-def _provenance(parts: int) -> dict[str, Any]:
-    return {
+    manifest = {
+        **asdict(workload),
+        **found,
         "partitions": parts,
         "block": BLOCK,
         "generator_version": GENERATOR_VERSION,
         "numpy_version": np.__version__,
         "columns": {field.name: str(field.type) for field in SCHEMA},
     }
+    (stage.folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+    return found
 
 
-def _spread(work: Work, parts: int, schema: str, spark: "SparkSession | None") -> list[Any]:
-    """Do each part's work, on Spark or here, and return all results in the order of the blocks."""
+def _spread(
+    work: Callable[[int], list[dict[str, Any]]], parts: int, schema: str, spark: "SparkSession | None"
+) -> list[Any]:
+    """Do each part's work, on Spark or here, and return all rows in the order of the blocks."""
     if spark is None:
         return [row for part in range(parts) for row in work(part)]
+    # Inside, as Spark itself.
+    from purgatory_async.pipeline.spark_tables import on_workers  # noqa: PLC0415 - see above
 
-    def on_worker(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Do the work of the parts that this worker got."""
-        for batch in batches:
-            for part in batch.column(0).to_pylist():
-                yield pa.RecordBatch.from_pylist(work(part))
-
-    found = spark.range(0, parts, 1, parts).mapInArrow(on_worker, schema).collect()
-    return sorted(found, key=lambda row: row["block"])
+    found = on_workers(spark, range(parts), lambda part: [pa.RecordBatch.from_pylist(work(part))], schema)
+    return sorted(found.collect(), key=lambda row: row["block"])
 
 
-def _gap_sums(workload: Workload, parts: int) -> Work:
-    def gap_sums(part: int) -> list[dict[str, Any]]:
-        """Add up the gaps in each block of a part."""
-        return [
-            {"block": block, "gap_ns": workload.gap_sum_ns(block)} for block in _blocks(workload, part, parts)
-        ]
-
-    return gap_sums
-
-
-def _files(workload: Workload, parts: int, starts: list[int], out: Location) -> Work:
-    target = out.absolute()
-
-    def write_file(part: int) -> list[dict[str, Any]]:
-        """Write a part's rows; Spark may run it twice, even at once, and both runs write the same file."""
-        digests = []
-        with (
-            whole(target / f"part-{part:05d}.parquet") as path,
-            pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=["timeout_ns"]) as file,  # pyright: ignore[reportArgumentType]
-        ):
-            for block in _blocks(workload, part, parts):
-                rows = workload.rows(block, starts[block])
-                file.write_batch(rows)
-                digests.append({"block": block, "digest": block_digest(rows)})
-        return digests
-
-    return write_file
+def _write_file(workload: Workload, blocks: range, starts: list[int], file: Location) -> list[dict[str, Any]]:
+    """Write a part's rows; Spark may run it twice, even at once, and both runs write the same file."""
+    digests = []
+    with (
+        whole(file) as path,
+        pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=["timeout_ns"]) as writer,  # pyright: ignore[reportArgumentType]
+    ):
+        for block in blocks:
+            rows = workload.rows(block, starts[block])
+            writer.write_batch(rows)
+            digests.append({"block": block, "digest": block_digest(rows)})
+    return digests
 
 
 def _blocks(workload: Workload, part: int, parts: int) -> range:

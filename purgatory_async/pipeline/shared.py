@@ -36,7 +36,7 @@ def check_shared(
 
     Args:
         spark: The session.
-        reads: Files of each option, one of which a worker must be able to open.
+        reads: Files of each option, one of which a worker must be able to open; none for nothing to open.
         writes: An existing directory for each option, in which a worker must see a new file and write another.
 
     Raises:

@@ -29,14 +29,7 @@ def on_workers(
     make: Callable[[Part], Iterable[pa.RecordBatch]],
     schema: StructType | str,
 ) -> DataFrame:
-    """Make a table on Spark's workers, each part of it in a task of its own.
-
-    Args:
-        spark: The session.
-        parts: What to make it of.
-        make: Makes the rows of a part.
-        schema: The table's columns.
-    """
+    """Make a table on Spark's workers: ``make`` the rows of each part in a task of its own."""
     if not parts:
         return spark.createDataFrame([], schema)
 
@@ -79,13 +72,7 @@ def _partition_writer(table: StorePath) -> Callable[[Iterable[pa.RecordBatch]], 
 
 
 def spark_reads(spark: SparkSession, table: Location, schema: StructType) -> DataFrame:
-    """Read a table of results, which is complete.
-
-    Args:
-        spark: Its workers must see the table as this process does.
-        table: Its directory.
-        schema: Its columns.
-    """
+    """Read a table of results, which is complete, from a directory that Spark's workers see as this process does."""
     if isinstance(table, Path):
         return spark.read.schema(schema).parquet(spark_path(table))
     return on_workers(spark, sorted(table.iterdir()), _read_part, schema)

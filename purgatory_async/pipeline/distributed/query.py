@@ -29,19 +29,16 @@ WATCHING_STAGE = 1
 
 
 def outcomes(operations: DataFrame, signals: DataFrame, *, pace: Pace, shards: int) -> DataFrame:
-    """End every operation once.
+    """End every operation once: a stream of ``op_id, outcome, submit_ns, deadline_ns, decided_ns``.
 
     Rows are grouped by shard and not by operation or key, the proposal's "enqueue buckets, not tasks": Spark keeps one
     value and one timer for each of a few shards.
 
     Args:
-        operations: A stream of ``op_id, keys, needed, submit_ns, deadline_ns``; keys distinct, nothing null.
-        signals: A stream of ``key, at_ns, n``; nothing null, no ``n`` negative.
+        operations: From `read_operations`.
+        signals: From `read_signals`.
         pace: The notion of time.
         shards: Of the keys, and as many of the operations.
-
-    Returns:
-        A stream of ``op_id, outcome, submit_ns, deadline_ns, decided_ns``.
     """
     if pace.time == "event":
         operations = _with_watermark(operations, "submit_ns", pace.delay_ms)

@@ -90,10 +90,7 @@ class Frontier:
 
 
 def by_watermark(watermark_ms: int) -> Frontier:
-    """Event time: what has been read decides, and nothing before the watermark is still to be read.
-
-    Args:
-        watermark_ms: Spark's, rounded down by it; 0 or less before there is one.
+    """Event time: what has been read decides, and nothing before the watermark (0 for none yet) is still to be read.
 
     >>> by_watermark(1_500).now_ns
     1500000000
@@ -105,13 +102,7 @@ def by_watermark(watermark_ms: int) -> Frontier:
 
 
 def by_clock(clock_ms: int, *, delay_ns: int, keep_ns: int) -> Frontier:
-    """Processing time: the batch's clock decides, whatever is still to be read.
-
-    Args:
-        clock_ms: When the batch began.
-        delay_ns: How long after its deadline an operation still waits for signals to be read.
-        keep_ns: How long a signal is kept for operations that are read after it.
-    """
+    """Processing time: the batch's clock decides, whatever is still to be read; see `Pace`."""
     clock_ns = clock_ms * MS
     return Frontier(
         clock_ns - delay_ns, clock_ns - delay_ns - keep_ns, eager=True, keep_ns=keep_ns, lag_ns=delay_ns
@@ -152,10 +143,6 @@ def identities(tables: Sequence[pa.Table], *columns: str) -> list[Longs]:
 
     Where a row is less than another in its last column and equal in those before, its number is less, if that column is
     one of integers.
-
-    Args:
-        tables: With ``columns`` of the same types.
-        columns: What makes rows equal.
 
     >>> some = pa.table({"key": ["b", "a"], "at_ns": [5, 7]})
     >>> more = pa.table({"key": ["a"], "at_ns": [7]})
@@ -231,22 +218,14 @@ def as_rows(frames: Iterable[pd.DataFrame]) -> pa.Table:
 
 
 def chosen(rows: pa.Table, which: pa.ChunkedArray, schema: pa.Schema, *columns: str) -> pa.Table:
-    """Select rows, in a kernel's columns.
-
-    Args:
-        rows: With at least those columns.
-        which: Whether to take each row.
-        schema: The kernel's columns.
-        columns: Their names in ``rows``.
-    """
+    """Select rows, in a kernel's schema; ``columns`` are their names in ``rows``."""
     return rows.select(list(columns)).filter(which).rename_columns(schema.names).cast(schema)
 
 
 class ShardProcessor(StatefulProcessor):
-    """A shard kept by Spark."""
+    """A shard kept by Spark; ``state`` are its columns, as Spark writes them."""
 
     state: ClassVar[str]
-    """Its columns, as Spark writes them."""
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace

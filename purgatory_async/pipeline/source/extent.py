@@ -68,15 +68,10 @@ def segments_in(directory: Location) -> list[Segment]:
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A position between two lines of a segment.
+    """A position between two lines of a segment."""
 
-    Attributes:
-        offset: Of the line after it, in bytes.
-        seq: Of the last record before it; 0 for none.
-    """
-
-    offset: int
-    seq: int
+    offset: int  # of the line after it, in bytes
+    seq: int  # of the last record before it; 0 for none
 
 
 START: Final = Position(0, 0)
@@ -84,14 +79,7 @@ START: Final = Position(0, 0)
 
 
 def last_position(path: Location, since: Position = START) -> Position:
-    """Find the end of the last whole line.
-
-    Args:
-        path: JSON lines; bytes after the last newline are torn and ignored.
-        since: The position to start from.
-
-    Returns:
-        The end of the last whole line, or ``since`` if no line follows it.
+    """Find the end of the last whole JSON line, or ``since`` if none follows it; bytes after that are torn.
 
     Raises:
         OSError: The file cannot be read; `FileNotFoundError` if it became Parquet.
@@ -131,19 +119,12 @@ class SegmentGone(Exception):  # noqa: N818 - called by what happened
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Consecutive records of a segment.
-
-    Attributes:
-        directory: Of the journal.
-        segment: The segment's name.
-        begin: Its start.
-        end: Its end; None for the end of the Parquet file that the segment has become.
-    """
+    """Consecutive records of a segment of a journal."""
 
     directory: Location
     segment: str
     begin: Position = START
-    end: Position | None = None
+    end: Position | None = None  # None for the end of the Parquet file that the segment has become
 
     @property
     def lines(self) -> Location:
@@ -175,11 +156,9 @@ def divide(piece: Piece, size: int = _PIECE) -> Iterator[Piece]:
 
 
 def read_table(piece: Piece, table: str = "records") -> Iterator[pa.RecordBatch]:
-    """Read a piece, its records in the order of ``seq`` within a kind.
+    """Read one of `TABLES` from a piece, its records in the order of ``seq`` within a kind.
 
-    Args:
-        piece: Of a journal; if its JSON lines have become Parquet, that is read instead.
-        table: One of `TABLES`; a Parquet file has no damage.
+    If its JSON lines have become Parquet, that is read instead; it has no damage.
 
     Raises:
         SegmentGone: Records were asked for, and neither form of the segment exists.
@@ -245,17 +224,11 @@ def damage_rows(piece: Piece, damage: Sequence[Damage], table: str) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The contents of a journal at one instant.
-
-    Attributes:
-        directory: Of the journal.
-        pieces: Of the segments that were JSON lines.
-        parquet: The Parquet files, by their columns and types: see `spark_columns`.
-    """
+    """The contents of a journal at one instant."""
 
     directory: Location
-    pieces: tuple[Piece, ...]
-    parquet: dict[tuple[tuple[str, str], ...], tuple[Location, ...]]
+    pieces: tuple[Piece, ...]  # of the segments that were JSON lines
+    parquet: dict[tuple[tuple[str, str], ...], tuple[Location, ...]]  # by the `spark_columns` of the files
 
     @property
     def everything(self) -> list[Piece]:
@@ -265,13 +238,9 @@ class Extent:
 
 
 def survey(directory: Location) -> Extent:
-    """Fix the extent of a journal. Reads the ends of its files, and the whole of those with a checksum.
+    """Fix the extent of a journal: all segments, the live ones up to their last whole line.
 
-    Args:
-        directory: Of the journal; the program may still write to it, rotate and delete.
-
-    Returns:
-        All segments, the live ones up to their last whole line.
+    Reads the ends of the files, and the whole of those with a checksum. The program may still write, rotate and delete.
 
     Raises:
         Refused: The directory or a file cannot be read, or a file cannot be part of a journal.

@@ -35,12 +35,9 @@ _INTEGERS: Final = {
 
 
 def spark_columns(path: Location) -> tuple[tuple[str, str], ...]:
-    """Find the journal columns of a Parquet file, and the types for Spark to read them as.
+    """Find the names of `FIELDS` that a Parquet file has, each with the Spark SQL type to read it as.
 
     Reads the whole of a file with a checksum, which Spark's workers ignore; only the end of any other.
-
-    Returns:
-        Names of `FIELDS`, each with a Spark SQL type.
 
     Raises:
         Refused: The file is not Parquet, is damaged, lacks a column of every record, or has a column of a wrong type.
@@ -102,12 +99,7 @@ def is_texts(kind: pa.DataType) -> bool:
 
 
 def read_rows(path: Location, after: int, through: int | None) -> Iterator[pa.RecordBatch]:
-    """Read a range of a file's records, with all columns of `FIELDS`.
-
-    Args:
-        path: Parquet.
-        after: The ``seq`` before the first record; 0 for all.
-        through: The ``seq`` of the last record; None for all.
+    """Read a file's records ``after`` one ``seq`` (0 for all) and ``through`` another (None for all).
 
     Yields:
         Batches with the columns of `arrow_schema`, none of them empty.
@@ -131,15 +123,7 @@ def read_rows(path: Location, after: int, through: int | None) -> Iterator[pa.Re
 
 
 def read_group(path: Location, group: int, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Read some columns of a row group of a file that `spark_columns` has checked.
-
-    Args:
-        path: Parquet.
-        group: Its number, from 0.
-        columns: Names of `FIELDS`.
-
-    Yields:
-        Batches with these columns, null where the file does not have them.
+    """Read columns of `FIELDS` from a row group, counted from 0, of a file that `spark_columns` has checked.
 
     Raises:
         OSError: The file cannot be read.

@@ -132,14 +132,9 @@ def decode_offset(text: Mapping[str, Any]) -> Offset:
 
 
 class JournalStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Reads a growing journal, with the offsets of `encode_offset`.
+    """Reads one of `TABLES` from a growing journal, with the offsets of `encode_offset`.
 
-    Spark keeps it in a separate process while a query runs.
-
-    Args:
-        table: One of `purgatory_async.pipeline.source.tables`.
-        directory: Of the journal.
-        files: Most segments that a batch reads; None for all.
+    Spark keeps it in a separate process while a query runs. A batch reads at most ``files`` segments; None for all.
     """
 
     def __init__(self, table: str, directory: Location, files: int | None) -> None:

@@ -101,26 +101,16 @@ class JournalReader(DataSourceReader):
 
 
 class JournalTables(NamedTuple):
-    """A journal's tables as of its survey, however often they are computed.
+    """A journal's tables as of its survey, however often they are computed."""
 
-    Attributes:
-        records: A row for each record, with the columns of `FIELDS`, unordered.
-        damage: A row for each line that is not a record: ``file``, ``offset``, ``reason``.
-    """
-
-    records: DataFrame
-    damage: DataFrame
+    records: DataFrame  # a row for each record, with the columns of `FIELDS`, unordered
+    damage: DataFrame  # a row for each line that is not a record: `file`, `offset`, `reason`
 
 
 def read_journal(spark: SparkSession, journal: Location | Extent) -> JournalTables:
-    """Read a journal as tables.
+    """Read a journal as tables of one extent: neither has what is written after the `survey`.
 
-    Args:
-        spark: Its workers must see the files as this process does.
-        journal: The directory, or the result of `survey`; a job surveys before Spark starts.
-
-    Returns:
-        Both tables, of the same extent: neither has what is written afterwards.
+    Spark's workers must see the files as this process does.
 
     Raises:
         Refused: The directory or a file cannot be read, or a file cannot be part of a journal.
@@ -158,17 +148,14 @@ def map_records(
     columns: Sequence[str],
     schema: pa.Schema,
 ) -> DataFrame:
-    """Read a journal on workers, and map each part of it.
+    """Read a journal on workers, which must see the files as this process does, and map each part of it.
 
     Args:
-        spark: Its workers must see the files as this process does.
+        spark: The session.
         extent: The part of the journal to read.
         work: Maps the batches of records that a task reads.
         columns: The record columns that ``work`` needs.
         schema: Of the results of ``work``.
-
-    Returns:
-        The results of ``work`` for all parts.
     """
     parts: list[Callable[[], Batches]] = [partial(_selected, piece, columns) for piece in extent.pieces]
     for path in (path for paths in extent.parquet.values() for path in paths):

@@ -5,19 +5,28 @@ The Hadoop that comes with a Spark may not know the store; every worker has pyar
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema as spark_schema
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
+from purgatory_async.journal.columns import arrow_schema
 from purgatory_async.pipeline.locations import Location, StorePath, arrow_source, whole
 from purgatory_async.pipeline.output import checkpoint_path, spark_path
+from purgatory_async.pipeline.source.extent import DAMAGE_COLUMNS
 
-__all__ = ["on_workers", "spark_reads", "spark_writes"]
+__all__ = ["DAMAGE_SCHEMA", "RECORD_SCHEMA", "on_workers", "spark_reads", "spark_schema", "spark_writes"]
+
+RECORD_SCHEMA: Final = spark_schema(arrow_schema())
+"""A journal's records: the columns of `FIELDS`, null where a kind has no such field."""
+
+DAMAGE_SCHEMA: Final = spark_schema(DAMAGE_COLUMNS)
+"""Lines that are not records: the file's name, the offset of the line's first byte, and the reason."""
 
 Batches = Iterator[pa.RecordBatch]
 Part = TypeVar("Part")

@@ -24,9 +24,8 @@ from pyspark.sql import functions as sf
 from purgatory_async.journal.schema import OutcomeWord
 from purgatory_async.pipeline.operations.tables import OPERATION, dealt, operations
 from purgatory_async.pipeline.output import spark_path, staged, sync
-from purgatory_async.pipeline.schemas import DAMAGE_SCHEMA, RECORD_SCHEMA
 from purgatory_async.pipeline.source.extent import DAMAGE_COLUMNS
-from purgatory_async.pipeline.spark_tables import spark_writes
+from purgatory_async.pipeline.spark_tables import DAMAGE_SCHEMA, RECORD_SCHEMA, spark_writes
 
 __all__ = ["OUTCOMES", "WindowBatches", "add_up", "start_of", "steps", "windows"]
 

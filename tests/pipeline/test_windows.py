@@ -8,7 +8,7 @@ from pyspark.sql import functions as sf
 
 from purgatory_async.journal.columns import arrow_schema, record_batches
 from purgatory_async.pipeline.operations.tables import dealt, operations
-from purgatory_async.pipeline.schemas import RECORD_SCHEMA
+from purgatory_async.pipeline.spark_tables import RECORD_SCHEMA
 from purgatory_async.pipeline.windows import OUTCOMES, add_up, steps, windows
 from tests.pipeline.journals import EPOCH, MS, Node
 

@@ -18,10 +18,10 @@ from purgatory_async.journal.rotation import seal
 from purgatory_async.journal.schema import Outcome, Submit
 from purgatory_async.journal.segments import Segment
 from purgatory_async.pipeline.output import spark_path
-from purgatory_async.pipeline.schemas import RECORD_SCHEMA
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.source.extent import read_table, survey
 from purgatory_async.pipeline.source.tables import PurgatoryJournal, read_journal
+from purgatory_async.pipeline.spark_tables import RECORD_SCHEMA
 
 __all__ = ["SECTION"]
 

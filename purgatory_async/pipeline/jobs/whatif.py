@@ -34,11 +34,11 @@ from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, bucket
 from purgatory_async.pipeline.operations.coverage import COVER_READ, COVERED, cover
 from purgatory_async.pipeline.operations.tables import nodes, paired
 from purgatory_async.pipeline.output import Stage, check_fresh, staged
-from purgatory_async.pipeline.schemas import spark_schema
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.shared import any_of, check_shared
 from purgatory_async.pipeline.source.extent import Extent, survey
 from purgatory_async.pipeline.source.tables import map_records
+from purgatory_async.pipeline.spark_tables import spark_schema
 from purgatory_async.pipeline.whatif.charts import draw
 from purgatory_async.pipeline.whatif.page import write_page
 from purgatory_async.pipeline.whatif.recommendation import recommend

@@ -20,8 +20,7 @@ from pyspark.sql import functions as sf
 from purgatory_async.pipeline.locations import Location, whole
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, deal, gathered
 from purgatory_async.pipeline.operations.pairing import ANOMALIES, OPERATIONS, Pairing
-from purgatory_async.pipeline.schemas import spark_schema
-from purgatory_async.pipeline.spark_tables import spark_reads
+from purgatory_async.pipeline.spark_tables import spark_reads, spark_schema
 
 __all__ = [
     "OPERATION",

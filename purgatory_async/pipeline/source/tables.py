@@ -26,11 +26,10 @@ from pyspark.sql.types import StructType
 from purgatory_async.journal.schema import FIELDS
 from purgatory_async.pipeline.locations import Location, arrow_source, parsed
 from purgatory_async.pipeline.output import spark_path
-from purgatory_async.pipeline.schemas import spark_schema
 from purgatory_async.pipeline.source.extent import TABLES, Extent, Piece, read_table, survey
 from purgatory_async.pipeline.source.parquet import read_group
 from purgatory_async.pipeline.source.stream import JournalStreamReader
-from purgatory_async.pipeline.spark_tables import on_workers
+from purgatory_async.pipeline.spark_tables import on_workers, spark_schema
 
 __all__ = ["JournalReader", "JournalTables", "PurgatoryJournal", "map_records", "read_journal"]
 

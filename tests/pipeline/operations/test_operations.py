@@ -5,7 +5,7 @@ import pytest
 
 from purgatory_async.journal.columns import arrow_schema, record_batches
 from purgatory_async.pipeline.operations.tables import anomalies, dealt, operations
-from purgatory_async.pipeline.schemas import RECORD_SCHEMA
+from purgatory_async.pipeline.spark_tables import RECORD_SCHEMA
 from tests.pipeline.journals import EPOCH, MS, Node
 
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 
 from purgatory_async.pipeline.operations.coverage import COVERED
 from purgatory_async.pipeline.report.gaps import missing
-from purgatory_async.pipeline.schemas import spark_schema
+from purgatory_async.pipeline.spark_tables import spark_schema
 
 
 def test_what_no_part_has_is_missing_also_where_parts_overlap(spark):

@@ -8,7 +8,7 @@ import pytest
 
 from purgatory_async.pipeline.operations.pairing import OPERATIONS
 from purgatory_async.pipeline.report import totals
-from purgatory_async.pipeline.schemas import spark_schema
+from purgatory_async.pipeline.spark_tables import spark_schema
 
 WIDTH_NS = 10
 LAST_NS = 2**41

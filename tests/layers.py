@@ -17,7 +17,7 @@ LAYERS = {
     "cluster": ("cluster", "cluster.*"),
     "journal": ("journal", "journal.*"),
     "kernels": (
-        *("pipeline", "pipeline.locations", "pipeline.refusal", "pipeline.variates", "pipeline.workload"),
+        *("pipeline", "pipeline.locations", "pipeline.variates", "pipeline.workload"),
         *("pipeline.operations", "pipeline.operations.buckets", "pipeline.operations.coverage"),
         *("pipeline.operations.pairing",),
         *("pipeline.pages", "pipeline.pages.document", "pipeline.pages.formats"),

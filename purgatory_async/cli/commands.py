@@ -17,7 +17,7 @@ from purgatory_async.cli.sentence import one_sentence, say
 from purgatory_async.cli.store import store_command
 from purgatory_async.cli.top import top_command
 from purgatory_async.client import ServiceError
-from purgatory_async.pipeline.refusal import Refused
+from purgatory_async.pipeline import Refused
 from purgatory_async.service.server import DAMAGED, DAMAGES, REFUSALS, REFUSED, listen, serve
 from purgatory_async.service.settings import Settings, choose, read_file, resolve
 from purgatory_async.service.supervisor import supervise

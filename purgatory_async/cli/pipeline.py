@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from purgatory_async.cli.sentence import one_sentence, say
-from purgatory_async.pipeline.refusal import Refused
+from purgatory_async.pipeline import Refused
 
 __all__ = ["pipeline", "run"]
 

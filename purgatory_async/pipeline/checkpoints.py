@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import pyarrow.parquet as pq
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.distributed.inputs import NO_OPERATIONS
 from purgatory_async.pipeline.locations import whole
-from purgatory_async.pipeline.refusal import Refused
 
 __all__ = ["Identity", "check_checkpoint", "check_pair", "claimed", "claimed_checkpoint"]
 

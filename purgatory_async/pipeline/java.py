@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.locations import whole
-from purgatory_async.pipeline.refusal import Refused
 
 __all__ = ["find_java_home"]
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.locations import Location, StorePath
-from purgatory_async.pipeline.refusal import Refused
 
 __all__ = ["Stage", "check_fresh", "check_makeable", "checkpoint_path", "spark_path", "staged", "sync"]
 

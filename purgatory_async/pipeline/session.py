@@ -17,8 +17,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it comes w
 from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
 from pyspark.sql import SparkSession
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.java import find_java_home
-from purgatory_async.pipeline.refusal import Refused
 
 __all__ = ["open_session", "stateful_tasks"]
 

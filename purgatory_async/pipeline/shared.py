@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.utils import is_remote
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.locations import Location, whole
-from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.source.extent import Extent
 
 __all__ = ["any_of", "check_shared"]

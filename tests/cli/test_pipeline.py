@@ -13,8 +13,8 @@ import pytest
 
 from purgatory_async import __main__
 from purgatory_async.cli import commands, pipeline
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.jobs.frame import journal_option, out_option, spark_options, summary
-from purgatory_async.pipeline.refusal import Refused
 from tests.source_tree import ROOT
 
 INSTALL = 'purgatory: {} is not installed; run: pip install "purgatory-async[spark]"\n'

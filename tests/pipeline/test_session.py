@@ -9,8 +9,7 @@ import pytest
 from pyspark.accumulators import AccumulatorTCPServer, UpdateRequestHandler
 from pyspark.sql import SparkSession
 
-from purgatory_async.pipeline import session
-from purgatory_async.pipeline.refusal import Refused
+from purgatory_async.pipeline import Refused, session
 from purgatory_async.pipeline.session import MEANING, open_session, stateful_tasks
 
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - the usual name
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.output import spark_path
-from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.source.parquet import is_text, is_texts
 
 __all__ = [

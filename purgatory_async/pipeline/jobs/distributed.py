@@ -35,6 +35,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.checkpoints import Identity, check_checkpoint, claimed_checkpoint
 from purgatory_async.pipeline.distributed.inputs import (
     OPERATION_COLUMNS,
@@ -55,7 +56,6 @@ from purgatory_async.pipeline.jobs.frame import (
 )
 from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
 from purgatory_async.pipeline.output import checkpoint_path
-from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.session import open_session, stateful_tasks
 from purgatory_async.pipeline.shared import check_shared
 

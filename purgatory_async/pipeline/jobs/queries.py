@@ -9,7 +9,7 @@ import click
 from pyspark.errors import StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
-from purgatory_async.pipeline.refusal import Refused
+from purgatory_async.pipeline import Refused
 
 __all__ = ["run_query", "stop_asked"]
 

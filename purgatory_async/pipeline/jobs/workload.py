@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.jobs.frame import out_option, progress, spark_options, summary
 from purgatory_async.pipeline.locations import Location, whole
 from purgatory_async.pipeline.output import Stage, check_fresh, staged
-from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.workload import (
     BLOCK,
     GENERATOR_VERSION,

@@ -15,8 +15,8 @@ import pyarrow as pa
 from purgatory_async.journal.columns import arrow_schema, record_batches
 from purgatory_async.journal.lines import Damage, read_lines, whole_length
 from purgatory_async.journal.segments import Segment, list_segments, segments_among
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.locations import Location
-from purgatory_async.pipeline.refusal import Refused
 from purgatory_async.pipeline.source.parquet import conform, read_rows, spark_columns
 
 __all__ = [

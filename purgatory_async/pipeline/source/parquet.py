@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from purgatory_async.journal.columns import arrow_schema, check_checksum
 from purgatory_async.journal.schema import FIELDS
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.locations import Location, arrow_source
-from purgatory_async.pipeline.refusal import Refused
 
 __all__ = ["conform", "holds_after", "is_text", "is_texts", "read_group", "read_rows", "spark_columns"]
 

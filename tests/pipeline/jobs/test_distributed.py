@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.jobs import distributed
 from purgatory_async.pipeline.jobs.distributed import Plan, run
-from purgatory_async.pipeline.refusal import Refused
 from tests.pipeline.distributed.purgatory_oracle import (
     Operation,
     Signal,

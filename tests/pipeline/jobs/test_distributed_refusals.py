@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.checkpoints import claimed_checkpoint
 from purgatory_async.pipeline.jobs.distributed import Plan, command
-from purgatory_async.pipeline.refusal import Refused
 from tests.pipeline.distributed.purgatory_oracle import Operation, Signal
 from tests.pipeline.parquet_inputs import OPERATIONS, SIGNALS, Inputs
 

@@ -5,8 +5,8 @@ import signal
 import pytest
 from pyspark.errors import StreamingQueryException
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
-from purgatory_async.pipeline.refusal import Refused
 
 SLOW = "terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST"
 

@@ -5,8 +5,8 @@ import pytest
 from click import ClickException
 from click.testing import CliRunner
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.jobs import stream, windows
-from purgatory_async.pipeline.refusal import Refused
 from tests.pipeline.journals import MS, Node, append, live, rotated
 
 

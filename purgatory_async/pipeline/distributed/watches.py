@@ -50,12 +50,9 @@ WATCH_OUTPUT: Final = "op_id string, submit_ns long, instant_ns long, amount lon
 
 @dataclass(frozen=True, slots=True)
 class WatchShard:
-    """The state of one shard of the keys.
+    """The state of one shard of the keys: columns of `WATCHES`, and of `SEEN`.
 
-    Attributes:
-        watches: Columns of `WATCHES`, each (key, operation) once. Only signals between ``submit_ns`` and
-            ``until_ns``, both excluded, matter to it.
-        seen: Columns of `SIGNALS` and how long each is kept.
+    Each (key, operation) is watched once. Only signals between ``submit_ns`` and ``until_ns``, both excluded, matter.
     """
 
     watches: pa.Table

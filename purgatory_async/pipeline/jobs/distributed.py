@@ -126,13 +126,8 @@ def run(
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Run the purgatory until ``stopped``, or with ``available_now`` until everything is read.
 
-    Args:
-        plan: Already checked.
-        spark: The session.
-        stopped: Called five times a second; returns whether to stop.
-
-    Returns:
-        The summary; and the numbers of ``late`` and ``repeated`` operations.
+    Returns the summary, and the numbers of ``late`` and ``repeated`` operations. ``stopped`` is called five times a
+    second. The plan is already checked.
 
     Raises:
         Refused: Another run holds the checkpoint, an input row is invalid, or Python workers start too slowly.

@@ -45,14 +45,10 @@ def stop_asked() -> Iterator[Callable[[], bool]]:
 
 
 def run_query(start: Callable[[], StreamingQuery], finished: Callable[[StreamingQuery], bool]) -> None:
-    """Run a query until it ends or is ``finished``, and stop it.
+    """Run a query until it ends or is ``finished``, which is asked five times a second, and stop it.
 
     If a Python worker is slow to start, the query is started again, which standard error reports. It continues from its
     checkpoint, so nothing is lost or doubled.
-
-    Args:
-        start: Starts the query, with a checkpoint.
-        finished: Called five times a second; returns whether to stop.
 
     Raises:
         Refused: A worker was slow in five starts without a batch between them.

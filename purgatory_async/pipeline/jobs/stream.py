@@ -55,13 +55,8 @@ class Plan:
 def run(plan: Plan, spark: SparkSession, stopped: Callable[[], bool] = lambda: False) -> dict[str, int]:
     """Keep the windows up to date until ``stopped``, or with ``available_now`` until everything is read.
 
-    Args:
-        plan: The settings.
-        spark: The session.
-        stopped: Called five times a second; returns whether to stop.
-
-    Returns:
-        The summary of this run: its batches, and the rows that they added.
+    Returns the summary of this run: its batches, and the rows that they added. ``stopped`` is called five times a
+    second.
 
     Raises:
         Refused: Checkpoint and results do not belong together, another stream uses them, or Python workers start too

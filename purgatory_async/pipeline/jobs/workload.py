@@ -48,17 +48,14 @@ def run(
     spark: "SparkSession | None" = None,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Write a workload: a file for each part, and a manifest.
+    """Write a workload, as a file for each part and a manifest, and return the summary.
 
     Args:
-        workload: The workload's settings.
+        workload: The settings.
         out: A stage, or an empty directory, which Spark's workers must see as this process does.
         parts: Number of files; neither rows nor checksum depend on it.
         spark: The session; None generates in this process.
         say: Called with each step.
-
-    Returns:
-        The summary.
     """
     stage = Stage.of(out)
     tables = stage.tables.absolute()

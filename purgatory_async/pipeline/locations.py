@@ -37,15 +37,10 @@ _REASON: Final = re.compile(r"AWS Error (.*?)\s*(?:\(Request ID: .*)?$", re.DOTA
 
 @dataclass(frozen=True, slots=True, order=True)
 class StorePath:
-    """A directory or an object in an S3 store.
+    """A directory or an object in an S3 store."""
 
-    Attributes:
-        scheme: ``s3`` or ``s3a``; both mean the same.
-        key: Bucket and names, separated by slashes.
-    """
-
-    scheme: str
-    key: str
+    scheme: str  # s3 or s3a; both mean the same
+    key: str  # bucket and names, separated by slashes
 
     def __str__(self) -> str:
         return f"{self.scheme}://{self.key}"

@@ -107,14 +107,15 @@ class OperationShard:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The result of a batch: the new shard, columns of `OUTCOMES`, and counts in the order of `TALLY`."""
+    """The result of a batch: the new shard, columns of `OUTCOMES`, and counts in the order of `TALLY`.
+
+    ``due_ns`` is the next instant at which an operation may end without input; None if none is pending.
+    """
 
     shard: OperationShard
     outcomes: pa.Table
     tally: tuple[int, ...]
-    due_ns: (
-        int | None
-    )  # the next instant at which an operation may end without input; None if none is pending
+    due_ns: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,6 @@ from purgatory_async.pipeline.shared import check_shared
 
 __all__ = ["JAVA_OPTIONS", "Plan", "command", "run"]
 
-OUTCOMES: Final = "outcomes"
 MS: Final = 1000  # in a second
 LONGEST_S: Final = 10 * 365 * 24 * 3600
 
@@ -171,7 +170,7 @@ def _start(plan: Plan, spark: SparkSession, starts: Path) -> StreamingQuery:
         outcomes(operations, signals, pace=plan.pace, shards=plan.shards)
         .writeStream.format("parquet")
         .outputMode("append")
-        .option("path", checkpoint_path(plan.out / OUTCOMES))
+        .option("path", checkpoint_path(plan.out / "outcomes"))
         .option("checkpointLocation", checkpoint_path(plan.checkpoint))
     )
     if plan.available_now:
@@ -180,9 +179,7 @@ def _start(plan: Plan, spark: SparkSession, starts: Path) -> StreamingQuery:
 
 
 def _read_nothing(progress: Any) -> bool:
-    return progress is not None and all(
-        source["startOffset"] == source["endOffset"] for source in progress["sources"]
-    )
+    return progress is not None and all(at["startOffset"] == at["endOffset"] for at in progress["sources"])
 
 
 def _refusal(error: StreamingQueryException) -> Refused | None:

@@ -74,6 +74,22 @@ def _spark_url(pattern: str, examples: str, other: str) -> Callable[..., str | N
     return check
 
 
+def _named(_: click.Context, __: click.Parameter, value: str) -> Location:
+    try:
+        return parsed(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _local(context: click.Context, parameter: click.Parameter, value: str) -> Path:
+    directory = _named(context, parameter, value)
+    if isinstance(directory, Path):
+        return directory
+    raise click.BadParameter(
+        f"must be a local or mounted directory, got {value!r}: a store can neither rename nor lock files"
+    )
+
+
 def directory_option(flag: str, explanation: str) -> Callable[[C], C]:
     """Give a command a required option for an existing, readable directory."""
     return click.option(flag, required=True, metavar="DIR", callback=_readable, help=explanation)
@@ -94,17 +110,6 @@ def _check_readable(directory: Location) -> None:
         ) from None
 
 
-def journal_option(command: C) -> C:
-    """Give a command ``journal``, a readable place with segments; without any only if ``wait`` is set."""
-    return click.option(
-        "--journal",
-        required=True,
-        metavar="DIR",
-        callback=_journal,
-        help="Directory of the journal, or a URL like s3a://bucket/path.",
-    )(command)
-
-
 def _journal(context: click.Context, parameter: click.Parameter, value: str) -> Location:
     directory = _named(context, parameter, value)
     _check_readable(directory)
@@ -117,22 +122,28 @@ def _journal(context: click.Context, parameter: click.Parameter, value: str) -> 
     return directory
 
 
-def out_option(command: C) -> C:
-    """Give a command ``out``, a path for `check_fresh` to check."""
-    return click.option(
-        "--out",
-        required=True,
-        metavar="DIR",
-        callback=_named,
-        help="Directory for the results, or a URL like s3a://bucket/path; it must be new or empty.",
-    )(command)
+journal_option: Final = click.option(
+    "--journal",
+    required=True,
+    metavar="DIR",
+    callback=_journal,
+    help="Directory of the journal, or a URL like s3a://bucket/path.",
+)
+"""Gives a command ``journal``, a readable place with segments; without any only if ``wait`` is set."""
 
+out_option: Final = click.option(
+    "--out",
+    required=True,
+    metavar="DIR",
+    callback=_named,
+    help="Directory for the results, or a URL like s3a://bucket/path; it must be new or empty.",
+)
+"""Gives a command ``out``, a path for `check_fresh` to check."""
 
-def open_option(command: C) -> C:
-    """Give a command ``opens``, whether it calls `open_page` once its page is in place."""
-    return click.option(
-        "--open", "opens", is_flag=True, help="Open the page in the browser once it is written."
-    )(command)
+open_option: Final = click.option(
+    "--open", "opens", is_flag=True, help="Open the page in the browser once it is written."
+)
+"""Gives a command ``opens``, whether it calls `open_page` once its page is in place."""
 
 
 def open_page(path: Location) -> None:
@@ -165,34 +176,6 @@ def _made(context: click.Context, parameter: click.Parameter, value: str) -> Pat
     return directory
 
 
-def _named(_: click.Context, __: click.Parameter, value: str) -> Location:
-    try:
-        return parsed(value)
-    except ValueError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _local(context: click.Context, parameter: click.Parameter, value: str) -> Path:
-    directory = _named(context, parameter, value)
-    if isinstance(directory, Path):
-        return directory
-    raise click.BadParameter(
-        f"must be a local or mounted directory, got {value!r}: a store can neither rename nor lock files"
-    )
-
-
-def window_option(command: C) -> C:
-    """Give a command ``window_ns``, from ``--window`` in seconds."""
-    return click.option(
-        "--window",
-        "window_ns",
-        required=True,
-        metavar="S",
-        callback=_width_ns,
-        help="The width of a window in seconds, such as 60 or 0.5.",
-    )(command)
-
-
 def _width_ns(_: click.Context, __: click.Parameter, value: str) -> int:
     try:
         seconds = Decimal(value)
@@ -203,6 +186,17 @@ def _width_ns(_: click.Context, __: click.Parameter, value: str) -> int:
             f"must be a positive number of seconds, at most {_LONGEST_S} and in whole nanoseconds, got {value!r}"
         )
     return int(seconds * _NS)
+
+
+window_option: Final = click.option(
+    "--window",
+    "window_ns",
+    required=True,
+    metavar="S",
+    callback=_width_ns,
+    help="The width of a window in seconds, such as 60 or 0.5.",
+)
+"""Gives a command ``window_ns``, from ``--window`` in seconds."""
 
 
 @contextmanager

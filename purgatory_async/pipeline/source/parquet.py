@@ -141,7 +141,7 @@ def read_group(path: Location, group: int, columns: Sequence[str]) -> Iterator[p
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema = _SCHEMA) -> pa.RecordBatch:
     """Cast a batch to the columns of a schema; those that it does not have are null."""
-    if batch.schema == schema:
+    if batch.schema.equals(schema, check_metadata=True):
         return batch
     columns = [
         batch.column(field.name).cast(field.type)

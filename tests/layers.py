@@ -20,7 +20,7 @@ LAYERS = {
         *("pipeline", "pipeline.locations", "pipeline.variates", "pipeline.workload"),
         *("pipeline.operations", "pipeline.operations.buckets", "pipeline.operations.coverage"),
         *("pipeline.operations.pairing",),
-        *("pipeline.pages", "pipeline.pages.document", "pipeline.pages.formats"),
+        *("pipeline.pages", "pipeline.pages.document"),
         *("pipeline.report", "pipeline.report.findings"),
         *("pipeline.whatif", "pipeline.whatif.recommendation", "pipeline.whatif.replay"),
         *("pipeline.whatif.satisfy", "pipeline.whatif.slices", "pipeline.whatif.wheel_sim"),

@@ -19,9 +19,8 @@ from purgatory_async.pipeline.jobs.frame import (
 )
 from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.output import Stage, check_fresh, staged
-from purgatory_async.pipeline.report.charts import draw
 from purgatory_async.pipeline.report.examination import examine
-from purgatory_async.pipeline.report.page import write_page
+from purgatory_async.pipeline.report.page import draw, write_page
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.shared import any_of, check_shared
 from purgatory_async.pipeline.source.extent import Extent, survey

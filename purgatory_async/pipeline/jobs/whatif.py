@@ -39,8 +39,7 @@ from purgatory_async.pipeline.shared import any_of, check_shared
 from purgatory_async.pipeline.source.extent import Extent, survey
 from purgatory_async.pipeline.source.tables import map_records
 from purgatory_async.pipeline.spark_tables import spark_schema
-from purgatory_async.pipeline.whatif.charts import draw
-from purgatory_async.pipeline.whatif.page import write_page
+from purgatory_async.pipeline.whatif.page import draw, write_page
 from purgatory_async.pipeline.whatif.recommendation import recommend
 from purgatory_async.pipeline.whatif.replay import replay
 from purgatory_async.pipeline.whatif.slices import SIGNALS, SIGNALS_READ, SLICED, WAITS, Slices

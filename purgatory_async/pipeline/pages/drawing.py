@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import matplotlib as mpl
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import MaxNLocator
 
-from purgatory_async.pipeline.pages.formats import number
+from purgatory_async.pipeline.pages.document import number
 
-__all__ = ["COLOURS", "COUNT", "HALF", "WIDE", "Paint", "Size", "draw", "legend"]
+__all__ = ["COLOURS", "HALF", "WIDE", "draw", "label", "legend"]
 
 # For white pages, by the names of the style sheet's variables, which also has dark ones.
 COLOURS: Final = {
@@ -65,13 +66,8 @@ WIDE: Final[Size] = (10.6, 3.0)
 HALF: Final[Size] = (5.1, 3.0)
 _DPI: Final = 160
 
-# The ticks of an axis as numbers for people.
-COUNT: Final = FuncFormatter(lambda value, _: number(int(value) if value == int(value) else value))
 
-Paint = Callable[[Axes], None]
-
-
-def draw(charts: Mapping[str, tuple[Paint, Size]], directory: Path) -> dict[str, str]:
+def draw(charts: Mapping[str, tuple[Callable[[Axes], None], Size]], directory: Path) -> dict[str, str]:
     """Draw figures.
 
     Args:
@@ -116,14 +112,17 @@ def _for_page(svg: str, name: str) -> str:
     return element
 
 
-def legend(axes: Axes, columns: int = 7, handles: float = 1) -> None:
-    """Put the legend above the figure, in one line if it fits.
+def label(
+    axis: Axis, text: str, shown: Callable[[float], str] = number, *, ticks: int = 5, whole: bool = False
+) -> None:
+    """Label an axis, and some ``ticks`` on it, which are only integers if ``whole``; ``shown`` formats their values."""
+    axis.set_label_text(text)
+    axis.set_major_locator(MaxNLocator(ticks, integer=whole))
+    axis.set_major_formatter(lambda value, _: shown(value))
 
-    Args:
-        axes: Of the figure.
-        columns: The most entries in a line.
-        handles: The length of their strokes, in letters.
-    """
+
+def legend(axes: Axes, columns: int = 7, handles: float = 1) -> None:
+    """Put the legend above the figure, with most ``columns`` in a line, and strokes of ``handles`` letters."""
     axes.legend(
         loc="lower left", bbox_to_anchor=(-0.01, 1.0), ncols=columns, handlelength=handles, columnspacing=1.4
     )

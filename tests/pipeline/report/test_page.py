@@ -5,10 +5,9 @@ import re
 import pytest
 from matplotlib.figure import Figure
 
-from purgatory_async.pipeline.report import charts
-from purgatory_async.pipeline.report.charts import draw
+from purgatory_async.pipeline.report import page as report_page
 from purgatory_async.pipeline.report.findings import OUTCOMES, Findings, Step, Stretch, filled
-from purgatory_async.pipeline.report.page import write_page
+from purgatory_async.pipeline.report.page import draw, write_page
 from tests.pipeline.pages import active_parts, check_figures, outside_links
 
 HOSTILE = [
@@ -89,7 +88,7 @@ def painted(monkeypatch, tmp_path):
     def paint(of):
         axes = {}
         with monkeypatch.context() as patched:
-            patched.setattr(charts.drawing, "draw", lambda charts, _: charts)
+            patched.setattr(report_page.drawing, "draw", lambda charts, _: charts)
             for name, (paint, _) in draw(of, tmp_path).items():
                 axes[name] = Figure().add_subplot()
                 paint(axes[name])

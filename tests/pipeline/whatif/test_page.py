@@ -6,8 +6,8 @@ from itertools import product
 import pytest
 from matplotlib.figure import Figure
 
-from purgatory_async.pipeline.whatif import charts
-from purgatory_async.pipeline.whatif.page import write_page
+from purgatory_async.pipeline.whatif import page as whatif_page
+from purgatory_async.pipeline.whatif.page import draw, write_page
 from purgatory_async.pipeline.whatif.recommendation import recommend
 from tests.pipeline.pages import active_parts, check_figures, outside_links
 
@@ -38,8 +38,8 @@ def tried(timeouts=(0.1,), ticks=(0.001,), wheel_sizes=(256,)):
 def painted(monkeypatch, lines, recommended, directory):
     """The curves of each figure by label: without one as ``only``, the recommended point as ``point``."""
     with monkeypatch.context() as patched:
-        patched.setattr(charts.drawing, "draw", lambda charts, _: charts)
-        drawn = charts.draw(lines, recommended, directory)
+        patched.setattr(whatif_page.drawing, "draw", lambda charts, _: charts)
+        drawn = draw(lines, recommended, directory)
     found = {}
     for name, (paint, _) in drawn.items():
         axes = Figure().add_subplot()
@@ -62,7 +62,7 @@ def painted(monkeypatch, lines, recommended, directory):
     ids=["timeouts", "ticks", "wheels", "all", "one setting"],
 )
 def test_a_figure_is_drawn_where_several_values_were_tried(tmp_path, settings, names):
-    assert list(charts.draw(*tried(**settings), tmp_path / "figures")) == names
+    assert list(draw(*tried(**settings), tmp_path / "figures")) == names
     assert {path.stem for path in (tmp_path / "figures").iterdir()} == set(names)
 
 
@@ -98,7 +98,7 @@ def test_without_the_recommended_curve_the_next_one_is_drawn(tmp_path, monkeypat
 
 def test_labels_of_close_values_leave_each_other_room(tmp_path, monkeypatch):
     lines, recommended = tried(tuple(place / 100 for place in range(1, 100)))
-    drawn = charts.draw(lines, recommended, tmp_path / "figures")
+    drawn = draw(lines, recommended, tmp_path / "figures")
     labels = re.findall(r">(\d+ ms)</text>", drawn["expired"])
     assert {"10 ms", "990 ms"} <= set(labels)
     assert len(labels) <= 9
@@ -109,7 +109,7 @@ def written(tmp_path):
     """Write the page of settings; returns it and its figures."""
 
     def write(lines, recommended):
-        figures = charts.draw(lines, recommended, tmp_path / "figures")
+        figures = draw(lines, recommended, tmp_path / "figures")
         write_page(lines, recommended, figures, tmp_path / "whatif.html")
         return (tmp_path / "whatif.html").read_text(encoding="utf-8"), figures
 

@@ -74,7 +74,13 @@ def deal(batches: Iterable[pa.RecordBatch], buckets: int = BUCKETS) -> Iterator[
         Batches with the columns of `DEALT`; in each row one of the last two is null. O(records).
     """
     for records in in_portions(batches):
-        yield from _dealt(records, buckets)
+        for kind, columns in _COLUMNS.items():
+            chosen = records.filter(pc.equal(records["kind"], kind)).select(columns)
+            for place, name in enumerate(("run_id", "node")):
+                chosen = chosen.set_column(place, name, chosen[name].dictionary_encode())
+            tables = packed(chosen, bucket_of(chosen["op_id"], buckets), buckets)
+            rows = [{"bucket": bucket, kind: table} for bucket, table in tables.items()]
+            yield pa.RecordBatch.from_pylist(rows, DEALT)
 
 
 def in_portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -92,22 +98,6 @@ def in_portions(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         yield pa.Table.from_batches(held)
 
 
-def _dealt(records: pa.Table, buckets: int) -> Iterator[pa.RecordBatch]:
-    for kind, columns in _COLUMNS.items():
-        chosen = records.filter(pc.equal(records["kind"], kind)).select(columns)
-        for name in ("run_id", "node"):
-            place = chosen.schema.get_field_index(name)
-            chosen = chosen.set_column(place, name, chosen[name].dictionary_encode())
-        found = packed(chosen, bucket_of(chosen["op_id"], buckets), buckets)
-        if found:
-            numbers, tables = list(found), list(found.values())
-            nothing = pa.nulls(len(found), pa.binary())
-            arrays = {"submit": nothing, "outcome": nothing} | {kind: pa.array(tables, pa.binary())}
-            yield pa.RecordBatch.from_arrays(
-                [pa.array(numbers, pa.int32()), arrays["submit"], arrays["outcome"]], schema=DEALT
-            )
-
-
 def bucket_of(names: pa.ChunkedArray, buckets: int) -> NDArray[np.int64]:
     """Choose a bucket for each name; the same one for equal names, on any machine. O(bytes)."""
     texts = pc.fill_null(names, "").cast(pa.binary()).to_numpy()
@@ -115,13 +105,7 @@ def bucket_of(names: pa.ChunkedArray, buckets: int) -> NDArray[np.int64]:
 
 
 def packed(table: pa.Table, part: NDArray[np.integer], parts: int) -> Mapping[int, bytes]:
-    """Pack the rows of each part of a table, in the order in which they are.
-
-    Args:
-        table: Any.
-        part: Of each row the number of its part.
-        parts: How many there are; the numbers are from 0 to one less.
-    """
+    """Pack the rows of each part of a table, in their order; ``part`` has the part of each row, below ``parts``."""
     short = part.astype(np.uint16) if parts <= 1 << 16 else part  # which numpy sorts in linear time
     ordered = table.combine_chunks().take(np.argsort(short, kind="stable"))
     ends = np.cumsum(np.bincount(part, minlength=parts)).tolist()
@@ -142,17 +126,10 @@ def unpacked(tables: Iterable[bytes], empty: pa.Table) -> pa.Table:
 
 
 def gathered(dealt: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Unpack a bucket: the submissions and the outcomes in it, in some of the columns of a journal.
-
-    Args:
-        dealt: All rows of `DEALT` with the bucket's number.
-    """
-    schema = arrow_schema()
+    """Unpack all rows of a bucket: its submissions and its outcomes, in some of the columns of a journal."""
+    nothing = arrow_schema().empty_table()
     submits, outcomes = (
-        unpacked(
-            dealt[kind].drop_null().to_pylist(),
-            pa.schema([schema.field(name) for name in columns]).empty_table(),
-        )
+        unpacked(dealt[kind].drop_null().to_pylist(), nothing.select(columns))
         for kind, columns in _COLUMNS.items()
     )
     return submits, outcomes

@@ -40,6 +40,7 @@ ANOMALIES: Final = pa.schema(
 """A record that belongs to no operation, and why."""
 
 Ints = NDArray[np.int64]
+_RECORD: Final = {"seq": "seq", "ns": "mono_ns", "wall_ns": "wall_ns"}
 _NONE: Final = -1
 _NEVER: Final = 2**63 - 1
 
@@ -88,12 +89,8 @@ class Pairing:
         columns = {
             **{name: begin[name] for name in ("run_id", "node", "op_id", "keys", "needed", "timeout_ns")},
             **{name: end[name] for name in ("outcome", "checks", "inserts")},
-            "submit_seq": begin["seq"],
-            "submit_ns": begin["mono_ns"],
-            "submit_wall_ns": begin["wall_ns"],
-            "end_seq": end["seq"],
-            "end_ns": end["mono_ns"],
-            "end_wall_ns": end["wall_ns"],
+            **{f"submit_{short}": begin[name] for short, name in _RECORD.items()},
+            **{f"end_{short}": end[name] for short, name in _RECORD.items()},
             "latency_ns": pc.coalesce(end["latency_ns"], held_ns),
             "lateness_ns": pc.coalesce(end["lateness_ns"], late_ns),
         }
@@ -101,10 +98,8 @@ class Pairing:
 
     def anomalies(self) -> pa.Table:
         """The records that are no part of an operation, in the columns of `ANOMALIES`."""
-        again = np.ones(self.submits.num_rows, np.bool_)
-        again[self.begun] = False
-        over = ~self.early
-        over[self.ended[self.ended != _NONE]] = False
+        again = ~np.isin(np.arange(self.submits.num_rows), self.begun)
+        over = ~self.early & ~np.isin(np.arange(self.outcomes.num_rows), self.ended)
         found = (
             _strange(self.submits, again, "submit", "submitted before"),
             _strange(self.outcomes, self.early, "outcome", "no submission before it"),
@@ -114,7 +109,7 @@ class Pairing:
 
 
 def _numbered(submits: pa.Table, outcomes: pa.Table) -> tuple[Ints, Ints, int]:
-    """Number the operations in both; and how many numbers there may be."""
+    """Number the operations in both tables; the numbers are below the third result."""
     numbers, count = np.zeros(submits.num_rows + outcomes.num_rows, np.int64), 1
     for name in ("run_id", "node", "op_id"):
         chunks = [chunk.cast(pa.string()) for table in (submits, outcomes) for chunk in table[name].chunks]

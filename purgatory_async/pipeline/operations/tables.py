@@ -48,39 +48,23 @@ def dealt(records: DataFrame) -> DataFrame:
 
 
 def operations(buckets: DataFrame) -> DataFrame:
-    """Find the outcome of each submitted operation.
-
-    Args:
-        buckets: Records of a journal, dealt.
+    """Find the outcome of each operation in a journal's dealt records. One shuffle of its submissions and outcomes.
 
     Returns:
         The columns of `OPERATIONS`, a row for each operation; those from ``outcome`` on are null while it is pending.
         ``submit_ns`` and ``end_ns`` are ``mono_ns`` of the records, and replace a missing ``latency_ns`` or
         ``lateness_ns`` of an outcome.
-
-    One shuffle of the submissions and outcomes.
     """
     return paired(buckets, Pairing.operations, OPERATIONS)
 
 
 def anomalies(buckets: DataFrame) -> DataFrame:
-    """List the records that belong to no operation.
-
-    Returns:
-        The columns of `ANOMALIES`, a row for each outcome that has no submission before it or is not the first, and
-        for each repeated submission.
-    """
+    """List the records that belong to no operation, in the columns of `ANOMALIES`."""
     return paired(buckets, Pairing.anomalies, ANOMALIES)
 
 
 def paired(buckets: DataFrame, result: Callable[[Pairing], pa.Table], schema: pa.Schema) -> DataFrame:
-    """Pair the records of each bucket.
-
-    Args:
-        buckets: From `dealt` or `deal`.
-        result: Makes a table of a bucket's pairing; runs on the worker that has the bucket.
-        schema: Of that table.
-    """
+    """Pair the records of each bucket; ``result`` makes a table of this schema of it, on the worker that has it."""
 
     def tell(rows: pa.Table) -> pa.Table:
         """Pair a bucket."""

@@ -50,13 +50,9 @@ _SHOULDER_END: Final = 5.0
 
 
 def uniforms(seed: int, block: int, stream: int, count: int) -> Floats:
-    """The first numbers of a stream, evenly spread over the open interval from 0 to 1.
+    """The first ``count`` numbers of a block's stream, evenly spread over the open interval from 0 to 1.
 
-    Args:
-        seed: 0 to 2**64 - 1.
-        block: 0 to 2**64 - 1; each has streams of its own.
-        stream: 0 to 2**64 - 1.
-        count: How many.
+    Seed, block and stream are from 0 to 2**64 - 1; each combination has numbers of its own.
     """
     # As arrays: numpy takes a list with a number from 2**63 on for one of floats.
     counter, key = np.array([0, 0, 0, stream], np.uint64), np.array([seed, block], np.uint64)

@@ -53,10 +53,15 @@ SCHEMA: Final = pa.schema(
 # Streams of random numbers in each block; the keys have one for each place, from the last on.
 _GAPS, _LATENCIES, _KEY_COUNTS, _KEYS = range(4)
 
-_MOST_REQUESTS: Final = 10**11
-_MOST_KEYS: Final = 64
-_MOST_KEY_SPACE: Final = 2**31
 _LONGEST_S: Final = 3e9
+_BOUNDS: Final = {
+    "requests": (1, 10**11, ""),
+    "rate": (1e-6, 1e9, " operations per second"),
+    **dict.fromkeys(("p50", "p75", "timeout"), (1e-9, _LONGEST_S, " seconds")),
+    "key_space": (1, 2**31, ""),
+    "keys": (1, 64, ""),
+    "seed": (0, 2**64 - 1, ""),
+}
 _FARTHEST: Final = 8.21  # standard deviations; `uniforms` goes no farther
 _NS: Final = 1e9
 _DIGEST_BYTES: Final = 16
@@ -90,14 +95,10 @@ class Workload:
     seed: int
 
     def __post_init__(self) -> None:
-        _within("requests", self.requests, 1, _MOST_REQUESTS)
-        _within("rate", self.rate, 1e-6, 1e9, "operations per second")
-        _within("p50", self.p50, 1e-9, _LONGEST_S, "seconds")
-        _within("p75", self.p75, 1e-9, _LONGEST_S, "seconds")
-        _within("timeout", self.timeout, 1e-9, _LONGEST_S, "seconds")
-        _within("key_space", self.key_space, 1, _MOST_KEY_SPACE)
-        _within("keys", self.keys, 1, _MOST_KEYS)
-        _within("seed", self.seed, 0, 2**64 - 1)
+        for name, (least, most, unit) in _BOUNDS.items():
+            value = getattr(self, name)
+            if not least <= value <= most:  # which NaN is not, either
+                raise ValueError(f"{name} must be from {least} to {most}{unit}, got {value}")
         if self.keys > self.key_space:
             raise ValueError(
                 f"keys must be at most key_space, since they are distinct, got {self.keys} of {self.key_space}"
@@ -160,10 +161,9 @@ class Workload:
             first_gap_ns + np.cumsum(self._gaps_ns(block)),
             _whole(lognormal(uniforms(self.seed, block, _LATENCIES, size), self.mu, self.sigma)),
             np.full(size, self.timeout_ns),
+            self._watch_keys(block),
         ]
-        return pa.RecordBatch.from_arrays(
-            [*(pa.array(column) for column in columns), self._watch_keys(block)], schema=SCHEMA
-        )
+        return pa.RecordBatch.from_arrays(list(map(pa.array, columns)), schema=SCHEMA)
 
     def _gaps_ns(self, block: int) -> npt.NDArray[np.int64]:
         mean_ns = _NS / self.rate
@@ -171,8 +171,7 @@ class Workload:
 
     def _watch_keys(self, block: int) -> pa.ListArray:
         size = self._size(block)
-        chance = uniforms(self.seed, block, _KEY_COUNTS, size)
-        counts = 1 + np.floor(chance * self.keys).astype(np.int64)
+        counts = 1 + np.floor(uniforms(self.seed, block, _KEY_COUNTS, size) * self.keys).astype(np.int64)
         places = [uniforms(self.seed, block, _KEYS + place, size) for place in range(self.keys)]
         numbers, counted = distinct_numbers(counts, places, self.key_space)
         ends = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
@@ -203,8 +202,3 @@ def _whole(numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
 
 def _log(number: float) -> float:
     return float(log(np.array([number]))[0])
-
-
-def _within(name: str, value: float, least: float, most: float, unit: str = "") -> None:
-    if not least <= value <= most:  # which NaN is not, either
-        raise ValueError(f"{name} must be from {least} to {most}{unit and ' ' + unit}, got {value}")

@@ -19,7 +19,7 @@ from purgatory_async.pipeline.jobs.frame import (
 )
 from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.output import Stage, check_fresh, staged
-from purgatory_async.pipeline.report.examination import examine
+from purgatory_async.pipeline.report.findings import examine
 from purgatory_async.pipeline.report.page import draw, write_page
 from purgatory_async.pipeline.session import open_session
 from purgatory_async.pipeline.shared import any_of, check_shared
@@ -34,17 +34,10 @@ def run(
     spark: SparkSession,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Make a report of a journal.
+    """Make a report of a journal: its directory, or the result of `survey`.
 
-    Args:
-        journal: Its directory, or the result of `survey`.
-        out: A stage, or an empty directory; gets a directory for each table, ``figures/``, ``report.html`` and
-            ``summary.json``.
-        spark: The session.
-        say: Called with each step.
-
-    Returns:
-        The summary.
+    A stage, or an empty directory, gets a directory for each table, ``figures/``, ``report.html`` and ``summary.json``.
+    ``say`` is called with each step. Returns the summary.
     """
     extent = journal if isinstance(journal, Extent) else survey(journal)
     stage = Stage.of(out)

@@ -1,20 +1,43 @@
-"""The contents of a report as plain values, from which its figures and its page are made."""
+"""Computes the contents of a report as plain values, from which its page is made, and writes its tables."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from itertools import count, groupby
 from typing import Any, Final
 
-__all__ = ["OUTCOMES", "PERCENTILES", "Findings", "Step", "Stretch", "filled", "nice_width_ns"]
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import functions as sf
 
-OUTCOMES: Final = ("completed", "expired", "cancelled", "failed", "closed", "pending")
-"""The states of operations in a report, in the order of listing."""
+from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, buckets_for, deal
+from purgatory_async.pipeline.operations.coverage import COVER_READ, COVERED, cover
+from purgatory_async.pipeline.operations.tables import anomalies, nodes, write_operations
+from purgatory_async.pipeline.output import Stage
+from purgatory_async.pipeline.report import totals
+from purgatory_async.pipeline.report.gaps import find_edges, missing
+from purgatory_async.pipeline.report.totals import OUTCOMES
+from purgatory_async.pipeline.source.extent import Extent
+from purgatory_async.pipeline.source.tables import map_records, read_journal
+from purgatory_async.pipeline.spark_tables import spark_reads, spark_writes
 
-PERCENTILES: Final = (50, 95, 99)
+__all__ = ["Findings", "Step", "Stretch", "examine", "filled", "nice_width_ns"]
 
 _LEAST_WIDTH_NS: Final = 1_000_000
 _STRETCHES: Final = 240  # a figure as wide as a page shows no more
+_NS: Final = 1_000_000_000
+_SHOWN: Final = 20  # of keys, anomalies and damaged lines on the page; the tables have all
+_PERCENTILES: Final = (50, 95, 99)
 
-Row = Mapping[str, Any]
+_MISSING: Final = pa.schema(
+    [("run_id", pa.string()), ("node", pa.string()), ("first", pa.int64()), ("last", pa.int64())]
+)
+_TIMELINE: Final = pa.schema(
+    [(name, pa.int64()) for name in ("start_ns", "width_ns", "submitted", *OUTCOMES[:-1], "pending")]
+)
+
+Cells = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,58 +51,203 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Counts of operations in a stretch of time.
+    """Counts of operations in a stretch of time."""
 
-    Attributes:
-        start_ns: When it began, since 1970.
-        submitted: Operations submitted in it.
-        ended: Operations that ended in it, by outcome.
-        pending: Operations pending at its end.
-    """
-
-    start_ns: int
+    start_ns: int  # since 1970
     submitted: int
-    ended: Mapping[str, int]
-    pending: int
+    ended: Mapping[str, int]  # by outcome
+    pending: int  # at its end
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """The contents of a report.
+    """The contents of a report; means are None where nothing is to be divided by."""
 
-    Attributes:
-        summary: The command's output.
-        nodes: The journal's coverage, a row for each run and node.
-        began_ns: The first record, since 1970; None without records.
-        ended_ns: The last record.
-        arrivals_per_s: Mean of operations submitted per second, by the time of all nodes together.
-        held_mean_s: Mean time that an operation is pending; None without operations.
-        curve_mean: The mean of ``pending`` over the stretches.
-        width_ns: Of a stretch.
-        stretches: In order, without gaps.
-        latency: Histogram of completed operations.
-        lateness: Histogram of expired operations.
-        keys: The busiest keys, a row for each.
-        anomalies: The first anomalies.
-        quarantine: The first lines that are not records.
-        prefixes: The busiest prefixes of keys, a row for each; empty if no key has one.
+    summary: Mapping[str, Any]  # the command's output
+    nodes: Sequence[Cells]  # the journal's coverage, a row for each run and node
+    began_ns: int | None  # the first record, since 1970
+    ended_ns: int | None  # the last record
+    arrivals_per_s: float | None  # operations, by the time of all nodes together
+    held_mean_s: float | None  # time that an operation is pending
+    curve_mean: float | None  # of ``pending`` over the stretches
+    width_ns: int  # of a stretch
+    stretches: Sequence[Stretch]  # in order, without gaps
+    latency: Sequence[Step]  # of completed operations
+    lateness: Sequence[Step]  # of expired operations
+    keys: Sequence[Cells]  # the busiest ones
+    anomalies: Sequence[Cells]  # the first ones
+    quarantine: Sequence[Cells]  # the first lines that are not records
+    prefixes: Sequence[Cells] = ()  # the busiest ones; empty if no key has one
+
+
+def examine(spark: SparkSession, extent: Extent, out: Stage, say: Callable[[str], None]) -> Findings:
+    """Compute the findings of a journal.
+
+    A directory for each of the tables ``outcomes``, ``timeline``, ``keys``, ``prefixes``, ``anomalies``, ``quarantine``
+    and ``missing`` is written to ``out``. ``say`` is called with each step.
+
+    The first pass over the journal surveys its nodes and finds gaps; the second pairs the records of operations and
+    writes them; the third counts signals. All other figures are sums of the written operations.
     """
+    covered = map_records(spark, extent, cover, COVER_READ, COVERED).persist()
+    try:
+        return _Examination(spark, extent, out, covered).findings(say)
+    finally:
+        covered.unpersist()
 
-    summary: Mapping[str, Any]
-    nodes: Sequence[Row]
-    began_ns: int | None
-    ended_ns: int | None
-    arrivals_per_s: float | None
-    held_mean_s: float | None
-    curve_mean: float | None
-    width_ns: int
-    stretches: Sequence[Stretch]
-    latency: Sequence[Step]
-    lateness: Sequence[Step]
-    keys: Sequence[Row]
-    anomalies: Sequence[Row]
-    quarantine: Sequence[Row]
-    prefixes: Sequence[Row] = ()
+
+class _Examination:
+    """A journal's tables, and the results computed from them into a directory."""
+
+    def __init__(self, spark: SparkSession, extent: Extent, out: Stage, covered: DataFrame) -> None:
+        self.spark = spark
+        self.extent = extent
+        self.out = out
+        self.covered = covered
+        self.spans = sorted(nodes(covered).collect(), key=lambda span: (span.run_id, span.node))
+        self.submitted = sum(span.submits for span in self.spans)
+        dealing = partial(deal, buckets=buckets_for(self.submitted))
+        self.dealt = map_records(spark, extent, dealing, DEAL_READ, DEALT)
+        self.records, self.damage = read_journal(spark, extent)
+
+    def findings(self, say: Callable[[str], None]) -> Findings:
+        """Compute everything, and call ``say`` with each step."""
+        spans = self.spans
+        say(f"putting {self.submitted} operations together")
+        operations = write_operations(self.dealt, self.out.tables / "outcomes")
+        counts = totals.totals(operations, nodes(self.covered)).collect()
+        say("measuring durations")
+        measured = totals.durations(operations)
+        ascending = sorted(totals.histogram(measured).collect())
+        steps = {name: list(own) for name, own in groupby(ascending, lambda step: str(step.name))}
+        say("following the time")
+        began_ns = min((span.first_wall_ns for span in spans), default=None)
+        ended_ns = max((span.last_wall_ns for span in spans), default=None)
+        width_ns = nice_width_ns((ended_ns or 0) - (began_ns or 0))
+        stretches = self.timeline(operations, width_ns)
+        say("counting by key")
+        keys = self.keys(operations)
+        say("looking for what is wrong")
+        by_outcome = dict.fromkeys(OUTCOMES, 0) | {row.outcome: row.operations for row in counts}
+        strange = self.anomalies(2 * self.submitted - by_outcome["pending"])
+        damage = self.kept(self.damage, "quarantine")
+        held_ns = sum(int(row.held_ns) for row in counts)
+        span_ns = sum(span.last_ns - span.first_ns for span in spans)
+        submitted = sum(by_outcome.values())
+        return Findings(
+            summary={
+                "operations": submitted,
+                "outcomes": by_outcome,
+                "timeout_rate": _ratio(by_outcome["expired"], submitted),
+                **_percentiles(measured, steps),
+                "pending_mean": _ratio(held_ns, span_ns),
+                "keys": keys.count(),
+                "anomalies": strange.count(),
+                "quarantined": damage.count(),
+                "missing": self.missing(damage),
+            },
+            nodes=[span.asDict() for span in spans],
+            began_ns=began_ns,
+            ended_ns=ended_ns,
+            arrivals_per_s=_ratio(submitted * _NS, span_ns),
+            held_mean_s=_ratio(held_ns, submitted * _NS),
+            curve_mean=_curve_mean(stretches),
+            width_ns=width_ns,
+            stretches=stretches,
+            latency=_drawn(steps.get("completed", [])),
+            lateness=_drawn(steps.get("expired", [])),
+            keys=_first(keys.orderBy("submitted", "key", ascending=[False, True])),
+            anomalies=_first(strange.orderBy("run_id", "node", "seq")),
+            quarantine=_first(damage.orderBy("file", "offset")),
+            prefixes=self.prefixes(keys),
+        )
+
+    def kept(self, frame: DataFrame, name: str) -> DataFrame:
+        """Compute a table once and write it; returns the written table."""
+        table = self.out.tables / name
+        spark_writes(frame, table)
+        return spark_reads(self.spark, table, frame.schema)
+
+    def written(self, rows: list[dict[str, Any]], schema: pa.Schema, name: str) -> None:
+        """Write a small table here."""
+        (self.out.folder / name).mkdir()
+        pq.write_table(pa.Table.from_pylist(rows, schema), self.out.folder / name / "part-00000.parquet")
+
+    def timeline(self, operations: DataFrame, width_ns: int) -> list[Stretch]:
+        """The stretches of the timeline, also written as a table."""
+        rows = totals.timeline(operations, width_ns).collect()
+        stretches = filled((row.asDict() for row in rows), width_ns)
+        written = [{**asdict(each), **each.ended, "width_ns": width_ns} for each in stretches]
+        self.written(written, _TIMELINE, "timeline")
+        return stretches
+
+    def keys(self, operations: DataFrame) -> DataFrame:
+        """The watched keys; the written table also has keys that were only signalled."""
+        signals = self.records.where("kind = 'signal'")
+        if not any(span.signals for span in self.spans):
+            signals = signals.limit(0)  # which spares a pass over the journal
+        return self.kept(totals.by_key(operations, signals), "keys").where("submitted > 0")
+
+    def prefixes(self, keys: DataFrame) -> list[dict[str, Any]]:
+        """The busiest prefixes of keys, also written as a table; none if no key has one."""
+        table = self.kept(totals.by_prefix(keys), "prefixes")
+        found = _first(table.orderBy("submitted", "prefix", ascending=[False, True]))
+        return found if any(row["prefix"] is not None for row in found) else []
+
+    def anomalies(self, expected: int) -> DataFrame:
+        """The records that belong to no operation; skips the search if the counts rule them out."""
+        found = anomalies(self.dealt)
+        if sum(span.submits + span.outcomes for span in self.spans) == expected:
+            found = found.limit(0)
+        return self.kept(found, "anomalies")
+
+    def missing(self, damage: DataFrame) -> list[dict[str, Any]]:
+        """Ranges of missing record numbers: between records, before the first and after the last."""
+        found = [tuple(row) for row in missing(self.covered).collect()]
+        known = {(span.run_id, span.node): (span.first_seq, span.last_seq) for span in self.spans}
+        lines = damage.groupBy("file").agg(sf.collect_list("offset")).collect()
+        for node, edges in find_edges(self.extent, dict(map(tuple, lines))).items():
+            first, last = known.get(node, (0, 0))
+            if edges.from_start:
+                found.append((*node, 1, first - 1))
+            if last or edges.from_start:
+                found.append((*node, last + 1, last + edges.damaged_after))
+        rows = [dict(zip(_MISSING.names, gap, strict=True)) for gap in sorted(found) if gap[2] <= gap[3]]
+        self.written(rows, _MISSING, "missing")
+        return rows
+
+
+def _percentiles(measured: DataFrame, steps: Mapping[str, Sequence[Row]]) -> dict[str, dict[str, int | None]]:
+    counts = {
+        name: [(step["count"], step.least, step.greatest) for step in own] for name, own in steps.items()
+    }
+    ranks = totals.nearest_ranks(measured, counts, _PERCENTILES)
+    return {
+        field: {f"p{share}": ranks.get(name, {}).get(share) for share in _PERCENTILES}
+        | {"max": counts[name][-1][2] if name in counts else None}
+        for field, name in (("latency_ns", "completed"), ("lateness_ns", "expired"))
+    }
+
+
+def _drawn(rows: Sequence[Row]) -> list[Step]:
+    scale = totals.STEPS
+    return [Step(2 ** (row.step / scale), 2 ** ((row.step + 1) / scale), row["count"]) for row in rows]
+
+
+def _curve_mean(stretches: Sequence[Stretch]) -> float | None:
+    """The mean of ``pending``, linear within each stretch."""
+    if not stretches:
+        return None
+    ends = [stretch.pending for stretch in stretches]
+    return sum((before + after) / 2 for before, after in zip([0, *ends], ends, strict=False)) / len(ends)
+
+
+def _first(frame: DataFrame) -> list[dict[str, Any]]:
+    return [row.asDict() for row in frame.limit(_SHOWN).collect()]
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
 
 
 def nice_width_ns(span_ns: int) -> int:
@@ -88,16 +256,13 @@ def nice_width_ns(span_ns: int) -> int:
     >>> nice_width_ns(60 * 10**9), nice_width_ns(0)
     (500000000, 1000000)
     """
-    width = _LEAST_WIDTH_NS
-    factors = (2, 5, 10)
-    while width * _STRETCHES < span_ns:
-        width = next(
-            (width * factor for factor in factors if width * factor * _STRETCHES >= span_ns), width * 10
-        )
-    return width
+    widths: Iterator[int] = (
+        factor * _LEAST_WIDTH_NS * 10**power for power in count() for factor in (1, 2, 5)
+    )
+    return next(width for width in widths if width * _STRETCHES >= span_ns)
 
 
-def filled(rows: Iterable[Row], width_ns: int) -> list[Stretch]:
+def filled(rows: Iterable[Cells], width_ns: int) -> list[Stretch]:
     """Sort stretches, insert the empty ones, and count the pending operations.
 
     >>> rows = [{"start_ns": 20, "submitted": 0, "expired": 1}, {"start_ns": 0, "submitted": 2, "expired": 0}]

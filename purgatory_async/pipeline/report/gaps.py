@@ -7,10 +7,10 @@ its first record are missing. Each damaged line had a number, so those after the
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from pyspark.sql import DataFrame, Window
-from pyspark.sql import functions as sf
+from pyspark.sql import DataFrame
 
 from purgatory_async.journal.segments import Segment
 from purgatory_async.pipeline.locations import Location
@@ -22,73 +22,39 @@ __all__ = ["Edges", "find_edges", "missing"]
 def missing(covered: DataFrame) -> DataFrame:
     """Find the missing numbers between the first and the last record of each run and node.
 
-    Args:
-        covered: From `purgatory_async.pipeline.operations.coverage.cover`, of all parts of a journal.
-
-    Returns:
-        ``run_id, node, first, last``, a row for each maximal missing range.
+    Takes what `cover` found in all parts of a journal. Returns ``run_id, node, first, last``, a row for each maximal
+    missing range.
     """
-    ranges = covered.where(sf.col("first_seq").isNotNull())
-    earlier = (
-        Window.partitionBy("run_id", "node").orderBy("first_seq").rowsBetween(Window.unboundedPreceding, -1)
-    )
     # The greatest so far, because ranges nest where a number exists twice.
-    before = sf.max("last_seq").over(earlier)
-    return (
-        ranges.withColumn("before", before)
-        .where(sf.col("first_seq") > sf.col("before") + 1)
-        .select(
-            "run_id", "node", (sf.col("before") + 1).alias("first"), (sf.col("first_seq") - 1).alias("last")
-        )
-    )
+    before = """max(last_seq) over (partition by run_id, node order by first_seq
+                rows between unbounded preceding and 1 preceding) as before"""
+    ranges = covered.where("first_seq is not null").selectExpr("run_id", "node", "first_seq", before)
+    gaps = ranges.where("first_seq > before + 1")
+    return gaps.selectExpr("run_id", "node", "before + 1 as first", "first_seq - 1 as last")
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The edges of one run and node.
+    """The edges of one run and node."""
 
-    Attributes:
-        from_start: Whether its first segment exists.
-        damaged_after: The number of damaged lines after its last record.
-    """
-
-    from_start: bool
-    damaged_after: int
+    from_start: bool  # whether its first segment exists
+    damaged_after: int  # the number of damaged lines after its last record
 
 
 def find_edges(extent: Extent, damage: Mapping[str, Collection[int]]) -> dict[tuple[str, str], Edges]:
-    """Read the first and the last segment of each run and node.
-
-    Args:
-        extent: The part of the journal that is read.
-        damage: The offsets of damaged lines, by file name.
-
-    Returns:
-        The edges by run and node; a deleted file counts as undamaged.
-    """
-    numbers: dict[tuple[str, str], list[int]] = {}
-    ends: dict[tuple[str, str, int], tuple[Location, int]] = {}
-    for segment, path, end in _segments(extent):
-        node = (segment.run_id, segment.node)
-        numbers.setdefault(node, []).append(segment.number)
-        if end is not None:
-            place = (*node, segment.number)
-            ends[place] = max(ends.get(place, (path, 0)), (path, end))
+    """Find the edges by run and node, given the offsets of damaged lines by file; a deleted one counts as undamaged."""
+    files = [(piece.lines, 0 if piece.end is None else piece.end.offset) for piece in extent.pieces]
+    files += [(path, 0) for paths in extent.parquet.values() for path in paths]
+    named = [(Segment.of(Path(path.name)), end, path) for path, end in files]
+    segments = [(segment, end, path) for segment, end, path in named if segment is not None]
+    segments.sort(key=lambda each: each[:2])
     edges = {}
-    for node, known in numbers.items():
-        last = ends.get((*node, max(known)))
-        after = 0 if last is None else _damaged_end(*last, damage.get(last[0].name, ()))
-        edges[node] = Edges(min(known) == 1, after)
+    for node, found in groupby(segments, key=lambda each: (each[0].run_id, each[0].node)):
+        own = list(found)
+        (first, _, _), (_, end, path) = own[0], own[-1]
+        offsets = damage.get(path.name)
+        edges[node] = Edges(first.number == 1, _damaged_end(path, end, offsets) if offsets else 0)
     return edges
-
-
-def _segments(extent: Extent) -> list[tuple[Segment, Location, int | None]]:
-    found: list[tuple[Location, int | None]] = [
-        (piece.lines, None if piece.end is None else piece.end.offset) for piece in extent.pieces
-    ]
-    found += [(path, None) for paths in extent.parquet.values() for path in paths]
-    named = ((Segment.of(Path(path.name)), path, end) for path, end in found)
-    return [(segment, path, end) for segment, path, end in named if segment is not None]
 
 
 def _damaged_end(path: Location, end: int, offsets: Collection[int]) -> int:

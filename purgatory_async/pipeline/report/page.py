@@ -14,7 +14,8 @@ from matplotlib.ticker import LogLocator, PercentFormatter
 from purgatory_async.pipeline.pages import drawing
 from purgatory_async.pipeline.pages.document import duration, number, printable, write_document
 from purgatory_async.pipeline.pages.drawing import COLOURS, HALF, WIDE, label, legend
-from purgatory_async.pipeline.report.findings import OUTCOMES, Findings
+from purgatory_async.pipeline.report.findings import Findings
+from purgatory_async.pipeline.report.totals import OUTCOMES
 
 __all__ = ["draw", "write_page"]
 
@@ -51,15 +52,7 @@ def write_page(findings: Findings, figures: Mapping[str, str], path: Path) -> No
 
 
 def draw(findings: Findings, directory: Path) -> dict[str, str]:
-    """Draw every figure that has data.
-
-    Args:
-        findings: What to draw.
-        directory: Created; gets ``<name>.svg`` and ``<name>.png`` of each figure.
-
-    Returns:
-        The SVG of each figure for a page, by name.
-    """
+    """Draw every figure that has data, as `drawing.draw` does; returns the SVG for a page, by name."""
     figures: dict[str, tuple[Sequence[object], Callable[[Findings, Axes], None], drawing.Size]] = {
         "pending": (findings.stretches, _pending, WIDE),
         "rates": (findings.stretches, _rates, WIDE),

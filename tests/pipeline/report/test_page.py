@@ -6,8 +6,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from purgatory_async.pipeline.report import page as report_page
-from purgatory_async.pipeline.report.findings import OUTCOMES, Findings, Step, Stretch, filled
+from purgatory_async.pipeline.report.findings import Findings, Step, Stretch, filled
 from purgatory_async.pipeline.report.page import draw, write_page
+from purgatory_async.pipeline.report.totals import OUTCOMES
 from tests.pipeline.pages import active_parts, check_figures, outside_links
 
 HOSTILE = [

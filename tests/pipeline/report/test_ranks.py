@@ -2,7 +2,7 @@
 
 import random
 
-from purgatory_async.pipeline.report.ranks import nearest_ranks
+from purgatory_async.pipeline.report.totals import nearest_ranks
 
 SHARES = (1, 50, 95, 100)
 

@@ -21,9 +21,8 @@ LAYERS = {
         *("pipeline.operations", "pipeline.operations.buckets", "pipeline.operations.coverage"),
         *("pipeline.operations.pairing",),
         *("pipeline.pages", "pipeline.pages.document"),
-        *("pipeline.report", "pipeline.whatif"),
-        *("pipeline.whatif.recommendation", "pipeline.whatif.replay"),
-        *("pipeline.whatif.satisfy", "pipeline.whatif.slices", "pipeline.whatif.wheel_sim"),
+        *("pipeline.report", "pipeline.whatif", "pipeline.whatif.replay"),
+        *("pipeline.whatif.satisfy", "pipeline.whatif.wheel_sim"),
     ),
     "adapters": (*("client", "client.*", "metrics", "pipeline.*", "testing", "testing.*", "web", "web.*"),),
     # The service: the words of all parts, the parts, the whole without HTTP, what requests mean, the process.

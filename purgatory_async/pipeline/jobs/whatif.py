@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from purgatory_async.clock import MAX_TICK, MAX_TIMEOUT, MIN_TICK
 from purgatory_async.pipeline.jobs.frame import (
+    C,
     journal_option,
     open_option,
     open_page,
@@ -39,66 +40,19 @@ from purgatory_async.pipeline.shared import any_of, check_shared
 from purgatory_async.pipeline.source.extent import Extent, survey
 from purgatory_async.pipeline.source.tables import map_records
 from purgatory_async.pipeline.spark_tables import spark_schema
-from purgatory_async.pipeline.whatif.page import draw, write_page
-from purgatory_async.pipeline.whatif.recommendation import recommend
-from purgatory_async.pipeline.whatif.replay import replay
-from purgatory_async.pipeline.whatif.slices import SIGNALS, SIGNALS_READ, SLICED, WAITS, Slices
+from purgatory_async.pipeline.whatif.page import draw, recommend, write_page
+from purgatory_async.pipeline.whatif.replay import SIGNALS, SIGNALS_READ, SLICED, WAITS, Slices, replay
 from purgatory_async.pipeline.whatif.wheel_sim import Setting, Totals
 
 __all__ = ["Wanted", "command", "run"]
 
-_PARTS: Final = pa.schema(
-    [(name, pa.int64()) for name in ("setting", *(field.name for field in fields(Totals)))]
-)
-
-
-def _replays(
-    operations: DataFrame,
-    signals: DataFrame,
-    last_ns: Mapping[tuple[str, str], int],
-    settings: Sequence[Setting],
-) -> DataFrame:
-    """Replay recorded operations under each setting.
-
-    Args:
-        operations: Slices from `purgatory_async.pipeline.whatif.slices.Slices`, at least as long as the longest
-            timeout plus the longest tick.
-        signals: Likewise.
-        last_ns: The last instant of each run and node.
-        settings: The settings to try.
-
-    Returns:
-        ``setting``, its number, and the columns of `Totals`: a row for each slice and setting, to be summed.
-    """
-    # Renamed, because Spark confuses columns that come from the same journal twice.
-    of_signals = signals.toDF(*(f"of_{name}" for name in signals.columns))
-    whose = ("run_id", "node", "slice")
-    pairs = operations.groupBy(*whose).cogroup(of_signals.groupBy(*(f"of_{name}" for name in whose)))
-    return pairs.applyInArrow(_replay_with(settings, last_ns), spark_schema(_PARTS))
-
-
-def _replay_with(
-    settings: Sequence[Setting], last_ns: Mapping[tuple[str, str], int]
-) -> Callable[[pa.Table, pa.Table], pa.Table]:
-    def replay_slice(operations: pa.Table, signals: pa.Table) -> pa.Table:
-        """Replay one slice on a worker."""
-        rows: list[dict[str, Any]] = []
-        if operations.num_rows:
-            last = last_ns[operations["run_id"][0].as_py(), operations["node"][0].as_py()]
-            waits = unpacked(operations["packed"].to_pylist(), WAITS.empty_table())
-            waits = waits.append_column("last_ns", pa.repeat(last, len(waits)))
-            signalled = unpacked(signals["of_packed"].to_pylist(), SIGNALS.empty_table())
-            totals = replay(waits, signalled, settings)
-            rows = [{"setting": place} | asdict(total) for place, total in enumerate(totals)]
-        return pa.Table.from_pylist(rows, _PARTS)
-
-    return replay_slice
-
-
 _NS: Final = 1_000_000_000
 _SLICE_RECORDS: Final = 200_000  # of a node: few enough for a worker's memory, enough to pay for a slice
 
-SCHEMA: Final = pa.schema(
+_PARTS: Final = pa.schema(
+    [(name, pa.int64()) for name in ("setting", *(field.name for field in fields(Totals)))]
+)
+_SETTINGS: Final = pa.schema(
     [
         *((name, pa.float64()) for name in ("timeout", "tick")),
         *((name, pa.int64()) for name in ("wheel_size", "completed", "expired", "pending")),
@@ -111,17 +65,11 @@ SCHEMA: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The settings to try, in every combination.
+    """The settings to try, in every combination."""
 
-    Attributes:
-        timeouts: In seconds, of every operation that has a timeout.
-        ticks: In seconds.
-        wheel_sizes: Buckets of a level.
-    """
-
-    timeouts: tuple[float, ...]
-    ticks: tuple[float, ...]
-    wheel_sizes: tuple[int, ...]
+    timeouts: tuple[float, ...]  # in seconds, of every operation that has a timeout
+    ticks: tuple[float, ...]  # in seconds
+    wheel_sizes: tuple[int, ...]  # buckets of a level
 
     def combinations(self) -> list[tuple[float, float, int]]:
         """The distinct combinations, the wheel size changing fastest."""
@@ -135,18 +83,10 @@ def run(
     spark: SparkSession,
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, Any]:
-    """Recompute a journal under every combination.
+    """Recompute a journal, its directory or the result of `survey`, under every combination.
 
-    Args:
-        journal: Its directory, or the result of `survey`.
-        wanted: The settings.
-        out: A stage, or an empty directory; gets ``settings/``, a Parquet file with a row for each, ``figures/``,
-            ``whatif.html`` and ``summary.json``.
-        spark: The session.
-        say: Called with each step.
-
-    Returns:
-        The summary.
+    A stage, or an empty directory, gets ``settings/``, a table with a row for each, ``figures/``, ``whatif.html`` and
+    ``summary.json``. ``say`` is called with each step. Returns the summary.
     """
     extent = journal if isinstance(journal, Extent) else survey(journal)
     say("surveying the nodes")
@@ -177,9 +117,36 @@ def run(
     write_page(lines, recommended, draw(lines, recommended, folder / "figures"), folder / "whatif.html")
     result = {"settings": lines, "recommended": recommended}
     (folder / "settings").mkdir()
-    pq.write_table(pa.Table.from_pylist(lines, SCHEMA), folder / "settings" / "part-00000.parquet")
+    pq.write_table(pa.Table.from_pylist(lines, _SETTINGS), folder / "settings" / "part-00000.parquet")
     (folder / "summary.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     return result
+
+
+def _replays(
+    operations: DataFrame,
+    signals: DataFrame,
+    last_ns: Mapping[tuple[str, str], int],
+    settings: Sequence[Setting],
+) -> DataFrame:
+    """Replay slices, given the last instant of each run and node; rows of `_PARTS` for each, to be added up."""
+
+    def replay_slice(waiting: pa.Table, signalled: pa.Table) -> pa.Table:
+        """Replay one slice on a worker."""
+        rows: list[dict[str, Any]] = []
+        if waiting.num_rows:
+            last = last_ns[waiting["run_id"][0].as_py(), waiting["node"][0].as_py()]
+            waits = unpacked(waiting["packed"].to_pylist(), WAITS.empty_table())
+            waits = waits.append_column("last_ns", pa.repeat(last, len(waits)))
+            found = unpacked(signalled["of_packed"].to_pylist(), SIGNALS.empty_table())
+            totals = replay(waits, found, settings)
+            rows = [{"setting": place} | asdict(total) for place, total in enumerate(totals)]
+        return pa.Table.from_pylist(rows, _PARTS)
+
+    # Renamed, because Spark confuses columns that come from the same journal twice.
+    of_signals = signals.toDF(*(f"of_{name}" for name in signals.columns))
+    whose = ("run_id", "node", "slice")
+    pairs = operations.groupBy(*whose).cogroup(of_signals.groupBy(*(f"of_{name}" for name in whose)))
+    return pairs.applyInArrow(replay_slice, spark_schema(_PARTS))
 
 
 def _slice_ns(settings: Iterable[Setting], found: Iterable[Row]) -> int:
@@ -227,52 +194,33 @@ def _seconds(low: float, high: float) -> Callable[..., tuple[float, ...]]:
     return check
 
 
+def _repeatable(flag: str, unit: str, explanation: str, **how: Any) -> Callable[[C], C]:
+    options: dict[str, Any] = {"type": float, "required": "default" not in how, "show_default": True, **how}
+    name = f"{flag[2:].replace('-', '_')}s"
+    return click.option(
+        flag, name, multiple=True, metavar=unit, help=f"{explanation}; repeatable.", **options
+    )
+
+
 @click.command("whatif")
 @journal_option
 @out_option
-@click.option(
+@_repeatable(
     "--timeout",
-    "timeouts",
-    type=float,
-    multiple=True,
-    required=True,
-    metavar="S",
+    "S",
+    "In seconds, of every operation that has a timeout",
     callback=_seconds(1e-9, MAX_TIMEOUT),
-    help="In seconds, of every operation that has a timeout; repeatable.",
 )
-@click.option(
-    "--tick",
-    "ticks",
-    type=float,
-    multiple=True,
-    default=(0.001,),
-    show_default=True,
-    metavar="S",
-    callback=_seconds(MIN_TICK, MAX_TICK),
-    help="Of the timer, in seconds; repeatable.",
+@_repeatable(
+    "--tick", "S", "Of the timer, in seconds", default=(0.001,), callback=_seconds(MIN_TICK, MAX_TICK)
 )
-@click.option(
-    "--wheel-size",
-    "wheel_sizes",
-    type=click.IntRange(2, 2**31 - 1),
-    multiple=True,
-    default=(256,),
-    show_default=True,
-    metavar="N",
-    help="Buckets of a level of its wheel; repeatable.",
+@_repeatable(
+    "--wheel-size", "N", "Buckets of a level of its wheel", default=(256,), type=click.IntRange(2, 2**31 - 1)
 )
 @open_option
 @spark_options
 def command(
-    *,
-    journal: Location,
-    out: Location,
-    timeouts: tuple[float, ...],
-    ticks: tuple[float, ...],
-    wheel_sizes: tuple[int, ...],
-    opens: bool,
-    master: str | None,
-    remote: str | None,
+    *, journal: Location, out: Location, opens: bool, master: str | None, remote: str | None, **tried: Any
 ) -> None:
     """Recompute how a journal's operations end with other timeouts, ticks and wheel sizes: every combination.
 
@@ -290,7 +238,7 @@ def command(
     ):
         say("starting")
         check_shared(spark, {"--journal": any_of(extent)}, {})  # only this process writes
-        found = run(extent, Wanted(timeouts, ticks, wheel_sizes), stage, spark, say)
+        found = run(extent, Wanted(**tried), stage, spark, say)
     if opens:
         open_page(out / "whatif.html")
     summary(found)

@@ -1,4 +1,4 @@
-"""Writes the result of a what-if as a page, and draws curves over each quantity of which several values were tried."""
+"""Recommends one of the settings that were tried, and shows all of them on a page with curves."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +13,11 @@ from purgatory_async.pipeline.pages import drawing
 from purgatory_async.pipeline.pages.document import duration, number, share, write_document
 from purgatory_async.pipeline.pages.drawing import COLOURS, HALF, label, legend
 
-__all__ = ["draw", "write_page"]
+__all__ = ["draw", "recommend", "write_page"]
 
 _NS: Final = 1_000_000_000
+# What counts as no worse: a share of what the most generous setting completes, of the timeout, of the fewest inserts.
+_ENOUGH, _LATE, _SLACK = 0.99, 0.01, 1.01
 _DASHES: Final = ("--", ":", "-.", (0, (8, 3)))  # of the curves beside the recommended one
 _NEAREST: Final = 0.12  # of the axis, from one label to the next
 _SHORT: Final = 32  # characters of a label that leaves room for another beside it
@@ -26,24 +28,14 @@ Curves = Mapping[tuple[Any, ...], Sequence[tuple[float, float]]]
 
 @dataclass(frozen=True, slots=True)
 class _Chart:
-    """A figure of the settings over one of their quantities.
+    """A figure of the settings over one of their quantities."""
 
-    Attributes:
-        figure: What is drawn, as the settings name it.
-        over: The quantity.
-        apart: The quantities that give a curve to each of their combinations; any other makes no difference.
-        colour: Of the recommended curve.
-        label: Of the vertical axis.
-        shown: Formats a value of the figure.
-        from_zero: Whether the vertical axis starts at 0.
-    """
-
-    figure: str
-    over: str
-    apart: tuple[str, ...]
-    colour: str
-    label: str
-    shown: Callable[[float], str]
+    figure: str  # what is drawn, as the settings name it
+    over: str  # the quantity
+    apart: tuple[str, ...]  # quantities with a curve for each combination; any other makes no difference
+    colour: str  # of the recommended curve
+    label: str  # of the vertical axis
+    shown: Callable[[float], str]  # formats a value
     from_zero: bool = True
 
 
@@ -66,30 +58,61 @@ _CHARTS: Final = {
 _AXES: Final = {"timeout": "timeout", "tick": "tick", "wheel_size": "buckets a level"}
 
 
-def write_page(lines: Sequence[Line], recommended: Line, figures: Mapping[str, str], path: Path) -> None:
-    """Write the page.
+def recommend(lines: Sequence[Line]) -> dict[str, Any]:
+    """Choose a setting, and say why.
 
-    Args:
-        lines: The settings with their figures, at least one.
-        recommended: The one to take and why, from `purgatory_async.pipeline.whatif.recommendation.recommend`.
-        figures: SVG by name, from `draw`.
-        path: The file; overwritten.
+    The shortest timeout with which nearly as many complete as with the longest: a longer one only keeps more waiting.
+    Of that the coarsest tick whose lateness is next to nothing of the timeout, for fewer wakeups; of that the smallest
+    wheel among those that move entries least. If the timeout is the longest of all, and operations
+    expired under it, the reason ends with the advice to try longer ones.
+
+    Returns:
+        ``timeout, tick, wheel_size, why``.
     """
+    most = max(line["completed"] for line in lines)
+    enough = [line for line in lines if line["completed"] >= _ENOUGH * most]
+    timeout = min(line["timeout"] for line in enough)
+    of_timeout = [line for line in enough if line["timeout"] == timeout]
+    punctual = [line for line in of_timeout if (line["lateness_mean_ns"] or 0) <= _LATE * timeout * _NS]
+    tick = max((line["tick"] for line in punctual), default=min(line["tick"] for line in of_timeout))
+    of_tick = [line for line in of_timeout if line["tick"] == tick]
+    fewest = min(line["inserts_per_operation"] or 0 for line in of_tick)
+    chosen = min(
+        (line for line in of_tick if (line["inserts_per_operation"] or 0) <= _SLACK * fewest),
+        key=lambda line: int(line["wheel_size"]),
+    )
+    why = _why(chosen, most)
+    if chosen["expired"] and timeout == max(line["timeout"] for line in lines):
+        left = chosen["expired"]
+        why += f" Of the operations, {left} still expired, and no longer timeout was tried: try longer ones."
+    return {name: chosen[name] for name in ("timeout", "tick", "wheel_size")} | {"why": why}
+
+
+def _why(chosen: Line, most: int) -> str:
+    if chosen["timeout_rate"] is None:
+        return "The journal has no operations, so nothing speaks for one setting or another."
+    late_ms = (chosen["lateness_mean_ns"] or 0) / 1e6
+    return (
+        f"{chosen['timeout']:g} s is the shortest timeout that completes at least {_ENOUGH:.0%} of the {most} "
+        f"operations which the most generous setting completes: {chosen['completed']}, with "
+        f"{chosen['pending_mean'] or 0:.1f} pending on average and {chosen['timeout_rate']:.2%} expired. "
+        f"A tick of {chosen['tick']:g} s makes those {late_ms:.3g} ms late on average, and with "
+        f"{chosen['wheel_size']} buckets a level the wheel inserts "
+        f"{chosen['inserts_per_operation']:.3f} times an operation."
+    )
+
+
+def write_page(lines: Sequence[Line], recommended: Line, figures: Mapping[str, str], path: Path) -> None:
+    """Write the page of the settings and their figures, at least one, with the result of `recommend` and `draw`."""
     setting = {name: recommended[name] for name in _AXES}
     chosen = next(line for line in lines if line.items() >= setting.items())
     write_document("whatif.html", path, lines=lines, chosen=chosen, why=recommended["why"], figures=figures)
 
 
 def draw(lines: Sequence[Line], recommended: Line, directory: Path) -> dict[str, str]:
-    """Draw the figures; one over a quantity of which only one value was tried is left out.
+    """Draw the figures, as `drawing.draw` does; returns the SVG for a page, by name.
 
-    Args:
-        lines: As those of `write_page`.
-        recommended: Likewise.
-        directory: Created; gets ``<name>.svg`` and ``<name>.png`` of each figure.
-
-    Returns:
-        The SVG of each figure for a page, by name.
+    One over a quantity of which only one value was tried is left out.
     """
     charts = {}
     for name, chart in _CHARTS.items():

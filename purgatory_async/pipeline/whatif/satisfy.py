@@ -34,17 +34,11 @@ AT_ONCE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """The signals of one run and node, ascending by ``seq``.
-
-    Attributes:
-        seq: Of the record.
-        key: Number of the key, from 0.
-        n: How much the signal counts.
-    """
+    """The signals of one run and node, ascending by ``seq``."""
 
     seq: Ints
-    key: Ints
-    n: Ints
+    key: Ints  # its number, from 0
+    n: Ints  # how much the signal counts
 
     @classmethod
     def of(cls, seq: ArrayLike, key: ArrayLike, n: ArrayLike) -> "Signals":
@@ -54,19 +48,12 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """The operations of the same run and node.
-
-    Attributes:
-        submit_seq: Of the submission.
-        needed: The sum that completes it.
-        offsets: Where each operation's keys begin in ``keys``, and where the last one's end.
-        keys: Numbers of keys; each operation has at least one, and each once.
-    """
+    """The operations of the same run and node."""
 
     submit_seq: Ints
-    needed: Ints
-    offsets: Ints
-    keys: Ints
+    needed: Ints  # the sum that completes it
+    offsets: Ints  # where each operation's keys begin in ``keys``, and where the last one's end
+    keys: Ints  # their numbers; each operation has at least one, and each once
 
     @classmethod
     def of(cls, submit_seq: ArrayLike, needed: ArrayLike, keys: Sequence[Sequence[int]]) -> "Waits":
@@ -78,17 +65,12 @@ class Waits:
         """Some of them, in order."""
         counts = np.diff(self.offsets)
         offsets = np.concatenate([[0], np.cumsum(counts[chosen])])
-        return Waits(
-            self.submit_seq[chosen], self.needed[chosen], offsets, self.keys[np.repeat(chosen, counts)]
-        )
+        keys = self.keys[np.repeat(chosen, counts)]
+        return Waits(self.submit_seq[chosen], self.needed[chosen], offsets, keys)
 
 
 def satisfied(waits: Waits, signals: Signals) -> Ints:
-    """Find the signal that satisfies each operation.
-
-    Args:
-        waits: The operations.
-        signals: Of the same run and node.
+    """Find the signal that satisfies each operation of the same run and node.
 
     Returns:
         For each operation the position of the signal, the number of signals if there is none, or `AT_ONCE`.

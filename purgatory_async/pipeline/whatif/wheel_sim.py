@@ -21,7 +21,7 @@ operation has ended by then, and the other moves down twice and expires:
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, fields
 from typing import Final
 
 import numpy as np
@@ -40,38 +40,23 @@ _CHUNK: Final = 1 << 15  # operations; what is computed of them stays in the pro
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One combination to try.
+    """One combination to try."""
 
-    Attributes:
-        timeout_ns: Of every operation that has a timeout; None leaves each its own.
-        tick_ns: Of the timer.
-        wheel_size: Buckets of a level of its wheel.
-    """
-
-    timeout_ns: int | None
-    tick_ns: int
-    wheel_size: int
+    timeout_ns: int | None  # of every operation that has a timeout; None leaves each its own
+    tick_ns: int  # of the timer
+    wheel_size: int  # buckets of a level of its wheel
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Operations, and their ends without a timeout.
+    """Operations, and their ends without a timeout."""
 
-    Attributes:
-        submit_ns: When each was submitted, on a clock that is a multiple of the tick when the timer's tick begins.
-        timeout_ns: Its own timeout; `NEVER` for none.
-        end_ns: When it completes, or is cancelled, fails or is closed; `NEVER` if nothing of that happens.
-        completed: Whether that end is a completion.
-        ended: Whether it was recorded to have ended before its deadline.
-        last_ns: The last known instant of its node.
-    """
-
-    submit_ns: Ints
-    timeout_ns: Ints
-    end_ns: Ints
-    completed: Bools
-    ended: Bools
-    last_ns: Ints
+    submit_ns: Ints  # on a clock that is a multiple of the tick when the timer's tick begins
+    timeout_ns: Ints  # its own timeout; `NEVER` for none
+    end_ns: Ints  # when it completes, or is cancelled, fails or is closed; `NEVER` if nothing of that happens
+    completed: Bools  # whether that end is a completion
+    ended: Bools  # whether it was recorded to have ended before its deadline
+    last_ns: Ints  # the last known instant of its node
 
     @classmethod
     def of(
@@ -85,48 +70,28 @@ class Waits:
         ended: ArrayLike = False,
     ) -> "Waits":
         """Make them from anything that numpy takes for integers; one number stands for as many."""
-        submits = np.asarray(submit_ns, dtype=np.int64)
-        numbers = (submits, *(np.asarray(each, dtype=np.int64) for each in (timeout_ns, end_ns, last_ns)))
-        flags = (np.asarray(each, dtype=np.bool_) for each in (completed, ended))
-        submits, timeouts, ends, lasts, completes, endeds = np.broadcast_arrays(*numbers, *flags)
+        instants = (np.asarray(each, np.int64) for each in (submit_ns, timeout_ns, end_ns, last_ns))
+        flags = (np.asarray(each, np.bool_) for each in (completed, ended))
+        submits, timeouts, ends, lasts, completes, endeds = np.broadcast_arrays(*instants, *flags)
         return cls(submits, timeouts, ends, completes, endeds, lasts)
 
     def part(self, begin: int, end: int) -> "Waits":
         """Some of them, without copying."""
-        part = slice(begin, end)
-        return Waits(
-            self.submit_ns[part],
-            self.timeout_ns[part],
-            self.end_ns[part],
-            self.completed[part],
-            self.ended[part],
-            self.last_ns[part],
-        )
+        return Waits(*(getattr(self, field.name)[begin:end] for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Totals of operations under a setting; totals of parts add up to those of the whole.
-
-    Attributes:
-        operations: Their number.
-        completed: How many complete.
-        expired: How many reach their deadline.
-        pending: How many do neither before the last record.
-        pending_ns: The sum of their times pending.
-        lateness_ns: The sum of the delays of expired ones after submission plus timeout.
-        inserts: Insertions into the wheel, cascades included.
-        decided_by_lateness: How many expire here that were recorded to have ended otherwise, at or after their own
-            deadline, because the timer was late.
-    """
+    """Totals of operations under a setting; totals of parts add up to those of the whole."""
 
     operations: int = 0
     completed: int = 0
-    expired: int = 0
-    pending: int = 0
-    pending_ns: int = 0
-    lateness_ns: int = 0
-    inserts: int = 0
+    expired: int = 0  # reach their deadline
+    pending: int = 0  # do neither before the last record
+    pending_ns: int = 0  # the sum of their times pending
+    lateness_ns: int = 0  # the sum of the delays of expired ones after submission plus timeout
+    inserts: int = 0  # into the wheel, cascades included
+    # Expire here, and were recorded to have ended otherwise at or after their own deadline: the timer was late.
     decided_by_lateness: int = 0
 
     def __add__(self, other: "Totals") -> "Totals":
@@ -134,16 +99,10 @@ class Totals:
 
 
 def simulate(waits: Waits, settings: Sequence[Setting]) -> list[Totals]:
-    """Simulate operations under each setting.
+    """Simulate operations under each setting; returns its totals, in the same order.
 
-    Args:
-        waits: The operations.
-        settings: The settings to try; those that differ only in the wheel share most of the work.
-
-    Returns:
-        The totals of each setting, in order.
-
-    O(operations) for each setting, and again for each level of its wheel above the finest.
+    O(operations) for each setting, and again for each level of its wheel above the finest. Those that differ only in
+    the wheel share most of the work.
     """
     totals = [Totals()] * len(settings)
     for begin in range(0, len(waits.submit_ns), _CHUNK):

@@ -7,8 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from purgatory_async.pipeline.whatif import page as whatif_page
-from purgatory_async.pipeline.whatif.page import draw, write_page
-from purgatory_async.pipeline.whatif.recommendation import recommend
+from purgatory_async.pipeline.whatif.page import draw, recommend, write_page
 from tests.pipeline.pages import active_parts, check_figures, outside_links
 
 ALL = ["expired", "pending", "lateness", "inserts"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from purgatory_async.pipeline.whatif.recommendation import recommend
+from purgatory_async.pipeline.whatif.page import recommend
 
 LONGER = "Of the operations, 100 still expired, and no longer timeout was tried: try longer ones."
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from purgatory_async.journal.columns import arrow_schema, record_batches
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, deal, gathered, unpacked
 from purgatory_async.pipeline.operations.pairing import Pairing
-from purgatory_async.pipeline.whatif.replay import replay
-from purgatory_async.pipeline.whatif.slices import SIGNALS, SIGNALS_READ, WAITS, Slices
+from purgatory_async.pipeline.whatif.replay import SIGNALS, SIGNALS_READ, WAITS, Slices, replay
 from purgatory_async.pipeline.whatif.wheel_sim import Setting, Totals
 from tests.pipeline.journals import MS, Node
 

@@ -64,14 +64,10 @@ def buckets_for(operations: int) -> int:
 
 
 def deal(batches: Iterable[pa.RecordBatch], buckets: int = BUCKETS) -> Iterator[pa.RecordBatch]:
-    """Deal out the submissions and outcomes among some records.
-
-    Args:
-        batches: With the columns of `DEAL_READ`.
-        buckets: How many there are.
+    """Deal out the submissions and outcomes among some records, in the columns of `DEAL_READ`. O(records).
 
     Yields:
-        Batches with the columns of `DEALT`; in each row one of the last two is null. O(records).
+        Batches with the columns of `DEALT`; in each row one of the last two is null.
     """
     for records in in_portions(batches):
         for kind, columns in _COLUMNS.items():

@@ -39,14 +39,7 @@ what some of its records cover; the columns of the other are null."""
 
 
 def cover(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Survey records.
-
-    Args:
-        batches: With the columns of `COVER_READ`. The numbers of all of them are held at once.
-
-    Yields:
-        Batches with the columns of `COVERED`.
-    """
+    """Survey records, in the columns of `COVER_READ`; yields those of `COVERED`. Holds all ``seq`` at once."""
     seqs: dict[tuple[str, str], list[pa.Array]] = {}
     for records in in_portions(batches):
         owners = _counted(records)

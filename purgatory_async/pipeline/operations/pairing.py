@@ -47,23 +47,14 @@ _NEVER: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Which submission begins each operation, and which outcome ends it.
+    """Which submission begins each operation, and which outcome ends it."""
 
-    Attributes:
-        submits: Submissions, in the columns of a journal, in any order.
-        outcomes: All outcomes of the same operations, likewise.
-        begun: Rows of the submissions that begin an operation.
-        ended: For each of those the row of the outcome that ends it; -1 while it is pending.
-        early: Which outcomes have no submission before them.
-        bucket: Number of the bucket that all of this was in.
-    """
-
-    submits: pa.Table
-    outcomes: pa.Table
-    begun: Ints
-    ended: Ints
-    early: NDArray[np.bool_]
-    bucket: int
+    submits: pa.Table  # in the columns of a journal, in any order
+    outcomes: pa.Table  # all of the same operations, likewise
+    begun: Ints  # rows of the submissions that begin an operation
+    ended: Ints  # for each of those the row of the outcome that ends it; -1 while it is pending
+    early: NDArray[np.bool_]  # which outcomes have no submission before them
+    bucket: int  # number of the bucket that all of this was in
 
     @classmethod
     def of(cls, submits: pa.Table, outcomes: pa.Table, bucket: int = 0) -> "Pairing":

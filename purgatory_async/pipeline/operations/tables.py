@@ -77,11 +77,7 @@ def write_operations(buckets: DataFrame, directory: Location) -> DataFrame:
     """Find the outcome of each operation, as `operations`, but write them where they are found.
 
     Spark would take each operation out of its columns and put it back. If it repeats a bucket, the new file has the
-    same rows and replaces the old one.
-
-    Args:
-        buckets: Records of a journal, dealt.
-        directory: New; the workers must see it as this process does.
+    same rows and replaces the old one. The directory is new, and the workers must see it as this process does.
 
     Returns:
         The operations as read from there.
@@ -104,10 +100,7 @@ def write_bucket(directory: Location, pairing: Pairing) -> pa.Table:
 
 
 def nodes(covered: DataFrame) -> DataFrame:
-    """Survey the runs and nodes of a journal.
-
-    Args:
-        covered: From `purgatory_async.pipeline.operations.coverage.cover`, of all its parts.
+    """Survey the runs and nodes of a journal, of which `cover` has surveyed all parts.
 
     Returns:
         ``run_id, node, first_seq, last_seq, first_ns, last_ns, first_wall_ns, last_wall_ns, records,

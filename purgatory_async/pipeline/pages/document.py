@@ -94,13 +94,7 @@ def printable(text: str, longest: int = 120) -> str:
 
 
 def write_document(template: str, path: Path, **values: Any) -> None:
-    """Write a page.
-
-    Args:
-        template: The name of its template, beside this module.
-        path: The file; overwritten.
-        values: What the template needs; UndefinedError if something is missing.
-    """
+    """Write a page from a template beside this module; UndefinedError if a value that it needs is missing."""
     path.write_text(_PAGES.get_template(template).render(values), encoding="utf-8")
 
 

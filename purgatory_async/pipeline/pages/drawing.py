@@ -40,23 +40,13 @@ _STYLE: Final[Any] = {
     "font.size": 9.5,
     "text.color": COLOURS["ink"],
     "text.parse_math": False,  # a key may contain dollar signs
-    "axes.edgecolor": COLOURS["grid"],
-    "axes.labelcolor": COLOURS["muted"],
-    "axes.labelsize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.spines.left": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": COLOURS["grid"],
+    **dict.fromkeys(("axes.edgecolor", "grid.color", "xtick.color", "ytick.color"), COLOURS["grid"]),
+    **dict.fromkeys(("axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor"), COLOURS["muted"]),
+    **dict.fromkeys(("axes.labelsize", "legend.fontsize"), 9),
+    **dict.fromkeys((f"axes.spines.{side}" for side in ("top", "right", "left")), False),
+    **dict.fromkeys(("ytick.left", "legend.frameon"), False),
+    **dict.fromkeys(("axes.grid", "axes.axisbelow"), True),
     "grid.linewidth": 0.8,
-    "xtick.color": COLOURS["grid"],
-    "ytick.color": COLOURS["grid"],
-    "xtick.labelcolor": COLOURS["muted"],
-    "ytick.labelcolor": COLOURS["muted"],
-    "ytick.left": False,
-    "legend.frameon": False,
-    "legend.fontsize": 9,
     "svg.fonttype": "none",  # keep text searchable and in the page's font
 }
 
@@ -68,14 +58,9 @@ _DPI: Final = 160
 
 
 def draw(charts: Mapping[str, tuple[Callable[[Axes], None], Size]], directory: Path) -> dict[str, str]:
-    """Draw figures.
+    """Draw figures, given by name how each is painted and its size in inches.
 
-    Args:
-        charts: By name, how each is painted, and its size in inches.
-        directory: Created; gets ``<name>.svg`` and ``<name>.png`` of each figure.
-
-    Returns:
-        The SVG of each figure for a page, by name.
+    The directory is created, and gets ``<name>.svg`` and ``<name>.png`` of each. Returns the SVG for a page, by name.
     """
     directory.mkdir()
     drawn = {}

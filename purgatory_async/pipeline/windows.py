@@ -22,6 +22,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from purgatory_async.journal.schema import OutcomeWord
+from purgatory_async.pipeline.locations import whole
 from purgatory_async.pipeline.operations.tables import OPERATION, dealt, operations
 from purgatory_async.pipeline.output import spark_path, staged, sync
 from purgatory_async.pipeline.source.extent import DAMAGE_COLUMNS
@@ -33,14 +34,14 @@ OUTCOMES: Final[tuple[str, ...]] = get_args(OutcomeWord)
 """The outcomes of an operation."""
 
 _COUNTS: Final = ("submitted", *OUTCOMES)
+_RECORD: Final = ("run_id", "node", "seq")  # identify a record
 
-_NO_ROWS: Final = "no-rows.parquet"
 _TABLES: Final = {
     "windows": pa.schema(
         [
             ("window_start_ns", pa.int64()),
             ("key", pa.string()),
-            *((word, pa.int64()) for word in ("submitted", *OUTCOMES)),
+            *((word, pa.int64()) for word in _COUNTS),
             ("latency_sketch", pa.binary()),
         ]
     ),
@@ -49,47 +50,33 @@ _TABLES: Final = {
 
 
 def steps(operations: DataFrame) -> DataFrame:
-    """List the steps that windows count: submissions and outcomes.
-
-    Args:
-        operations: From `purgatory_async.pipeline.operations.tables.operations`.
+    """List the steps of operations that windows count: submissions and outcomes.
 
     Returns:
         ``run_id, node, keys, seq, wall_ns, step, latency_ns``: one or two rows for each operation, with the ``seq``
         and ``wall_ns`` of the record; ``step`` is ``submitted`` or the outcome, ``latency_ns`` null unless completed.
     """
-    record = "stack(2, {}, {}) as (seq, wall_ns, step, latency_ns)".format(
-        "submit_seq, submit_wall_ns, 'submitted', null",
-        "end_seq, end_wall_ns, outcome, if(outcome = 'completed', latency_ns, null)",
-    )
-    found = operations.selectExpr("run_id", "node", "array_distinct(keys) as keys", record)
+    records = """stack(2,
+        submit_seq, submit_wall_ns, 'submitted', null,
+        end_seq, end_wall_ns, outcome, if(outcome = 'completed', latency_ns, null)
+    ) as (seq, wall_ns, step, latency_ns)"""
+    found = operations.selectExpr("run_id", "node", "array_distinct(keys) as keys", records)
     return found.where(sf.col("step").isin(*_COUNTS))
 
 
 def windows(happened: DataFrame, width_ns: int) -> DataFrame:
-    """Count steps by window and key.
-
-    Args:
-        happened: From `steps`; an operation counts under each of its keys.
-        width_ns: Of a window, in nanoseconds; 1 or more.
+    """Count `steps` by window, of 1 ns or more, and key; an operation counts under each of its keys.
 
     Returns:
         ``window_start_ns, key, submitted, completed, expired, cancelled, failed, closed, latency_sketch``, a row for
         each window and key with steps; the sketch is of the completed operations' latencies in nanoseconds, null if
         there are none.
     """
-    counts = [sf.count(sf.when(sf.col("step") == word, 1)).alias(word) for word in _COUNTS]
-    return (
-        happened.select(
-            start_of(sf.col("wall_ns"), width_ns).alias("window_start_ns"),
-            sf.explode("keys").alias("key"),
-            "step",
-            "latency_ns",
-        )
-        .groupBy("window_start_ns", "key")
-        .agg(*counts, sf.kll_sketch_agg_bigint("latency_ns").alias("latency_sketch"))
-        .withColumn("latency_sketch", sf.when(sf.col("completed") > 0, sf.col("latency_sketch")))
-    )
+    start = start_of(sf.col("wall_ns"), width_ns).alias("window_start_ns")
+    counts = [sf.count_if(sf.col("step") == word).alias(word) for word in _COUNTS]
+    sketch = sf.expr("if(count(latency_ns) > 0, kll_sketch_agg_bigint(latency_ns), null) as latency_sketch")
+    watched = happened.select(start, sf.explode("keys").alias("key"), "step", "latency_ns")
+    return watched.groupBy("window_start_ns", "key").agg(*counts, sketch)
 
 
 def add_up(table: DataFrame, width_ns: int) -> DataFrame:
@@ -102,13 +89,10 @@ def add_up(table: DataFrame, width_ns: int) -> DataFrame:
     Returns:
         The same columns; counts are summed and sketches merged.
     """
-    counts = [sf.sum(word).alias(word) for word in _COUNTS]
-    return (
-        table.withColumn("window_start_ns", start_of(sf.col("window_start_ns"), width_ns))
-        .groupBy("window_start_ns", "key")
-        .agg(*counts, sf.kll_merge_agg_bigint("latency_sketch").alias("latency_sketch"))
-        .withColumn("latency_sketch", sf.when(sf.col("completed") > 0, sf.col("latency_sketch")))
-    )
+    start = start_of(sf.col("window_start_ns"), width_ns).alias("window_start_ns")
+    sums = [sf.sum(word).alias(word) for word in _COUNTS]
+    sketch = sf.expr("if(sum(completed) > 0, kll_merge_agg_bigint(latency_sketch), null) as latency_sketch")
+    return table.groupBy(start, "key").agg(*sums, sketch)
 
 
 def start_of(instant_ns: Column, width_ns: int) -> Column:
@@ -119,32 +103,34 @@ def start_of(instant_ns: Column, width_ns: int) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class WindowBatches:
-    """Processes each batch; a callable for ``foreachBatch``.
+    """Processes each batch; a callable for ``foreachBatch``."""
 
-    Attributes:
-        out: Directory of ``windows`` and ``quarantine``.
-        checkpoint: Directory of the state.
-        window_ns: The windows' width.
-    """
-
-    out: Path
-    checkpoint: Path
-    window_ns: int
+    out: Path  # directory of ``windows`` and ``quarantine``
+    checkpoint: Path  # directory of the state
+    window_ns: int  # their width
 
     def __call__(self, rows: DataFrame, batch: int) -> None:
         """Process a batch of the source's table ``all``, unless it is done; batches come in order."""
         before = self.last_batch()
         if batch <= before:
             return
-        needed = rows.where(sf.col("kind").isin("submit", "outcome") | sf.col("reason").isNotNull()).persist()
-        lives = operations(dealt(self._known(needed, before))).persist()
+        needed = rows.where("kind in ('submit', 'outcome') or reason is not null").persist()
+        records = needed.where("kind is not null").select(*RECORD_SCHEMA.names)
+        left_open = records.limit(0)
+        if before >= 0:
+            known = spark_path(self._state(before) / "records")
+            left_open = rows.sparkSession.read.schema(RECORD_SCHEMA).parquet(known)
+        records = records.unionByName(left_open)
+        lives = operations(dealt(records)).persist()
         try:
-            self._publish(self._new_windows(lives, before), "windows", batch)
-            damage = needed.where(sf.col("reason").isNotNull()).select(*DAMAGE_SCHEMA.names)
+            counted = left_open.where("kind = 'submit'").select(*_RECORD)  # by an earlier batch
+            happened = steps(lives).join(counted, on=list(_RECORD), how="left_anti")
+            self._publish(windows(happened, self.window_ns), "windows", batch)
+            damage = needed.where("reason is not null").select(*DAMAGE_SCHEMA.names)
             if not damage.isEmpty():
                 self._publish(damage, "quarantine", batch)
             with staged(self._state(batch)) as stage:
-                spark_writes(self._open(needed, lives, before), stage.tables / "records")
+                spark_writes(_unpaired(records, lives), stage.tables / "records")
         finally:
             lives.unpersist()
             needed.unpersist()
@@ -155,12 +141,9 @@ class WindowBatches:
     def lay_out(self) -> None:
         """Write files without rows, so that both tables can be read while they are empty."""
         for name, schema in _TABLES.items():
-            directory = self.out / name
-            directory.mkdir(exist_ok=True)
-            if not (directory / _NO_ROWS).exists():
-                unfinished = directory / f".{_NO_ROWS}"
-                pq.write_table(schema.empty_table(), unfinished)
-                unfinished.rename(directory / _NO_ROWS)
+            (self.out / name).mkdir(exist_ok=True)
+            with whole(self.out / name / "no-rows.parquet") as path:
+                pq.write_table(schema.empty_table(), path)
 
     def last_batch(self) -> int:
         """The number of the last completed batch; -1 for none."""
@@ -168,48 +151,13 @@ class WindowBatches:
 
     def _batches(self) -> list[int]:
         """The batches whose state is kept."""
-        directory = self.checkpoint / "state"
-        names = [path.name for path in directory.iterdir()] if directory.is_dir() else []
+        names = (path.name for path in (self.checkpoint / "state").glob("*"))
         return [int(name) for name in names if name.isdecimal()]
 
     def rows_since(self, batch: int) -> int:
         """How many rows of windows the batches after one have added."""
         files = (self.out / "windows").glob("batch-*.parquet")
         return sum(pq.read_metadata(file).num_rows for file in files if int(file.stem[6:]) > batch)
-
-    def _known(self, new: DataFrame, before: int) -> DataFrame:
-        """The records of a batch, and those that earlier batches left open."""
-        records = new.where(sf.col("kind").isNotNull()).select(*RECORD_SCHEMA.names)
-        return records if before < 0 else records.unionByName(self._left_open(records, before))
-
-    def _left_open(self, like: DataFrame, before: int) -> DataFrame:
-        path = self._state(before) / "records"
-        return like.sparkSession.read.schema(RECORD_SCHEMA).parquet(spark_path(path))
-
-    def _new_windows(self, lives: DataFrame, before: int) -> DataFrame:
-        """Count the steps of this batch; an earlier batch has counted the submissions left open."""
-        happened = steps(lives)
-        if before >= 0:
-            counted = self._left_open(lives, before).where(sf.col("kind") == "submit")
-            record = ["run_id", "node", "seq"]
-            happened = happened.join(counted.select(*record), on=record, how="left_anti")
-        return windows(happened, self.window_ns)
-
-    def _open(self, new: DataFrame, lives: DataFrame, before: int) -> DataFrame:
-        """The records that a later batch needs: submissions without outcome, and outcomes without submission."""
-        outcomes = self._known(new, before).where(sf.col("kind") == "outcome")
-        strays = outcomes.join(lives.select(*OPERATION), on=list(OPERATION), how="left_anti")
-        pending = lives.where(sf.col("outcome").isNull()).select(
-            *OPERATION,
-            sf.lit("submit").alias("kind"),
-            sf.col("submit_seq").alias("seq"),
-            sf.col("submit_ns").alias("mono_ns"),
-            sf.col("submit_wall_ns").alias("wall_ns"),
-            "keys",
-            "needed",
-            "timeout_ns",
-        )
-        return strays.unionByName(pending, allowMissingColumns=True)
 
     def _state(self, batch: int) -> Path:
         return self.checkpoint / "state" / f"{batch:09d}"
@@ -226,3 +174,19 @@ class WindowBatches:
                 part.rename(final)
                 sync(final.parent)
         shutil.rmtree(scratch)
+
+
+def _unpaired(records: DataFrame, lives: DataFrame) -> DataFrame:
+    """The records that a later batch needs: submissions without outcome, and outcomes without submission."""
+    outcomes = records.where("kind = 'outcome'")
+    strays = outcomes.join(lives.select(*OPERATION), on=list(OPERATION), how="left_anti")
+    submission = (
+        "submit_seq as seq",
+        "submit_ns as mono_ns",
+        "submit_wall_ns as wall_ns",
+        "'submit' as kind",
+    )
+    pending = lives.where("outcome is null").selectExpr(
+        *OPERATION, *submission, "keys", "needed", "timeout_ns"
+    )
+    return strays.unionByName(pending, allowMissingColumns=True)

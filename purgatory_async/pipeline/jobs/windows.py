@@ -30,16 +30,10 @@ __all__ = ["command", "run"]
 
 
 def run(journal: Location | Extent, out: Path | Stage, window_ns: int, spark: SparkSession) -> dict[str, int]:
-    """Count a journal by windows.
+    """Count a journal, its directory or the result of `survey`, by windows.
 
-    Args:
-        journal: Its directory, or the result of `survey`.
-        out: A stage, or an empty directory, which Spark's workers must see as this process does.
-        window_ns: The windows' width.
-        spark: The session.
-
-    Returns:
-        The summary.
+    The tables go to a stage, or an empty directory, which Spark's workers must see as this process does. Returns the
+    summary.
 
     Raises:
         Refused: The journal cannot be read.

@@ -18,7 +18,8 @@ from purgatory_async.cli.store import store_command
 from purgatory_async.cli.top import top_command
 from purgatory_async.client import ServiceError
 from purgatory_async.pipeline import Refused
-from purgatory_async.service.server import DAMAGED, DAMAGES, REFUSALS, REFUSED, listen, serve
+from purgatory_async.service.listeners import listen
+from purgatory_async.service.server import DAMAGED, DAMAGES, REFUSALS, REFUSED, serve
 from purgatory_async.service.settings import Settings, choose, read_file, resolve
 from purgatory_async.service.supervisor import supervise
 from purgatory_async.service.version import CORE, VERSION
@@ -59,7 +60,7 @@ def setting_options(command: C) -> C:
         elif isinstance(known.default, tuple):
             option = click.option(flag, metavar="VALUE", multiple=True, callback=_if_given, help=explanation)
         else:
-            default = "none" if known.default is None else known.default
+            default = known.metadata["shown"] or ("none" if known.default is None else known.default)
             option = click.option(flag, metavar="VALUE", help=f"{explanation}  [default: {default}]")
         command = option(command)
     return command

@@ -3,7 +3,6 @@
 import logging
 import random
 import shlex
-import socket
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -19,6 +18,7 @@ from purgatory_async.cli.connection import Pool
 from purgatory_async.cli.demo_frames import FrameTaker
 from purgatory_async.cli.load import Load
 from purgatory_async.metrics import Metrics
+from purgatory_async.service.listeners import Listeners
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.server import Server, run_on_uvloop
 from purgatory_async.service.settings import Settings
@@ -47,22 +47,22 @@ def what_was_recorded(metrics: Metrics, journal: Path) -> str:
     )
 
 
-def run_demo(settings: Settings, sock: socket.socket, rate: float, seconds: float | None) -> None:
+def run_demo(settings: Settings, listeners: Listeners, rate: float, seconds: float | None) -> None:
     """Serve and drive load until a signal, or for some seconds.
 
     Args:
         settings: Of the service.
-        sock: From `listen`.
+        listeners: From `listen`, with a port alone.
         rate: New clients per second.
         seconds: How long to run; None until a signal.
     """
-    run_on_uvloop(_Demo(settings, sock, rate, seconds).run)
+    run_on_uvloop(_Demo(settings, listeners, rate, seconds).run)
 
 
 class _Demo:
-    def __init__(self, settings: Settings, sock: socket.socket, rate: float, seconds: float | None) -> None:
-        self._server = Server(settings, sock, stderr_log(level=logging.WARNING))
-        self._pool = Pool(*sock.getsockname()[:2])
+    def __init__(self, settings: Settings, listeners: Listeners, rate: float, seconds: float | None) -> None:
+        self._server = Server(settings, listeners, stderr_log(level=logging.WARNING))
+        self._pool = Pool(*listeners.sockets[0].getsockname()[:2])
         chance = random.Random()  # noqa: S311 - arrivals, not secrets
         self._load = Load(self._pool, self._server.address, rate, chance)
         self._seconds = seconds

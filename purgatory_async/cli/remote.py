@@ -50,7 +50,7 @@ def with_service(command: Callable[..., None]) -> Callable[..., None]:
         default=DEFAULT_URL,
         show_default=True,
         show_envvar=True,
-        help="Address of the service.",
+        help="Address of the service; unix:///PATH for a Unix socket.",
     )
     @click.option(
         "--token-file",

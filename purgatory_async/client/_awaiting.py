@@ -15,11 +15,12 @@ from purgatory_async.client._transport import (
     LIMITS,
     TRANSPORT_ERRORS,
     as_response,
-    checked_address,
+    base_url_of,
     headers_for,
     lost_by,
     stream_timeout,
     timeout_for,
+    unix_socket_of,
 )
 from purgatory_async.client._verbs import UNSET, Verbs, new_id
 
@@ -40,8 +41,11 @@ class AsyncClient:
         transport: httpx.AsyncBaseTransport | None = None,
         sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
     ) -> None:
+        path = unix_socket_of(address)
+        if path is not None and transport is None:
+            transport = httpx.AsyncHTTPTransport(uds=path, limits=LIMITS)
         self._http = httpx.AsyncClient(
-            base_url=checked_address(address), headers=headers_for(token), transport=transport, limits=LIMITS
+            base_url=base_url_of(address), headers=headers_for(token), transport=transport, limits=LIMITS
         )
         self._verbs = Verbs(policy or Policy())
         self._sleep = sleep

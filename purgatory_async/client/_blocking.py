@@ -15,11 +15,12 @@ from purgatory_async.client._transport import (
     LIMITS,
     TRANSPORT_ERRORS,
     as_response,
-    checked_address,
+    base_url_of,
     headers_for,
     lost_by,
     stream_timeout,
     timeout_for,
+    unix_socket_of,
 )
 from purgatory_async.client._verbs import UNSET, Verbs, new_id
 
@@ -36,7 +37,8 @@ class Client:
     service may have carried out is retried only if it is idempotent. As a context manager it closes itself.
 
     Args:
-        address: The service's, such as ``http://127.0.0.1:8765``, with the prefix if it is mounted under one.
+        address: The service's, such as ``http://127.0.0.1:8765``, with the prefix if it is mounted under one; or
+            ``unix:///run/purgatory.sock``.
         token: For ``Authorization: Bearer``; None for none.
         policy: How to poll and retry.
         transport: For tests; httpx's own if not given.
@@ -54,8 +56,11 @@ class Client:
         transport: httpx.BaseTransport | None = None,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
+        path = unix_socket_of(address)
+        if path is not None and transport is None:
+            transport = httpx.HTTPTransport(uds=path, limits=LIMITS)
         self._http = httpx.Client(
-            base_url=checked_address(address), headers=headers_for(token), transport=transport, limits=LIMITS
+            base_url=base_url_of(address), headers=headers_for(token), transport=transport, limits=LIMITS
         )
         self._verbs = Verbs(policy or Policy())
         self._sleep = sleep

@@ -11,36 +11,45 @@ __all__ = [
     "LIMITS",
     "TRANSPORT_ERRORS",
     "as_response",
-    "checked_address",
+    "base_url_of",
     "headers_for",
     "lost_by",
     "stream_timeout",
     "timeout_for",
+    "unix_socket_of",
 ]
 
 LIMITS: Final = httpx.Limits(max_connections=None, max_keepalive_connections=100)
 """Each pending wait has a connection; the pool must not limit them."""
 TRANSPORT_ERRORS: Final = (httpx.TransportError, httpx.DecodingError)
 """No answer came, or an unreadable one."""
+_UNIX: Final = "unix://"
 
 
-def checked_address(address: str) -> str:
-    """Return the address if requests can be sent to it.
+def unix_socket_of(address: str) -> str | None:
+    """Return the path of the Unix socket that an address names; None for another address."""
+    path = address.removeprefix(_UNIX)
+    return path if path != address and path.startswith("/") else None
+
+
+def base_url_of(address: str) -> str:
+    """Return the URL before the path of every request.
 
     Raises:
-        ValueError: It is malformed, or has a user or password, which the message does not repeat.
+        ValueError: The address is malformed, or has a user or password, which the message does not repeat.
     """
+    if unix_socket_of(address) is not None:
+        return "http://localhost"
+    like = "address must be like http://127.0.0.1:8765"
     try:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:
-        raise ValueError(f"address must be like http://127.0.0.1:8765, got {address!r}: {error}") from None
+        raise ValueError(f"{like}, got {address!r}: {error}") from None
     if url.userinfo:
         raise ValueError("address must have no user or password in it; give a token instead")
     usable = url.scheme in {"http", "https"} and url.host and (url.port or 0) < 2**16
     if not usable or url.query or url.fragment:
-        raise ValueError(
-            f"address must be like http://127.0.0.1:8765, with a prefix or none, got {address!r}"
-        )
+        raise ValueError(f"{like}, with a prefix or none, or unix:///run/purgatory.sock, got {address!r}")
     return address
 
 

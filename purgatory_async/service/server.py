@@ -1,9 +1,11 @@
-"""The process around the application: listening sockets, the HTTP server, signals, and the order of stopping.
+"""The process around the application: the HTTP server, signals, and the order of stopping.
 
-A signal makes ``/readyz`` answer 503 for the drain delay. Then the sockets stop accepting, every held request is
-answered, and uvicorn closes the remaining connections. uvicorn alone would first wait for the held requests to end.
+A signal makes ``/readyz`` answer 503 for the drain delay. Then the sockets close, once what waits in their queues is
+accepted; every held request is answered, and uvicorn closes the remaining connections. uvicorn alone would first wait
+for the held requests to end, and lose what waits in the queues.
 """
 
+import asyncio
 import contextlib
 import errno
 import gc
@@ -12,7 +14,7 @@ import os
 import resource
 import signal
 import socket
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -25,23 +27,25 @@ from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused
 from purgatory_async.service.app import Application, create_app
 from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
+from purgatory_async.service.listeners import (
+    BACKLOG,
+    Listeners,
+    StartRefused,
+    accept_waiting,
+    listen,
+)
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.manager import Manager
 from purgatory_async.service.settings import Settings, SettingsError
 from purgatory_async.service.state.fold.fold import FoldError
 from purgatory_async.service.stats.recent import Probe
 
-BACKLOG: Final = 4096  # room for all clients that reconnect after a restart
 LAG_PERIOD: Final = 0.1  # seconds between two probes of the event loop
 LACK_PERIOD: Final = 1.0  # seconds between two probes for a free file descriptor
 GRACE: Final = 5  # seconds for answers to leave before their connections are cut
 # Of the collector: at most 20 000 young objects at a time, and all only when 20 million more were made than freed.
 _THRESHOLDS: Final = (2_000, 10, 1_000)
 _LACKS: Final = frozenset({errno.EMFILE, errno.ENFILE})
-
-
-class StartRefused(Exception):  # noqa: N818 - what happened, as the operator reads it
-    """The service cannot start; the message is one sentence."""
 
 
 # Exit codes, and the errors of `Server` that mean them: another start would end the same.
@@ -52,7 +56,10 @@ DAMAGES: Final = (FoldError, LogDamaged)
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers, which would close connections with unanswered requests."""
+    """uvicorn without its signal handlers, which would close connections with unanswered requests.
+
+    It listens on Unix sockets too, and can close its sockets without losing a connection.
+    """
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -65,32 +72,35 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start as uvicorn does, then set `accepting`."""
-        await super().startup(sockets)
+        given = sockets or []
+        await super().startup([sock for sock in given if sock.family != socket.AF_UNIX])
+        loop = asyncio.get_running_loop()
+        for sock in given:
+            if sock.family == socket.AF_UNIX:  # uvloop takes every socket of `create_server` for TCP's
+                self.servers.append(
+                    await loop.create_unix_server(self._connection, sock=sock, backlog=BACKLOG)
+                )
         self.accepting.set()
 
+    async def stop_accepting(self, sockets: Sequence[socket.socket], log: Log) -> None:
+        """Close the listening sockets, take what waits in their queues, and let every connection end."""
+        waiting: list[socket.socket] = []
+        try:
+            for sock in sockets:
+                waiting.extend(accept_waiting(sock))
+        except OSError as error:
+            log.error("connections that wait are reset", reason=error.strerror)  # noqa: TRY400 - no bug
+        for server in self.servers:
+            server.close()
+        for sock in waiting:
+            with contextlib.suppress(OSError):  # the client has left
+                await asyncio.get_running_loop().connect_accepted_socket(self._connection, sock)
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
 
-def listen(settings: Settings) -> socket.socket:
-    """Bind a socket to the host and port; it does not accept connections yet.
-
-    Raises:
-        StartRefused: The address is unknown, taken or not local.
-    """
-    host, port = settings.host, settings.port
-    try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
-        sock = socket.socket(family, kind, protocol)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        sock.bind(address)
-    except OSError as error:
-        raise StartRefused(f"cannot listen on {host} port {port}: {error.strerror}") from None
-    return sock
-
-
-def address_of(sock: socket.socket) -> str:
-    """Return the URL at which a listening socket is reached."""
-    host, port = sock.getsockname()[:2]
-    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    def _connection(self) -> asyncio.Protocol:
+        kind: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+        return kind(config=self.config, server_state=self.server_state, app_state={})
 
 
 def signals_of(settings: Settings) -> tuple[signal.Signals, ...]:
@@ -105,22 +115,22 @@ def store_of(settings: Settings) -> str:
 
 
 class Server:
-    """One service on one socket.
+    """One service on its sockets.
 
     Args:
         settings: All of them.
-        sock: From `listen`.
+        listeners: From `listen`.
         log: For what operators should know.
         manager: Of this process; None if another one speaks with it, or nobody does.
     """
 
     def __init__(
-        self, settings: Settings, sock: socket.socket, log: Log, manager: Manager | None = None
+        self, settings: Settings, listeners: Listeners, log: Log, manager: Manager | None = None
     ) -> None:
         self.app: Final[Application] = create_app(settings, log=log)
-        self.address: Final = address_of(sock)
+        self.address: Final = listeners.address
         self._settings = settings
-        self._sock = sock
+        self._listeners = listeners
         self._log = log
         self._manager = manager or Manager({}, log)
         # uvicorn and asyncio log through the standard library.
@@ -168,7 +178,7 @@ class Server:
                 # The other workers serve meanwhile; if the store is away, all say so.
                 with anyio.move_on_after(self._settings.store_timeout):
                     await service.loaded.wait()
-            await self._uvicorn.serve([self._sock])
+            await self._uvicorn.serve(list(self._listeners.sockets))
             tasks.cancel_scope.cancel()
         await service.aclose()
         self._log.info("stopped")
@@ -188,8 +198,8 @@ class Server:
         service.leaving = True
         if delayed and self._settings.drain_delay:
             await service.timer.sleep(self._settings.drain_delay)
-        for server in self._uvicorn.servers:
-            server.close()
+        self._listeners.withdraw()
+        await self._uvicorn.stop_accepting(self._listeners.sockets, self._log)
         self._log.info("draining", held=service.drain(), pending=service.pending)
         self._uvicorn.should_exit = True
 
@@ -303,15 +313,15 @@ def serve(settings: Settings, announce: Callable[[str], None]) -> None:
         announce: Called with the address, once connections are accepted.
 
     Raises:
-        StartRefused: The address is unknown, taken or not local.
+        StartRefused: The sockets cannot be had, as `listen` says.
         SettingsError: The tokens file is unusable, or the service manager's variables are.
     """
     logging.captureWarnings(True)
-    with listen(settings) as sock:
+    with listen(settings, os.environ) as listeners:
         calm_collector()
 
         async def _main() -> None:
             log = stderr_log()
-            await Server(settings, sock, log, Manager(os.environ, log)).run(announce)
+            await Server(settings, listeners, log, Manager(os.environ, log)).run(announce)
 
         run_on_uvloop(_main)

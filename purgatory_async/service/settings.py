@@ -7,6 +7,7 @@ on the command line. An error names the setting, the value, the bound and the so
 30.0
 """
 
+import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping
@@ -24,6 +25,9 @@ OTHERS_ENVIRONMENT: Final = frozenset({"PURGATORY_URL", "PURGATORY_TOKEN", "PURG
 """Variables of the client commands and of the library, which are no settings."""
 MAX_PENDING: Final = 10_000_000
 MAX_WORKERS: Final = 64
+DEFAULT_PORT: Final = 8765
+FIRST_PASSED: Final = 3  # behind the standard streams
+MAX_UDS_BYTES: Final = 107  # of the path of a Unix socket on Linux
 
 # How to protect a reachable host, or not, in the syntax of the source that set it.
 _WAYS: Final = {
@@ -62,7 +66,7 @@ def _some_duration(value: object) -> float:
     return seconds
 
 
-def _integer(lowest: int, highest: int) -> Reader:
+def _integer(lowest: int, highest: int) -> Callable[[object], int]:
     def _read(value: object) -> int:
         written = isinstance(value, str) and re.fullmatch("[0-9]{1,10}", value)
         number = int(written[0]) if written else value
@@ -87,7 +91,7 @@ def _address(value: object) -> str:
     raise ValueError(f"must be a host name or an IP address, got {value!r}")
 
 
-def _path(kind: str) -> Reader:
+def _path(kind: str) -> Callable[[object], Path | None]:
     def _read(value: object) -> Path | None:
         if value is None:
             return None
@@ -96,6 +100,25 @@ def _path(kind: str) -> Reader:
         raise ValueError(f"must be the path of a {kind}, got {value!r}")
 
     return _read
+
+
+def _port(value: object) -> int | None:
+    return None if value is None else _integer(0, 65_535)(value)
+
+
+def _uds(value: object) -> Path | None:
+    path = _path("Unix socket")(value)
+    if path is not None and len(os.fsencode(path)) > MAX_UDS_BYTES:
+        raise ValueError(f"must be a path of at most {MAX_UDS_BYTES} bytes, got {value!r}")
+    return path
+
+
+def _mode(value: object) -> str:
+    """Read octal digits, or the number that TOML makes of 0o600."""
+    text = value if isinstance(value, str) else f"{value:04o}" if type(value) is int else ""
+    if re.fullmatch("0?[0-7]{3}", text):
+        return text.zfill(4)
+    raise ValueError(f"must be three octal digits like 0600, got {value!r}")
 
 
 def _store(value: object) -> StoreUrl:
@@ -136,9 +159,12 @@ def _switch(value: object) -> bool:
     raise ValueError(f"must be true or false, got {value!r}")
 
 
-def _setting(default: Any, read: Reader, explanation: str) -> Any:
-    """Declare a setting; `Any`, because the attribute's type is its value's."""
-    return field(default=default, metadata={"read": read, "help": explanation})
+def _setting(default: Any, read: Reader, explanation: str, shown: str | None = None) -> Any:
+    """Declare a setting; `Any`, because the attribute's type is its value's.
+
+    `shown` explains a default that depends on other settings.
+    """
+    return field(default=default, metadata={"read": read, "help": explanation, "shown": shown})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +176,19 @@ class Settings:
     """
 
     host: str = _setting("127.0.0.1", _address, "Address to listen on.")
-    port: int = _setting(8765, _integer(0, 65_535), "Port to listen on; 0 takes a free one and prints it.")
+    port: int | None = _setting(
+        None,
+        _port,
+        "Port to listen on; 0 takes a free one and prints it.",
+        f"{DEFAULT_PORT}, or none with --uds",
+    )
+    uds: Path | None = _setting(  # noqa: RUF009 - what it returns is a field
+        None, _uds, "Path of a Unix socket to listen on, instead of a port or beside it."
+    )
+    uds_mode: str = _setting("0600", _mode, "Permissions of the Unix socket, in octal.")
+    reuse_port: bool = _setting(
+        False, _switch, "Let another process with this flag listen on the port too, to take it over."
+    )
     max_wait: float = _setting(
         "55s", _some_duration, "Longest time a request is held; longer waits are shortened."
     )
@@ -220,6 +258,10 @@ class Settings:
             object.__setattr__(self, known.name, value)
         if not (self.insecure or self.tokens or is_loopback(canonical_host(self.host) or self.host)):
             raise UnprotectedError(self.host)
+        if self.port is None and self.uds is None:
+            object.__setattr__(self, "port", DEFAULT_PORT)
+        if self.reuse_port and self.port is None:
+            raise SettingsError("reuse_port must be false with uds alone, got True; give --port too")
         if self.workers > 1 and self.store.in_memory:
             raise SettingsError(
                 f"workers must be 1 with the store {MEMORY}, got {self.workers}; give --store sqlite:///PATH"
@@ -245,6 +287,13 @@ def resolve(
         SettingsError: A name is unknown or a value is refused.
     """
     chosen = choose(file=file, environment=environment, flags=flags)
+    if passed_descriptors(environment):
+        for name in ("port", "uds", "reuse_port"):
+            value, source = chosen.get(name, (None, ""))
+            if value is not None and value is not False:
+                raise SettingsError(
+                    f"{name} in {source} must be absent beside the sockets of LISTEN_FDS, got {value}"
+                )
     try:
         return Settings(**{name: value for name, (value, _) in chosen.items()})
     except UnprotectedError:
@@ -294,3 +343,20 @@ def read_file(path: Path) -> dict[str, object]:
         raise SettingsError(f"cannot read the configuration file {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"the configuration file {path} is not TOML: {error}") from None
+
+
+def passed_descriptors(environment: Mapping[str, str]) -> range:
+    """Return the descriptors of the sockets that a service manager passes to this process, as ``sd_listen_fds(3)``.
+
+    Args:
+        environment: The process's: ``LISTEN_FDS`` counts them if ``LISTEN_PID`` is this process.
+
+    Raises:
+        SettingsError: ``LISTEN_FDS`` is not a number of sockets.
+    """
+    text = environment.get("LISTEN_FDS")
+    if text is None or environment.get("LISTEN_PID") != str(os.getpid()):
+        return range(0)
+    if not re.fullmatch("[0-9]{1,4}", text):
+        raise SettingsError(f"LISTEN_FDS must be a number of sockets, got {text!r}")
+    return range(FIRST_PASSED, FIRST_PASSED + int(text))

@@ -1,6 +1,8 @@
-"""``serve --workers N``: one process that listens, and keeps N workers that accept from its socket.
+"""``serve --workers N``: one process that listens, and keeps N workers that accept from its sockets.
 
-Connections wait in the one socket's queue, which no worker's death empties. A worker that ends is started again, after
+Connections wait in a socket's one queue, which no worker's death empties. With ``SO_REUSEPORT`` each worker would have
+a socket and queue of its own: a worker that dies would reset what waits in it, and one that stands still would keep it
+waiting while the others are idle. A worker that ends is started again, after
 a second at first and up to half a minute if it keeps ending. One whose start is refused, or whose state is damaged,
 would end again: before all were ready that ends the whole, afterwards the others go on without it.
 """
@@ -32,18 +34,10 @@ from purgatory_async.service.channel import (
     Serving,
     Start,
 )
+from purgatory_async.service.listeners import BACKLOG, Listeners, StartRefused, listen
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.manager import Manager
-from purgatory_async.service.server import (
-    BACKLOG,
-    DAMAGED,
-    REFUSED,
-    StartRefused,
-    address_of,
-    listen,
-    run_on_uvloop,
-    signals_of,
-)
+from purgatory_async.service.server import DAMAGED, REFUSED, run_on_uvloop, signals_of
 from purgatory_async.service.settings import Settings
 
 __all__ = ["Supervisor", "supervise"]
@@ -81,23 +75,23 @@ class Supervisor:
 
     Args:
         settings: All of them; each worker gets the same.
-        sock: From `listen`.
+        listeners: From `listen`.
         log: For what operators should know.
-        command: Starts a worker, with two descriptors as its last arguments.
+        command: Starts a worker, with its channel's and the sockets' descriptors as its last arguments.
         manager: Of this process; None for none.
     """
 
     def __init__(
         self,
         settings: Settings,
-        sock: socket.socket,
+        listeners: Listeners,
         log: Log,
         command: Sequence[str] | None = None,
         *,
         manager: Manager | None = None,
     ) -> None:
         self._settings = settings
-        self._sock = sock
+        self._listeners = listeners
         self._log = log
         self._manager = manager or Manager({}, log)
         self._command = [sys.executable, *_path_flags(), "-m", MODULE] if command is None else command
@@ -124,8 +118,9 @@ class Supervisor:
             LogDamaged: Likewise for damaged state.
         """
         self._announce = announce
-        # From here on connections wait for a worker.
-        self._sock.listen(BACKLOG)
+        if not self._settings.reuse_port:  # else the process before us serves the port until a worker can
+            for sock in self._listeners.sockets:
+                sock.listen(BACKLOG)  # from here on connections wait for a worker
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._forward_signals)
             tasks.start_soon(self._keep_alive)
@@ -162,7 +157,7 @@ class Supervisor:
         self._stopping.set()
         self._manager.stopping()
         # Otherwise connections would wait here for workers that have stopped accepting.
-        self._sock.close()
+        self._listeners.close()
         ready = [worker for worker in self._workers if worker.ready_at is not None]
         self._tell(Forwarded(number, repeated), ready)
         for worker in self._workers:
@@ -246,7 +241,7 @@ class Supervisor:
         return code, None if worker.ready_at is None else anyio.current_time() - worker.ready_at
 
     async def _spawn(self, theirs: socket.socket) -> Process:
-        descriptors = theirs.fileno(), self._sock.fileno()
+        descriptors = [sock.fileno() for sock in (theirs, *self._listeners.sockets)]
         return await anyio.open_process(
             [*self._command, *map(str, descriptors)],
             stdin=subprocess.DEVNULL,
@@ -278,7 +273,7 @@ class Supervisor:
         self._complete = self._complete or first
         self._tell(Serving(serving, len(self._workers), self._complete), self._workers)
         if first:
-            address = address_of(self._sock)
+            address = self._listeners.address
             self._log.info("all workers are ready", address=address, workers=len(serving))
             self._manager.ready(address)
             self._announce(address)
@@ -315,7 +310,7 @@ def supervise(settings: Settings, announce: Callable[[str], None]) -> int:
         The exit code, as of `Supervisor.run`.
 
     Raises:
-        StartRefused: The address is unknown, taken or not local, or a worker refused its start.
+        StartRefused: The sockets cannot be had, as `listen` says, or a worker refused its start.
         LogDamaged: The state is damaged.
     """
     # Closed standard streams would give their numbers to sockets, which the workers would take for their streams.
@@ -324,12 +319,12 @@ def supervise(settings: Settings, announce: Callable[[str], None]) -> int:
     os.close(filler)
     logging.captureWarnings(True)
     codes: list[int] = []
-    with listen(settings) as sock:
+    with listen(settings, os.environ) as listeners:
 
         async def _main() -> None:
             log = stderr_log()
             logging.getLogger().handlers = [ForwardingHandler(log)]
-            supervisor = Supervisor(settings, sock, log, manager=Manager(os.environ, log))
+            supervisor = Supervisor(settings, listeners, log, manager=Manager(os.environ, log))
             codes.append(await supervisor.run(announce))
 
         run_on_uvloop(_main)

@@ -1,7 +1,7 @@
-"""One worker of a supervisor: a whole server on an inherited socket.
+"""One worker of a supervisor: a whole server on inherited sockets.
 
-Run as ``python -m purgatory_async.service.worker CHANNEL SOCKET``, with the descriptors of its end of the channel and
-of the listening socket. The settings come through the channel: other users can read a process's arguments.
+Run as ``python -m purgatory_async.service.worker CHANNEL SOCKET...``, with the descriptors of its end of the channel
+and of the listening sockets. The settings come through the channel: other users can read a process's arguments.
 """
 
 import logging
@@ -13,6 +13,7 @@ import anyio
 
 from purgatory_async.service.api.admin import answer_peer
 from purgatory_async.service.channel import Answer, Ask, Channel, Forwarded, Ready, Refused, Serving, Start
+from purgatory_async.service.listeners import Listeners
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.server import (
     DAMAGED,
@@ -28,14 +29,14 @@ from purgatory_async.service.settings import Settings
 __all__ = ["main"]
 
 
-async def _work(channel: Channel, sock: socket.socket) -> int:
+async def _work(channel: Channel, listeners: Listeners) -> int:
     """Serve until the supervisor forwards a signal or is gone; return the exit code."""
     start = await channel.receive()
     if not isinstance(start, Start):
         return 0  # the supervisor is gone
     code, reason = 0, ""
     try:
-        await _serve(start, channel, sock)
+        await _serve(start, channel, listeners)
     except REFUSALS as error:
         code, reason = REFUSED, str(error)
     except DAMAGES as error:
@@ -46,8 +47,8 @@ async def _work(channel: Channel, sock: socket.socket) -> int:
     return code
 
 
-async def _serve(start: Start, channel: Channel, sock: socket.socket) -> None:
-    server = Server(Settings(**start.settings), sock, stderr_log(worker=start.number))
+async def _serve(start: Start, channel: Channel, listeners: Listeners) -> None:
+    server = Server(Settings(**start.settings), listeners, stderr_log(worker=start.number))
     server.app.service.peers.join(start.number, channel.send, complete=start.complete)
     async with anyio.create_task_group() as tasks:
 
@@ -78,21 +79,21 @@ async def _listen(server: Server, channel: Channel) -> None:
 
 
 def main() -> None:
-    """Run a worker; the arguments are two descriptors.
+    """Run a worker; the arguments are descriptors.
 
     Raises:
         SystemExit: Always: 0 stopped, 2 its start was refused, 3 its state is damaged.
     """
     descriptors = [int(argument) for argument in sys.argv[1:]]
-    ours, listening = (socket.socket(fileno=descriptor) for descriptor in descriptors)
-    for sock in (ours, listening):
+    ours, *listening = (socket.socket(fileno=descriptor) for descriptor in descriptors)
+    for sock in (ours, *listening):
         sock.set_inheritable(False)
     logging.captureWarnings(True)
     calm_collector()
     codes: list[int] = []
 
     async def _main() -> None:
-        codes.append(await _work(await Channel.over(ours), listening))
+        codes.append(await _work(await Channel.over(ours), Listeners(listening)))
 
     run_on_uvloop(_main)
     sys.exit(codes[0])

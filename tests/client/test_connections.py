@@ -19,6 +19,8 @@ BAD_ADDRESSES = [
     "http://h:99999",
     "http://h?x",
     "http://h\n",
+    "unix://run/p.sock",
+    "unix:/run/p.sock",
 ]
 
 

@@ -13,8 +13,8 @@ import pytest
 
 from purgatory_async.cluster.log import LogDamaged
 from purgatory_async.service import supervisor
+from purgatory_async.service.listeners import StartRefused, listen
 from purgatory_async.service.logs import stderr_log
-from purgatory_async.service.server import StartRefused, listen
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.supervisor import Supervisor
 from tests.service.test_server import PATIENCE
@@ -77,8 +77,8 @@ class Supervised:
         return [record for record in self.records if record["message"] == message]
 
     async def run(self):
-        with listen(self.settings) as sock:
-            supervised = Supervisor(self.settings, sock, stderr_log(self.stream), self.command)
+        with listen(self.settings) as listeners:
+            supervised = Supervisor(self.settings, listeners, stderr_log(self.stream), self.command)
             async with asyncio.timeout(PATIENCE):
                 return await supervised.run(self.announced.append)
 

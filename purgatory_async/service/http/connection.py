@@ -58,7 +58,7 @@ class Connection(Watched, asyncio.Protocol):
     """A client's connection; uvicorn makes it from the class that `connection_class` returns."""
 
     __slots__ = (
-        *("_body", "_exchange", "_ignored", "_input", "_phase"),
+        *("_body", "_exchange", "_ignored", "_input", "_last", "_phase"),
         *("_state", "_transport", "_unread", "_writable"),
     )
 
@@ -74,6 +74,7 @@ class Connection(Watched, asyncio.Protocol):
         super().__init__()
         self._state = server_state
         self._phase = Phase.HEAD
+        self._last = False  # whether the server stops, so that one more request is answered at most
         self._exchange: Exchange | None = None
         self._body: Body | None = None  # of the exchange, until it is complete
         self._input: bytearray | None = None  # an incomplete head, or bytes that follow the exchange
@@ -128,10 +129,16 @@ class Connection(Watched, asyncio.Protocol):
         self._watch()
 
     def shutdown(self) -> None:
-        """Close after the present answer, at once without one; a lingering connection keeps its deadline."""
+        """Close after the present answer; without one, after that to a request that may be on its way.
+
+        A lingering connection keeps its deadline.
+        """
+        self._last = True
         if self._exchange is None or self._exchange.ended:
-            if self._phase not in _DEAF:
+            if self._phase is Phase.BODY:
                 self._close()
+            elif self._phase not in _DEAF:
+                self._watch()
         else:
             self._exchange.keep_alive = False
 
@@ -222,6 +229,7 @@ class Connection(Watched, asyncio.Protocol):
 
     def _start(self, head: Head, rest: bytes) -> None:
         exchange = self._exchange = Exchange(self, head)
+        exchange.keep_alive = exchange.keep_alive and not self._last
         self._move("request" if head.length == 0 else "upload")
         if head.length != 0:
             self._body = ChunkedBody() if head.length is None else SizedBody(head.length)
@@ -332,24 +340,28 @@ class Connection(Watched, asyncio.Protocol):
         allowed: Allowed = None
         match self._phase:
             case Phase.HEAD:
-                allowed = deadlines.head, Connection._late_head
+                allowed = self._head_time, Connection._late_head
             case Phase.BODY:
                 allowed = deadlines.body, Connection._late_body
             case Phase.CROWDED:
                 allowed = deadlines.crowd, Connection._throw_away
             case Phase.IDLE:
-                allowed = deadlines.idle, Connection._close
+                allowed = deadlines.last if self._last else deadlines.idle, Connection._close
             case Phase.LINGERING:
                 allowed = deadlines.linger, Connection._close
             case Phase.ANSWERING | Phase.DISCARDING | Phase.CLOSING | Phase.CLOSED:
                 pass  # their answers have deadlines of their own, or there is nothing to wait for
         return allowed
 
+    @property
+    def _head_time(self) -> float:
+        return self.context.deadlines.last if self._last else self.context.deadlines.head
+
     def _late_head(self) -> None:
         if self._input is None or not self._input.strip(b"\r\n"):
             self._close()  # no request to answer
         else:
-            self.refuse(problems.too_slow("head", self.context.deadlines.head))
+            self.refuse(problems.too_slow("head", self._head_time))
 
     def _late_body(self) -> None:
         self.refuse(problems.too_slow("body", self.context.deadlines.body))

@@ -25,6 +25,7 @@ class Deadlines:
         idle: Between two requests.
         stall: For reading part of an answer.
         linger: For reading the last answer while still sending.
+        last: For one more request, once the server stops.
     """
 
     head: float
@@ -33,6 +34,7 @@ class Deadlines:
     idle: float = 75.0  # most load balancers close idle connections after 60
     stall: float = 30.0
     linger: float = 2.0
+    last: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ answer of the wrong length as two.
 """
 
 import asyncio
+import os
 from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any, Final, Protocol
@@ -236,8 +237,8 @@ def opening(status: int, fields: list[Field]) -> bytes:
     return b"%b%b\r\n" % (_STATUS_LINES[status], block)
 
 
-def scope_of(head: Head, server: tuple[Any, ...]) -> Scope:
-    """Return the ASGI scope of a request to a socket's own address.
+def scope_of(head: Head, server: tuple[Any, ...] | str | bytes) -> Scope:
+    """Return the ASGI scope of a request to a socket's own address, a Unix socket's path included.
 
     Leaves out ``client`` and ``root_path``, which nothing reads: either would double the size of the dictionary while
     the request is held.
@@ -252,5 +253,5 @@ def scope_of(head: Head, server: tuple[Any, ...]) -> Scope:
         "raw_path": head.path,
         "query_string": head.query,
         "headers": head.fields,
-        "server": server[:2],
+        "server": server[:2] if isinstance(server, tuple) else (os.fsdecode(server), None),
     }

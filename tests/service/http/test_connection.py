@@ -299,7 +299,7 @@ async def test_who_floods_behind_a_held_request_is_cut(wired):
     await done(wired)
 
 
-async def test_shutdown_closes_idle_and_answered_connections(wired):
+async def test_shutdown_answers_what_is_held_or_on_its_way_and_closes(wired):
     new, begun, idle, held, refused, unwanted = links = [wired.link() for _ in range(6)]
     await begun.send(b"GET")
     await idle.send(request())
@@ -308,12 +308,27 @@ async def test_shutdown_closes_idle_and_answered_connections(wired):
     await unwanted.send(request("/nowhere", "POST", b"{}")[:-1])
     for link in links:
         link.protocol.shutdown()
-    assert [link.pipe.closing for link in links] == [True, True, True, False, False, True]
+    assert [link.pipe.closing for link in links] == [False, False, False, False, False, True]
+    await new.send(request())
+    await begun.send(request()[3:])
+    await idle.send(request())
     await wired.client.signal("a")
-    assert (held.reply.status, held.reply.headers["connection"], held.pipe.closing) == (200, "close", True)
+    for link in (new, begun, idle, held):
+        reply = link.replies[-1]
+        assert (reply.status, reply.headers["connection"], link.pipe.closing) == (200, "close", True)
     await refused.hang_up()
     await done(wired)
-    assert new.pipe.lost
+
+
+async def test_what_follows_the_answer_after_shutdown_is_not_run(wired):
+    link = wired.link()
+    await link.send(HELD + SIGNAL * 3)
+    link.protocol.shutdown()
+    await wired.client.signal("a")
+    assert [reply.headers.get("connection") for reply in link.replies] == ["close"]
+    assert wired.signals == 1
+    await link.hang_up()
+    await done(wired)
 
 
 async def test_an_operation_outlives_the_connection_that_submitted_it(wired):

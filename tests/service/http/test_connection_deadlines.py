@@ -242,3 +242,18 @@ async def test_a_connection_that_outlives_the_service_is_cut(wired):
     await link.send(b"GET")
     await settle()
     assert link.pipe.cut
+
+
+@pytest.mark.parametrize(
+    ("sent", "status"), [(b"", []), (request(), [200]), (b"GET", [408])], ids=["new", "idle", "begun"]
+)
+async def test_after_shutdown_a_quiet_connection_has_one_second(wired, sent, status):
+    link = wired.link()
+    await link.send(sent)
+    link.protocol.shutdown()
+    await wired.after(1 - TICK)
+    assert link.open
+    await wired.after(2 * TICK)
+    assert [reply.status for reply in link.replies] == status
+    assert not link.open
+    await link.hang_up()

@@ -89,7 +89,7 @@ async def test_a_server_makes_our_connections_and_awaits_their_end():
             assert [type(connection) for connection in server.server_state.connections] == [kind, kind]
             assert len(server.server_state.tasks) == 1
             server.should_exit = True
-            await until(lambda: len(server.server_state.connections) == 1)  # the idle one is closed at once
+            await until(lambda: len(server.server_state.connections) == 1)  # the quiet one has a second
             assert not running.done()
             go_on.set()
             (answer,) = replies(await reader.read())

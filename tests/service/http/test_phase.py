@@ -17,22 +17,22 @@ POST = request(method="POST", content_length="5")
 CROWD = GET * (MAX_BEHIND // len(GET) + 1)
 # How a new connection gets into a phase: bytes are sent, numbers are seconds, words are methods of `Subject`.
 WAYS = {
-    Phase.HEAD: (b"GE",),
+    Phase.HEAD: (),
     Phase.BODY: (POST, b"x"),
     Phase.ANSWERING: (GET,),
     Phase.CROWDED: (GET, CROWD),
     Phase.DISCARDING: (GET, CROWD, 1 + LATE),
     Phase.IDLE: (GET, "answer"),
     Phase.LINGERING: (b"\0",),
-    Phase.CLOSING: ("shut_down",),
+    Phase.CLOSING: ("shut_down", 1 + LATE),
 }
 # In a phase, what happens, and the events that it is.
 STEPS = [
-    (Phase.HEAD, (GET[2:],), "request"),
-    (Phase.HEAD, (b"T" + POST[4:],), "upload"),
+    (Phase.HEAD, (b"GE", GET[2:]), "request"),
+    (Phase.HEAD, (POST,), "upload"),
     (Phase.HEAD, (b"\0",), "linger"),
-    (Phase.HEAD, (HEAD_TIME + LATE,), "linger"),
-    (Phase.HEAD, ("shut_down",), "close"),
+    (Phase.HEAD, (b"GE", HEAD_TIME + LATE), "linger"),
+    (Phase.HEAD, ("shut_down", 1 + LATE), "close"),
     (Phase.BODY, (b"2345",), "body"),
     (Phase.BODY, ("answer", b"2345"), "body turn"),
     (Phase.BODY, (b"2345" + CROWD,), "body crowd"),
@@ -56,6 +56,7 @@ STEPS = [
     (Phase.IDLE, (POST,), "upload"),
     (Phase.IDLE, (b"\0",), "linger"),
     (Phase.IDLE, (75 + LATE,), "close"),
+    (Phase.IDLE, ("shut_down", 1 + LATE), "close"),
     (Phase.LINGERING, (2 + LATE,), "close"),
     *((phase, ("vanish",), "lose") for phase in WAYS),
 ]

@@ -16,6 +16,8 @@ FULL = ServiceSettings(
     deadline_s=10,
     subscribers=1_000,
     wrk_s=2,
+    visitors=1_000,
+    restarts=10,
     pending=100_000,
     rounds=7,
     heavy_rounds=5,
@@ -29,7 +31,8 @@ def numbers(settings: ServiceSettings) -> str:
     return (
         f"{settings.polls:,} polls held, {settings.rate:,} of them ended in a second; {settings.leaving:,} held when "
         f"clients leave or the service stops; {settings.slow:,} slow clients; "
-        f"{settings.subscribers:,} polls beside nchan; {settings.pending:,} operations folded"
+        f"{settings.subscribers:,} polls beside nchan; {settings.visitors:,} clients across {settings.restarts} "
+        f"restarts; {settings.pending:,} operations folded"
     )
 
 
@@ -60,6 +63,8 @@ BENCHMARK = Benchmark(
         deadline_s=2,
         subscribers=100,
         wrk_s=1,
+        visitors=100,
+        restarts=2,
         pending=1_000,
         rounds=1,
         heavy_rounds=1,

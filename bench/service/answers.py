@@ -12,6 +12,7 @@ __all__ = ["Answer", "take_answer"]
 _HEAD_END = b"\r\n\r\n"
 _STATUS = re.compile(rb"HTTP/1\.1 ([0-9]{3})\b")
 _LENGTH = re.compile(rb"\r\ncontent-length: *([0-9]+)\r\n", re.IGNORECASE)
+_CLOSE = re.compile(rb"\r\nconnection: *close\r\n", re.IGNORECASE)
 _BODILESS = frozenset({204, 304})
 
 
@@ -22,10 +23,12 @@ class Answer:
     Attributes:
         status: The HTTP status.
         body: All of it.
+        last: Whether no other follows it on its connection.
     """
 
     status: int
     body: bytes
+    last: bool = False
 
 
 def take_answer(buffer: bytearray) -> Answer | None:
@@ -54,5 +57,6 @@ def take_answer(buffer: bytearray) -> Answer | None:
     if len(buffer) < end:
         return None
     body = bytes(buffer[head_end:end])
+    last = _CLOSE.search(buffer, 0, head_end) is not None
     del buffer[:end]
-    return Answer(status, body)
+    return Answer(status, body, last)

@@ -33,6 +33,11 @@ class Channel(asyncio.Protocol):
         self._transport.write(request)
         return answer
 
+    @property
+    def closed(self) -> bool:
+        """Whether either end has closed it, as far as is known here."""
+        return self._transport.is_closing()
+
     def close(self) -> None:
         """Hang up."""
         self._transport.abort()

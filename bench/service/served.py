@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any, Self
@@ -17,6 +19,7 @@ __all__ = ["Served", "processor_lost_ms", "stats_over"]
 
 PATIENCE_S = 30.0
 LOOK_S = 0.02
+FREE_PORT = (sys.executable, "-m", "purgatory_async", "serve", "--port", "0")
 _STATS = request("GET", "/v1/admin/stats")
 
 
@@ -24,20 +27,27 @@ class Served:
     """A ``purgatory serve`` process; a context manager that kills it at the end.
 
     Args:
-        flags: Of the command, besides the port.
+        flags: Of the command; a free port is taken unless they have another.
+        command: Starts it.
+        descriptors: Of sockets that it inherits.
 
     Attributes:
         port: Where it listens.
         process: The process.
     """
 
-    def __init__(self, *flags: str) -> None:
-        self._flags = flags
+    def __init__(
+        self, *flags: str, command: Sequence[str] = FREE_PORT, descriptors: Sequence[int] = ()
+    ) -> None:
+        self._command = [*command, *flags]
+        self._descriptors = descriptors
 
     def __enter__(self) -> Self:
-        command = [sys.executable, "-m", "purgatory_async", "serve", "--port", "0", *self._flags]
+        command = self._command
         self._log = TemporaryFile()
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, text=True)
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=self._log, text=True, pass_fds=self._descriptors
+        )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line.strip():
@@ -66,6 +76,16 @@ class Served:
     def files(self) -> int:
         """How many files, so how many connections and a few more, it has open."""
         return len(list(Path(f"/proc/{self.process.pid}/fd").iterdir()))
+
+    def children(self) -> list[int]:
+        """The processes that it has started and that still run, oldest first."""
+        pid = self.process.pid
+        return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split())]
+
+    def logged(self, message: str) -> int:
+        """How many records of its log have a message."""
+        text = os.pread(self._log.fileno(), os.fstat(self._log.fileno()).st_size, 0)
+        return text.count(f'"message": "{message}"'.encode())
 
     def terminate(self) -> None:
         """Ask it to stop."""

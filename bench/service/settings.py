@@ -19,6 +19,8 @@ class ServiceSettings(Conditions):
         deadline_s: How long the service gives them for a head, and for a body.
         subscribers: How many polls are held beside nchan.
         wrk_s: Seconds of each of wrk's samples.
+        visitors: How many clients come again and again while the service is restarted.
+        restarts: How often it is, each way.
         pending: How many operations wait when the state is restored, and how many entries are folded.
     """
 
@@ -29,4 +31,6 @@ class ServiceSettings(Conditions):
     deadline_s: int
     subscribers: int
     wrk_s: int
+    visitors: int
+    restarts: int
     pending: int

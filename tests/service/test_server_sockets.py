@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from bench.service.passing import PASSING
 from purgatory_async.client import AsyncClient, Client
 from purgatory_async.service.listeners import listen
 from purgatory_async.service.logs import stderr_log
@@ -26,19 +27,6 @@ from tests.service.test_server import PATIENCE, ROOT, read_answer
 pytestmark = pytest.mark.slow
 
 SERVE = [sys.executable, "-m", "purgatory_async", "serve"]
-# Starts a command as systemd does: with sockets from descriptor 3 on, and variables that say so.
-PASSING = """
-import os, sys
-number = int(sys.argv[1])
-os.environ |= {"LISTEN_FDS": str(number), "LISTEN_PID": str(os.getpid())}
-given = list(map(int, sys.argv[2:2 + number]))
-spare = [os.dup(descriptor) for descriptor in given]
-while min(spare) < 3 + number:
-    spare = [os.dup(descriptor) for descriptor in spare]
-for place, descriptor in enumerate(spare):
-    os.dup2(descriptor, 3 + place)
-os.execv(sys.executable, [sys.executable, "-m", "purgatory_async", "serve", *sys.argv[2 + number:]])
-"""
 REQUEST = b"GET /v1/keys/a HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -114,7 +102,7 @@ def test_commands_speak_over_a_unix_socket(folder):
     assert f"is a service running at {address}?" in gone.stderr
 
 
-def test_a_signal_at_any_moment_of_the_start_leaves_a_path_to_use(folder):
+def test_a_signal_during_the_start_leaves_a_path_to_use(folder):
     path, silent = folder / "s", subprocess.DEVNULL
     for delay in (0, 0.05, 0.3):
         before = path.lstat() if path.exists() else None
@@ -137,13 +125,13 @@ def test_two_passed_sockets_are_served_and_outlive_the_process(folder, workers):
         unix = stack.enter_context(closing(socket.socket(socket.AF_UNIX)))
         unix.bind(str(folder / "s"))
         unix.listen()
-        given = [str(tcp.fileno()), str(unix.fileno())]
-        command = [sys.executable, "-c", PASSING, "2", *given, *store]
+        given = [tcp.fileno(), unix.fileno()]
+        command = [*PASSING, ",".join(map(str, given)), *store]
         for _ in range(2):
             # Before the process runs: it waits in the queue of the socket.
             early = stack.enter_context(closing(socket.create_connection(tcp.getsockname(), PATIENCE)))
             early.sendall(REQUEST)
-            with started(command, pass_fds=map(int, given)) as (process, addresses):
+            with started(command, pass_fds=given) as (process, addresses):
                 assert addresses == [f"http://127.0.0.1:{tcp.getsockname()[1]}", f"unix://{folder}/s"]
                 assert [answered(address) for address in addresses] == [200, 200]
                 assert early.recv(99).startswith(b"HTTP/1.1 200 ")
@@ -155,7 +143,7 @@ def test_passed_sockets_with_a_port_are_refused_in_one_sentence():
     with closing(socket.create_server(("127.0.0.1", 0))) as sock:
         number = sock.fileno()
         refused = subprocess.run(
-            [sys.executable, "-c", PASSING, "1", str(number), "--port", "0"],
+            [*PASSING, str(number), "--port", "0"],
             cwd=ROOT,
             pass_fds=[number],
             capture_output=True,

@@ -1,6 +1,6 @@
 """The sections of ``python -m bench.service``, in the order they are run and printed."""
 
-from bench.service.sections import aborted, beside_nchan, folded, held, slow_clients, stopped
+from bench.service.sections import aborted, beside_nchan, folded, held, restarts, slow_clients, stopped
 
 __all__ = ["SECTIONS"]
 
@@ -12,6 +12,7 @@ SECTIONS = {
         beside_nchan.SECTION,
         aborted.SECTION,
         stopped.SECTION,
+        restarts.SECTION,
         slow_clients.SECTION,
     )
 }

@@ -42,6 +42,11 @@ def test_a_length_in_the_body_is_no_length():
     assert taken(answer + body) == ([Answer(204, b"")], body)
 
 
+def test_the_last_answer_of_a_connection_says_so():
+    last = FULL.replace(b"date: now", b"connection: close")
+    assert taken(FULL + last)[0] == [Answer(200, b"done"), Answer(200, b"done", last=True)]
+
+
 @pytest.mark.parametrize(
     ("sent", "complaint"),
     [

@@ -21,11 +21,18 @@ class StartRefused(Exception):  # noqa: N818 - what happened, as the operator re
 
 
 class _File(NamedTuple):
-    """What a Unix socket is in the file system; another process's at the same path has another inode."""
+    """The file of a Unix socket, and what tells it from another process's at the same path."""
 
     path: Path
     device: int
     inode: int
+    made_ns: int  # an inode's number is soon used again
+
+    @classmethod
+    def at(cls, path: Path) -> Self:
+        """Look at the file that is there; FileNotFoundError if there is none."""
+        found = path.lstat()
+        return cls(path, found.st_dev, found.st_ino, found.st_mtime_ns)
 
 
 class Listeners:
@@ -48,11 +55,9 @@ class Listeners:
     def withdraw(self) -> None:
         """Remove the Unix socket's file, unless another process has replaced it; who is connected stays so."""
         if self._file is not None:
-            path, *ours = self._file
             with suppress(FileNotFoundError):
-                found = path.lstat()
-                if [found.st_dev, found.st_ino] == ours:
-                    path.unlink()
+                if _File.at(self._file.path) == self._file:
+                    self._file.path.unlink()
             self._file = None
 
     def close(self) -> None:
@@ -147,7 +152,7 @@ def _at_path(path: Path, mode: int) -> tuple[socket.socket, _File]:
     try:
         _remove_stale(path)
         sock.bind(os.fspath(path))
-        made = path.lstat()
+        file = _File.at(path)
         path.chmod(mode)
         sock.listen(BACKLOG)
     except OSError as error:
@@ -156,7 +161,7 @@ def _at_path(path: Path, mode: int) -> tuple[socket.socket, _File]:
     except BaseException:
         sock.close()
         raise
-    return sock, _File(path, made.st_dev, made.st_ino)
+    return sock, file
 
 
 def _remove_stale(path: Path) -> None:

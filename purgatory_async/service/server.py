@@ -14,9 +14,10 @@ import os
 import resource
 import signal
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio
 import uvicorn
@@ -27,13 +28,7 @@ from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused
 from purgatory_async.service.app import Application, create_app
 from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
-from purgatory_async.service.listeners import (
-    BACKLOG,
-    Listeners,
-    StartRefused,
-    accept_waiting,
-    listen,
-)
+from purgatory_async.service.listeners import BACKLOG, Listeners, StartRefused, accept_waiting, listen
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.manager import Manager
 from purgatory_async.service.settings import Settings, SettingsError
@@ -45,6 +40,8 @@ LACK_PERIOD: Final = 1.0  # seconds between two probes for a free file descripto
 GRACE: Final = 5  # seconds for answers to leave before their connections are cut
 # Of the collector: at most 20 000 young objects at a time, and all only when 20 million more were made than freed.
 _THRESHOLDS: Final = (2_000, 10, 1_000)
+# Since 3.13 a loop would remove a Unix socket's file, also if it is the service manager's or the other workers'.
+_KEEP_FILE: Final[dict[str, Any]] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
 _LACKS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 
 
@@ -74,12 +71,11 @@ class _Server(uvicorn.Server):
         """Start as uvicorn does, then set `accepting`."""
         given = sockets or []
         await super().startup([sock for sock in given if sock.family != socket.AF_UNIX])
-        loop = asyncio.get_running_loop()
+        # uvloop takes every socket of `create_server` for TCP's.
+        unix = asyncio.get_running_loop().create_unix_server
         for sock in given:
-            if sock.family == socket.AF_UNIX:  # uvloop takes every socket of `create_server` for TCP's
-                self.servers.append(
-                    await loop.create_unix_server(self._connection, sock=sock, backlog=BACKLOG)
-                )
+            if sock.family == socket.AF_UNIX:
+                self.servers.append(await unix(self._connection, sock=sock, backlog=BACKLOG, **_KEEP_FILE))
         self.accepting.set()
 
     async def stop_accepting(self, sockets: Sequence[socket.socket], log: Log) -> None:

@@ -1,10 +1,12 @@
 """``serve --workers N``: one process that listens, and keeps N workers that accept from its sockets.
 
 Connections wait in a socket's one queue, which no worker's death empties. With ``SO_REUSEPORT`` each worker would have
-a socket and queue of its own: a worker that dies would reset what waits in it, and one that stands still would keep it
-waiting while the others are idle. A worker that ends is started again, after
-a second at first and up to half a minute if it keeps ending. One whose start is refused, or whose state is damaged,
-would end again: before all were ready that ends the whole, afterwards the others go on without it.
+a queue of its own: one that dies would reset what waits in it, and one that stands still would keep it waiting while
+the others are idle.
+
+A worker that ends is started again, after a second at first and up to half a minute if it keeps ending. One whose start
+is refused, or whose state is damaged, would end again: before all were ready that ends the whole, afterwards the others
+go on without it.
 """
 
 import logging
@@ -156,8 +158,10 @@ class Supervisor:
         repeated = self._stopping.is_set()
         self._stopping.set()
         self._manager.stopping()
-        # Otherwise connections would wait here for workers that have stopped accepting.
-        self._listeners.close()
+        # Otherwise connections would wait here for workers that have stopped accepting. A Unix socket keeps its file,
+        # for the workers serve it until the end of the drain delay.
+        for sock in self._listeners.sockets:
+            sock.close()
         ready = [worker for worker in self._workers if worker.ready_at is not None]
         self._tell(Forwarded(number, repeated), ready)
         for worker in self._workers:

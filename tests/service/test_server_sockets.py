@@ -55,7 +55,7 @@ def stop(process):
     return process.wait(PATIENCE)
 
 
-def answered(address, host="localhost"):
+def answered(address, host="localhost", path="/v1/keys/a"):
     """The status of a request over a new connection."""
     kind = socket.AF_UNIX if address.startswith("unix://") else socket.AF_INET
     name, _, port = address.partition("://")[2].rpartition(":")
@@ -65,7 +65,7 @@ def answered(address, host="localhost"):
         connection.sock.connect(
             address.removeprefix("unix://") if kind == socket.AF_UNIX else (name, int(port))
         )
-        connection.request("GET", "/v1/keys/a", headers={"Host": host})
+        connection.request("GET", path, headers={"Host": host})
         return connection.getresponse().status
 
 
@@ -82,6 +82,18 @@ def test_a_unix_socket_serves_checks_hosts_and_is_removed(folder, workers):
             assert client.read("a").index > 0
         assert stop(process) == 0
     assert not path.exists()
+
+
+def test_a_unix_socket_of_workers_serves_through_the_drain_delay(folder):
+    flags = ["--uds", str(folder / "s"), "--drain-delay", "10m"]
+    flags += ["--workers", "2", "--store", f"sqlite:///{folder}/a.db"]
+    with started([*SERVE, *flags]) as (process, (address,)):
+        process.terminate()
+        give_up = time.monotonic() + PATIENCE
+        while answered(address, path="/readyz") != 503:
+            assert time.monotonic() < give_up
+        assert [answered(address) for _ in range(10)] == [200] * 10
+        assert stop(process) == 0
 
 
 @pytest.mark.asyncio

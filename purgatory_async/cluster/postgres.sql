@@ -187,6 +187,6 @@ BEGIN
             USING ERRCODE = '22023';
     END IF;
     PERFORM purgatory_propose(
-        jsonb_build_object('k', 'put', 'queue', purgatory_checked('queue', queue), 'item', item)
+        jsonb_build_object('k', 'put', 'queue', purgatory_checked('queue', queue), 'item', item, 'delay', 0)
     );
 END $$;

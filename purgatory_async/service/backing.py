@@ -109,6 +109,7 @@ def _limits(settings: Settings) -> Limits:
         retention=microseconds(settings.retention),
         keep_signals=settings.keep_signals,
         keep_for=microseconds(settings.keep_for),
+        max_lease=microseconds(settings.max_lease),
     )
 
 

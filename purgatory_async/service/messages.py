@@ -25,20 +25,20 @@ KEY_SCHEMA: Final = {
     "pattern": "^(?!\\.{1,2}$)[^\\u0000-\\u001f\\u007f-\\u009f]+$",
 }
 ID_SCHEMA: Final = {"pattern": "^[A-Za-z0-9._~-]{1,128}$"}
-_LONGEST: Final = int(MAX_TIMEOUT)
-_DURATION: Final = {"pattern": "^[0-9]{1,9}(ms|s|m)?$"}
+LONGEST: Final = int(MAX_TIMEOUT)
+DURATION: Final = {"pattern": "^[0-9]{1,9}(ms|s|m)?$"}
 _SOME_DURATION: Final = {"pattern": "^0{0,8}[1-9][0-9]{0,8}(ms|s|m)?$"}
 
 _Key = Annotated[str, Meta(extra_json_schema=KEY_SCHEMA)]
 _Keys = Annotated[list[_Key], Meta(extra_json_schema={"minItems": 1, "maxItems": 64})]
 _Id = Annotated[str, Meta(extra_json_schema=ID_SCHEMA)]
 _Timeout = (
-    Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": _LONGEST})]
-    | Annotated[str, Meta(extra_json_schema=_DURATION)]
+    Annotated[float, Meta(extra_json_schema={"minimum": 0, "maximum": LONGEST})]
+    | Annotated[str, Meta(extra_json_schema=DURATION)]
     | None
 )
-_Loan = (
-    Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "maximum": _LONGEST})]
+Loan = (
+    Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "maximum": LONGEST})]
     | Annotated[str, Meta(extra_json_schema=_SOME_DURATION)]
 )
 
@@ -209,32 +209,6 @@ class FollowView(Struct):
     gap: bool
 
 
-class ItemBody(Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/queues/{queue}/items``."""
-
-    item: Raw
-
-
-class Delivered(Struct):
-    """The answer of ``POST /v1/queues/{queue}/items``: whether a taker got the item at once."""
-
-    delivered: bool
-
-
-class TakeBody(Struct, forbid_unknown_fields=True):
-    """The body of ``POST /v1/queues/{queue}/take``."""
-
-    lease: _Loan | UnsetType = UNSET
-
-
-class Leased(Struct):
-    """The answer of ``POST /v1/queues/{queue}/take``; ``expires_in`` is in seconds."""
-
-    lease: str
-    item: Raw
-    expires_in: float
-
-
 class Health(Struct):
     """The answer of ``/healthz`` and ``/readyz``, both open to strangers."""
 
@@ -326,3 +300,4 @@ class ProblemDocument(Struct):
     limit: int | UnsetType = UNSET
     reasons: list[str] | UnsetType = UNSET
     operation: OperationView | UnsetType = UNSET
+    queue: str | UnsetType = UNSET

@@ -34,6 +34,7 @@ class Kind(Enum):
     UNKNOWN_OPERATION = ("unknown-operation", 404, "No such operation")
     FORGOTTEN = ("forgotten", 410, "The operation ended and is forgotten")
     ALREADY_ENDED = ("already-ended", 409, "The operation has ended already")
+    UNKNOWN_QUEUE = ("unknown-queue", 404, "No such queue")
     UNKNOWN_LEASE = ("unknown-lease", 404, "No such lease")
     LEASE_EXPIRED = ("lease-expired", 410, "The lease has ended")
     UNAUTHORIZED = ("unauthorized", 401, "The request needs a valid token")
@@ -72,6 +73,7 @@ class Members(TypedDict, total=False):
     limit: int
     reasons: list[str]
     operation: OperationView
+    queue: str
 
 
 class Problem(Exception):  # noqa: N818 - the word of RFC 9457
@@ -149,6 +151,16 @@ def overloaded(what: str, limit: int) -> Problem:
     return Problem(Kind.OVERLOADED, f"the service holds {limit} {what}, its limit", limit=limit)
 
 
+def queue_full(queue: str, what: str, limit: int) -> Problem:
+    """A queue is at its own limit of items or bytes; retry later."""
+    return Problem(
+        Kind.OVERLOADED,
+        f"queue {shown(queue)} must have at most {limit} {what}; acknowledge what is on loan, or raise max_{what}",
+        limit=limit,
+        queue=queue,
+    )
+
+
 def unrecorded(why: str) -> Problem:
     """The journal cannot record the change, so the service did not make it; retry later."""
     return Problem(Kind.OVERLOADED, f"{why}; nothing was done")
@@ -216,6 +228,11 @@ def already_ended(operation: OperationView) -> Problem:
         f"the operation {shown(operation.id)} is {operation.state}: cannot complete it",
         operation=operation,
     )
+
+
+def unknown_queue(queue: str) -> Problem:
+    """Nothing is in the queue, on loan from it or waiting for it, and it has no settings."""
+    return Problem(Kind.UNKNOWN_QUEUE, f"no queue has the name {shown(queue)}")
 
 
 def unknown_lease(lease_id: str) -> Problem:

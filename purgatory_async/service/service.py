@@ -32,8 +32,16 @@ from purgatory_async.service.settings import Settings
 from purgatory_async.service.state.at_once import AtOnce
 from purgatory_async.service.state.fold import entries
 from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.fold.items import Queue
 from purgatory_async.service.state.fold.operations import Operation, OperationSubmitted
-from purgatory_async.service.state.fold.results import Put, Refused, Result, Signalled, Submitted
+from purgatory_async.service.state.fold.results import (
+    Put,
+    PutSome,
+    Refused,
+    Result,
+    Signalled,
+    Submitted,
+)
 from purgatory_async.service.state.fold.shared import Effect
 from purgatory_async.service.state.listing import Listing
 from purgatory_async.service.state.pacing import Pace
@@ -222,8 +230,8 @@ class Service:
 
     # Queues.
 
-    async def put(self, entry: entries.PutItem) -> Put:
-        """Give an item to the queue's oldest taker, or keep it. O(log items of the queue).
+    async def put(self, entry: entries.PutItem | entries.PutItems) -> Put | PutSome:
+        """Give items to the queue's oldest takers, or keep them. O(log items of the queue) each.
 
         Raises:
             Problem: ``overloaded``, ``draining`` or ``idempotency-mismatch``.
@@ -233,19 +241,20 @@ class Service:
         answer = await self.state.propose(entry)
         if isinstance(answer.result, Refused):
             raise self._refusal(answer.result, entry)
-        assert isinstance(answer.result, Put), f"a put cannot give {answer.result!r}"
+        assert isinstance(answer.result, Put | PutSome), f"a put cannot give {answer.result!r}"
         return answer.result
 
-    async def end_loan(self, lease_id: str, *, back: bool) -> None:
-        """Acknowledge an item, or put it back in front of its queue. O(log items of the queue).
+    async def change_loan(self, entry: entries.EndLease | entries.ExtendLease) -> Result:
+        """End or extend a loan. O(log items of the queue).
 
         Raises:
             Problem: ``lease-expired`` or ``unknown-lease``.
         """
-        answer = await self.state.propose(entries.EndLease(lease_id=lease_id, back=back))
-        if isinstance(answer.result, Refused):
-            expired = answer.result.why == "lease-expired"
-            raise (problems.lease_expired if expired else problems.unknown_lease)(lease_id)
+        result = (await self.state.propose(entry)).result
+        if isinstance(result, Refused):
+            expired = result.why == "lease-expired"
+            raise (problems.lease_expired if expired else problems.unknown_lease)(entry.lease_id)
+        return result
 
     # Time and load.
 
@@ -366,14 +375,20 @@ class Service:
     def _refusal(
         self,
         refused: Refused,
-        entry: entries.SubmitOperation | entries.SignalKey | entries.SignalKeys | entries.PutItem,
+        entry: entries.SubmitOperation
+        | entries.SignalKey
+        | entries.SignalKeys
+        | entries.PutItem
+        | entries.PutItems,
     ) -> problems.Problem:
         if refused.why == "idempotency-mismatch":
             return problems.idempotency_mismatch(str(entry.idem))
         limits = self.fold.shared.limits
-        if not isinstance(entry, entries.SubmitOperation):
-            return problems.overloaded("items", limits.max_items)
-        if refused.why == "duplicate-id":
+        if isinstance(entry, entries.PutItem | entries.PutItems):
+            count = len(entry.items) if isinstance(entry, entries.PutItems) else 1
+            queue = self.fold.queues.by_name.get(entry.queue) or Queue(entry.queue)
+            return problems.queue_full(queue.name, *queue.limit_for(count, limits))
+        if isinstance(entry, entries.SubmitOperation) and refused.why == "duplicate-id":
             return problems.duplicate_id(entry.id)
         return problems.overloaded("operations", limits.max_pending)
 

@@ -196,11 +196,12 @@ class Settings:
     max_pending: int = _setting(
         100_000, _integer(1, MAX_PENDING), "Most pending operations and one-shot waits."
     )
-    max_items: int = _setting(100_000, _integer(1, MAX_PENDING), "Most items in all queues together.")
+    max_items: int = _setting(100_000, _integer(1, MAX_PENDING), "Most items in each queue.")
     keep_signals: int = _setting(
         64, _integer(1, MAX_PENDING), "Most signals kept of a key, for readers that go on after an index."
     )
     keep_for: float = _setting("10m", _duration, "How long they are kept, up to that number.")
+    max_lease: float = _setting("720m", _some_duration, "Longest lease; longer ones are shortened.")
     retention: float = _setting("60s", _duration, "How long ended operations and idle keys are kept.")
     drain_delay: float = _setting(
         "0s", _duration, "How long /readyz answers 503 before a stop or drain takes effect."

@@ -52,7 +52,7 @@ async def test_a_committed_signal_arrives_while_nothing_is_appended(engine, conn
         "voter": "ann",
     }
     await engine.sql("SELECT purgatory_put('mail', '[1]')")
-    assert json.loads((await read(log, 2))[1].data) == {"k": "put", "queue": "mail", "item": [1]}
+    assert json.loads((await read(log, 2))[1].data) == {"k": "put", "queue": "mail", "item": [1], "delay": 0}
 
 
 async def test_only_commits_arrive_and_keep_their_causes(engine, connect, transact):

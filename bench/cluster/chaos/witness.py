@@ -16,8 +16,8 @@ from purgatory_async.service.state.fold import entries as kinds
 from purgatory_async.service.state.fold.codec import decode
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.kept_signals import KeySignalled
+from purgatory_async.service.state.fold.loans import ItemLent
 from purgatory_async.service.state.fold.operations import OperationEnded
-from purgatory_async.service.state.fold.queues import ItemLent
 from purgatory_async.service.state.fold.results import Dropped, Plain, Put, Result, Submitted
 from purgatory_async.service.state.fold.shared import Effect
 
@@ -161,7 +161,7 @@ class History:
 
     def _note_loan(self, at_us: int, effect: ItemLent) -> None:
         lease = effect.lease
-        number = self._numbers[lease.item[0]]
+        number = self._numbers[lease.item.number]
         before = self._loan_of.get(number)
         if before is not None and before.ended == "ack":
             self.doubled.append(f"item {number} was lent after it was acknowledged")

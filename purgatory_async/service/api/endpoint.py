@@ -52,7 +52,7 @@ class Endpoint:
         query: Its query parameters.
         repeated: Those of them that may repeat.
         headers: The request headers that it reads.
-        body: The struct of the body; None if it takes none.
+        body: The struct of the body, or one of several; None if it takes none.
         needs_body: Whether the body is required.
         problems: Beyond those of every request of its kind.
     """
@@ -63,7 +63,7 @@ class Endpoint:
     query: tuple[str, ...] = ()
     repeated: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
-    body: type[Struct] | None = None
+    body: type[Struct] | tuple[type[Struct], ...] | None = None
     needs_body: bool = False
     problems: tuple[Kind, ...] = ()
 

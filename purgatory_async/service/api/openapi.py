@@ -30,17 +30,21 @@ Routes = Mapping[str, Mapping[str, Endpoint]]
 
 _REFERENCE: Final = "#/components/schemas/{name}"
 _INDEX: Final = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}
+_SWITCH: Final = {"type": "integer", "minimum": 0, "maximum": 1}
 _KEY: Final = {"type": "string", **KEY_SCHEMA}
+_PLACE: Final = {"type": "string", "minLength": 1, "description": "the `next` of an answer"}
 _DURATION: Final = {"type": "string", "pattern": f"^{GRAMMAR}$", "example": "30s"}
 
 _QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
     "cursor": _INDEX,
-    "digest": {"type": "integer", "minimum": 0, "maximum": 1},
+    "delayed": _SWITCH,
+    "digest": _SWITCH,
     "index": _INDEX,
     "key": _KEY,
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
     "need": {"type": "string", "pattern": NEED_PATTERN, "default": "any"},
     "prefix": _KEY,
+    "queue": _KEY,
     "since": {"type": "string", "pattern": SINCE_PATTERN, "example": "0"},
     "wait": _DURATION,
 }
@@ -129,7 +133,7 @@ def _operation(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
     if endpoint.body is not None:
         described["requestBody"] = {
             "required": endpoint.needs_body,
-            "content": {JSON: {"schema": _reference(endpoint.body)}},
+            "content": {JSON: {"schema": _schema(endpoint.body)}},
         }
     # Either with a token or without: the operator decides.
     described["security"] = [] if endpoint.permission is None else [{"token": []}, {}]
@@ -157,6 +161,8 @@ def _parameters(path: str, endpoint: Endpoint) -> Iterable[dict[str, Any]]:
         schema = _QUERY[name]
         if name == "limit" and "since" in endpoint.query:
             schema = {**schema, "maximum": MAX_SIGNALS, "default": MAX_SIGNALS}
+        if name == "cursor" and "key" not in endpoint.query:
+            schema = _PLACE  # not a position
         if name in endpoint.repeated:
             schema = {"type": "array", "items": schema, "minItems": 1, "maxItems": MAX_KEYS}
         yield {"name": name, "in": "query", "required": False, "schema": schema}
@@ -192,15 +198,19 @@ def _response(answer: Answers, *, has_body: bool) -> dict[str, Any]:
         description, content = answer, {answer: {"schema": {"type": "string"}}}
     elif isinstance(answer, tuple):
         description = " ".join(_first_line(each) for each in answer)
-        content = {JSON: {"schema": {"anyOf": [_reference(each) for each in answer]}}}
+        content = {JSON: {"schema": _schema(answer)}}
     else:
         description = _first_line(answer)
-        content = {JSON: {"schema": _reference(answer)}}
+        content = {JSON: {"schema": _schema(answer)}}
     return {"description": description} | ({"content": content} if has_body else {})
 
 
 def _first_line(struct: type[msgspec.Struct]) -> str:
     return (inspect.getdoc(struct) or "").splitlines()[0]
+
+
+def _schema(body: type[msgspec.Struct] | tuple[type[msgspec.Struct], ...]) -> dict[str, Any]:
+    return {"anyOf": [_reference(each) for each in body]} if isinstance(body, tuple) else _reference(body)
 
 
 def _reference(struct: type[msgspec.Struct]) -> dict[str, str]:
@@ -210,9 +220,7 @@ def _reference(struct: type[msgspec.Struct]) -> dict[str, str]:
 def _schemas(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
     structs: dict[type[msgspec.Struct], None] = {ProblemDocument: None}
     for endpoint in endpoints:
-        if endpoint.body is not None:
-            structs[endpoint.body] = None
-        for answer in endpoint.answers.values():
+        for answer in (*endpoint.answers.values(), endpoint.body):
             each = answer if isinstance(answer, tuple) else (answer,)
             structs |= dict.fromkeys(struct for struct in each if isinstance(struct, type))
     _, components = msgspec.json.schema_components(structs, ref_template=_REFERENCE)

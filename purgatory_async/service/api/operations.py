@@ -9,6 +9,7 @@ from msgspec import UnsetType
 from purgatory_async import Outcome
 from purgatory_async.service import problems
 from purgatory_async.service.api.holding import hold
+from purgatory_async.service.api.paging import PAGE_BYTES, limit_of
 from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Repeatable, Request, decoded
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
@@ -25,10 +26,6 @@ from purgatory_async.web.waiting import Wait
 
 SUBMIT: Final = msgspec.json.Decoder(Submit)
 COMPLETE: Final = msgspec.json.Decoder(Complete)
-DEFAULT_LIMIT: Final = 100
-MAX_LIMIT: Final = 1000
-# Bytes after which a page ends early: a thousand operations can carry a gigabyte.
-PAGE_BYTES: Final = 1 << 20
 
 
 async def submit_operation(service: Service, request: Request) -> Answer:
@@ -91,7 +88,7 @@ async def list_operations(service: Service, request: Request) -> Answer:
     """``GET /v1/operations``: list pending operations, oldest first, in pages."""
     request.check_accept(JSON)
     query = request.query("cursor", "key", "limit")
-    limit = query.integer("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT
+    limit = limit_of(query)
     # The cursor is a place in the order of submission, so it stays valid when operations end.
     after = query.integer("cursor", 0, 2**63 - 1) or 0
     keys = query.keys()

@@ -93,6 +93,10 @@ class Query:
         count = int(match[2])
         return CountNeed(amount=count) if match[1] == "amount" else CountNeed(voters=count)
 
+    def text(self, name: str) -> str | None:
+        """Return a parameter without a grammar, None if it is absent."""
+        return self.values.get(name, [None])[0]
+
     def keys(self, name: str = "key") -> list[str]:
         """Return every ``key``, or every ``prefix``."""
         return self.values.get(name, [])

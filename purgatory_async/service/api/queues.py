@@ -1,82 +1,113 @@
-"""``/v1/queues`` and ``/v1/leases``: put items, take them on loan, acknowledge or return them."""
+"""``/v1/queues/{queue}/items`` and ``/take``: put items, take them on loan."""
 
-from typing import Final
+from typing import Annotated, Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from purgatory_async.service import problems
-from purgatory_async.service.api.query_string import percent_decoded
-from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.api.durations import delay_us, lease_us
+from purgatory_async.service.api.request import Request, decoded, pointed
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
-from purgatory_async.service.messages import Delivered, ItemBody, Leased, TakeBody, compact
+from purgatory_async.service.messages import Fault, compact
+from purgatory_async.service.queue_messages import (
+    MAX_BATCH,
+    Delivered,
+    DeliveredItems,
+    ItemBody,
+    Leased,
+    LeasedItems,
+    TakeBody,
+)
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.fold.entries import PutItem
+from purgatory_async.service.state.fold.entries import NewItem, PutItem, PutItems
+from purgatory_async.service.state.fold.loans import Lease
+from purgatory_async.service.state.fold.results import Put
 from purgatory_async.service.state.fold.shared import SECOND
-from purgatory_async.web.durations import checked_timeout
 
-ITEM: Final = msgspec.json.Decoder(ItemBody)
-TAKE: Final = msgspec.json.Decoder(TakeBody)
-LEASE: Final = 30.0
-"""The default duration of a lease, in seconds."""
+MAX_FAULTS: Final = 16
+
+
+class _Body(Struct, forbid_unknown_fields=True):
+    """`ItemBody` or `ItemsBody`, its items not yet decoded, so that each fault can be told."""
+
+    item: Raw | UnsetType = UNSET
+    delay: float | str | UnsetType = UNSET
+    items: Annotated[list[Raw], Meta(min_length=1, max_length=MAX_BATCH)] | UnsetType = UNSET
+
+
+_BODY: Final = msgspec.json.Decoder(_Body)
+_ITEM: Final = msgspec.json.Decoder(ItemBody)
+_TAKE: Final = msgspec.json.Decoder(TakeBody)
 
 
 async def put_item(service: Service, request: Request) -> Answer:
-    """``POST /v1/queues/{queue}/items``: hand an item to one taker, or keep it until one comes."""
+    """``POST /v1/queues/{queue}/items``: hand items to one taker each, or keep them until one comes."""
     request.check_accept(JSON)
     request.query()
     queue = request.key("queue")
     body = await request.body()
-    item = compact(decoded(body, ITEM).item)
-    once = request.repeatable(body)
-    result = await service.put(PutItem(queue=queue, item=item, idem=once.key, digest=once.digest))
-    return answer(201, Delivered(result.delivered), *replayed(result))
+    entry = _entry_of(queue, decoded(body, _BODY))
+    entry.idem, entry.digest = request.repeatable(body)
+    result = await service.put(entry)
+    if isinstance(result, Put):
+        return answer(201, Delivered(str(result.item), result.delivered), *replayed(result))
+    given = zip(result.items, result.delivered, strict=True)
+    items = [Delivered(str(number), delivered) for number, delivered in given]
+    return answer(201, DeliveredItems(items), *replayed(result))
 
 
 async def take_item(service: Service, request: Request) -> Answer:
-    """``POST /v1/queues/{queue}/take``: take an item on loan; with ``wait`` hold the request until one comes."""
+    """``POST /v1/queues/{queue}/take``: take items on loan; with ``wait`` hold the request until one comes."""
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
     queue = request.key("queue")
-    seconds = _lease_seconds(decoded(await request.body(), TAKE, optional=True))
+    body = decoded(await request.body(), _TAKE, optional=True)
+    lease, most = lease_us(body.lease), 1 if isinstance(body.max, UnsetType) else body.max
     held_for = service.shortened(wait.seconds)
-    lease = await service.takers.take(queue, held_for, seconds, request.receive)
-    if lease is None:
+    leases = await service.takers.take(queue, held_for, lease, most, request.receive)
+    if not leases:
         return Answer(204, headers=wait.headers)
-    longest = service.fold.shared.limits.max_lease / SECOND
-    return answer(200, Leased(lease.id, lease.item[1], min(seconds, longest)), *wait.headers)
+    views = [_view(each) for each in leases]
+    return answer(200, views[0] if body.max is UNSET else LeasedItems(views), *wait.headers)
 
 
-async def acknowledge_lease(service: Service, request: Request) -> Answer:
-    """``POST /v1/leases/{id}/ack``: acknowledge the item, which ends the lease."""
-    await service.end_loan(await _lease_id(request), back=False)
-    return Answer(204)
+def _view(lease: Lease) -> Leased:
+    item = lease.item
+    return Leased(lease.id, str(item.number), item.text, lease.attempts, lease.lease_us / SECOND)
 
 
-async def return_lease(service: Service, request: Request) -> Answer:
-    """``POST /v1/leases/{id}/return``: put the item back in front of its queue."""
-    await service.end_loan(await _lease_id(request), back=True)
-    return Answer(204)
+def _entry_of(queue: str, body: _Body) -> PutItem | PutItems:
+    """Check a decoded body, and return its entry.
+
+    Raises:
+        Problem: ``invalid``.
+    """
+    if isinstance(body.items, UnsetType):
+        if isinstance(body.item, UnsetType):
+            raise problems.invalid("/item", "must be given, any JSON; or items, a list of such objects")
+        return PutItem(queue=queue, item=compact(body.item), delay=delay_us(body.delay))
+    if (body.item, body.delay) != (UNSET, UNSET):
+        raise problems.invalid("/items", "must be given alone, each item with a delay of its own")
+    return PutItems(queue=queue, items=_checked(body.items))
 
 
-def _lease_seconds(body: TakeBody) -> float:
-    if body.lease is UNSET:
-        return LEASE
-    try:
-        seconds = checked_timeout(body.lease)
-    except ValueError as error:
-        raise problems.invalid("/lease", str(error)) from None
-    if not seconds:
-        raise problems.invalid("/lease", f"must be above 0 seconds, got {body.lease!r}")
-    return seconds
-
-
-async def _lease_id(request: Request) -> str:
-    request.check_accept(JSON)
-    request.query()
-    await request.body()
-    raw = request.parameters["id"]
-    try:
-        return percent_decoded(raw)
-    except ValueError:
-        raise problems.unknown_lease(raw.decode("ascii", "backslashreplace")) from None
+def _checked(texts: list[Raw]) -> tuple[NewItem, ...]:
+    """Decode the items of a batch, or raise ``invalid`` with the first faults of all of them."""
+    items, faults = list[NewItem](), list[Fault]()
+    for number, text in enumerate(texts):
+        place = f"/items/{number}"
+        try:
+            body = _ITEM.decode(text)
+            items.append(NewItem(compact(body.item), delay_us(body.delay)))
+        except msgspec.ValidationError as error:
+            pointer, detail = pointed(str(error))
+            faults.append(Fault(place + pointer, detail))
+        except problems.Problem as problem:
+            faults.append(Fault(place + "/delay", problem.document.detail))
+        if len(faults) == MAX_FAULTS:
+            break
+    if faults:
+        first, *more = faults
+        raise problems.invalid(first.pointer, first.detail, *more)
+    return tuple(items)

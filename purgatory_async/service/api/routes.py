@@ -3,20 +3,17 @@
 from collections.abc import Mapping
 from typing import Final
 
-from purgatory_async.service.api import admin, keys, operations, queues, signals, waits
+from purgatory_async.service.api import admin, keys, leases, operations, queue_views, queues, signals, waits
 from purgatory_async.service.api.endpoint import Endpoint, Permission
 from purgatory_async.service.api.openapi import with_description
 from purgatory_async.service.http.stream import EVENT_STREAM
 from purgatory_async.service.messages import (
     Complete,
-    Delivered,
     DrainBody,
     Draining,
     FollowView,
     Health,
-    ItemBody,
     KeyView,
-    Leased,
     OperationList,
     OperationView,
     SignalBody,
@@ -24,10 +21,32 @@ from purgatory_async.service.messages import (
     SignalledBatch,
     SignalsBody,
     Submit,
-    TakeBody,
     WaitView,
 )
 from purgatory_async.service.problems import Kind
+from purgatory_async.service.queue_messages import (
+    Delivered,
+    DeliveredItems,
+    ExtendBody,
+    Extended,
+    ItemBody,
+    ItemList,
+    ItemsBody,
+    Leased,
+    LeasedItems,
+    LeaseList,
+    LeasesBody,
+    LeasesEnded,
+    PurgeBody,
+    Purged,
+    QueueBody,
+    QueueList,
+    QueueView,
+    RedriveBody,
+    Redriven,
+    ReturnBody,
+    TakeBody,
+)
 from purgatory_async.service.stats.messages import Stats
 
 __all__ = ["ROUTES"]
@@ -42,6 +61,7 @@ _ID: Final = (Kind.UNKNOWN_OPERATION, Kind.FORGOTTEN)
 _HELD: Final = (Kind.OVERLOADED, Kind.DRAINING, Kind.GAP)
 _REPEATABLE: Final = (Kind.IDEMPOTENCY_MISMATCH, Kind.BAD_HEADER)
 _LEASE: Final = (Kind.UNKNOWN_LEASE, Kind.LEASE_EXPIRED)
+_QUEUE: Final = (Kind.BAD_KEY,)
 _KEYS: Final = (Kind.BAD_KEY, Kind.TOO_MANY_KEYS)
 
 
@@ -133,30 +153,90 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             problems=(*_KEYS, *_HELD, Kind.INVALID),
         )
     },
+    "/v1/queues": {
+        "GET": Endpoint(
+            queue_views.list_queues,
+            _READ,
+            {200: QueueList},
+            query=("cursor", "limit", "prefix"),
+            problems=_QUEUE,
+        )
+    },
+    "/v1/queues/{queue}": {
+        "GET": Endpoint(
+            queue_views.read_queue, _READ, {200: QueueView}, problems=(*_QUEUE, Kind.UNKNOWN_QUEUE)
+        ),
+        "PUT": Endpoint(
+            queue_views.set_queue,
+            _ADMIN,
+            {200: QueueView},
+            body=QueueBody,
+            needs_body=True,
+            problems=_QUEUE,
+        ),
+        "DELETE": Endpoint(queue_views.forget_queue, _ADMIN, {204: None}, problems=_QUEUE),
+    },
     "/v1/queues/{queue}/items": {
+        "GET": Endpoint(
+            queue_views.peek_items,
+            _READ,
+            {200: ItemList},
+            query=("cursor", "delayed", "limit"),
+            problems=_QUEUE,
+        ),
         "POST": Endpoint(
             queues.put_item,
             _SIGNAL,
-            {201: Delivered},
+            {201: (Delivered, DeliveredItems)},
             headers=("Idempotency-Key",),
-            body=ItemBody,
+            body=(ItemBody, ItemsBody),
             needs_body=True,
-            problems=(Kind.BAD_KEY, *_HELD, *_REPEATABLE),
-        )
+            problems=(*_QUEUE, *_HELD, *_REPEATABLE),
+        ),
     },
     "/v1/queues/{queue}/take": {
         "POST": Endpoint(
             queues.take_item,
             _WAIT,
-            {200: Leased, 204: None},
+            {200: (Leased, LeasedItems), 204: None},
             query=("wait",),
             headers=_PREFER,
             body=TakeBody,
-            problems=(Kind.BAD_KEY, *_HELD),
+            problems=(*_QUEUE, *_HELD),
         )
     },
-    "/v1/leases/{id}/ack": {"POST": Endpoint(queues.acknowledge_lease, _WAIT, {204: None}, problems=_LEASE)},
-    "/v1/leases/{id}/return": {"POST": Endpoint(queues.return_lease, _WAIT, {204: None}, problems=_LEASE)},
+    "/v1/queues/{queue}/purge": {
+        "POST": Endpoint(queue_views.purge_queue, _ADMIN, {200: Purged}, body=PurgeBody, problems=_QUEUE)
+    },
+    "/v1/queues/{queue}/redrive": {
+        "POST": Endpoint(
+            queue_views.redrive_items, _ADMIN, {200: Redriven}, body=RedriveBody, problems=_QUEUE
+        )
+    },
+    "/v1/leases": {
+        "GET": Endpoint(
+            leases.list_leases,
+            _READ,
+            {200: LeaseList},
+            query=("cursor", "limit", "queue"),
+            problems=_QUEUE,
+        )
+    },
+    "/v1/leases/ack": {
+        "POST": Endpoint(
+            leases.acknowledge_leases, _WAIT, {200: LeasesEnded}, body=LeasesBody, needs_body=True
+        )
+    },
+    "/v1/leases/return": {
+        "POST": Endpoint(leases.return_leases, _WAIT, {200: LeasesEnded}, body=LeasesBody, needs_body=True)
+    },
+    "/v1/leases/{id}/ack": {"POST": Endpoint(leases.acknowledge_lease, _WAIT, {204: None}, problems=_LEASE)},
+    "/v1/leases/{id}/return": {
+        "POST": Endpoint(leases.return_lease, _WAIT, {204: None}, body=ReturnBody, problems=_LEASE)
+    },
+    "/v1/leases/{id}/extend": {
+        "POST": Endpoint(leases.extend_lease, _WAIT, {200: Extended}, body=ExtendBody, problems=_LEASE)
+    },
     "/v1/events": {
         "GET": Endpoint(
             operations.read_events,

@@ -4,13 +4,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from msgspec import UnsetType
 from starlette.types import Receive
 
 from purgatory_async import PurgatoryFull, Timer
 from purgatory_async.cluster.log import LogError
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.state.fold.entries import LeaveLine, WantItem
-from purgatory_async.service.state.fold.queues import ItemLent, Lease, TakerLeft
+from purgatory_async.service.state.fold.loans import ItemLent, Lease, TakerLeft
 from purgatory_async.service.state.fold.results import Nothing
 from purgatory_async.service.state.fold.shared import SECOND, Effect, microseconds
 from purgatory_async.service.state.names import new_id
@@ -49,52 +50,59 @@ class Takers:
         self._state: Final = state
         self._timer: Final = timer
         self._overdue: Final = overdue
-        self._lent: dict[str, Lease] = {}  # to takers that have yet to wake
+        self._lent: dict[str, list[Lease]] = {}  # to takers that have yet to wake
         self._left: dict[str, str] = {}  # and why others left the line
 
     def __repr__(self) -> str:
         return f"<Takers held={self.holds.held}>"
 
-    async def take(self, queue: str, wait: float, lease: float, receive: Receive) -> Lease | None:
-        """Take the oldest item of a queue on loan.
+    async def take(
+        self, queue: str, wait: float, lease: int | UnsetType, most: int, receive: Receive
+    ) -> list[Lease]:
+        """Take the oldest items of a queue on loan.
 
         Args:
             queue: Its checked name.
             wait: Seconds to stand in line; 0 for not at all.
-            lease: Seconds until the item goes back.
+            lease: Microseconds until the items go back; `UNSET` for as long as the queue says.
+            most: The most items.
             receive: The request's; its body has been read.
 
         Returns:
-            The loan; None if the wait is over.
+            The loans; none if the wait is over.
 
         Raises:
             Problem: ``overloaded``, ``draining`` (also while it waits) or ``gap``.
-            ClientLeft: The client left; its item, if any, is back in its place.
+            ClientLeft: The client left; its items, if any, are back in their places.
         """
         until = self._timer.time() + wait
         while True:
             order = WantItem(
                 queue=queue,
                 lease_id=new_id(),
-                lease=microseconds(lease),
+                lease=lease,
                 wait=microseconds(wait),
+                max=most,
             )
             lent, why = await self._stand_in_line(order, receive)
             wait = until - self._timer.time()
             # After a long silence of this worker its takers have left their lines: they stand there again.
-            if lent is not None or why != "silent" or wait <= 0:
+            if lent or why != "silent" or wait <= 0:
                 return lent
 
     def hear(self, effect: Effect) -> None:
         """Wake the taker that an effect is about, if it is of this process. O(1)."""
         if isinstance(effect, ItemLent):
-            if self.holds.happened(effect.lease.id):
-                self._lent[effect.lease.id] = effect.lease
+            taker = effect.lease.taker
+            if taker in self._lent:
+                self._lent[taker].append(effect.lease)
+            elif self.holds.happened(taker):
+                self._lent[taker] = [effect.lease]
         elif isinstance(effect, TakerLeft) and self.holds.happened(effect.lease_id):
             self._left[effect.lease_id] = effect.why
 
-    async def _stand_in_line(self, order: WantItem, receive: Receive) -> tuple[Lease | None, str | None]:
-        """Return a loan, or None and why the taker left the line; None again if it did not stand there."""
+    async def _stand_in_line(self, order: WantItem, receive: Receive) -> tuple[list[Lease], str | None]:
+        """Return the loans, or none and why the taker left the line; None if it did not stand there."""
         stands = False
 
         async def _stand() -> bool:
@@ -112,15 +120,15 @@ class Takers:
                 self._state.post(LeaveLine(lease_id=order.lease_id))
             raise
         finally:
-            lent, why = self._lent.pop(order.lease_id, None), self._left.pop(order.lease_id, None)
+            lent, why = self._lent.pop(order.lease_id, []), self._left.pop(order.lease_id, None)
         return lent, why
 
     async def _look_again(self, lease_id: str, receive: Receive) -> None:
         """Look what became of a taker, because the state was loaded again, or the wait should have ended."""
         await self._state.caught_up()
         queues = self._state.fold.queues
-        if lease_id in queues.leases:
-            self._lent[lease_id] = queues.leases[lease_id]
+        if lent := list(queues.loans_of(lease_id)):
+            self._lent[lease_id] = lent
         elif lease_id in queues.takers:
             await self.holds.until(lease_id, self._overdue, receive)
         else:

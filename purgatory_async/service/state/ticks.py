@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from purgatory_async import DelayedOperation, PurgatoryFull, Timer, TimerHandle
 from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.fold.loans import ItemHidden, ItemLent, LeaseExtended, Taker
 from purgatory_async.service.state.fold.operations import OperationSubmitted
-from purgatory_async.service.state.fold.queues import ItemLent, Taker
 from purgatory_async.service.state.fold.shared import SECOND, Effect, whole_ms
 from purgatory_async.service.state.log_time import LogTime
 
@@ -89,8 +89,10 @@ class Ticks:
             if isinstance(effect, OperationSubmitted):
                 if effect.operation.deadline_us is not None:
                     self._note(effect.operation.deadline_us, effect.operation)
-            elif isinstance(effect, ItemLent):
+            elif isinstance(effect, ItemLent | LeaseExtended):
                 self._note(effect.lease.until_us, effect.lease)
+            elif isinstance(effect, ItemHidden):
+                self._note(effect.hidden.until_us, effect.hidden)
         if taker is not None:
             self._note(taker.until_us, taker)
 
@@ -125,6 +127,8 @@ class Ticks:
         due = {whole_ms(each.deadline_us) for each in operations if each.deadline_us is not None}
         due.update(whole_ms(lease.until_us) for lease in queues.leases.values())
         due.update(whole_ms(taker.until_us) for taker in queues.takers.values())
+        for queue in queues.by_name.values():
+            due.update(whole_ms(hidden.until_us) for hidden in queue.hidden.values())
         self._inherited = array("q", sorted(due, reverse=True))
 
     def _due_us(self) -> int | None:

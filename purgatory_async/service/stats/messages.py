@@ -61,7 +61,7 @@ class Limits(Struct):
 
     Attributes:
         pending: Operations and one-shot waits; separately also held requests, and takers.
-        items: Items in queues, including those on loan.
+        items: Items in each queue, including those on loan.
         streams: Readers of ``/v1/events``.
     """
 

@@ -49,7 +49,10 @@ def test_every_operation_has_a_stable_name_of_its_own():
     assert {name for name in names if not name.startswith("head")} == {
         *("submitOperation", "readOperation", "completeOperation", "cancelOperation", "listOperations"),
         *("waitOnce", "readKey", "signalKey", "signalKeys", "readEvents"),
-        *("putItem", "takeItem", "acknowledgeLease", "returnLease"),
+        *("putItem", "takeItem", "peekItems", "purgeQueue", "redriveItems"),
+        *("listQueues", "readQueue", "setQueue", "forgetQueue"),
+        *("acknowledgeLease", "returnLease", "extendLease"),
+        *("acknowledgeLeases", "returnLeases", "listLeases"),
         *("drain", "readStats", "readMetrics", "checkAlive", "checkReady", "describe"),
         *("redirectRoot", "redirectUi", "readPage", "readScript", "readStyle"),
     }

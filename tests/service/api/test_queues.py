@@ -148,14 +148,15 @@ async def test_a_client_that_left_before_its_item_gets_nothing(client):
     assert (await take(client))["item"] == "item"
 
 
-async def test_queues_share_one_bound_that_includes_leased_items(make_client):
+async def test_a_full_queue_refuses_no_other_queues_items(make_client):
     client = make_client(max_items=2)
     await put(client, 1)
-    await put(client, 2, "/v1/queues/other")
-    refused = await client.request("POST", f"{JOBS}/items", {"item": 3})
-    assert (refused.status, refused.slug, refused.json["limit"]) == (503, "overloaded", 2)
     lease = (await take(client))["lease"]
-    assert (await client.request("POST", f"{JOBS}/items", {"item": 3})).slug == "overloaded"
+    await put(client, 2)
+    refused = await client.request("POST", f"{JOBS}/items", {"item": 3})
+    assert (refused.status, refused.slug) == (503, "overloaded")
+    assert (refused.json["limit"], refused.json["queue"]) == (2, "jobs")
+    assert await put(client, 4, "/v1/queues/other") is False
     await client.request("POST", f"/v1/leases/{lease}/ack")
     assert await put(client, 3) is False
 
@@ -202,7 +203,10 @@ async def test_a_bad_lease_is_refused_and_takes_nothing(client, body, pointer):
     assert (await take(client))["item"] == "item"
 
 
-@pytest.mark.parametrize("body", [{}, {"item": 1, "more": 2}])
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"item": 1, "more": 2}, {"items": []}, {"item": 1, "items": [{"item": 1}]}, {"items": [1] * 101}],
+)
 async def test_a_bad_item_is_refused_and_kept_nowhere(client, body):
     refused = await client.request("POST", f"{JOBS}/items", body)
     assert (refused.status, refused.slug) == (422, "invalid")

@@ -4,11 +4,14 @@ import asyncio
 import json
 import random
 
+DELAYS = (0, 0, 0.7, 1.3)
 KEYS = QUEUES = ("a", "b", "c")
 IDS = [f"o{number}" for number in range(6)]
 # Not known before, or estimated; the ids of operations are the script's own.
-HIDDEN = frozenset({"submitted_at", "deadline", "ended_at", "elapsed", "detail"})
-COUNTED = frozenset({"index", "lease", "next", "cursor"})
+HIDDEN = frozenset(
+    {"submitted_at", "deadline", "ended_at", "elapsed", "detail", "put_at", "due_at", "oldest", "expires_in"}
+)
+COUNTED = frozenset({"index", "lease", "next", "cursor", "id"})
 
 
 def drawn(draw, steps, *, timed):
@@ -70,20 +73,56 @@ def _read(draw, timed):
 
 def _put(draw, timed):
     once, draw = _once(draw, "put")
-    return "POST", f"/v1/queues/{draw.choice(QUEUES)}/items", {"item": draw.randint(0, 99)}, once
+    items = [{"item": draw.randint(0, 99), "delay": draw.choice(DELAYS)} for _ in range(draw.randint(1, 3))]
+    body = items[0] if draw.random() < 0.6 else {"items": items}
+    return "POST", f"/v1/queues/{draw.choice(QUEUES)}/items", body, once
 
 
 def _take(draw, timed):
-    body = {"lease": 1.1} if timed and draw.random() < 0.5 else None
+    body = {"lease": 1.1} if timed and draw.random() < 0.5 else {}
+    if draw.random() < 0.3:
+        body["max"] = 2
     wait = "?wait=2200ms" if timed and draw.random() < 0.5 else ""
-    return "POST", f"/v1/queues/{draw.choice(QUEUES)}/take{wait}", body, None
+    return "POST", f"/v1/queues/{draw.choice(QUEUES)}/take{wait}", body or None, None
 
 
 def _give_back(draw, timed):
-    return "POST", "/v1/leases/{lease}/" + draw.choice(["ack", "return"]), None, None
+    verb, body = draw.choice(
+        [
+            ("ack", None),
+            ("return", None),
+            ("return", {"delay": 1.3}),
+            ("extend", None),
+            ("extend", {"lease": 2}),
+        ]
+    )
+    if body is None and verb != "extend" and draw.random() < 0.3:
+        return "POST", f"/v1/leases/{verb}", {"leases": ["{lease}", "none"]}, None
+    return "POST", "/v1/leases/{lease}/" + verb, body, None
 
 
-_MAKERS = (_submit, _submit, _submit, _signal, _signals, _end, _read, _read, _put, _take, _give_back)
+def _queue(draw, timed):
+    queue = f"/v1/queues/{draw.choice(QUEUES)}"
+    return *draw.choice(
+        [
+            ("PUT", queue, {"max_attempts": draw.choice([1, 2]), "max_items": 5, "lease": 3.3}),
+            ("DELETE", queue, None),
+            ("POST", f"{queue}/purge", None),
+            ("POST", f"{queue}/redrive", draw.choice([None, {"max": 1}])),
+            ("GET", queue, None),
+            ("GET", f"{queue}.dead/items", None),
+            ("GET", f"{queue}/items?limit=2", None),
+            ("GET", f"{queue}/items?delayed=1", None),
+            ("GET", "/v1/queues?limit=2", None),
+            ("GET", "/v1/leases", None),
+        ]
+    ), None
+
+
+_MAKERS = (
+    *(_submit, _submit, _submit, _signal, _signals, _end, _read, _read),
+    *(_put, _put, _take, _take, _give_back, _give_back, _queue),
+)
 
 
 def _once(draw, kind):
@@ -107,8 +146,12 @@ class Player:
     def send(self, method, target, body, once):
         """Send a request; its answer may come much later."""
         answers = [each.json for each in self._sent if each.answered and each.status == 200]
-        lent = [answer["lease"] for answer in answers if "lease" in answer]
-        target = target.replace("{lease}", lent[-1] if lent else "none")
+        answers += [each for answer in answers for each in answer.get("leases", [])]
+        lent = [answer["lease"] for answer in answers if isinstance(answer.get("lease"), str)]
+        newest = lent[-1] if lent else "none"
+        target = target.replace("{lease}", newest)
+        if body is not None and "leases" in body:
+            body = {"leases": [newest if each == "{lease}" else each for each in body["leases"]]}
         headers = () if once is None else (("idempotency-key", once),)
         exchange = self.member.start(method, target, body, headers)
         exchange.task.add_done_callback(lambda _: self._ends.setdefault(exchange, self._loop.time()))

@@ -11,14 +11,9 @@ from msgspec import UNSET
 from purgatory_async.service.state.fold import entries as kinds
 from purgatory_async.service.state.fold import results
 from purgatory_async.service.state.fold.shared import Limits
+from tests.service.state.queue_model import MEMORY, OPERATION, WRITER, QueueModel, up
 
 SILENT, FORGOTTEN = 6_000_000, 600_000_000
-LEASE, TAKER, OPERATION, WRITER, MEMORY = range(5)
-
-
-def up(time_us):
-    """The first whole millisecond at or after a time."""
-    return (time_us + 999) // 1000 * 1000
 
 
 def rule_of(entry):
@@ -26,14 +21,15 @@ def rule_of(entry):
     return re.sub("(?<!^)(?=[A-Z])", "_", type(entry).__name__).lower()
 
 
-class Model:
+class Model(QueueModel):
     """The state after the entries applied so far; `apply` returns the result and the facts of the effects."""
 
     def __init__(self):
+        super().__init__()
         self.limits = Limits()
         self.now = self.position = 0
         self.operations, self.ends, self.forgotten, self.answers = [], [], {}, {}
-        self.items, self.takers, self.leases, self.ended_leases, self.writers = [], [], [], {}, {}
+        self.writers = {}
         self.signals = []  # all that ever were
         self.facts = []
 
@@ -65,10 +61,7 @@ class Model:
                 yield (up(due) if one.timeout else due), one.position, OPERATION, 0, self.expire, one
             elif one.state != "pending":
                 yield up(one.ended + keep), one.position, MEMORY, 0, self.forget, one
-        for one in self.takers:
-            yield up(one.until), one.position, TAKER, 0, self.wait_over, one
-        for number, one in enumerate(self.leases):
-            yield up(one.until), one.position, LEASE, number, self.lease_over, one
+        yield from self.due_of_queues()
         yield from self.due_of_writers()
         for memory in (self.forgotten, self.ended_leases):
             for name, at in memory.items():
@@ -89,16 +82,6 @@ class Model:
         self.operations.remove(operation)
         self.ends.remove(operation)
         self.forgotten[operation.id] = self.now
-
-    def wait_over(self, taker):
-        self.takers.remove(taker)
-        self.facts.append(("TakerLeft", taker.lease_id, "waited"))
-
-    def lease_over(self, lease):
-        self.leases.remove(lease)
-        self.ended_leases[lease.id] = self.now
-        self.items.append(lease.item)
-        self.hand_out(lease.queue)
 
     def silent(self, writer):
         for taker in [taker for taker in self.takers if taker.writer == writer]:
@@ -134,23 +117,6 @@ class Model:
         latest = [{(signal.key, signal.voter): signal for signal in one.heard} for one in self.ends]
         values = {signal.index: signal.value for shown in latest for signal in shown.values()}
         return sum(len(text) for text in (*own, *values.values()) if text is not UNSET)
-
-    def hand_out(self, queue):
-        while True:
-            items = sorted(item for item in self.items if item[1] == queue)
-            takers = [taker for taker in self.takers if taker.queue == queue]
-            if not (items and takers):
-                return
-            self.items.remove(items[0])
-            self.takers.remove(takers[0])
-            self.lend(takers[0], items[0])
-
-    def lend(self, taker, item):
-        until = self.now + min(taker.lease, self.limits.max_lease)
-        self.leases.append(
-            SimpleNamespace(id=taker.lease_id, queue=item[1], item=item, until=until, position=self.position)
-        )
-        self.facts.append(("ItemLent", taker.lease_id, item[0]))
 
     def known_answer(self, entry):
         """The answer of an earlier entry with the same Idempotency-Key, or None."""
@@ -257,60 +223,6 @@ class Model:
             return results.Refused("already-ended")
         self.end(operation, entry.how, entry.result)
         return results.Ended(entry.how)
-
-    def put_item(self, entry):
-        answer = self.known_answer(entry)
-        if answer is not None:
-            return answer
-        if len(self.items) + len(self.leases) >= self.limits.max_items:
-            return results.Refused("overloaded")
-        item = (self.position, entry.queue)
-        self.items.append(item)
-        self.hand_out(entry.queue)
-        given = item not in self.items
-        return self.keep_answer(
-            entry, results.Put(self.position, given), results.Put(self.position, given, True)
-        )
-
-    def want_item(self, entry):
-        in_use = (
-            [one.lease_id for one in self.takers] + [one.id for one in self.leases] + [*self.ended_leases]
-        )
-        if entry.lease_id in in_use:
-            return results.Refused("duplicate-id")
-        if not entry.wait and not any(item[1] == entry.queue for item in self.items):
-            return results.Nothing()
-        self.takers.append(
-            SimpleNamespace(
-                lease_id=entry.lease_id,
-                queue=entry.queue,
-                lease=entry.lease,
-                writer=entry.writer,
-                until=self.now + entry.wait,
-                position=self.position,
-            )
-        )
-        self.hand_out(entry.queue)
-        lent = next((lease for lease in self.leases if lease.id == entry.lease_id), None)
-        return results.InLine() if lent is None else results.Lent(lent.item[0])
-
-    def leave_line(self, entry):
-        self.takers = [taker for taker in self.takers if taker.lease_id != entry.lease_id]
-        for lease in [lease for lease in self.leases if lease.id == entry.lease_id]:
-            self.lease_over(lease)
-        return results.APPLIED
-
-    def end_lease(self, entry):
-        lease = next((lease for lease in self.leases if lease.id == entry.lease_id), None)
-        if lease is None:
-            known = entry.lease_id in self.ended_leases
-            return results.Refused("lease-expired" if known else "unknown-lease")
-        if entry.back:
-            self.lease_over(lease)
-        else:
-            self.leases.remove(lease)
-            self.ended_leases[lease.id] = self.now
-        return results.APPLIED
 
     def tick(self, entry):
         return results.APPLIED

@@ -131,7 +131,7 @@ def test_what_an_expiry_makes_due_takes_part_in_its_pass(log):
     log.at(0, WantItem(queue="q", lease_id="late", lease=10 * MS, wait=5 * MS))
     _, effects = log.at(SECOND, Tick())
     assert effects == ["<TakerLeft late waited>", "<ItemLent second 1>", "<ItemLent third 1>"]
-    assert [number for number, _ in log.fold.queues.items["q"]] == [1]
+    assert [item.number for item in log.fold.queues.by_name["q"].ready] == [1]
 
 
 def test_a_signal_at_the_deadline_comes_too_late(log):
@@ -278,7 +278,7 @@ def test_what_cannot_be_applied_changes_nothing(log, position, at_us, entry, sen
     "data",
     [
         b'{"k":"tick","new":1}',
-        b'{"k":"purge","queue":"q"}',
+        b'{"k":"empty","queue":"q"}',
         b'{"k":"signal"}',
         b'{"k":"signal","key":"k","amount":0}',
         b'{"k":"submit","id":"a","keys":[]}',

@@ -15,6 +15,7 @@ from purgatory_async.service.state.fold import codec
 from purgatory_async.service.state.fold import entries as kinds
 from purgatory_async.service.state.fold.checkpoint import digest, parts
 from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.fold.items import Queue
 from purgatory_async.service.state.fold.restoring import restored
 from purgatory_async.service.state.since import Wanted, kept_since
 from tests.service.state.fold_model import Model
@@ -22,12 +23,16 @@ from tests.service.state.fold_model import Model
 START = 1_700_000_000_000_000
 STEPS = (0, 0, 1, 300, 999, 1000, 1700, 2000, 3_000, 50_000, 1_000_000, 6_000_000, 60_000_000, 600_000_000)
 
-ids, keys, queues = (st.sampled_from(names) for names in (("a", "b", "c"), ("k1", "k2", "k3"), ("q1", "q2")))
+ids, keys = (st.sampled_from(names) for names in (("a", "b", "c"), ("k1", "k2", "k3")))
+queues = st.sampled_from(("q1", "q1", "q2", "q1.dead"))
 leases, writers = st.sampled_from(("l1", "l2", "l3", "l4", "l5")), st.sampled_from((None, "w1", "w2", "w3"))
 durations = st.sampled_from((0, 1, 300, 999, 1000, 1001, 1700, 2000, 3000, 7_000_000, 60_000_000))
 idems, digests = st.sampled_from((UNSET, UNSET, UNSET, "i1", "i2")), st.sampled_from(("d1", "d2"))
 needs = st.sampled_from(("any", "all", CountNeed(amount=3), CountNeed(voters=2)))
 counts = st.sampled_from((UNSET, 1, 2, 3))
+loans = leases | st.sampled_from(("l1.1", "l2.1", "l2.2"))
+delays = st.sampled_from((0, 0, 1, 999, 1000, 1700, 3000, 7_000_000))
+items = st.sampled_from((Raw(b"1"), Raw(b"null")))
 values = st.sampled_from((UNSET, Raw(b"null"), Raw(b'"text"')))
 
 KEYED = st.builds(
@@ -36,6 +41,46 @@ KEYED = st.builds(
     value=values,
     amount=st.integers(1, 3),
     voter=st.sampled_from((UNSET, "v1", "v2")),
+)
+NEW = st.builds(kinds.NewItem, item=items, delay=delays)
+OF_QUEUES = (
+    st.builds(
+        kinds.PutItem,
+        queue=queues,
+        item=items,
+        delay=delays | st.just(UNSET),
+        idem=idems,
+        digest=digests,
+    ),
+    st.builds(
+        kinds.PutItems,
+        queue=queues,
+        items=st.lists(NEW, min_size=1, max_size=4).map(tuple),
+        idem=idems,
+        digest=digests,
+    ),
+    st.builds(
+        kinds.WantItem,
+        queue=queues,
+        lease_id=leases,
+        lease=durations | st.just(UNSET),
+        wait=durations | st.just(60_000_000),
+        max=counts,
+    ),
+    st.builds(kinds.WantItem, queue=queues, lease_id=leases, lease=durations, wait=durations, max=st.just(1)),
+    st.builds(kinds.LeaveLine, lease_id=leases),
+    st.builds(kinds.EndLease, lease_id=loans, back=st.booleans(), delay=delays),
+    st.builds(kinds.ExtendLease, lease_id=loans, lease=durations | st.just(UNSET)),
+    st.builds(
+        kinds.SetQueue,
+        queue=queues,
+        lease=durations | st.just(UNSET),
+        max_attempts=st.sampled_from((UNSET, None, 1, 1, 2)),
+        max_items=counts | st.none(),
+        max_bytes=st.sampled_from((UNSET, None, 129, 300, 1000)),
+    ),
+    st.builds(kinds.PurgeQueue, queue=queues),
+    st.builds(kinds.RedriveItems, queue=queues, max=counts),
 )
 ENTRIES = st.one_of(
     st.builds(
@@ -64,17 +109,7 @@ ENTRIES = st.one_of(
         digest=digests,
     ),
     st.builds(kinds.EndOperation, id=ids, how=st.sampled_from(("completed", "cancelled")), result=values),
-    st.builds(
-        kinds.PutItem,
-        queue=queues,
-        item=st.sampled_from((Raw(b"1"), Raw(b"null"))),
-        idem=idems,
-        digest=digests,
-    ),
-    st.builds(kinds.WantItem, queue=queues, lease_id=leases, lease=durations, wait=durations),
-    st.builds(kinds.WantItem, queue=queues, lease_id=leases, lease=durations, wait=st.just(60_000_000)),
-    st.builds(kinds.LeaveLine, lease_id=leases),
-    st.builds(kinds.EndLease, lease_id=leases, back=st.booleans()),
+    *OF_QUEUES,
     st.builds(kinds.Tick),
     st.builds(kinds.Alive),
     st.builds(
@@ -89,6 +124,21 @@ ENTRIES = st.one_of(
     ),
 )
 
+q1 = st.just("q1")
+TO_A_QUEUE = st.one_of(
+    st.builds(kinds.PutItem, queue=q1, item=items, delay=delays),
+    st.builds(kinds.PutItems, queue=q1, items=st.lists(NEW, min_size=2, max_size=4).map(tuple)),
+    st.builds(kinds.SetQueue, queue=q1, max_attempts=st.sampled_from((1, 2)), lease=durations),
+    st.builds(kinds.RedriveItems, queue=q1, max=counts),
+)
+ON_A_LOAN = st.one_of(
+    st.builds(kinds.EndLease, lease_id=st.just(""), back=st.just(True), delay=delays),
+    st.builds(kinds.EndLease, lease_id=st.just(""), back=st.booleans()),
+    st.builds(kinds.ExtendLease, lease_id=st.just(""), lease=durations | st.just(UNSET)),
+    st.builds(kinds.LeaveLine, lease_id=st.just("")),
+)
+SHORT = (0, 0, 0, 1, 300, 999, 1000, 1700)
+
 
 class Replica:
     """A fold, and how far it has read."""
@@ -98,7 +148,7 @@ class Replica:
         self.as_json = as_json  # reads what a log keeps, not what its writer has
 
 
-class Replicas(RuleBasedStateMachine):
+class Log(RuleBasedStateMachine):
     """The log, what the model says of each entry, and the replicas."""
 
     def __init__(self):
@@ -125,19 +175,6 @@ class Replicas(RuleBasedStateMachine):
         self.log.append((position, self.now, entry))
         self.facts.append(self.model.apply(position, self.now, entry))
         self.read(self.replicas[0], 1)
-
-    @rule(
-        batch=st.lists(st.tuples(st.sampled_from(STEPS), ENTRIES, writers), min_size=1, max_size=8),
-        room=st.sampled_from((True, True, True, False)),
-    )
-    def write(self, batch, room):
-        for step, entry, writer in batch:
-            for _ in range(entry.places - 1 if room else 0):
-                self.append(0, kinds.Tick())
-            if writer is not None:
-                self.numbers[writer] = self.numbers.get(writer, 0) + 1
-                entry.writer, entry.number = writer, self.numbers[writer]
-            self.append(step, entry)
 
     @rule(step=st.sampled_from(STEPS), age=st.integers(0, 20))
     def repeat(self, step, age):
@@ -196,11 +233,34 @@ class Replicas(RuleBasedStateMachine):
             taker.lease_id for taker in model.takers
         ]
         assert [*fold.queues.leases] == [lease.id for lease in model.leases]
-        items = [(number, queue) for queue, kept in fold.queues.items.items() for number, _ in kept]
-        assert sorted(items) == sorted(model.items)
-        assert fold.queues.kept == len(model.items)
+        self.compare_queues(fold.queues)
         for key in ("k1", "k2", "k3"):
             self.compare_signals(fold, key)
+
+    def compare_queues(self, queues):
+        """Every item is ready, hidden, on loan or dead in one place; a queue counts what it has."""
+        model = self.model
+        ready = [(item.number, name) for name, each in queues.by_name.items() for item in each.ready]
+        hidden = [(number, name) for name, each in queues.by_name.items() for number in each.hidden]
+        assert sorted(ready, key=str) == sorted(
+            ((item.number, item.queue) for item in model.items if item.until is None), key=str
+        )
+        assert sorted(hidden, key=str) == sorted(
+            ((item.number, item.queue) for item in model.items if item.until is not None), key=str
+        )
+        assert (queues.kept, queues.hidden_ones, queues.dead) == (len(model.items), len(hidden), model.dead)
+        for name in ("q1", "q2", "q1.dead", "q2.dead", "q1.dead.dead"):
+            queue = queues.by_name.get(name) or Queue(name)
+            lent = [lease for lease in model.leases if lease.queue == name]
+            assert [item.number for item in queue.in_order()] == [item.number for item in model.ready(name)]
+            assert (queue.leased, queue.takers) == (
+                len(lent),
+                sum(taker.queue == name for taker in model.takers),
+            )
+            texts = [item.text for item in model.items if item.queue == name]
+            texts += [lease.item.text for lease in lent]
+            assert queue.size == sum(map(len, texts)) + 128 * (len(texts) + len(lent))
+        assert all(not queue.idle for queue in queues.by_name.values())
 
     def compare_signals(self, fold, key):
         """Without a gap no signal is missing; what is shown is within the limits."""
@@ -234,8 +294,54 @@ class Replicas(RuleBasedStateMachine):
                 replica.fold.close()
 
 
+class Replicas(Log):
+    """A log of all kinds of entries."""
+
+    @rule(
+        batch=st.lists(st.tuples(st.sampled_from(STEPS), ENTRIES, writers), min_size=1, max_size=8),
+        room=st.sampled_from((True, True, True, False)),
+    )
+    def write(self, batch, room):
+        for step, entry, writer in batch:
+            for _ in range(entry.places - 1 if room else 0):
+                self.append(0, kinds.Tick())
+            if writer is not None:
+                self.numbers[writer] = self.numbers.get(writer, 0) + 1
+                entry.writer, entry.number = writer, self.numbers[writer]
+            self.append(step, entry)
+
+
+class ReplicasOfQueues(Log):
+    """A log of one queue, its loans and its dead items, in which little time passes."""
+
+    @rule(batch=st.lists(st.tuples(st.sampled_from(SHORT), TO_A_QUEUE), min_size=1, max_size=4))
+    def change_a_queue(self, batch):
+        for step, entry in batch:
+            self.append(step, entry)
+
+    @rule(
+        step=st.sampled_from(SHORT), lease=durations | st.just(UNSET), wait=durations, most=st.integers(1, 3)
+    )
+    def take(self, step, lease, wait, most):
+        taker = f"t{len(self.log)}"
+        self.append(step, kinds.WantItem(queue="q1", lease_id=taker, lease=lease, wait=wait, max=most))
+
+    @rule(step=st.sampled_from(SHORT), entry=ON_A_LOAN, nth=st.integers(0, 5))
+    def change_a_loan(self, step, entry, nth):
+        if self.model.leases:
+            lease = self.model.leases[nth % len(self.model.leases)]
+            entry.lease_id = lease.taker if isinstance(entry, kinds.LeaveLine) else lease.id
+            self.append(step, entry)
+
+
 @pytest.mark.parametrize(("examples", "steps"), [(150, 10), (50, 50)])
 def test_replicas_agree_with_each_other_and_the_model(examples, steps):
     run_state_machine_as_test(
         Replicas, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    )
+
+
+def test_replicas_agree_about_queues():
+    run_state_machine_as_test(
+        ReplicasOfQueues, settings=settings(max_examples=100, stateful_step_count=40, deadline=None)
     )

@@ -15,7 +15,10 @@ from tests.service.state import replay
 from tests.source_tree import ROOT
 
 LOGS = Path(__file__).parent / "logs"
-LEVELS = {"level-1.log": ("47664dbcd790aa55744211ac", "4befc5b78c9589ae6f068991")}
+LEVELS = {
+    "level-1.log": ("47664dbcd790aa55744211ac", "4befc5b78c9589ae6f068991"),
+    "queues.log": ("d93bd801bdc4220e51b420c9", "b89b8ea4a2b81882019bfd50"),
+}
 
 
 @pytest.mark.parametrize(("name", "digests"), LEVELS.items())
@@ -33,6 +36,12 @@ def test_the_recorded_log_has_every_result_and_effect():
         *("ItemLent", "KeySignalled", "OperationEnded", "OperationSubmitted"),
         *("TakerLeft silent", "TakerLeft waited"),
     } <= set(found)
+
+
+def test_the_recorded_log_of_queues_has_their_results_and_effects():
+    found = replay.fold(LOGS / "queues.log")["found"]
+    assert {"Extended", "Moved", "Put", "PutSome", "ItemHidden", "ItemLent", "LeaseExtended"} <= set(found)
+    assert {"lease-expired", "overloaded", "unknown-lease"} <= set(found)
 
 
 @pytest.mark.parametrize(

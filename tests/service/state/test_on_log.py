@@ -14,8 +14,8 @@ from purgatory_async.service.state.fold.entries import (
     SignalKey,
     WantItem,
 )
+from purgatory_async.service.state.fold.loans import TakerLeft
 from purgatory_async.service.state.fold.operations import OperationEnded
-from purgatory_async.service.state.fold.queues import TakerLeft
 from purgatory_async.service.state.fold.results import InLine, Refused, Signalled, Submitted
 from purgatory_async.service.state.since import Wanted, kept_since
 from purgatory_async.testing import cancel_sweep

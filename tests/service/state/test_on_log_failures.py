@@ -9,8 +9,8 @@ from purgatory_async.cluster import LogDamaged, LogError, LogUnavailable
 from purgatory_async.service.state.fold.checkpoint import parts
 from purgatory_async.service.state.fold.entries import SetLevel, SignalKey, WantItem
 from purgatory_async.service.state.fold.fold import FoldError
+from purgatory_async.service.state.fold.loans import TakerLeft
 from purgatory_async.service.state.fold.operations import OperationEnded
-from purgatory_async.service.state.fold.queues import TakerLeft
 from tests.service.state.log_workers import Worker, settled, submit
 
 pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])

@@ -11,7 +11,7 @@ from purgatory_async.cluster import LogError
 from purgatory_async.service.state.fold import codec
 from purgatory_async.service.state.fold.entries import EndLease, LeaveLine, PutItem, WantItem
 from purgatory_async.service.state.fold.fold import Fold
-from purgatory_async.service.state.fold.queues import ItemLent, TakerLeft
+from purgatory_async.service.state.fold.loans import ItemLent, TakerLeft
 from purgatory_async.service.state.fold.results import APPLIED, InLine, Lent, Put, Refused
 from tests.cluster.faulty import ANSWER, REQUEST
 from tests.service.state.log_workers import Worker, Workers, settled
@@ -130,7 +130,7 @@ class Clients:
             else:
                 assert result == APPLIED or isinstance(result, Refused)
                 if result == APPLIED:
-                    self.acknowledged.append(int(bytes(item[1])))
+                    self.acknowledged.append(int(bytes(item.text)))
 
     async def work(self):
         disturbing = asyncio.create_task(self.disturb())
@@ -173,9 +173,9 @@ def check_loans(store):
         lent = [effect.lease for effect in effects if isinstance(effect, ItemLent)]
         left = {effect.lease_id for effect in effects if isinstance(effect, TakerLeft)}
         for lease in lent:
-            before = on_loan.get(lease.item[0])
+            before = on_loan.get(lease.item.number)
             assert before is None or before not in fold.queues.leases
-            on_loan[lease.item[0]] = lease.id
+            on_loan[lease.item.number] = lease.id
         served = [lease.id for lease in lent if lease.id in line]
         assert served == [name for name in line if name not in left][: len(served)]
     fold.close()

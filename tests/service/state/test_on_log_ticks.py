@@ -5,9 +5,9 @@ import asyncio
 import pytest
 from msgspec import Raw
 
-from purgatory_async.service.state.fold.entries import EndLease, PutItem, SignalKey, WantItem
+from purgatory_async.service.state.fold.entries import EndLease, ExtendLease, PutItem, SignalKey, WantItem
+from purgatory_async.service.state.fold.loans import ItemLent, TakerLeft
 from purgatory_async.service.state.fold.operations import OperationEnded
-from purgatory_async.service.state.fold.queues import ItemLent, TakerLeft
 from tests.service.state.log_workers import settled, submit
 
 pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
@@ -53,6 +53,24 @@ async def test_another_worker_expires_it_half_a_second_later(workers, late_s):
     assert len(noticed(there)) == 20
     assert all(0 <= late <= 500_000 + 2 * SECOND * late_s + 8_000 for late in noticed(there))
     assert 10 <= there.state.ticks <= 60  # some only move the wheel
+
+
+@pytest.mark.parametrize("lives", [True, False])
+async def test_hidden_items_and_extended_leases_end_by_ticks(workers, lives):
+    here, there = await workers.start(), await workers.start()
+    await here.propose(PutItem(queue="q", item=Raw(b"1"), delay=0))
+    await here.propose(PutItem(queue="q", item=Raw(b"2"), delay=2 * SECOND))
+    await here.propose(WantItem(queue="q", lease_id="l", lease=SECOND, max=1))
+    await here.propose(ExtendLease(lease_id="l", lease=3 * SECOND))
+    end_us = there.fold.at_us + 3 * SECOND
+    if not lives:
+        await here.stop()
+    await asyncio.sleep(2.55)
+    assert [bytes(item.text) for item in there.fold.queues.by_name["q"].ready] == [b"2"]
+    assert "l" in there.fold.queues.leases
+    await asyncio.sleep(1)
+    assert [item.attempts for item in there.fold.queues.by_name["q"].ready] == [1, 0]
+    assert there.fold.at_us <= end_us + (10_000 if lives else 510_000)
 
 
 async def test_leases_and_waits_end_by_the_workers_ticks(workers):

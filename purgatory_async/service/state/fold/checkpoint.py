@@ -11,10 +11,11 @@ from operator import itemgetter
 from typing import Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from purgatory_async.service.state.fold import records as lines
 from purgatory_async.service.state.fold.fold import DIGEST_BYTES, Fold
+from purgatory_async.service.state.fold.items import Item
 from purgatory_async.service.state.fold.operations import Operation
 
 __all__ = ["PART_BYTES", "digest", "parts"]
@@ -60,6 +61,7 @@ def _lines(fold: Fold) -> Iterator[lines.Line]:
         floor=fold.signals.floor,
         limits=shared.limits,
         totals=shared.totals,
+        dead=fold.queues.dead,
     )
     for name, writer in fold.writers.known.items():
         yield lines.WriterLine(name, writer.number, writer.position, writer.at_us)
@@ -113,15 +115,42 @@ def _operation_line(fold: Fold, operation: Operation) -> lines.OperationLine:
 
 def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
     queues = fold.queues
-    kept = [(number, queue, item) for queue, items in queues.items.items() for number, item in items]
-    for number, queue, item in sorted(kept, key=itemgetter(0)):
-        yield lines.ItemLine(number, queue, item)
+    for _, queue in sorted(queues.by_name.items()):
+        own = queue.settings
+        if own is not None:
+            yield lines.QueueLine(queue.name, own.lease, own.max_attempts, own.max_items, own.max_bytes)
+    kept = [(item, queue.name, 0, 0) for queue in queues.by_name.values() for item in queue.ready]
+    for queue in queues.by_name.values():
+        kept += [(each.item, queue.name, each.until_us, each.since) for each in queue.hidden.values()]
+    for item, name, until_us, since in sorted(kept, key=itemgetter(0)):
+        place = _place(item)
+        yield lines.ItemLine(item.number, name, item.text, place, item.put_us, item.attempts, until_us, since)
     for taker in queues.takers.values():
         order = taker.order
+        most = 0 if isinstance(order.max, UnsetType) else order.max
         yield lines.TakerLine(
-            taker.position, order.queue, order.lease_id, order.lease, taker.until_us, order.writer
+            taker.position, order.queue, order.lease_id, taker.lease_us, taker.until_us, order.writer, most
         )
     for lease in queues.leases.values():
-        yield lines.LeaseLine(lease.position, lease.id, lease.queue, *lease.item, lease.until_us)
+        item = lease.item
+        yield lines.LeaseLine(
+            lease.position,
+            lease.id,
+            lease.queue,
+            item.number,
+            item.text,
+            lease.until_us,
+            place=_place(item),
+            put_us=item.put_us,
+            before=item.attempts,
+            attempts=lease.attempts,
+            lease=lease.lease_us,
+            taker=UNSET if lease.taker == lease.id else lease.taker,
+        )
     for lease_id, at_us in queues.ended_leases.items():
         yield lines.EndedLeaseLine(lease_id, at_us)
+
+
+def _place(item: Item) -> tuple[int, int, int] | None:
+    """Return an item's place, None for that of an item without a time."""
+    return None if item.place == (0, item.number, 0) else item.place

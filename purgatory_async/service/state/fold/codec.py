@@ -4,7 +4,7 @@
 >>> encode(EndLease(writer="w1", number=7, lease_id="l1", back=True))
 b'{"k":"done","lease_id":"l1","back":true,"w":"w1","n":7}'
 >>> decode(b'{"k":"done","lease_id":"l1"}')
-EndLease(lease_id='l1', back=False, writer=None, number=0)
+EndLease(lease_id='l1', back=False, delay=0, writer=None, number=0)
 """
 
 from typing import Final
@@ -18,6 +18,7 @@ from purgatory_async.service.state.fold.entries import (
     EndOperation,
     Entry,
     PutItem,
+    PutItems,
     SignalKey,
     SignalKeys,
     SubmitOperation,
@@ -56,6 +57,9 @@ def decode(data: bytes) -> AnyEntry:
             signal.value = detached(signal.value)
     elif isinstance(entry, PutItem):
         entry.item = one_line(entry.item)
+    elif isinstance(entry, PutItems):
+        for new in entry.items:
+            new.item = one_line(new.item)
     elif isinstance(entry, EndOperation):
         entry.result = detached(entry.result)
     return entry
@@ -72,6 +76,8 @@ def size_of(entry: Entry) -> int:
             return sum(_SIZE + _length(signal.value) for signal in entry.signals)
         case PutItem():
             attached = entry.item
+        case PutItems():
+            return _SIZE + sum(_SIZE + _length(new.item) for new in entry.items)
         case EndOperation():
             attached = entry.result
         case _:

@@ -19,6 +19,7 @@ Duration = Annotated[int, Meta(ge=0, le=3_155_760_000_000_000)]
 """Microseconds, at most 100 years."""
 Setting = Annotated[int, Meta(ge=1)] | UnsetType
 OptionalDuration = Duration | UnsetType
+Limit = Count | UnsetType | None
 
 
 class Entry(
@@ -100,41 +101,108 @@ class EndOperation(Entry, tag="end"):
 
 
 class PutItem(Entry, tag="put"):
-    """An item for the oldest taker of a queue; kept while there is none."""
+    """An item for the oldest taker of a queue; kept while there is none.
+
+    Attributes:
+        queue: The queue.
+        item: Its JSON text.
+        delay: How long it is hidden first. In entries of before it is absent: such an item has no time, comes before
+            those that have one, and is counted with the items of all queues.
+        idem: The Idempotency-Key.
+        digest: Of the request.
+    """
 
     queue: str
     item: Raw
+    delay: OptionalDuration = UNSET
+    idem: Text = UNSET
+    digest: str = ""
+
+
+class NewItem(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """One of several items, and how long it is hidden first."""
+
+    item: Raw
+    delay: Duration = 0
+
+
+class PutItems(Entry, tag="puts"):
+    """Items for one queue in one step, all or none, in this order."""
+
+    queue: str
+    items: Annotated[tuple[NewItem, ...], Meta(min_length=1)]
     idem: Text = UNSET
     digest: str = ""
 
 
 class WantItem(Entry, tag="want"):
-    """A taker: takes the oldest item of a queue on loan, or stands in line.
+    """A taker: takes the oldest items of a queue on loan, or stands in line.
 
     Attributes:
         queue: The queue.
-        lease_id: Names the taker, and then its loan.
-        lease: How long the loan lasts, from the log time at which it begins.
+        lease_id: Names the taker, and then its loan; of several loans the first.
+        lease: How long a loan lasts, from the log time at which it begins; absent for the queue's own.
         wait: How long it stands in line; 0 not at all.
+        max: The most items. In entries of before it is absent: that is one, and is not counted as an attempt.
     """
 
     queue: str
     lease_id: str
-    lease: Duration
+    lease: OptionalDuration = UNSET
     wait: Duration = 0
+    max: Count | UnsetType = UNSET
 
 
 class LeaveLine(Entry, tag="gone"):
-    """The taker's client has left: it leaves the line, or its item goes back."""
+    """The taker's client has left: it leaves the line, or its items go back as if they had not been lent."""
 
     lease_id: str
 
 
 class EndLease(Entry, tag="done"):
-    """The end of a loan: acknowledged, or with ``back`` the item goes back in front of its queue."""
+    """The end of a loan: acknowledged, or with ``back`` the item goes back to its place, hidden there for a delay."""
 
     lease_id: str
     back: bool = False
+    delay: Duration = 0
+
+
+class ExtendLease(Entry, tag="extend"):
+    """A loan is counted again from now on, for as long as at first, or for another duration."""
+
+    lease_id: str
+    lease: OptionalDuration = UNSET
+
+
+class SetQueue(Entry, tag="queue"):
+    """The settings of a queue, in full; what is absent is as for every queue, None is no limit.
+
+    Attributes:
+        queue: The queue.
+        lease: How long a loan lasts that does not say.
+        max_attempts: How often an item is lent before it goes to the dead ones.
+        max_items: The most items, hidden ones and those on loan included.
+        max_bytes: The most bytes that they count.
+    """
+
+    queue: str
+    lease: OptionalDuration = UNSET
+    max_attempts: Limit = UNSET
+    max_items: Limit = UNSET
+    max_bytes: Limit = UNSET
+
+
+class PurgeQueue(Entry, tag="purge"):
+    """All items of a queue are dropped but those on loan."""
+
+    queue: str
+
+
+class RedriveItems(Entry, tag="redrive"):
+    """The dead items of a queue come back behind those that wait, the oldest first; at most ``max``."""
+
+    queue: str
+    max: Count | UnsetType = UNSET
 
 
 class Tick(Entry, tag="tick"):
@@ -177,9 +245,14 @@ AnyEntry = (
     | SignalKeys
     | EndOperation
     | PutItem
+    | PutItems
     | WantItem
     | LeaveLine
     | EndLease
+    | ExtendLease
+    | SetQueue
+    | PurgeQueue
+    | RedriveItems
     | Tick
     | Alive
     | SetLimits

@@ -36,16 +36,13 @@ from purgatory_async.service.state.fold import entries as kinds
 from purgatory_async.service.state.fold.kept_signals import KeptSignals, KeySignalled
 from purgatory_async.service.state.fold.log_clock import NEVER, LogClock
 from purgatory_async.service.state.fold.operations import Operations
+from purgatory_async.service.state.fold.queue_rules import QueueRules
 from purgatory_async.service.state.fold.queues import Queues
 from purgatory_async.service.state.fold.replays import Replays
 from purgatory_async.service.state.fold.results import (
     APPLIED,
     Dropped,
     Ended,
-    InLine,
-    Lent,
-    Nothing,
-    Put,
     Refused,
     Result,
     Signalled,
@@ -127,14 +124,11 @@ class Fold:
             kinds.SignalKey: self._signal,
             kinds.SignalKeys: self._signals,
             kinds.EndOperation: self._end,
-            kinds.PutItem: self._put,
-            kinds.WantItem: self._want,
-            kinds.LeaveLine: self._gone,
-            kinds.EndLease: self._done,
             kinds.Tick: _nothing_more,
             kinds.Alive: self._alive,
             kinds.SetLimits: self._set_limits,
             kinds.SetLevel: self._set_level,
+            **QueueRules(self.queues, self.replays, self.shared, self._replayed).by_kind,
         }
 
     def __repr__(self) -> str:
@@ -203,7 +197,7 @@ class Fold:
 
     def close(self) -> None:
         """Release the timer and the purgatories; the state is lost. Idempotent."""
-        for purgatory in (self.operations.purgatory, self.queues.line, self.queues.loans):
+        for purgatory in (self.operations.purgatory, self.queues.line, self.queues.loans, self.queues.delays):
             purgatory.close()
         self.shared.timer.close()
 
@@ -286,7 +280,9 @@ class Fold:
         self.shared.effects.append(KeySignalled(noted, completed))
         return completed
 
-    def _replayed(self, entry: kinds.SignalKey | kinds.SignalKeys | kinds.PutItem) -> Result | None:
+    def _replayed(
+        self, entry: kinds.SignalKey | kinds.SignalKeys | kinds.PutItem | kinds.PutItems
+    ) -> Result | None:
         if not isinstance(entry.idem, str):
             return None
         known = self.replays.known.get(entry.idem)
@@ -304,39 +300,6 @@ class Fold:
             return Refused("already-ended")
         self.operations.end(operation, entry.how, entry.result)
         return Ended(entry.how)
-
-    def _put(self, entry: kinds.PutItem) -> Result:
-        earlier = self._replayed(entry)
-        if earlier is not None:
-            return earlier
-        queues = self.queues
-        if queues.kept + len(queues.leases) >= self.shared.limits.max_items:
-            return Refused("overloaded")
-        answer = Put(self.position, queues.put(entry.queue, entry.item))
-        self.replays.keep(entry.idem, entry.digest, answer)
-        return answer
-
-    def _want(self, entry: kinds.WantItem) -> Result:
-        queues = self.queues
-        if queues.knows(entry.lease_id):
-            return Refused("duplicate-id")
-        if not entry.wait and entry.queue not in queues.items:
-            return Nothing()
-        queues.want(entry)
-        lease = queues.leases.get(entry.lease_id)
-        return InLine() if lease is None else Lent(lease.item[0])
-
-    def _gone(self, entry: kinds.LeaveLine) -> Result:
-        self.queues.gone(entry.lease_id)
-        return APPLIED
-
-    def _done(self, entry: kinds.EndLease) -> Result:
-        lease = self.queues.leases.get(entry.lease_id)
-        if lease is None:
-            known = entry.lease_id in self.queues.ended_leases
-            return Refused("lease-expired" if known else "unknown-lease")
-        self.queues.end(lease, back=entry.back)
-        return APPLIED
 
     def _alive(self, entry: kinds.Alive) -> Result:
         ours = self.running_at(entry.position)

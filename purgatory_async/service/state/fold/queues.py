@@ -1,160 +1,126 @@
 """The queues of the fold: items, takers in line, and items on loan.
 
-An item keeps its place for ever: the position of its put. So an item that comes back is in front of those that were
-never lent. A taker and a loan are delayed operations of the library: a taker waits on its queue until an item comes or
-its wait ends, a loan until it is acknowledged or expires.
+An item keeps its place for ever, by the time at which it was first due. So an item that comes back is in front of those
+that were never lent.
 """
 
 from collections import OrderedDict
-from heapq import heappop, heappush
-from typing import Final, Literal, final
+from collections.abc import Iterator, Sequence
+from typing import Final
 
-from msgspec import Raw
+from msgspec import UNSET, Raw, UnsetType
 
-from purgatory_async import DelayedOperation, Purgatory
-from purgatory_async.service.state.fold.entries import WantItem
-from purgatory_async.service.state.fold.shared import FOREVER, Effect, Shared
-
-Item = tuple[int, Raw]
-"""The position of its put, and its JSON text."""
-
-
-@final
-class Taker(DelayedOperation[Item]):
-    """A request for an item, in line. Ends with an item, without one, or because it leaves.
-
-    Attributes:
-        order: What it asked for, and its writer.
-        position: Of that entry.
-        until_us: The log time at which its wait ends.
-    """
-
-    __slots__ = ("_queues", "order", "position", "until_us")
-
-    def __init__(
-        self, queues: "Queues", order: WantItem, position: int, until_us: int, timeout: float
-    ) -> None:
-        super().__init__(timeout)
-        self._queues = queues
-        self.order = order
-        self.position = position
-        self.until_us = until_us
-
-    def try_complete(self) -> bool:
-        """Take the oldest item, if there is one."""
-        item = self._queues.pick(self.order.queue)
-        return item is not None and self.force_complete(item)
-
-    def on_complete(self) -> None:
-        """Begin the loan of the item."""
-        self._queues.leave(self)
-        if self.result is not None:
-            self._queues.lend(self.order, self.result)
-
-    def on_expiration(self) -> None:
-        """Say that the wait has ended."""
-        self._queues.waited(self)
-
-
-@final
-class Lease(DelayedOperation[None]):
-    """An item on loan.
-
-    Attributes:
-        id: That of the taker.
-        queue: The item's.
-        item: Its number and JSON text.
-        position: Of the entry in whose step the loan began.
-        until_us: The log time at which it ends.
-    """
-
-    __slots__ = ("_queues", "id", "item", "position", "queue", "until_us")
-
-    def __init__(
-        self,
-        queues: "Queues",
-        lease_id: str,
-        queue: str,
-        item: Item,
-        *,
-        position: int,
-        until_us: int,
-        timeout: float,
-    ) -> None:
-        super().__init__(timeout)
-        self._queues = queues
-        self.id = lease_id
-        self.queue = queue
-        self.item = item
-        self.position = position
-        self.until_us = until_us
-
-    def on_expiration(self) -> None:
-        """Put the item back."""
-        self._queues.ended(self, back=True)
-
-
-class ItemLent(Effect, frozen=True, eq=False):
-    """A taker has an item on loan."""
-
-    lease: Lease
-
-    @property
-    def fact(self) -> tuple[str | int, ...]:
-        """The loan and the item."""
-        return (self.lease.id, self.lease.item[0])
-
-
-class TakerLeft(Effect, frozen=True, eq=False):
-    """A taker has left the line without an item: its wait has ended, or its writer was silent for too long."""
-
-    lease_id: str
-    why: Literal["waited", "silent"]
-
-    @property
-    def fact(self) -> tuple[str | int, ...]:
-        """The taker and why."""
-        return (self.lease_id, self.why)
+from purgatory_async import Purgatory
+from purgatory_async.service.state.fold.entries import NewItem, SetQueue, WantItem
+from purgatory_async.service.state.fold.items import DEAD, PIECE_BYTES, Hidden, Item, Queue
+from purgatory_async.service.state.fold.loans import (
+    ItemHidden,
+    ItemLent,
+    Lease,
+    LeaseExtended,
+    Taker,
+    TakerLeft,
+    loan_ids,
+)
+from purgatory_async.service.state.fold.shared import FOREVER, Shared
 
 
 class Queues:
     """All queues, by name.
 
     Attributes:
-        items: The heap of each queue that is not empty.
-        kept: How many items they have together.
+        by_name: Those that are not idle.
+        kept: How many items they have together, hidden ones included.
+        hidden_ones: How many of them are hidden.
+        dead: How many items went to the dead ones since the log began.
         takers: Those in line, by the id of their loan to be.
         takers_of: The same by writer, in the order in which they came.
-        leases: The loans, in the order in which they began.
+        leases: The loans, in the order in which they began or were extended.
         ended_leases: When each ended loan ended, in this order.
     """
 
     def __init__(self, shared: Shared) -> None:
-        self.items: Final[dict[str, list[Item]]] = {}
+        self.by_name: Final[dict[str, Queue]] = {}
         self.kept = 0
+        self.hidden_ones = 0
+        self.dead = 0
         self.takers: Final[dict[str, Taker]] = {}
         self.takers_of: Final[dict[str, dict[str, Taker]]] = {}
         self.leases: Final[dict[str, Lease]] = {}
         self.ended_leases: Final[OrderedDict[str, int]] = OrderedDict()
         self.line: Final = Purgatory("takers", timer=shared.timer)
         self.loans: Final = Purgatory("leases", timer=shared.timer)
+        self.delays: Final = Purgatory("delays", timer=shared.timer)
         self._shared: Final = shared
 
-    def put(self, queue: str, item: Raw) -> bool:
-        """Give an item to the oldest taker, or keep it; return whether it was given. O(log items of the queue)."""
+    def queue(self, name: str) -> Queue:
+        """Return a queue, which may be new: then something must be put into it. O(1)."""
+        found = self.by_name.get(name)
+        if found is None:
+            found = self.by_name[name] = Queue(name)
+        return found
+
+    def has_room(self, name: str, new: Sequence[NewItem]) -> bool:
+        """Whether a queue's own limits allow more items. O(items)."""
+        size = sum(len(each.item) + PIECE_BYTES for each in new)
+        queue = self.by_name.get(name) or Queue(name)
+        return queue.has_room(len(new), size, self._shared.limits)
+
+    def put_undated(self, name: str, text: Raw) -> bool:
+        """Give an item without a time to the oldest taker, or keep it; return whether it was given."""
         self._shared.totals.items += 1
-        return self._keep(queue, (self._shared.position, item))
+        position = self._shared.position
+        item = Item(0, position, 0, position, 0, 0, text)
+        return self._keep(name, item)
+
+    def put(self, name: str, new: Sequence[NewItem]) -> list[tuple[int | str, bool]]:
+        """Give items to the oldest takers, or keep or hide them. O(items log items of the queue).
+
+        Returns:
+            The number of each, and whether it was given.
+        """
+        shared = self._shared
+        now_us, position = shared.clock.now_us, shared.position
+        shared.totals.items += len(new)
+        queue, first = self.queue(name), self.queue(name).takers > 0
+        later, numbers, ready = list[Item](), list[int | str](), 0
+        for nth, each in enumerate(new):
+            number = f"{position}.{nth}" if nth else position
+            item = Item(now_us + each.delay, position, nth, number, now_us, 0, each.item)
+            numbers.append(number)
+            queue.size += item.size
+            if each.delay:
+                later.append(item)
+            else:
+                queue.keep(item)
+                self.kept += 1
+                ready += 1
+        if ready:
+            self.serve(queue)
+        # A queue with takers had no item: those that were given are the first ones.
+        given = ready - len(queue.ready) if first else 0
+        # In the order of their times, as a checkpoint has them.
+        for item in sorted(later):
+            self._hide(name, item, item.due_us)
+        found = list[tuple[int | str, bool]]()
+        for number, each in zip(numbers, new, strict=True):
+            found.append((number, not each.delay and given > 0))
+            given -= not each.delay
+        return found
 
     def want(self, order: WantItem) -> None:
-        """Take the oldest item on loan, or stand in line. O(log items of the queue)."""
+        """Take the oldest items on loan, or stand in line. O(items log items of the queue)."""
         shared = self._shared
         until_us = shared.clock.now_us + order.wait
+        lease_us = self.queue(order.queue).lease_us if isinstance(order.lease, UnsetType) else order.lease
         timeout = shared.seconds_until(until_us)
-        self.stand(Taker(self, order, shared.position, until_us, timeout))
+        position = shared.position
+        self.stand(Taker(self, order, lease_us, position=position, until_us=until_us, timeout=timeout))
 
     def stand(self, taker: Taker) -> None:
-        """Put a taker at the end of its line, or give it an item."""
+        """Put a taker at the end of its line, or give it items."""
         order = taker.order
+        self.queue(order.queue).takers += 1
         self.takers[order.lease_id] = taker
         if order.writer is not None:
             self.takers_of.setdefault(order.writer, {})[order.lease_id] = taker
@@ -164,15 +130,24 @@ class Queues:
         """Whether a taker or a loan has this id, or had it lately. O(1)."""
         return lease_id in self.takers or lease_id in self.leases or lease_id in self.ended_leases
 
+    def loans_of(self, taker: str) -> Iterator[Lease]:
+        """Iterate over the loans of a taker. O(most items of one)."""
+        for lease_id in loan_ids(taker):
+            lease = self.leases.get(lease_id)
+            if lease is not None and lease.taker == taker:
+                yield lease
+
     def gone(self, lease_id: str) -> None:
-        """Remove a taker, or put its item back in front of the queue; does nothing for one that has ended."""
-        taker, lease = self.takers.get(lease_id), self.leases.get(lease_id)
+        """Remove a taker, or put its items back as they were; does nothing for one that has ended."""
+        taker = self.takers.get(lease_id)
         if taker is not None:
             taker.cancel()
             self.leave(taker)
-        elif lease is not None:
+            return
+        for lease in list(self.loans_of(lease_id)):
             lease.cancel()
-            self.ended(lease, back=True)
+            self._end(lease)
+            self._keep(lease.queue, lease.item)
 
     def silent(self, writer: str) -> None:
         """Remove all takers of a writer from their lines, the oldest first. O(takers)."""
@@ -181,12 +156,77 @@ class Queues:
             self.leave(taker)
             self._shared.effects.append(TakerLeft(taker.order.lease_id, "silent"))
 
-    def end(self, lease: Lease, *, back: bool) -> None:
+    def end(self, lease: Lease, *, back: bool, delay: int = 0) -> None:
         """End a loan for its taker. O(log items of the queue)."""
         lease.cancel()
         if not back:
             self._shared.totals.acknowledged += 1
-        self.ended(lease, back=back)
+        self.ended(lease, back=back, delay=delay)
+
+    def extend(self, lease: Lease, lease_us: int) -> int:
+        """Let a loan count again from now on; return how long. O(1)."""
+        shared = self._shared
+        lease.cancel()
+        self._let_go(lease)
+        left_us = min(lease_us, shared.limits.max_lease)
+        until_us = shared.clock.now_us + left_us
+        extended = Lease(
+            self,
+            lease.id,
+            lease.taker,
+            lease.queue,
+            lease.item,
+            attempts=lease.attempts,
+            lease_us=lease.lease_us,
+            position=shared.position,
+            until_us=until_us,
+            timeout=shared.seconds_until(until_us),
+        )
+        shared.effects.append(LeaseExtended(extended))
+        self.borrow(extended)
+        return left_us
+
+    def set(self, settings: SetQueue) -> None:
+        """Change the settings of a queue. O(1)."""
+        queue = self.queue(settings.queue)
+        names = ("lease", "max_attempts", "max_items", "max_bytes")
+        own = any(getattr(settings, name) is not UNSET for name in names)
+        queue.settings = settings if own else None
+        self._forget_idle(queue)
+
+    def purge(self, name: str) -> int:
+        """Drop the items of a queue but those on loan; return how many. O(n)."""
+        queue = self.by_name.get(name)
+        if queue is None:
+            return 0
+        hidden = list(queue.hidden.values())
+        for each in hidden:
+            each.cancel()
+        dropped = [*queue.ready, *(each.item for each in hidden)]
+        queue.size -= sum(item.size for item in dropped)
+        queue.ready.clear()
+        queue.hidden.clear()
+        self.kept -= len(dropped)
+        self.hidden_ones -= len(hidden)
+        self._forget_idle(queue)
+        return len(dropped)
+
+    def redrive(self, name: str, most: int | None) -> int:
+        """Put the oldest dead items of a queue behind those that wait; return how many. O(moved log n)."""
+        source = self.by_name.get(name + DEAD)
+        if source is None:
+            return 0
+        now_us, position, target = self._shared.clock.now_us, self._shared.position, self.queue(name)
+        moved = len(source.ready) if most is None else min(most, len(source.ready))
+        for nth in range(moved):
+            (item,) = source.pick(1)
+            source.size -= item.size
+            target.size += item.size
+            target.keep(Item(now_us, position, nth, item.number, item.put_us, 0, item.text))
+        self._forget_idle(source)
+        self.serve(target)
+        self._forget_idle(target)
+        return moved
 
     def forget(self, whole_us: int) -> int:
         """Forget the ended loans that were kept long enough; as `Operations.forget`. O(forgotten)."""
@@ -198,48 +238,59 @@ class Queues:
             del self.ended_leases[lease_id]
         return FOREVER
 
-    # For takers and loans.
+    # For takers, loans and hidden items.
 
-    def pick(self, queue: str) -> Item | None:
-        """Take out the oldest item of a queue."""
-        items = self.items.get(queue)
-        if items is None:
-            return None
-        item = heappop(items)
-        if not items:
-            del self.items[queue]
-        self.kept -= 1
-        return item
+    def pick(self, order: WantItem) -> list[Item]:
+        """Take out the oldest items of a queue, as many as a taker may have."""
+        queue = self.by_name.get(order.queue)
+        if queue is None or not queue.ready:
+            return []
+        items = queue.pick(1 if isinstance(order.max, UnsetType) else order.max)
+        self.kept -= len(items)
+        queue.size -= sum(item.size for item in items)
+        return items
 
     def leave(self, taker: Taker) -> None:
         """Forget a taker that is no longer in line."""
         lease_id, writer = taker.order.lease_id, taker.order.writer
         del self.takers[lease_id]
+        queue = self.by_name[taker.order.queue]
+        queue.takers -= 1
+        self._forget_idle(queue)
         if writer is not None:
             takers = self.takers_of[writer]
             del takers[lease_id]
             if not takers:
                 del self.takers_of[writer]
 
-    def lend(self, order: WantItem, item: Item) -> None:
-        """Begin a loan."""
-        shared = self._shared
-        until_us = shared.clock.now_us + min(order.lease, shared.limits.max_lease)
-        lease = Lease(
-            self,
-            order.lease_id,
-            order.queue,
-            item,
-            position=shared.position,
-            until_us=until_us,
-            timeout=shared.seconds_until(until_us),
-        )
-        shared.totals.loans += 1
-        shared.effects.append(ItemLent(lease))
-        self.borrow(lease)
+    def lend(self, taker: Taker, items: Sequence[Item]) -> None:
+        """Begin the loans of a taker."""
+        shared, order = self._shared, taker.order
+        lease_us = min(taker.lease_us, shared.limits.max_lease)
+        until_us = shared.clock.now_us + lease_us
+        counted = order.max is not UNSET
+        for lease_id, item in zip(loan_ids(order.lease_id), items, strict=False):
+            lease = Lease(
+                self,
+                lease_id,
+                order.lease_id,
+                order.queue,
+                item,
+                attempts=item.attempts + counted,
+                lease_us=lease_us,
+                position=shared.position,
+                until_us=until_us,
+                timeout=shared.seconds_until(until_us),
+            )
+            shared.totals.loans += 1
+            shared.effects.append(ItemLent(lease))
+            self.borrow(lease)
 
     def borrow(self, lease: Lease) -> None:
         """Make a loan known, and let it run."""
+        queue = self.queue(lease.queue)
+        queue.leased += 1
+        queue.size += lease.item.size + PIECE_BYTES
         self.leases[lease.id] = lease
         self.loans.try_complete_else_watch(lease, (lease.queue,))
 
@@ -247,14 +298,71 @@ class Queues:
         """Say that a taker's wait has ended."""
         self._shared.effects.append(TakerLeft(taker.order.lease_id, "waited"))
 
-    def ended(self, lease: Lease, *, back: bool) -> None:
-        """Remember the id of a loan that has ended, and put its item back if asked."""
-        del self.leases[lease.id]
-        self.ended_leases[lease.id] = self._shared.clock.now_us
-        if back:
-            self._keep(lease.queue, lease.item)
+    def ended(self, lease: Lease, *, back: bool, delay: int = 0) -> None:
+        """Remember the id of a loan that has ended, and put its item back if asked: hidden, or to the dead ones."""
+        most = self.by_name[lease.queue].max_attempts
+        self._end(lease)
+        if not back:
+            return
+        item = lease.item._replace(attempts=lease.attempts)
+        if most is not None and item.attempts >= most:
+            self.dead += 1
+            self._keep(lease.queue + DEAD, item)
+        elif delay:
+            self.queue(lease.queue).size += item.size
+            self._hide(lease.queue, item, self._shared.clock.now_us + delay)
+        else:
+            self._keep(lease.queue, item)
 
-    def _keep(self, queue: str, item: Item) -> bool:
-        heappush(self.items.setdefault(queue, []), item)
+    def hide(self, hidden: Hidden) -> None:
+        """Let a hidden item wait."""
+        self.queue(hidden.queue).hidden[hidden.item.number] = hidden
         self.kept += 1
-        return self.line.check_and_complete(queue, limit=1) > 0
+        self.hidden_ones += 1
+        self.delays.try_complete_else_watch(hidden, (hidden.queue,))
+
+    def ripe(self, hidden: Hidden) -> None:
+        """Show a hidden item."""
+        queue = self.by_name[hidden.queue]
+        del queue.hidden[hidden.item.number]
+        self.hidden_ones -= 1
+        queue.keep(hidden.item)
+        self.serve(queue)
+
+    def serve(self, queue: Queue) -> bool:
+        """Give the items of a queue to the takers in line, the oldest first; return whether one got some."""
+        served = 0
+        while queue.ready and self.line.check_and_complete(queue.name, limit=1):
+            served += 1
+        return served > 0
+
+    def _keep(self, name: str, item: Item) -> bool:
+        """Give an item to the oldest taker, or keep it; return whether it was given."""
+        queue = self.queue(name)
+        queue.size += item.size
+        queue.keep(item)
+        self.kept += 1
+        return self.serve(queue)
+
+    def _hide(self, name: str, item: Item, until_us: int) -> None:
+        shared = self._shared
+        timeout = shared.seconds_until(until_us)
+        since = shared.position
+        hidden = Hidden(name, item, since=since, until_us=until_us, timeout=timeout, ripe=self.ripe)
+        shared.effects.append(ItemHidden(hidden))
+        self.hide(hidden)
+
+    def _end(self, lease: Lease) -> None:
+        self._let_go(lease)
+        self.ended_leases[lease.id] = self._shared.clock.now_us
+        self._forget_idle(self.by_name[lease.queue])
+
+    def _let_go(self, lease: Lease) -> None:
+        queue = self.by_name[lease.queue]
+        queue.leased -= 1
+        queue.size -= lease.item.size + PIECE_BYTES
+        del self.leases[lease.id]
+
+    def _forget_idle(self, queue: Queue) -> None:
+        if queue.idle:
+            del self.by_name[queue.name]

@@ -6,8 +6,8 @@ Ids of signals are their positions. A signal's text is in the file once, however
 from msgspec import UNSET, Raw, Struct
 
 from purgatory_async.service.messages import Attached, SignalView, State, WireNeed
-from purgatory_async.service.state.fold.entries import Text
-from purgatory_async.service.state.fold.results import Put, Signalled
+from purgatory_async.service.state.fold.entries import Limit, OptionalDuration, Text
+from purgatory_async.service.state.fold.results import Put, PutSome, Signalled
 from purgatory_async.service.state.fold.shared import Limits, Totals
 from purgatory_async.service.state.needs import Progress
 
@@ -26,6 +26,7 @@ class Head(Line, tag="head", frozen=True):
     floor: int
     limits: Limits
     totals: Totals
+    dead: int = 0
 
 
 class WriterLine(Line, tag="writer", frozen=True):
@@ -82,20 +83,46 @@ class ReplayLine(Line, tag="replay", frozen=True):
 
     idem: str
     digest: str
-    answer: Signalled | Put
+    answer: Signalled | Put | PutSome
     at_us: int
 
 
-class ItemLine(Line, tag="item", frozen=True):
-    """An item in its queue, by position."""
+class QueueLine(Line, tag="queue", frozen=True):
+    """A queue with settings of its own, by name."""
 
-    number: int
+    queue: str
+    lease: OptionalDuration = UNSET
+    max_attempts: Limit = UNSET
+    max_items: Limit = UNSET
+    max_bytes: Limit = UNSET
+
+
+class ItemLine(Line, tag="item", frozen=True):
+    """An item in its queue, by place.
+
+    Attributes:
+        number: Its own, which it keeps.
+        queue: Where it is.
+        item: Its JSON text.
+        place: See `items.Item`; absent for ``(0, number, 0)``.
+        put_us: The log time of its put; 0 if unknown.
+        attempts: How often it was lent.
+        until_us: The log time until which it is hidden; 0 if it is ready.
+        since: The position from which on it is hidden.
+    """
+
+    number: int | str
     queue: str
     item: Raw
+    place: tuple[int, int, int] | None = None
+    put_us: int = 0
+    attempts: int = 0
+    until_us: int = 0
+    since: int = 0
 
 
 class TakerLine(Line, tag="taker", frozen=True):
-    """A taker in line, by position."""
+    """A taker in line, by position; ``max`` is 0 for one whose loan is no attempt."""
 
     position: int
     queue: str
@@ -103,17 +130,36 @@ class TakerLine(Line, tag="taker", frozen=True):
     lease: int
     until_us: int
     writer: str | None
+    max: int = 0
 
 
 class LeaseLine(Line, tag="lease", frozen=True):
-    """A loan, in the order in which they began."""
+    """A loan, in the order in which they began or were extended.
+
+    Attributes:
+        position: Of that entry.
+        id: Its own.
+        queue: The item's.
+        number, item, place, put_us: The item's; see `ItemLine`.
+        before: How often the item was lent before.
+        attempts: The same with this loan; equal if the loan is no attempt.
+        until_us: The log time at which it ends.
+        lease: How long it was to last; absent if unknown.
+        taker: Whose it is; absent if the loan has its name.
+    """
 
     position: int
     id: str
     queue: str
-    number: int
+    number: int | str
     item: Raw
     until_us: int
+    place: tuple[int, int, int] | None = None
+    put_us: int = 0
+    before: int = 0
+    attempts: int = 0
+    lease: OptionalDuration = UNSET
+    taker: Text = UNSET
 
 
 class EndedLeaseLine(Line, tag="ended", frozen=True):
@@ -138,6 +184,7 @@ AnyLine = (
     | OperationLine
     | ForgottenLine
     | ReplayLine
+    | QueueLine
     | ItemLine
     | TakerLine
     | LeaseLine

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import Struct, UnsetType
 
-from purgatory_async.service.state.fold.results import Put, Signalled
+from purgatory_async.service.state.fold.results import Put, PutSome, Signalled
 from purgatory_async.service.state.fold.shared import FOREVER, Shared
 
 
@@ -13,7 +13,7 @@ class Replay(Struct):
     """An answer, the digest of its request, and its log time."""
 
     digest: str
-    answer: Signalled | Put
+    answer: Signalled | Put | PutSome
     at_us: int
 
 
@@ -24,7 +24,7 @@ class Replays:
         self.known: Final[OrderedDict[str, Replay]] = OrderedDict()
         self._shared: Final = shared
 
-    def keep(self, idem: str | UnsetType, digest: str, answer: Signalled | Put) -> None:
+    def keep(self, idem: str | UnsetType, digest: str, answer: Signalled | Put | PutSome) -> None:
         """Keep an answer, if its entry has a key. O(1)."""
         if isinstance(idem, str):
             now_us = self._shared.clock.now_us

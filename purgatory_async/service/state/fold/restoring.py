@@ -16,17 +16,18 @@ kind. So the timer fires what is due in the same millisecond in the same order a
 
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import blake2b
-from heapq import heappush, merge
+from heapq import merge
 from itertools import islice
 from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from purgatory_async.service.messages import SignalView
 from purgatory_async.service.state.fold import records as lines
 from purgatory_async.service.state.fold.codec import detached, one_line
-from purgatory_async.service.state.fold.entries import SubmitOperation, WantItem
+from purgatory_async.service.state.fold.entries import SetQueue, SubmitOperation, WantItem
 from purgatory_async.service.state.fold.fold import (
     DIGEST_BYTES,
     FIRST_LEVEL,
@@ -35,9 +36,10 @@ from purgatory_async.service.state.fold.fold import (
     FoldError,
     LevelError,
 )
+from purgatory_async.service.state.fold.items import LEASE_US, Hidden, Item
 from purgatory_async.service.state.fold.kept_signals import Key
+from purgatory_async.service.state.fold.loans import Lease, Taker
 from purgatory_async.service.state.fold.operations import Operation
-from purgatory_async.service.state.fold.queues import Lease, Taker
 from purgatory_async.service.state.fold.replays import Replay
 from purgatory_async.service.state.fold.shared import Limits, Totals
 from purgatory_async.service.state.fold.writers import Writer
@@ -48,7 +50,7 @@ __all__ = ["Restoring", "empty_after", "restored"]
 _DECODER: Final[msgspec.json.Decoder[lines.AnyLine]] = msgspec.json.Decoder(lines.AnyLine)
 _CAUSE: Final = itemgetter(0, 1)
 # The kinds of what is due, in their order within a step.
-_LOAN, _TAKER, _OPERATION, _SILENCE = range(4)
+_LOAN, _HIDDEN, _TAKER, _OPERATION, _SILENCE = range(5)
 _Due = tuple[int, int, Callable[[Any], object], object]
 """Position of the cause, kind, what to do, and with what."""
 
@@ -162,6 +164,7 @@ class _Lines:
             lines.OperationLine: self._operation,
             lines.ForgottenLine: self._forgotten,
             lines.ReplayLine: self._replay,
+            lines.QueueLine: self._queue,
             lines.ItemLine: self._item,
             lines.TakerLine: self._taker,
             lines.LeaseLine: self._lease,
@@ -174,6 +177,7 @@ class _Lines:
         fold.shared.limits = head.limits
         fold.shared.totals = head.totals
         fold.signals.floor = head.floor
+        fold.queues.dead = head.dead
 
     def take(self, line: lines.Line) -> None:
         """Take over a line; only what is due is not scheduled yet."""
@@ -219,15 +223,48 @@ class _Lines:
     def _replay(self, line: lines.ReplayLine) -> None:
         self.fold.replays.known[line.idem] = Replay(line.digest, line.answer, line.at_us)
 
+    def _queue(self, line: lines.QueueLine) -> None:
+        self.fold.queues.set(
+            SetQueue(
+                queue=line.queue,
+                lease=line.lease,
+                max_attempts=line.max_attempts,
+                max_items=line.max_items,
+                max_bytes=line.max_bytes,
+            )
+        )
+
     def _item(self, line: lines.ItemLine) -> None:
-        heappush(self.fold.queues.items.setdefault(line.queue, []), (line.number, one_line(line.item)))
-        self.fold.queues.kept += 1
+        queues, item = self.fold.queues, _item_of(line, line.attempts)
+        queue = queues.queue(line.queue)
+        queue.size += item.size
+        if not line.until_us:
+            queue.keep(item)
+            queues.kept += 1
+            return
+        hidden = Hidden(
+            line.queue,
+            item,
+            since=line.since,
+            until_us=line.until_us,
+            timeout=self.fold.shared.seconds_until(line.until_us),
+            ripe=queues.ripe,
+        )
+        self._others.append((line.since, _HIDDEN, queues.hide, hidden))
 
     def _taker(self, line: lines.TakerLine) -> None:
         queues = self.fold.queues
-        order = WantItem(writer=line.writer, queue=line.queue, lease_id=line.lease_id, lease=line.lease)
+        order = WantItem(
+            writer=line.writer,
+            queue=line.queue,
+            lease_id=line.lease_id,
+            lease=line.lease,
+            max=line.max or UNSET,
+        )
         timeout = self.fold.shared.seconds_until(line.until_us)
-        taker = Taker(queues, order, line.position, line.until_us, timeout)
+        taker = Taker(
+            queues, order, line.lease, position=line.position, until_us=line.until_us, timeout=timeout
+        )
         self._others.append((line.position, _TAKER, queues.stand, taker))
         # The writer's silence counts from its last entry, once for all its takers.
         if line.writer is not None and line.writer not in self._listening:
@@ -241,8 +278,11 @@ class _Lines:
         lease = Lease(
             queues,
             line.id,
+            line.id if isinstance(line.taker, UnsetType) else line.taker,
             line.queue,
-            (line.number, one_line(line.item)),
+            _item_of(line, line.before),
+            attempts=line.attempts,
+            lease_us=LEASE_US if isinstance(line.lease, UnsetType) else line.lease,
             position=line.position,
             until_us=line.until_us,
             timeout=self.fold.shared.seconds_until(line.until_us),
@@ -251,3 +291,12 @@ class _Lines:
 
     def _ended_lease(self, line: lines.EndedLeaseLine) -> None:
         self.fold.queues.ended_leases[line.id] = line.at_us
+
+
+def _item_of(line: lines.ItemLine | lines.LeaseLine, attempts: int) -> Item:
+    if line.place is None:
+        assert isinstance(line.number, int), f"item {line.number!r} must have its place in its line"
+        place = (0, line.number, 0)
+    else:
+        place = line.place
+    return Item(*place, line.number, line.put_us, attempts, one_line(line.item))

@@ -72,10 +72,24 @@ class Put(Result, frozen=True, array_like=True, tag=True):
     replayed: bool = False
 
 
-class Lent(Result, frozen=True, array_like=True, tag=True):
-    """The taker has an item at once; its number."""
+class PutSome(Result, frozen=True, array_like=True, tag=True):
+    """The items of a batch are kept or given.
 
-    item: int
+    Attributes:
+        items: Their numbers, in their order.
+        delivered: Whether a taker has each at once.
+        replayed: By an earlier entry with the same Idempotency-Key.
+    """
+
+    items: tuple[int | str, ...]
+    delivered: tuple[bool, ...]
+    replayed: bool = False
+
+
+class Lent(Result, frozen=True, array_like=True, tag=True):
+    """The taker has an item at once; its number. There may be more."""
+
+    item: int | str
 
 
 class InLine(Result, frozen=True, array_like=True, tag=True):
@@ -84,6 +98,18 @@ class InLine(Result, frozen=True, array_like=True, tag=True):
 
 class Nothing(Result, frozen=True, array_like=True, tag=True):
     """The taker does not wait, and the queue is empty."""
+
+
+class Extended(Result, frozen=True, array_like=True, tag=True):
+    """The loan ends later, or sooner; after how many microseconds."""
+
+    left_us: int
+
+
+class Moved(Result, frozen=True, array_like=True, tag=True):
+    """How many items were dropped, or came back from the dead ones."""
+
+    items: int
 
 
 class Refused(Result, frozen=True, array_like=True, tag=True):

@@ -42,7 +42,7 @@ class Limits(Struct):
 
     Attributes:
         max_pending: The most pending operations.
-        max_items: The most items, kept or on loan, over all queues.
+        max_items: The most items of a queue, kept or on loan; for a put without a delay, of all queues together.
         retention: How long ended operations, their ids after that, answers of an Idempotency-Key, ended leases and the
             newest value of an idle key are kept.
         keep_signals: The most signals kept of a key.

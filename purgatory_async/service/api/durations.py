@@ -1,0 +1,39 @@
+"""Durations of bodies, as microseconds of log time."""
+
+from msgspec import UNSET, UnsetType
+
+from purgatory_async.service import problems
+from purgatory_async.service.state.fold.shared import microseconds
+from purgatory_async.web.durations import checked_timeout
+
+
+def delay_us(value: float | str | UnsetType) -> int:
+    """Return a ``delay``; 0 if it is absent.
+
+    Raises:
+        Problem: ``invalid`` at ``/delay``.
+    """
+    return 0 if isinstance(value, UnsetType) else _checked("/delay", value)
+
+
+def lease_us(value: float | str | UnsetType) -> int | UnsetType:
+    """Return a ``lease``; `UNSET` if it is absent.
+
+    Raises:
+        Problem: ``invalid`` at ``/lease``, also for 0.
+    """
+    if isinstance(value, UnsetType):
+        return UNSET
+    lease = _checked("/lease", value)
+    if not lease:
+        raise problems.invalid("/lease", f"must be above 0 seconds, got {value!r}")
+    return lease
+
+
+def _checked(pointer: str, value: float | str) -> int:
+    try:
+        seconds = checked_timeout(value)
+    except ValueError as error:
+        raise problems.invalid(pointer, str(error)) from None
+    assert seconds is not None, "it is not null"
+    return microseconds(seconds)

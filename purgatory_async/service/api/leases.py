@@ -1,0 +1,142 @@
+"""``/v1/leases``: acknowledge, return, extend and list items on loan."""
+
+import asyncio
+from collections.abc import Iterator
+from heapq import nsmallest
+from typing import Final
+
+import msgspec
+
+from purgatory_async.service import problems
+from purgatory_async.service.api.durations import delay_us, lease_us
+from purgatory_async.service.api.paging import limit_of, page_of
+from purgatory_async.service.api.query_string import percent_decoded
+from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.http.answer import JSON, Answer, answer
+from purgatory_async.service.queue_messages import (
+    ExtendBody,
+    Extended,
+    LeaseFault,
+    LeaseList,
+    LeasesBody,
+    LeasesEnded,
+    LeaseView,
+    ReturnBody,
+)
+from purgatory_async.service.service import Service
+from purgatory_async.service.state.fold import results
+from purgatory_async.service.state.fold.entries import EndLease, ExtendLease
+from purgatory_async.service.state.fold.loans import Lease
+from purgatory_async.service.state.fold.shared import SECOND
+from purgatory_async.service.state.names import checked_key
+
+_RETURN: Final = msgspec.json.Decoder(ReturnBody)
+_EXTEND: Final = msgspec.json.Decoder(ExtendBody)
+_LEASES: Final = msgspec.json.Decoder(LeasesBody)
+
+
+async def acknowledge_lease(service: Service, request: Request) -> Answer:
+    """``POST /v1/leases/{id}/ack``: acknowledge the item, which ends the lease."""
+    _check(request)
+    await request.body()
+    await service.change_loan(EndLease(lease_id=_lease_id(request)))
+    return Answer(204)
+
+
+async def return_lease(service: Service, request: Request) -> Answer:
+    """``POST /v1/leases/{id}/return``: put the item back in its place; with ``delay`` hide it there."""
+    _check(request)
+    body = decoded(await request.body(), _RETURN, optional=True)
+    entry = EndLease(lease_id=_lease_id(request), back=True, delay=delay_us(body.delay))
+    await service.change_loan(entry)
+    return Answer(204)
+
+
+async def extend_lease(service: Service, request: Request) -> Answer:
+    """``POST /v1/leases/{id}/extend``: count the lease again from now on."""
+    _check(request)
+    body = decoded(await request.body(), _EXTEND, optional=True)
+    lease_id = _lease_id(request)
+    result = await service.change_loan(ExtendLease(lease_id=lease_id, lease=lease_us(body.lease)))
+    assert isinstance(result, results.Extended), f"an extension cannot give {result!r}"
+    return answer(200, Extended(lease_id, result.left_us / SECOND))
+
+
+async def acknowledge_leases(service: Service, request: Request) -> Answer:
+    """``POST /v1/leases/ack``: acknowledge items, each for itself."""
+    return await _end_all(service, request, back=False)
+
+
+async def return_leases(service: Service, request: Request) -> Answer:
+    """``POST /v1/leases/return``: put items back in their places, each for itself."""
+    return await _end_all(service, request, back=True)
+
+
+async def list_leases(service: Service, request: Request) -> Answer:
+    """``GET /v1/leases``: list the items on loan, the first to come back first, in pages."""
+    request.check_accept(JSON)
+    query = request.query("cursor", "limit", "queue")
+    limit, cursor, queue = limit_of(query), query.text("cursor"), query.text("queue")
+    if queue is not None:
+        checked_key(queue)
+    after = None if cursor is None else _place_of(cursor)
+    await service.state.caught_up()
+    now_us = service.state.now_us()
+
+    def found() -> Iterator[Lease]:
+        """Iterate over those behind the cursor."""
+        for lease in service.fold.queues.leases.values():
+            if queue in {None, lease.queue} and (after is None or _place(lease) > after):
+                yield lease
+
+    def show(lease: Lease) -> LeaseView:
+        """Return a lease as it is answered."""
+        left = max(lease.until_us - now_us, 0) / SECOND
+        return LeaseView(lease.id, lease.queue, str(lease.item.number), lease.attempts, None, left)
+
+    page = page_of(nsmallest(limit + 1, found(), key=_place), limit, show, _cursor)
+    return answer(200, LeaseList(*page))
+
+
+def _place(lease: Lease) -> tuple[int, str]:
+    return lease.until_us, lease.id
+
+
+def _cursor(lease: Lease) -> str:
+    return f"{lease.until_us}-{lease.id}"
+
+
+def _place_of(cursor: str) -> tuple[int, str]:
+    number, hyphen, lease_id = cursor.partition("-")
+    if not hyphen or not number.isdecimal() or not number.isascii() or len(number) > 19:  # noqa: PLR2004 - as 64 bits
+        raise problems.bad_parameter("cursor", cursor, "the next of an answer")
+    return int(number), lease_id
+
+
+async def _end_all(service: Service, request: Request, *, back: bool) -> Answer:
+    _check(request)
+    leases = decoded(await request.body(), _LEASES).leases
+    found = await asyncio.gather(
+        *(service.change_loan(EndLease(lease_id=each, back=back)) for each in leases), return_exceptions=True
+    )
+    errors = list[LeaseFault]()
+    for number, each in enumerate(found):
+        if isinstance(each, problems.Problem):
+            document = each.document
+            errors.append(LeaseFault(f"/leases/{number}", document.type, document.status))
+        elif isinstance(each, BaseException):
+            raise each
+    return answer(200, LeasesEnded(len(leases) - len(errors), errors))
+
+
+def _check(request: Request) -> None:
+    request.check_accept(JSON)
+    request.query()
+
+
+def _lease_id(request: Request) -> str:
+    raw = request.parameters["id"]
+    try:
+        return percent_decoded(raw)
+    except ValueError:
+        raise problems.unknown_lease(raw.decode("ascii", "backslashreplace")) from None

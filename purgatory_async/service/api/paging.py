@@ -1,0 +1,70 @@
+"""Pages of lists: at most so many elements and so many bytes, and the place where the next page begins."""
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar
+
+import msgspec
+
+from purgatory_async.service import problems
+from purgatory_async.service.api.query_string import Query
+
+DEFAULT_LIMIT: Final = 100
+MAX_LIMIT: Final = 1000
+# Bytes after which a page ends early: a thousand operations can carry a gigabyte.
+PAGE_BYTES: Final = 1 << 20
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+def limit_of(query: Query) -> int:
+    """Return how many elements a page has at most.
+
+    Raises:
+        Problem: ``bad-parameter``.
+    """
+    return query.integer("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT
+
+
+def page_of(
+    found: Iterable[T], limit: int, show: Callable[[T], V], place: Callable[[T], str]
+) -> tuple[list[V], str | msgspec.UnsetType]:
+    """Return the elements of a page. O(elements and their bytes).
+
+    Args:
+        found: The elements from the page's beginning.
+        limit: The most of them.
+        show: Returns an element as it is answered.
+        place: Returns the cursor behind an element.
+
+    Returns:
+        The elements, and the cursor of the next page; `UNSET` on the last.
+    """
+    views, size, cursor = list[V](), 0, ""
+    for each in found:
+        if len(views) == limit or size > PAGE_BYTES:
+            return views, cursor
+        view = show(each)
+        views.append(view)
+        size += len(msgspec.json.encode(view))
+        cursor = place(each)
+    return views, msgspec.UNSET
+
+
+def numbers_of(cursor: str | None, count: int) -> tuple[int, ...] | None:
+    """Return the numbers of a cursor such as ``12-0``; None for no cursor.
+
+    Raises:
+        Problem: ``bad-parameter``.
+    """
+    if cursor is None:
+        return None
+    if re.fullmatch(r"[0-9]{1,19}(-[0-9]{1,19})*", cursor) is None or cursor.count("-") != count - 1:
+        raise problems.bad_parameter("cursor", cursor, "the next of an answer")
+    return tuple(map(int, cursor.split("-")))
+
+
+def text_of(numbers: Iterable[int]) -> str:
+    """Return the cursor of some numbers."""
+    return "-".join(map(str, numbers))

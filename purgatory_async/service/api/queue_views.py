@@ -1,0 +1,185 @@
+"""``/v1/queues``: list, show, set and peek at queues, purge and redrive them."""
+
+import datetime as dt
+from bisect import bisect_right
+from collections.abc import Iterator
+from heapq import nsmallest
+from operator import attrgetter
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from purgatory_async.service import problems
+from purgatory_async.service.api.durations import lease_us
+from purgatory_async.service.api.paging import limit_of, numbers_of, page_of, text_of
+from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.http.answer import JSON, Answer, answer
+from purgatory_async.service.queue_messages import (
+    ItemList,
+    ItemView,
+    PurgeBody,
+    Purged,
+    QueueBody,
+    QueueList,
+    QueueView,
+    RedriveBody,
+    Redriven,
+)
+from purgatory_async.service.service import Service
+from purgatory_async.service.state.fold.entries import Entry, PurgeQueue, RedriveItems, SetQueue
+from purgatory_async.service.state.fold.items import DEAD, Hidden, Item, Queue
+from purgatory_async.service.state.fold.results import Moved
+from purgatory_async.service.state.fold.shared import SECOND
+from purgatory_async.service.state.names import MAX_KEY_BYTES, checked_key
+
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+_SETTINGS: Final = msgspec.json.Decoder(QueueBody)
+_PURGE: Final = msgspec.json.Decoder(PurgeBody)
+_REDRIVE: Final = msgspec.json.Decoder(RedriveBody)
+_PLACE: Final = attrgetter("place")
+
+
+async def list_queues(service: Service, request: Request) -> Answer:
+    """``GET /v1/queues``: list the queues by name, in pages."""
+    request.check_accept(JSON)
+    query = request.query("cursor", "limit", "prefix")
+    limit, after = limit_of(query), query.text("cursor") or ""
+    prefix = query.text("prefix")
+    if prefix is not None:
+        checked_key(prefix)
+    await service.state.caught_up()
+    found = (name for name in service.fold.queues.by_name if name.startswith(prefix or "") and name > after)
+    page = page_of(nsmallest(limit + 1, found), limit, lambda name: _view(service, name), str)
+    return answer(200, QueueList(*page))
+
+
+async def read_queue(service: Service, request: Request) -> Answer:
+    """``GET /v1/queues/{queue}``: show a queue and its settings."""
+    request.check_accept(JSON)
+    request.query()
+    queue = request.key("queue")
+    await service.state.caught_up()
+    if queue not in service.fold.queues.by_name:
+        raise problems.unknown_queue(queue)
+    return answer(200, _view(service, queue))
+
+
+async def set_queue(service: Service, request: Request) -> Answer:
+    """``PUT /v1/queues/{queue}``: set what differs from the defaults, in full."""
+    request.check_accept(JSON)
+    request.query()
+    queue = request.key("queue")
+    body = decoded(await request.body(), _SETTINGS)
+    if isinstance(body.max_attempts, int) and (
+        queue.endswith(DEAD) or len((queue + DEAD).encode()) > MAX_KEY_BYTES
+    ):
+        raise problems.invalid(
+            "/max_attempts", f"must not be set for a queue without room for one named {queue[:80]}{DEAD}"
+        )
+    entry = SetQueue(
+        queue=queue,
+        lease=lease_us(body.lease),
+        max_attempts=body.max_attempts,
+        max_items=body.max_items,
+        max_bytes=body.max_bytes,
+    )
+    await service.state.propose(entry)
+    return answer(200, _view(service, queue))
+
+
+async def forget_queue(service: Service, request: Request) -> Answer:
+    """``DELETE /v1/queues/{queue}``: forget the settings of a queue; its items stay."""
+    request.check_accept(JSON)
+    request.query()
+    await service.state.propose(SetQueue(queue=request.key("queue")))
+    return Answer(204)
+
+
+async def peek_items(service: Service, request: Request) -> Answer:
+    """``GET /v1/queues/{queue}/items``: show items in the order in which they will be taken, or be due."""
+    request.check_accept(JSON)
+    query = request.query("cursor", "delayed", "limit")
+    limit, delayed = limit_of(query), bool(query.integer("delayed", 0, 1))
+    after = numbers_of(query.text("cursor"), 4 if delayed else 3)
+    queue = request.key("queue")
+    await service.state.caught_up()
+    found = service.fold.queues.by_name.get(queue) or Queue(queue)
+    if delayed:
+        hidden = (each for each in found.hidden.values() if after is None or _due(each) > after)
+        page = page_of(
+            nsmallest(limit + 1, hidden, key=_due), limit, _hidden_view, lambda each: text_of(_due(each))
+        )
+    else:
+        page = page_of(_ready_after(found, after), limit, _item_view, lambda item: text_of(item.place))
+    return answer(200, ItemList(*page))
+
+
+async def purge_queue(service: Service, request: Request) -> Answer:
+    """``POST /v1/queues/{queue}/purge``: drop all items of a queue but those on loan."""
+    request.check_accept(JSON)
+    request.query()
+    queue = request.key("queue")
+    decoded(await request.body(), _PURGE, optional=True)
+    return answer(200, Purged(await _moved(service, PurgeQueue(queue=queue))))
+
+
+async def redrive_items(service: Service, request: Request) -> Answer:
+    """``POST /v1/queues/{queue}/redrive``: put the dead items of a queue behind those that wait, the oldest first."""
+    request.check_accept(JSON)
+    request.query()
+    queue = request.key("queue")
+    body = decoded(await request.body(), _REDRIVE, optional=True)
+    return answer(200, Redriven(await _moved(service, RedriveItems(queue=queue, max=body.max))))
+
+
+async def _moved(service: Service, entry: Entry) -> int:
+    result = (await service.state.propose(entry)).result
+    assert isinstance(result, Moved), f"a move of items cannot give {result!r}"
+    return result.items
+
+
+def _ready_after(queue: Queue, after: tuple[int, ...] | None) -> Iterator[Item]:
+    items = queue.in_order()
+    start = 0 if after is None else bisect_right(items, after, key=_PLACE)
+    return (items[place] for place in range(start, len(items)))
+
+
+def _due(hidden: Hidden) -> tuple[int, ...]:
+    return (hidden.until_us, *hidden.item.place)
+
+
+def _hidden_view(hidden: Hidden) -> ItemView:
+    view = _item_view(hidden.item)
+    view.due_at = _time(hidden.until_us)
+    return view
+
+
+def _item_view(item: Item) -> ItemView:
+    return ItemView(
+        str(item.number), item.text, item.attempts, _time(item.put_us) if item.put_us else None, UNSET
+    )
+
+
+def _view(service: Service, name: str) -> QueueView:
+    queues, limits = service.fold.queues.by_name, service.fold.shared.limits
+    queue = queues.get(name) or Queue(name)
+    first_us = queue.ready[0].put_us if queue.ready else 0
+    return QueueView(
+        queue=name,
+        items=len(queue.ready),
+        delayed=len(queue.hidden),
+        leased=queue.leased,
+        takers=queue.takers,
+        oldest=max(service.state.now_us() - first_us, 0) / SECOND if first_us else None,
+        bytes=queue.size,
+        lease=min(queue.lease_us, limits.max_lease) / SECOND,
+        max_attempts=queue.max_attempts,
+        max_items=queue.max_items(limits),
+        max_bytes=queue.max_bytes,
+        dead=name + DEAD if queue.max_attempts is not None or name + DEAD in queues else None,
+    )
+
+
+def _time(at_us: int) -> dt.datetime:
+    return _EPOCH + dt.timedelta(0, 0, at_us)

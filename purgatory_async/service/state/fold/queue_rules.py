@@ -1,0 +1,134 @@
+"""The rules for the entries of queues: what each refuses, and what it gives."""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from msgspec import UNSET, UnsetType
+
+from purgatory_async.service.state.fold import entries as kinds
+from purgatory_async.service.state.fold.queues import Queues
+from purgatory_async.service.state.fold.replays import Replays
+from purgatory_async.service.state.fold.results import (
+    APPLIED,
+    Extended,
+    InLine,
+    Lent,
+    Moved,
+    Nothing,
+    Put,
+    PutSome,
+    Refused,
+    Result,
+)
+from purgatory_async.service.state.fold.shared import Shared
+
+__all__ = ["QueueRules"]
+
+_OVERLOADED: Final = Refused("overloaded")
+
+
+class QueueRules:
+    """Applies entries to the queues.
+
+    Args:
+        queues: All of them.
+        replays: Where answers to an Idempotency-Key are kept.
+        shared: The limits and the step.
+        replayed: Returns an earlier answer to an entry, if there is one.
+    """
+
+    def __init__(
+        self,
+        queues: Queues,
+        replays: Replays,
+        shared: Shared,
+        replayed: Callable[[kinds.PutItem | kinds.PutItems], Result | None],
+    ) -> None:
+        self._queues: Final = queues
+        self._replays: Final = replays
+        self._shared: Final = shared
+        self._replayed: Final = replayed
+        self.by_kind: Final[dict[type[kinds.Entry], Callable[[Any], Result]]] = {
+            kinds.PutItem: self._put,
+            kinds.PutItems: self._puts,
+            kinds.WantItem: self._want,
+            kinds.LeaveLine: self._gone,
+            kinds.EndLease: self._done,
+            kinds.ExtendLease: self._extend,
+            kinds.SetQueue: self._set,
+            kinds.PurgeQueue: self._purge,
+            kinds.RedriveItems: self._redrive,
+        }
+
+    def _put(self, entry: kinds.PutItem) -> Result:
+        earlier = self._replayed(entry)
+        if earlier is not None:
+            return earlier
+        queues = self._queues
+        if isinstance(entry.delay, UnsetType):
+            if queues.kept + len(queues.leases) >= self._shared.limits.max_items:
+                return _OVERLOADED
+            given = queues.put_undated(entry.queue, entry.item)
+        else:
+            new = (kinds.NewItem(entry.item, entry.delay),)
+            if not queues.has_room(entry.queue, new):
+                return _OVERLOADED
+            given = queues.put(entry.queue, new)[0][1]
+        answer = Put(self._shared.position, given)
+        self._replays.keep(entry.idem, entry.digest, answer)
+        return answer
+
+    def _puts(self, entry: kinds.PutItems) -> Result:
+        earlier = self._replayed(entry)
+        if earlier is not None:
+            return earlier
+        if not self._queues.has_room(entry.queue, entry.items):
+            return _OVERLOADED
+        numbers, given = zip(*self._queues.put(entry.queue, entry.items), strict=True)
+        answer = PutSome(numbers, given)
+        self._replays.keep(entry.idem, entry.digest, answer)
+        return answer
+
+    def _want(self, entry: kinds.WantItem) -> Result:
+        queues = self._queues
+        if queues.knows(entry.lease_id):
+            return Refused("duplicate-id")
+        if not entry.wait:
+            queue = queues.by_name.get(entry.queue)
+            if queue is None or not queue.ready:
+                return Nothing()
+        queues.want(entry)
+        lease = queues.leases.get(entry.lease_id)
+        return InLine() if lease is None else Lent(lease.item.number)
+
+    def _gone(self, entry: kinds.LeaveLine) -> Result:
+        self._queues.gone(entry.lease_id)
+        return APPLIED
+
+    def _done(self, entry: kinds.EndLease) -> Result:
+        lease = self._queues.leases.get(entry.lease_id)
+        if lease is None:
+            return self._unknown(entry.lease_id)
+        self._queues.end(lease, back=entry.back, delay=entry.delay)
+        return APPLIED
+
+    def _extend(self, entry: kinds.ExtendLease) -> Result:
+        lease = self._queues.leases.get(entry.lease_id)
+        if lease is None:
+            return self._unknown(entry.lease_id)
+        lease_us = lease.lease_us if isinstance(entry.lease, UnsetType) else entry.lease
+        return Extended(self._queues.extend(lease, lease_us))
+
+    def _unknown(self, lease_id: str) -> Refused:
+        known = lease_id in self._queues.ended_leases
+        return Refused("lease-expired" if known else "unknown-lease")
+
+    def _set(self, entry: kinds.SetQueue) -> Result:
+        self._queues.set(entry)
+        return APPLIED
+
+    def _purge(self, entry: kinds.PurgeQueue) -> Result:
+        return Moved(self._queues.purge(entry.queue))
+
+    def _redrive(self, entry: kinds.RedriveItems) -> Result:
+        return Moved(self._queues.redrive(entry.queue, None if entry.max is UNSET else entry.max))

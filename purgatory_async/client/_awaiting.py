@@ -7,8 +7,10 @@ from typing import Any, Self, TypeVar
 import anyio
 import httpx
 
+from purgatory_async.client._awaiting_queues import QueueCalls
 from purgatory_async.client._events import EVENTS, EventReader
-from purgatory_async.client._model import Event, KeyState, Lease, Operation, ServiceError
+from purgatory_async.client._model import Event, KeyState, Operation, ServiceError
+from purgatory_async.client._queue_verbs import QueueVerbs
 from purgatory_async.client._signals import AsyncSignals
 from purgatory_async.client._talk import Lost, Pause, Policy, Response, Talk
 from purgatory_async.client._transport import (
@@ -22,14 +24,14 @@ from purgatory_async.client._transport import (
     timeout_for,
     unix_socket_of,
 )
-from purgatory_async.client._verbs import UNSET, Verbs, new_id
+from purgatory_async.client._verbs import UNSET, new_id
 
 __all__ = ["AsyncClient"]
 
 T = TypeVar("T")
 
 
-class AsyncClient:
+class AsyncClient(QueueCalls):
     """An async client of a purgatory service; its arguments and methods are those of `Client`."""
 
     def __init__(
@@ -47,7 +49,7 @@ class AsyncClient:
         self._http = httpx.AsyncClient(
             base_url=base_url_of(address), headers=headers_for(token), transport=transport, limits=LIMITS
         )
-        self._verbs = Verbs(policy or Policy())
+        self._verbs = QueueVerbs(policy or Policy())
         self._sleep = sleep
 
     def __repr__(self) -> str:
@@ -131,24 +133,6 @@ class AsyncClient:
     def signals(self, *keys: str, prefixes: Iterable[str] = (), since: str | int = "now") -> AsyncSignals:
         """Iterate over the signals of keys as they come, each once. See `Client.signals`."""
         return AsyncSignals(self._run, self._verbs, keys, prefixes, since)
-
-    async def put(self, queue: str, item: object) -> bool:
-        """Put an item into a queue. See `Client.put`."""
-        return await self._run(self._verbs.put(queue, item))
-
-    async def take(
-        self, queue: str, *, lease: float | None = None, timeout: float | None = 0.0
-    ) -> Lease | None:
-        """Lease an item. See `Client.take`."""
-        return await self._run(self._verbs.take(queue, lease, timeout))
-
-    async def acknowledge(self, lease: Lease | str) -> None:
-        """Acknowledge a leased item as done. See `Client.acknowledge`."""
-        await self._run(self._verbs.end_lease(lease if isinstance(lease, str) else lease.id, "ack"))
-
-    async def give_back(self, lease: Lease | str) -> None:
-        """Return a leased item to the front of its queue. See `Client.give_back`."""
-        await self._run(self._verbs.end_lease(lease if isinstance(lease, str) else lease.id, "return"))
 
     async def events(self, after: str | None = None) -> AsyncIterator[Event]:
         """Read life-cycle events as they happen, without end. See `Client.events`."""

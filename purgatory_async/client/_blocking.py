@@ -7,8 +7,10 @@ from typing import Any, Self, TypeVar
 
 import httpx
 
+from purgatory_async.client._blocking_queues import QueueCalls
 from purgatory_async.client._events import EVENTS, EventReader
-from purgatory_async.client._model import Event, KeyState, Lease, Operation, ServiceError
+from purgatory_async.client._model import Event, KeyState, Operation, ServiceError
+from purgatory_async.client._queue_verbs import QueueVerbs
 from purgatory_async.client._signals import Signals
 from purgatory_async.client._talk import Lost, Pause, Policy, Response, Talk
 from purgatory_async.client._transport import (
@@ -22,14 +24,14 @@ from purgatory_async.client._transport import (
     timeout_for,
     unix_socket_of,
 )
-from purgatory_async.client._verbs import UNSET, Verbs, new_id
+from purgatory_async.client._verbs import UNSET, new_id
 
 __all__ = ["Client"]
 
 T = TypeVar("T")
 
 
-class Client:
+class Client(QueueCalls):
     """A blocking client of a purgatory service.
 
     A wait may be longer than a proxy allows: the client polls, with a read timeout that follows from the hold of each
@@ -62,7 +64,7 @@ class Client:
         self._http = httpx.Client(
             base_url=base_url_of(address), headers=headers_for(token), transport=transport, limits=LIMITS
         )
-        self._verbs = Verbs(policy or Policy())
+        self._verbs = QueueVerbs(policy or Policy())
         self._sleep = sleep
 
     def __repr__(self) -> str:
@@ -242,42 +244,6 @@ class Client:
             RequestRefused, ServiceUnreachable: From the iterator, as `submit`.
         """
         return Signals(self._run, self._verbs, keys, prefixes, since)
-
-    def put(self, queue: str, item: object) -> bool:
-        """Put an item, any JSON, into a queue.
-
-        Returns:
-            Whether a taker has it already.
-
-        Raises:
-            RequestRefused: The service refused the request.
-            ServiceUnreachable: No answer came; the service may still have got the item.
-        """
-        return self._run(self._verbs.put(queue, item))
-
-    def take(self, queue: str, *, lease: float | None = None, timeout: float | None = 0.0) -> Lease | None:
-        """Lease an item.
-
-        Args:
-            queue: The queue to take from.
-            lease: Seconds until an unacknowledged item goes back; None for the service's default.
-            timeout: Seconds to wait for an item, overrun as in `follow`; None for no limit.
-
-        Returns:
-            The lease; None if no item came in time.
-
-        Raises:
-            RequestRefused, ServiceUnreachable: As `submit`.
-        """
-        return self._run(self._verbs.take(queue, lease, timeout))
-
-    def acknowledge(self, lease: Lease | str) -> None:
-        """Acknowledge a leased item as done; raises as `submit`."""
-        self._run(self._verbs.end_lease(lease if isinstance(lease, str) else lease.id, "ack"))
-
-    def give_back(self, lease: Lease | str) -> None:
-        """Return a leased item to the front of its queue; raises as `submit`."""
-        self._run(self._verbs.end_lease(lease if isinstance(lease, str) else lease.id, "return"))
 
     def events(self, after: str | None = None) -> Iterator[Event]:
         """Read life-cycle events as they happen, without end; reconnect from the last event when a connection is lost.

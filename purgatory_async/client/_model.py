@@ -9,7 +9,10 @@ __all__ = [
     "Event",
     "KeyState",
     "Lease",
+    "Loan",
     "Operation",
+    "Queue",
+    "QueuedItem",
     "RequestRefused",
     "ServiceError",
     "ServiceUnreachable",
@@ -142,11 +145,57 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """An item on loan for ``expires_in`` seconds: acknowledge it or give it back."""
+    """An item on loan for ``expires_in`` seconds: acknowledge it, give it back or extend the loan.
+
+    ``item_id`` is the item's own, which it keeps; ``attempts`` is how often it was lent, this time included.
+    """
 
     id: str
     item: Any
     expires_in: float
+    item_id: str = ""
+    attempts: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Loan:
+    """A lease in the list; ``owner`` is None without one."""
+
+    lease: str
+    queue: str
+    item_id: str
+    attempts: int
+    owner: str | None
+    expires_in: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedItem:
+    """An item in its queue; times are RFC 3339, ``due_at`` is None for one that can be taken."""
+
+    id: str
+    item: Any
+    attempts: int
+    put_at: str | None
+    due_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue: what it holds and its settings; seconds, and None for no limit."""
+
+    queue: str
+    items: int
+    delayed: int
+    leased: int
+    takers: int
+    oldest: float | None
+    bytes: int
+    lease: float
+    max_attempts: int | None
+    max_items: int | None
+    max_bytes: int | None
+    dead: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,12 @@ from dataclasses import replace
 from math import ceil, inf
 from typing import Any, Final
 
-from purgatory_async.client._model import KeyState, Lease, Operation
+from purgatory_async.client._model import KeyState, Operation
 from purgatory_async.client._talk import Policy, Request, Response, Talk, exchange, path, understood
 
 __all__ = ["UNSET", "Verbs", "new_id", "wait_for"]
 
 UNSET: Final[Any] = object()
-_NO_CONTENT: Final = 204
 _NOT_MODIFIED: Final = 304
 _PAGE: Final = 1000
 
@@ -133,35 +132,6 @@ class Verbs:
         answer = yield from self.poll(ask, lambda answer: answer.status == _NOT_MODIFIED, timeout)
         return None if answer.status == _NOT_MODIFIED else understood(answer, _key_state)
 
-    def put(self, queue: str, item: object) -> Talk[bool]:
-        """Put an item."""
-        request = Request("POST", path("queues", queue, "items"), body={"item": item})
-        answer = yield from exchange(request, self.policy)
-        return understood(answer, lambda document: bool(document["delivered"]))
-
-    def take(self, queue: str, lease: float | None, timeout: float | None) -> Talk[Lease | None]:
-        """Poll a queue until it gives an item or the timeout expires."""
-        body = {} if lease is None else {"lease": lease}
-
-        def ask(held: float) -> Request:
-            """Request one once."""
-            # Sent twice it may take two items; the one without a holder comes back when its lease ends.
-            return Request(
-                "POST",
-                path("queues", queue, "take"),
-                query=wait_for(held),
-                body=body,
-                held=held,
-                twice_is_once=True,
-            )
-
-        answer = yield from self.poll(ask, lambda answer: answer.status == _NO_CONTENT, timeout)
-        return None if answer.status == _NO_CONTENT else understood(answer, _lease)
-
-    def end_lease(self, lease_id: str, how: str) -> Talk[None]:
-        """Acknowledge a lease (``ack``) or give it back (``return``)."""
-        yield from exchange(Request("POST", path("leases", lease_id, how)), self.policy)
-
     def drain(self) -> Talk[None]:
         """Make the service refuse new waits."""
         yield from exchange(Request("POST", path("admin", "drain"), twice_is_once=True), self.policy)
@@ -204,10 +174,6 @@ def wait_for(seconds: float) -> tuple[tuple[str, str], ...]:
 
 def _key_state(document: Mapping[str, Any]) -> KeyState:
     return KeyState(document["key"], document["index"], document["value"])
-
-
-def _lease(document: Mapping[str, Any]) -> Lease:
-    return Lease(document["lease"], document["item"], document["expires_in"])
 
 
 def _page(document: Mapping[str, Any]) -> tuple[list[Operation], str | None]:

@@ -2,8 +2,8 @@
 
 import json
 
+from purgatory_async.client._queue_verbs import QueueVerbs
 from purgatory_async.client._talk import Lost, Pause, Policy, Request, Response
-from purgatory_async.client._verbs import Verbs
 
 PENDING = {
     "id": "o",
@@ -44,7 +44,7 @@ class Line:
         self.answers = list(answers)
         self.requests = []
         self.pauses = []
-        self.verbs = Verbs(Policy(clock=lambda: self.now, draw=lambda: draw, **policy))
+        self.verbs = QueueVerbs(Policy(clock=lambda: self.now, draw=lambda: draw, **policy))
 
     def run(self, talk):
         reply = None

@@ -11,6 +11,22 @@ from purgatory_async.client._transport import timeout_for
 from purgatory_async.client._verbs import UNSET
 from tests.client.driving import BROKEN, BUSY, COMPLETED, PENDING, UNSENT, Line, answer, problem
 
+LEASED = {"lease": "l", "id": "7", "item": 1, "attempts": 1, "expires_in": 30}
+QUEUE = {
+    "queue": "q",
+    "items": 1,
+    "delayed": 0,
+    "leased": 0,
+    "takers": 0,
+    "oldest": 0.5,
+    "bytes": 129,
+    "lease": 30,
+    "max_attempts": None,
+    "max_items": 9,
+    "max_bytes": None,
+    "dead": None,
+}
+
 # Every verb: how it is begun, an answer to it, and whether it may be sent again once it may have been carried out.
 VERBS = {
     "submit": (lambda verbs: verbs.submit(["k"]), answer(202, PENDING), True),
@@ -29,9 +45,37 @@ VERBS = {
     "put": (lambda verbs: verbs.put("q", 1), answer(201, {"delivered": True}), False),
     "take": (
         lambda verbs: verbs.take("q", None, 0),
-        answer(200, {"lease": "l", "item": 1, "expires_in": 30}),
+        answer(200, LEASED),
         True,
     ),
+    "put batch": (
+        lambda verbs: verbs.put_batch("q", [{"item": 1}]),
+        answer(201, {"items": [{"delivered": True}]}),
+        True,
+    ),
+    "take batch": (lambda verbs: verbs.take_batch("q", 2, None, 0), answer(200, {"leases": [LEASED]}), True),
+    "end leases": (
+        lambda verbs: verbs.end_leases(["l"], "ack"),
+        answer(200, {"errors": [{"pointer": "/leases/0"}]}),
+        False,
+    ),
+    "extend": (lambda verbs: verbs.extend("l", 5.0), answer(200, {"expires_in": 5}), True),
+    "leases": (
+        lambda verbs: verbs.leases(None, None),
+        answer(200, {"leases": [{**LEASED, "queue": "q", "owner": None}]}),
+        True,
+    ),
+    "queue": (lambda verbs: verbs.queue("q"), answer(200, QUEUE), True),
+    "queues": (lambda verbs: verbs.queues("q", None), answer(200, {"queues": [QUEUE]}), True),
+    "items": (
+        lambda verbs: verbs.items("q", True, None),
+        answer(200, {"items": [{"id": "1", "item": 1, "attempts": 0, "put_at": None}]}),
+        True,
+    ),
+    "set queue": (lambda verbs: verbs.set_queue("q", {"max_items": 1}), answer(200, QUEUE), True),
+    "forget queue": (lambda verbs: verbs.forget_queue("q"), answer(204), True),
+    "purge": (lambda verbs: verbs.purge("q"), answer(200, {"purged": 1}), False),
+    "redrive": (lambda verbs: verbs.redrive("q", 1), answer(200, {"moved": 1}), False),
     "acknowledge": (lambda verbs: verbs.end_lease("l", "ack"), answer(204), False),
     "give back": (lambda verbs: verbs.end_lease("l", "return"), answer(204), False),
     "drain": (lambda verbs: verbs.drain(), answer(202), True),

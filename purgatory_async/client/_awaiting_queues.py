@@ -1,0 +1,119 @@
+"""The methods of the async client for queues and leases."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
+from purgatory_async.client._queue_verbs import QueueVerbs, lease_id
+from purgatory_async.client._talk import Talk
+from purgatory_async.client._verbs import UNSET
+
+__all__ = ["QueueCalls"]
+
+T = TypeVar("T")
+
+
+class QueueCalls:
+    """Base of `AsyncClient`."""
+
+    _verbs: QueueVerbs
+
+    async def put(self, queue: str, item: object, *, delay: float | None = None) -> bool:
+        """Put an item, any JSON, into a queue. See `Client.put`."""
+        return await self._run(self._verbs.put(queue, item, delay))
+
+    async def put_batch(self, queue: str, items: Iterable[Mapping[str, Any]]) -> list[bool]:
+        """Put items in order and in one step, all or none. See `Client.put_batch`."""
+        return await self._run(self._verbs.put_batch(queue, items))
+
+    async def take(
+        self, queue: str, *, lease: float | None = None, timeout: float | None = 0.0
+    ) -> Lease | None:
+        """Lease an item. See `Client.take`."""
+        return await self._run(self._verbs.take(queue, lease, timeout))
+
+    async def take_batch(
+        self, queue: str, most: int, *, lease: float | None = None, timeout: float | None = 0.0
+    ) -> list[Lease]:
+        """Lease up to ``most`` items, 1 to 100. See `Client.take_batch`."""
+        return await self._run(self._verbs.take_batch(queue, most, lease, timeout))
+
+    async def acknowledge(self, lease: Lease | str) -> None:
+        """Acknowledge a leased item as done. See `Client.acknowledge`."""
+        await self._run(self._verbs.end_lease(lease_id(lease), "ack"))
+
+    async def give_back(self, lease: Lease | str, *, delay: float | None = None) -> None:
+        """Return a leased item to its place, hidden there for ``delay`` seconds. See `Client.give_back`."""
+        await self._run(self._verbs.end_lease(lease_id(lease), "return", delay))
+
+    async def acknowledge_batch(self, leases: Iterable[Lease | str]) -> list[str]:
+        """Acknowledge 1 to 100 items, each for itself. See `Client.acknowledge_batch`."""
+        return await self._run(self._verbs.end_leases([lease_id(each) for each in leases], "ack"))
+
+    async def give_back_batch(self, leases: Iterable[Lease | str]) -> list[str]:
+        """Return 1 to 100 items, each for itself. See `Client.give_back_batch`."""
+        return await self._run(self._verbs.end_leases([lease_id(each) for each in leases], "return"))
+
+    async def extend(self, lease: Lease | str, seconds: float | None = None) -> float:
+        """Count a lease again from now on. See `Client.extend`."""
+        return await self._run(self._verbs.extend(lease_id(lease), seconds))
+
+    def leases(self, queue: str | None = None) -> AsyncIterator[Loan]:
+        """List the items on loan, the first to end first, page by page. See `Client.leases`."""
+        return self._pages(lambda cursor: self._verbs.leases(queue, cursor))
+
+    def queues(self, prefix: str | None = None) -> AsyncIterator[Queue]:
+        """List the queues by name, page by page. See `Client.queues`."""
+        return self._pages(lambda cursor: self._verbs.queues(prefix, cursor))
+
+    async def queue(self, name: str) -> Queue:
+        """Read a queue. See `Client.queue`."""
+        return await self._run(self._verbs.queue(name))
+
+    def items(self, queue: str, *, delayed: bool = False) -> AsyncIterator[QueuedItem]:
+        """Peek at a queue's items in the order in which they will be taken, page by page. See `Client.items`."""
+        return self._pages(lambda cursor: self._verbs.items(queue, delayed, cursor))
+
+    async def set_queue(
+        self,
+        name: str,
+        *,
+        lease: float = UNSET,
+        max_attempts: int | None = UNSET,
+        max_items: int | None = UNSET,
+        max_bytes: int | None = UNSET,
+    ) -> Queue:
+        """Set a queue, in full. See `Client.set_queue`."""
+        settings = {
+            "lease": lease,
+            "max_attempts": max_attempts,
+            "max_items": max_items,
+            "max_bytes": max_bytes,
+        }
+        return await self._run(self._verbs.set_queue(name, settings))
+
+    async def forget_queue(self, name: str) -> None:
+        """Forget the settings of a queue. See `Client.forget_queue`."""
+        await self._run(self._verbs.forget_queue(name))
+
+    async def purge(self, queue: str) -> int:
+        """Drop all items of a queue but those on loan. See `Client.purge`."""
+        return await self._run(self._verbs.purge(queue))
+
+    async def redrive(self, queue: str, most: int | None = None) -> int:
+        """Put dead items of a queue behind those that wait, the oldest first. See `Client.redrive`."""
+        return await self._run(self._verbs.redrive(queue, most))
+
+    async def _pages(self, ask: Callable[[str | None], Talk[tuple[list[T], str | None]]]) -> AsyncIterator[T]:
+        """Iterate over the elements of all pages."""
+        cursor = None
+        while True:
+            page, cursor = await self._run(ask(cursor))
+            for each in page:
+                yield each
+            if cursor is None:
+                return
+
+    async def _run(self, talk: Talk[T]) -> T:
+        """Carry out a conversation."""
+        raise NotImplementedError(f"{type(self).__name__} must carry out conversations")

@@ -1,0 +1,193 @@
+"""The verbs of queues and leases, each as a conversation (see `_talk`)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
+from purgatory_async.client._talk import Request, Response, Talk, exchange, path, understood
+from purgatory_async.client._verbs import UNSET, Verbs, new_id, wait_for
+
+__all__ = ["QueueVerbs", "lease_id"]
+
+_NO_CONTENT: Final = 204
+_PAGE: Final = (("limit", "1000"),)
+
+
+def lease_id(lease: Lease | str) -> str:
+    """Return the id of a lease, or itself."""
+    return lease if isinstance(lease, str) else lease.id
+
+
+class QueueVerbs(Verbs):
+    """All verbs under one policy."""
+
+    def put(self, queue: str, item: object, delay: float | None = None) -> Talk[bool]:
+        """Put an item."""
+        request = Request("POST", path("queues", queue, "items"), body=_given(item=item, delay=delay))
+        answer = yield from exchange(request, self.policy)
+        return understood(answer, lambda document: bool(document["delivered"]))
+
+    def put_batch(self, queue: str, items: Iterable[Mapping[str, Any]]) -> Talk[list[bool]]:
+        """Put items in one step, once, for any number of retries."""
+        request = Request(
+            "POST",
+            path("queues", queue, "items"),
+            body={"items": [dict(item) for item in items]},
+            headers={"Idempotency-Key": new_id()},
+            twice_is_once=True,
+        )
+        answer = yield from exchange(request, self.policy)
+        return understood(answer, lambda document: [bool(each["delivered"]) for each in document["items"]])
+
+    def take(self, queue: str, lease: float | None, timeout: float | None) -> Talk[Lease | None]:
+        """Poll a queue until it gives an item or the timeout expires."""
+        answer = yield from self._taken(queue, {} if lease is None else {"lease": lease}, timeout)
+        return None if answer.status == _NO_CONTENT else understood(answer, _lease)
+
+    def take_batch(
+        self, queue: str, most: int, lease: float | None, timeout: float | None
+    ) -> Talk[list[Lease]]:
+        """Poll a queue until it gives items or the timeout expires."""
+        body = {"max": most} if lease is None else {"max": most, "lease": lease}
+        answer = yield from self._taken(queue, body, timeout)
+        if answer.status == _NO_CONTENT:
+            return []
+        return understood(answer, lambda document: [_lease(each) for each in document["leases"]])
+
+    def end_lease(self, lease: str, how: str, delay: float | None = None) -> Talk[None]:
+        """Acknowledge a lease (``ack``) or give it back (``return``)."""
+        body = None if delay is None else {"delay": delay}
+        yield from exchange(Request("POST", path("leases", lease, how), body=body), self.policy)
+
+    def end_leases(self, leases: Sequence[str], how: str) -> Talk[list[str]]:
+        """End leases, each for itself; return those that had ended before."""
+        request = Request("POST", path("leases", how), body={"leases": leases})
+        answer = yield from exchange(request, self.policy)
+
+        def missed(document: Mapping[str, Any]) -> list[str]:
+            """The leases that the errors point to."""
+            return [leases[int(each["pointer"].rpartition("/")[2])] for each in document["errors"]]
+
+        return understood(answer, missed)
+
+    def extend(self, lease: str, seconds: float | None) -> Talk[float]:
+        """Count a lease again from now on."""
+        # Sent twice it lasts a little longer.
+        request = Request(
+            "POST",
+            path("leases", lease, "extend"),
+            body=_given(lease=UNSET if seconds is None else seconds),
+            twice_is_once=True,
+        )
+        answer = yield from exchange(request, self.policy)
+        return understood(answer, lambda document: float(document["expires_in"]))
+
+    def leases(self, queue: str | None, cursor: str | None) -> Talk[tuple[list[Loan], str | None]]:
+        """List one page of leases."""
+        query = () if queue is None else (("queue", queue),)
+        answer = yield from self._page(path("leases"), query, cursor)
+        return understood(
+            answer, lambda document: (list(map(_loan, document["leases"])), document.get("next"))
+        )
+
+    def queue(self, name: str) -> Talk[Queue]:
+        """Show a queue."""
+        request = Request("GET", path("queues", name), twice_is_once=True)
+        return understood((yield from exchange(request, self.policy)), _queue)
+
+    def queues(self, prefix: str | None, cursor: str | None) -> Talk[tuple[list[Queue], str | None]]:
+        """List one page of queues."""
+        query = () if prefix is None else (("prefix", prefix),)
+        answer = yield from self._page(path("queues"), query, cursor)
+        return understood(
+            answer, lambda document: (list(map(_queue, document["queues"])), document.get("next"))
+        )
+
+    def items(
+        self, queue: str, delayed: bool, cursor: str | None
+    ) -> Talk[tuple[list[QueuedItem], str | None]]:
+        """Peek at one page of items."""
+        query = (("delayed", str(int(delayed))),)
+        answer = yield from self._page(path("queues", queue, "items"), query, cursor)
+        return understood(
+            answer, lambda document: (list(map(_item, document["items"])), document.get("next"))
+        )
+
+    def set_queue(self, name: str, settings: Mapping[str, object]) -> Talk[Queue]:
+        """Set a queue."""
+        request = Request("PUT", path("queues", name), body=_given(**settings), twice_is_once=True)
+        return understood((yield from exchange(request, self.policy)), _queue)
+
+    def forget_queue(self, name: str) -> Talk[None]:
+        """Forget a queue's settings."""
+        yield from exchange(Request("DELETE", path("queues", name), twice_is_once=True), self.policy)
+
+    def purge(self, queue: str) -> Talk[int]:
+        """Drop a queue's items."""
+        request = Request("POST", path("queues", queue, "purge"))
+        answer = yield from exchange(request, self.policy)
+        return understood(answer, lambda document: int(document["purged"]))
+
+    def redrive(self, queue: str, most: int | None) -> Talk[int]:
+        """Put dead items back."""
+        request = Request(
+            "POST", path("queues", queue, "redrive"), body={} if most is None else {"max": most}
+        )
+        answer = yield from exchange(request, self.policy)
+        return understood(answer, lambda document: int(document["moved"]))
+
+    def _taken(self, queue: str, body: Mapping[str, Any], timeout: float | None) -> Talk[Response]:
+        def ask(held: float) -> Request:
+            """Request items once."""
+            # Sent twice it may take twice as many; those without a holder come back when their leases end.
+            return Request(
+                "POST",
+                path("queues", queue, "take"),
+                query=wait_for(held),
+                body=body,
+                held=held,
+                twice_is_once=True,
+            )
+
+        return (yield from self.poll(ask, lambda answer: answer.status == _NO_CONTENT, timeout))
+
+    def _page(self, where: str, query: tuple[tuple[str, str], ...], cursor: str | None) -> Talk[Response]:
+        query += _PAGE if cursor is None else (*_PAGE, ("cursor", cursor))
+        request = Request("GET", where, query=query, twice_is_once=True)
+        return (yield from exchange(request, self.policy))
+
+
+def _given(**members: object) -> dict[str, Any]:
+    """Return the members of a body that are given; a delay of None is none."""
+    return {
+        name: value
+        for name, value in members.items()
+        if value is not UNSET and not (name == "delay" and value is None)
+    }
+
+
+def _lease(document: Mapping[str, Any]) -> Lease:
+    return Lease(
+        document["lease"], document["item"], document["expires_in"], document["id"], document["attempts"]
+    )
+
+
+def _loan(document: Mapping[str, Any]) -> Loan:
+    return Loan(
+        document["lease"],
+        document["queue"],
+        document["id"],
+        document["attempts"],
+        document["owner"],
+        document["expires_in"],
+    )
+
+
+def _item(document: Mapping[str, Any]) -> QueuedItem:
+    return QueuedItem(
+        document["id"], document["item"], document["attempts"], document["put_at"], document.get("due_at")
+    )
+
+
+def _queue(document: Mapping[str, Any]) -> Queue:
+    return Queue(**{name: document[name] for name in Queue.__slots__})

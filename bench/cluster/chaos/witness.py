@@ -96,7 +96,9 @@ class History:
     early: list[str] = field(default_factory=list[str])
     doubled: list[str] = field(default_factory=list[str])
     _loan_of: dict[int, Loan] = field(default_factory=dict[int, Loan])  # the last of each item
-    _numbers: dict[int, int] = field(default_factory=dict[int, int])  # of items, by the position of their put
+    _numbers: dict[int | str, int] = field(
+        default_factory=dict[int | str, int]
+    )  # of items, by the position of their put
 
     def note(self, raw: Entry, entry: kinds.Entry, result: Result, effects: Sequence[Effect]) -> None:
         """Note a step."""

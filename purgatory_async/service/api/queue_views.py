@@ -71,12 +71,10 @@ async def set_queue(service: Service, request: Request) -> Answer:
     request.query()
     queue = request.key("queue")
     body = decoded(await request.body(), _SETTINGS)
-    if isinstance(body.max_attempts, int) and (
-        queue.endswith(DEAD) or len((queue + DEAD).encode()) > MAX_KEY_BYTES
-    ):
-        raise problems.invalid(
-            "/max_attempts", f"must not be set for a queue without room for one named {queue[:80]}{DEAD}"
-        )
+    too_long = len((queue + DEAD).encode()) > MAX_KEY_BYTES
+    if isinstance(body.max_attempts, int) and (too_long or queue.endswith(DEAD)):
+        bound = f"null for a queue whose name ends with {DEAD} or has no room for it"
+        raise problems.invalid("/max_attempts", f"must be {bound}, got {body.max_attempts}")
     entry = SetQueue(
         queue=queue,
         lease=lease_us(body.lease),

@@ -82,8 +82,9 @@ class Queues:
         shared = self._shared
         now_us, position = shared.clock.now_us, shared.position
         shared.totals.items += len(new)
-        queue, first = self.queue(name), self.queue(name).takers > 0
-        later, numbers, ready = list[Item](), list[int | str](), 0
+        queue = self.queue(name)
+        awaited, ready = queue.takers > 0, 0
+        later, numbers = list[Item](), list[int | str]()
         for nth, each in enumerate(new):
             number = f"{position}.{nth}" if nth else position
             item = Item(now_us + each.delay, position, nth, number, now_us, 0, each.item)
@@ -98,7 +99,7 @@ class Queues:
         if ready:
             self.serve(queue)
         # A queue with takers had no item: those that were given are the first ones.
-        given = ready - len(queue.ready) if first else 0
+        given = ready - len(queue.ready) if awaited else 0
         # In the order of their times, as a checkpoint has them.
         for item in sorted(later):
             self._hide(name, item, item.due_us)

@@ -5,7 +5,7 @@ them submitted equals ended plus pending, although the pending are read from the
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Final
 
@@ -45,10 +45,14 @@ class Histogram:
 
     def metric(self, name: str, documentation: str) -> Metric:
         """Return the counts in Prometheus's cumulative form."""
-        bounds = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
         family = HistogramMetricFamily(name, documentation)
-        family.add_metric([], list(zip(bounds, accumulate(self._counts), strict=True)), self._sum)
+        self.add_to(family, ())
         return family
+
+    def add_to(self, family: HistogramMetricFamily, labels: Sequence[str]) -> None:
+        """Add the counts to a family of several histograms, under the values of its labels."""
+        bounds = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
+        family.add_metric(labels, list(zip(bounds, accumulate(self._counts), strict=True)), self._sum)
 
 
 class Metrics(Collector):
@@ -91,6 +95,19 @@ class Metrics(Collector):
         """Export another gauge or counter, whose value ``read()`` returns at every scrape."""
         family = CounterMetricFamily if counter else GaugeMetricFamily
         self._shown.append(lambda: family(name, documentation, read()))
+
+    def show_each(
+        self, name: str, documentation: str, label: str, reads: Mapping[str, Callable[[], float]]
+    ) -> None:
+        """Export another gauge with one label, whose values each have a ``read()``."""
+
+        def _family() -> Metric:
+            family = GaugeMetricFamily(name, documentation, labels=[label])
+            for value, read in reads.items():
+                family.add_metric([value], read())
+            return family
+
+        self._shown.append(_family)
 
     def info(self, name: str, documentation: str, **labels: str) -> None:
         """Export what does not change, as the labels of a gauge that is 1."""

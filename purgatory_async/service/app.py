@@ -22,9 +22,11 @@ from purgatory_async.service.api.request import Request
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.http.answer import PROBLEM_JSON, Answer, Field
 from purgatory_async.service.http.stream import Stalled
+from purgatory_async.service.http.traffic import Traffic
 from purgatory_async.service.logs import Log, stderr_log
 from purgatory_async.service.service import Service, utc_now
 from purgatory_async.service.settings import Settings
+from purgatory_async.service.visit import VISIT, Visit
 from purgatory_async.web._race import ClientLeft
 
 CATCH_UP: Final = 5.0  # seconds that a request waits for the position that it names
@@ -40,6 +42,8 @@ class Application:
     def __init__(self, service: Service, log: Log) -> None:
         self.service: Final = service
         self.access: Final = Access(service.settings)
+        self.traffic: Final = Traffic(log if service.settings.access_log else None)
+        service.metrics.registry.register(self.traffic)
         self._log = log
         self._routes = Routes(ROUTES)
 
@@ -50,12 +54,22 @@ class Application:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1000})
         else:
-            await self._serve(scope, receive, send)
+            visit = VISIT.get()
+            # Under another server, or mounted in an application, nothing has begun it.
+            if visit is None or visit.scope is not scope:
+                visit = self.traffic.begin(scope, self.service.timer.time())
+            token = VISIT.set(visit)
+            visit.task = asyncio.current_task()
+            try:
+                await self._serve(visit, scope, receive, send)
+            finally:
+                visit.task = None
+                VISIT.reset(token)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve(self, visit: Visit, scope: Scope, receive: Receive, send: Send) -> None:
         reply: Reply
         try:
-            reply = await self._answer(scope, receive)
+            reply = await self._answer(visit, scope, receive)
         except ClientLeft:
             return
         except problems.Problem as problem:
@@ -67,24 +81,32 @@ class Application:
         except Exception as error:  # noqa: BLE001 - the last resort: log the bug, hide it from the client
             self._log.error("request failed", method=scope["method"], path=scope["path"], exc_info=error)
             reply = self._refusal(problems.internal())
+        head_only = scope["method"] == "HEAD"
         try:
-            await reply.send_to(send, head_only=scope["method"] == "HEAD", stamp=self._stamp(scope))
+            await reply.send_to(send, head_only=head_only, stamp=self._stamp(visit, scope))
         except Stalled:
+            self._end(visit, reply, head_only=head_only)
             raise  # the answer is incomplete: only the server can cut the connection
         except OSError:
             return  # ASGI's sign that the client left
+        self._end(visit, reply, head_only=head_only)
 
-    async def _answer(self, scope: Scope, receive: Receive) -> Reply:
+    def _end(self, visit: Visit, reply: Reply, *, head_only: bool) -> None:
+        now = self.service.timer.time()
+        self.traffic.end(visit, reply.status, 0 if head_only else reply.sent, now)
+
+    async def _answer(self, visit: Visit, scope: Scope, receive: Receive) -> Reply:
         path = raw_path(scope)
         route = self._routes.match(path)
-        self.access.check(scope, {} if route is None else route[0])
+        if route is not None:
+            visit.route = route.pattern
+        self.access.check(scope, {} if route is None else route.endpoints)
         if route is None:
             raise problems.not_found(path.decode("ascii", "backslashreplace"))
-        endpoints, parameters = route
-        endpoint = endpoints.get(scope["method"])
+        endpoint = route.endpoints.get(scope["method"])
         if endpoint is None:
-            raise problems.method_not_allowed(scope["method"], tuple(endpoints))
-        request = Request(scope, receive, parameters)
+            raise problems.method_not_allowed(scope["method"], tuple(route.endpoints))
+        request = Request(scope, receive, route.parameters)
         position = request.position()
         if position and position > self.service.fold.position:
             await self._reach(position)
@@ -99,17 +121,19 @@ class Application:
         except PurgatoryClosed:
             raise problems.draining() from None
 
-    def _stamp(self, scope: Scope) -> Sequence[Field]:
-        """Return the fields of every answer under ``/v1``: which state it is from."""
+    def _stamp(self, visit: Visit, scope: Scope) -> Sequence[Field]:
+        """Return the fields of every answer: the request's id, and under ``/v1`` which state it is from."""
         if not scope["path"].startswith("/v1/", len(scope.get("root_path", ""))):
-            return ()
+            return (visit.field,)
         state = self.service.state
         return (
+            visit.field,
             (b"x-purgatory-position", b"%d" % state.fold.position),
             (b"x-purgatory-epoch", state.epoch.encode()),
         )
 
     def _refusal(self, problem: problems.Problem) -> Answer:
+        self.traffic.refuse(problem.kind)
         headers = problem.headers
         if problem.kind in problems.RETRIED:
             headers = (*headers, ("Retry-After", str(self.service.retry_after())))

@@ -1,17 +1,22 @@
 """What a service shows of its present state at each scrape, beside what its metrics count."""
 
 import platform
+from collections.abc import Callable
 from typing import cast
+
+from prometheus_client import ProcessCollector
 
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.http.followers import Followers
 from purgatory_async.service.http.holds import Holds
-from purgatory_async.service.http.stream import Streams
+from purgatory_async.service.http.stream import MAX_STREAMS, Streams
+from purgatory_async.service.http.takers import Takers
 from purgatory_async.service.state.on_log import OnLog
 from purgatory_async.service.state.state import Answer, State
+from purgatory_async.service.state.waits import Waits
 from purgatory_async.service.version import CORE, VERSION
 
-__all__ = ["show_gauges"]
+__all__ = ["show_gauges", "show_limits"]
 
 
 def show_gauges(metrics: Metrics, state: State, holds: Holds, followers: Followers, streams: Streams) -> None:
@@ -31,6 +36,7 @@ def show_gauges(metrics: Metrics, state: State, holds: Holds, followers: Followe
         ("streams", "Readers of the events.", lambda: len(streams.running)),
     ):
         metrics.show(f"purgatory_{name}", documentation, read)
+    ProcessCollector(registry=metrics.registry)
     metrics.show(
         "purgatory_gaps",
         "Answers to a follower of signals that one may be missing.",
@@ -39,6 +45,29 @@ def show_gauges(metrics: Metrics, state: State, holds: Holds, followers: Followe
     )
     if isinstance(state, OnLog):
         _show_log(metrics, cast("OnLog[Answer]", state))
+
+
+def show_limits(
+    metrics: Metrics, state: State, *, waits: Waits, holds: Holds, takers: Takers, streams: Streams
+) -> None:
+    """Add each limit beyond which requests are refused, beside what is used of it."""
+    pending = waits.purgatory
+    limits: dict[str, tuple[Callable[[], float], Callable[[], float]]] = {
+        "max_pending": (
+            lambda: state.fold.operations.purgatory.pending,
+            lambda: state.fold.shared.limits.max_pending,
+        ),
+        # Of each worker; the first three are also bounded by --max-pending.
+        "waits": (lambda: pending.pending, lambda: pending.max_pending or 0),
+        "held": (lambda: holds.held, lambda: holds.limit),
+        "takers": (lambda: takers.holds.held, lambda: takers.holds.limit),
+        "streams": (lambda: len(streams.running), lambda: MAX_STREAMS),
+    }
+    for place, (name, documentation) in enumerate(
+        (("used", "What is used of a limit."), ("limit", "A limit, beyond which requests are refused."))
+    ):
+        reads = {limit: both[place] for limit, both in limits.items()}
+        metrics.show_each(f"purgatory_{name}", documentation, "limit", reads)
 
 
 def _show_log(metrics: Metrics, state: OnLog[Answer]) -> None:

@@ -4,15 +4,19 @@ Everything outside printable ASCII is escaped: control characters, line separato
 global configuration, never raises and never blocks: it drops a record that standard error cannot take at once.
 """
 
+import asyncio
 import json
 import logging
 import os
 import select
 import sys
 from contextlib import suppress
-from typing import Final, Protocol, TextIO, cast
+from typing import Any, Final, Protocol, TextIO, cast
 
 import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from purgatory_async.service.visit import VISIT
 
 
 class Log(Protocol):
@@ -37,6 +41,21 @@ def one_line(values: object, **_: object) -> str:
     """
     # json.dumps escapes everything outside space to tilde.
     return json.dumps(values, default=repr)
+
+
+def _with_request(_logger: WrappedLogger, _method: str, values: EventDict) -> EventDict:
+    """Add the id of the request that the present task answers."""
+    visit = VISIT.get()
+    if visit is not None and visit.task is not None and visit.task is _present_task():
+        values.setdefault("request_id", visit.request_id)
+    return values
+
+
+def _present_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None  # no loop runs in this thread
 
 
 class _Lines:
@@ -95,7 +114,8 @@ def stderr_log(stream: TextIO | None = None, *, level: int = logging.INFO, **val
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
-            structlog.processors.EventRenamer("message"),
+            _with_request,
+            structlog.processors.EventRenamer("message", "_event"),
             structlog.processors.JSONRenderer(serializer=one_line),
         ],
     ).bind(**values)

@@ -132,9 +132,10 @@ class Server:
         # uvicorn and asyncio log through the standard library.
         logging.getLogger().handlers = [ForwardingHandler(log)]
         deadlines = Deadlines(head=settings.header_timeout, body=settings.body_timeout)
+        front = ServerContext(self.app, self.app.service.timer, deadlines, log, self.app.traffic)
         config = uvicorn.Config(
             self.app,
-            http=connection_class(ServerContext(self.app, self.app.service.timer, deadlines, log)),
+            http=connection_class(front),
             ws="none",
             lifespan="off",
             log_config=None,

@@ -18,7 +18,7 @@ from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
 from purgatory_async.service.backing import keep, state_for
-from purgatory_async.service.gauges import show_gauges
+from purgatory_async.service.gauges import show_gauges, show_limits
 from purgatory_async.service.http.feed import Feed
 from purgatory_async.service.http.followers import Followers
 from purgatory_async.service.http.holds import Holds
@@ -128,6 +128,14 @@ class Service:
         self._epoch = ""
         self._follow(self.state.fold)
         show_gauges(self.metrics, self.state, self.holds, self.followers, self.streams)
+        show_limits(
+            self.metrics,
+            self.state,
+            waits=self.waits,
+            holds=self.holds,
+            takers=self.takers,
+            streams=self.streams,
+        )
 
     def __repr__(self) -> str:
         state = "draining" if self.draining else "serving"

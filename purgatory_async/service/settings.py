@@ -232,6 +232,7 @@ class Settings:
         _one_of("drop", "refuse"),
         "What to do when the disk is too slow: drop records (and count them), or refuse new operations.",
     )
+    access_log: bool = _setting(False, _switch, "Log each request in one line when it is answered.")
     store: StoreUrl = _setting(  # noqa: RUF009 - what it returns is a field
         MEMORY,
         _store,

@@ -18,6 +18,7 @@ from tests.service.wire import Wired
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 JSON = ("content-type", "application/json")
 HOST = ("host", "localhost")
+REQUEST_ID = ("x-request-id", "of-the-test")
 
 
 class Exchange:
@@ -89,12 +90,13 @@ class Client:
     def start(self, method, target, body=None, headers=()):
         """Send a request and go on. A body is bytes, a list of pieces, or what becomes JSON.
 
-        Headers without a ``Host`` get one.
+        Headers without a ``Host`` or an ``X-Request-ID`` get one; equal ids keep answers comparable.
         """
         if isinstance(body, dict):
             body, headers = json.dumps(body).encode(), (JSON, *headers)
-        if not any(name == "host" for name, _ in headers):
-            headers = (HOST, *headers)
+        for usual in (HOST, REQUEST_ID):
+            if not any(name == usual[0] for name, _ in headers):
+                headers = (usual, *headers)
         pieces = body if isinstance(body, list) else [body or b""]
         path, _, query = target.partition("?")
         scope = {

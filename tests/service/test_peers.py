@@ -67,6 +67,22 @@ async def test_a_scrape_shows_own_metrics_of_all_and_shared_once(make_client):
     assert samples["purgatory_signals_total",] == 1
 
 
+async def test_the_requests_of_all_workers_add_up_in_one_scrape(make_client):
+    crowd = Crowd(make_client, 3)
+    crowd.serving(1, 2, 3)
+    for number, client in enumerate(crowd.clients, 1):
+        for _ in range(number):
+            await client.request("GET", "/healthz")
+    samples = await samples_of(await crowd.clients[0].request("GET", "/metrics"))
+    counted = {
+        labels[-1]: value
+        for (name, *labels), value in samples.items()
+        if name == "purgatory_http_requests_total" and "/healthz" in labels
+    }
+    assert counted == {"1": 1, "2": 2, "3": 3}
+    assert sum(name == "purgatory_build_info" for name, *_ in samples) == 1
+
+
 async def test_a_scrape_does_not_wait_for_a_stuck_worker(make_client):
     crowd = Crowd(make_client, 3)
     crowd.stuck = {1, 2}

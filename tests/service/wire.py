@@ -198,7 +198,7 @@ class Wired:
         limits = Deadlines(**{"head": HEAD_TIME, "body": BODY_TIME, **deadlines})
         self.kind = connection_class(ServerContext(app or client.app, client.service.timer, limits, self))
 
-    def error(self, event, exc_info):
+    def error(self, event, exc_info, **_):
         self.faults.append(exc_info)
 
     def link(self):

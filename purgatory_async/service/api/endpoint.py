@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from purgatory_async.service.http.answer import Field
 from purgatory_async.service.problems import Kind
 from purgatory_async.service.service import Service
 
-__all__ = ["Answers", "Endpoint", "Permission", "Reply", "Routes", "raw_path"]
+__all__ = ["Answers", "Endpoint", "Match", "Permission", "Reply", "Routes", "raw_path"]
 
 
 # The text of a segment, and the name of the parameter that stands for any text instead.
@@ -32,6 +32,16 @@ class Permission(StrEnum):
 
 class Reply(Protocol):
     """A complete answer, or a stream."""
+
+    @property
+    def status(self) -> int:
+        """Of the answer."""
+        ...
+
+    @property
+    def sent(self) -> int:
+        """The bytes of the body, of a stream those so far."""
+        ...
 
     async def send_to(self, send: Send, *, head_only: bool = False, stamp: Sequence[Field] = ()) -> None:
         """Send it, with further fields; ``head_only`` omits the body, as for HEAD."""
@@ -68,6 +78,20 @@ class Endpoint:
     problems: tuple[Kind, ...] = ()
 
 
+class Match(NamedTuple):
+    """The route of a path.
+
+    Attributes:
+        pattern: Such as ``/v1/operations/{id}``.
+        endpoints: By method.
+        parameters: The path's, still percent-encoded, by name.
+    """
+
+    pattern: str
+    endpoints: Mapping[str, Endpoint]
+    parameters: dict[str, bytes]
+
+
 class Routes:
     """Finds the endpoints of a path.
 
@@ -79,31 +103,32 @@ class Routes:
     Example:
         >>> routes = Routes({"/v1/keys/{key}": {}})
         >>> routes.match(b"/v1/keys/a%2Fb")
-        ({}, {'key': b'a%2Fb'})
+        Match(pattern='/v1/keys/{key}', endpoints={}, parameters={'key': b'a%2Fb'})
         >>> routes.match(b"/v1/keys") is None
         True
     """
 
     def __init__(self, table: Mapping[str, Mapping[str, Endpoint]]) -> None:
         self._routes = [
-            ([_segment(part) for part in pattern.split("/")], methods) for pattern, methods in table.items()
+            (pattern, [_segment(part) for part in pattern.split("/")], methods)
+            for pattern, methods in table.items()
         ]
 
-    def match(self, path: bytes) -> tuple[Mapping[str, Endpoint], dict[str, bytes]] | None:
+    def match(self, path: bytes) -> Match | None:
         """Find the route of a path. O(routes).
 
         Args:
             path: Percent-encoded, without the mount prefix.
 
         Returns:
-            The endpoints by method, and the path's parameters; None if no route matches.
+            The route; None if none matches.
         """
         segments = path.split(b"/")
-        for pattern, methods in self._routes:
-            if len(pattern) == len(segments):
-                parameters = _fit(pattern, segments)
+        for pattern, parts, methods in self._routes:
+            if len(parts) == len(segments):
+                parameters = _fit(parts, segments)
                 if parameters is not None:
-                    return methods, parameters
+                    return Match(pattern, methods, parameters)
         return None
 
 

@@ -33,7 +33,11 @@ OWN: Final = frozenset(
     {
         "purgatory_gaps",
         "purgatory_held",
+        "purgatory_http_held",
+        "purgatory_http_request_seconds",
+        "purgatory_http_requests",
         "purgatory_lateness_seconds",
+        "purgatory_limit",
         "purgatory_log_appended",
         "purgatory_log_applied",
         "purgatory_log_diverged",
@@ -45,9 +49,13 @@ OWN: Final = frozenset(
         "purgatory_log_ticks",
         "purgatory_log_unwritten",
         "purgatory_loop_lag_seconds",
+        "purgatory_refused",
         "purgatory_streams",
         "purgatory_undelivered",
+        "purgatory_used",
         "purgatory_wait_seconds",
+        *("process_cpu_seconds", "process_max_fds", "process_open_fds", "process_resident_memory_bytes"),
+        *("process_start_time_seconds", "process_virtual_memory_bytes"),
     }
 )
 

@@ -36,6 +36,11 @@ class Answer(msgspec.Struct, frozen=True):
     media_type: str = JSON
     headers: tuple[tuple[str, str], ...] = ()
 
+    @property
+    def sent(self) -> int:
+        """The length of the body in bytes."""
+        return len(self.body)
+
     def fields(self) -> list[Field]:
         """Return all header fields as sent."""
         headers = fields_of(self.headers)

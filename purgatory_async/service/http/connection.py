@@ -32,6 +32,7 @@ else ran (RFC 9112, 9.3.2).
 """
 
 import asyncio
+from contextvars import copy_context
 from typing import Any, Final, cast
 
 import msgspec
@@ -45,6 +46,7 @@ from purgatory_async.service.http.context import Allowed, ServerContext, Watched
 from purgatory_async.service.http.exchange import Exchange, opening, scope_of
 from purgatory_async.service.http.head import END, Field, Head, check_start, read_head
 from purgatory_async.service.http.phase import TRANSITIONS, Phase
+from purgatory_async.service.visit import VISIT, Visit
 
 __all__ = ["Connection", "connection_class"]
 
@@ -179,11 +181,11 @@ class Connection(Watched, asyncio.Protocol):
             self.resume_reading()
             self._go_on()
 
-    def finished(self, task: asyncio.Task[None], error: BaseException | None) -> None:
+    def finished(self, task: asyncio.Task[None], error: BaseException | None, visit: Visit) -> None:
         """Log the application's error."""
         self._state.tasks.discard(task)
         if error is not None:
-            self.context.log.error("request failed", exc_info=error)
+            self.context.log.error("request failed", request_id=visit.request_id, exc_info=error)
 
     def cut(self) -> None:
         """Abort, so that the client does not take a partial answer as complete."""
@@ -195,10 +197,14 @@ class Connection(Watched, asyncio.Protocol):
         if exchange is not None:
             exchange.lose()
         if exchange is None or not exchange.begun:
+            traffic, now = self.context.traffic, self.context.timer.time()
+            visit = traffic.begin(None, now) if exchange is None else exchange.visit
             answer = Answer(problem.kind.status, msgspec.json.encode(problem.document), PROBLEM_JSON)
-            fields = [*self.date(), *answer.fields(), (b"connection", b"close")]
-            bare = exchange is not None and exchange.head_only
-            self.write(opening(answer.status, fields) + (b"" if bare else answer.body))
+            fields = [*self.date(), *answer.fields(), visit.field, (b"connection", b"close")]
+            body = b"" if exchange is not None and exchange.head_only else answer.body
+            self.write(opening(answer.status, fields) + body)
+            traffic.refuse(problem.kind)
+            traffic.end(visit, answer.status, len(body), now)
         self._end(sending=True)
 
     # Input.
@@ -228,7 +234,9 @@ class Connection(Watched, asyncio.Protocol):
                 self._watch()
 
     def _start(self, head: Head, rest: bytes) -> None:
-        exchange = self._exchange = Exchange(self, head)
+        scope = scope_of(head, self._transport.get_extra_info("sockname"))
+        visit = self.context.traffic.begin(scope, self.context.timer.time())
+        exchange = self._exchange = Exchange(self, head, visit)
         exchange.keep_alive = exchange.keep_alive and not self._last
         self._move("request" if head.length == 0 else "upload")
         if head.length != 0:
@@ -237,9 +245,10 @@ class Connection(Watched, asyncio.Protocol):
         if rest:
             self.data_received(rest)
         if not exchange.gone:
-            scope = scope_of(head, self._transport.get_extra_info("sockname"))
             answering: Any = self.context.app(scope, exchange.receive, exchange.send)
-            task = asyncio.get_running_loop().create_task(answering)
+            named = copy_context()
+            named.run(VISIT.set, visit)
+            task = asyncio.get_running_loop().create_task(answering, context=named)
             self._state.tasks.add(task)
             task.add_done_callback(exchange.finish)
 

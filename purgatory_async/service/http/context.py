@@ -1,12 +1,13 @@
 """What all connections of a server share: the application, the timer and the deadlines of clients."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from starlette.types import ASGIApp
 
 from purgatory_async import Timer, TimerHandle
+from purgatory_async.service.http.traffic import Traffic
 from purgatory_async.service.logs import Log
 
 __all__ = ["Allowed", "Deadlines", "ServerContext", "Watched"]
@@ -39,12 +40,18 @@ class Deadlines:
 
 @dataclass(frozen=True, slots=True)
 class ServerContext:
-    """What all connections of a server share; the log is for errors of the application."""
+    """What all connections of a server share.
+
+    Attributes:
+        log: For errors of the application.
+        traffic: Counts what the application does not see: requests that are refused for their framing.
+    """
 
     app: ASGIApp
     timer: Timer
     deadlines: Deadlines
     log: Log
+    traffic: Traffic = field(default_factory=Traffic)
 
 
 class Watched:

@@ -16,6 +16,7 @@ from starlette.types import Message, Scope
 
 from purgatory_async.service.http.head import Field, Head, are_fields
 from purgatory_async.service.problems import Problem, internal
+from purgatory_async.service.visit import Visit
 
 __all__ = ["Exchange", "Wire", "opening", "scope_of"]
 
@@ -55,7 +56,7 @@ class Wire(Protocol):
     def answered(self) -> None:
         """Continue after the answer."""
 
-    def finished(self, task: asyncio.Task[None], error: BaseException | None) -> None:
+    def finished(self, task: asyncio.Task[None], error: BaseException | None, visit: Visit) -> None:
         """Log the application's error."""
 
     def cut(self) -> None:
@@ -74,10 +75,11 @@ class Exchange:
         begun: Whether part of the answer was written.
         ended: Whether all of it was.
         head_only: Whether the request is a HEAD.
+        visit: Names the request in the log.
     """
 
     __slots__ = (
-        *("begun", "ended", "gone", "head_only", "keep_alive"),
+        *("begun", "ended", "gone", "head_only", "keep_alive", "visit"),
         *(
             "_asked",
             "_bare",
@@ -93,7 +95,8 @@ class Exchange:
         "_wire",
     )
 
-    def __init__(self, wire: Wire, head: Head) -> None:
+    def __init__(self, wire: Wire, head: Head, visit: Visit) -> None:
+        self.visit = visit
         self.keep_alive = head.keep_alive
         self.gone = self.begun = self.ended = False
         self.head_only = head.method == "HEAD"
@@ -133,7 +136,7 @@ class Exchange:
         unanswered = not (self.ended or self.gone)
         if unanswered and not task.cancelled() and error is None:
             error = RuntimeError("the application returned before its answer was complete")
-        self._wire.finished(task, None if isinstance(error, ConnectionError) else error)
+        self._wire.finished(task, None if isinstance(error, ConnectionError) else error, self.visit)
         if unanswered and (task.cancelled() or self.begun):
             self._wire.cut()
         elif unanswered:

@@ -20,6 +20,7 @@ from purgatory_async.events import Event, KeySignalled, OperationEnded
 from purgatory_async.service import problems
 from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.pacing import Pace
+from purgatory_async.service.visit import count_held
 from purgatory_async.web._race import ClientLeft
 
 
@@ -44,6 +45,9 @@ class Holds:
         pace: At which those that watch the same complete.
         limit: The most requests held at once.
         on_undelivered: Called when a hold completes as its client leaves.
+
+    Attributes:
+        limit: The most requests held at once.
     """
 
     def __init__(
@@ -51,11 +55,11 @@ class Holds:
     ) -> None:
         self._purgatory: Final = Purgatory(name, timer=timer, max_pending=limit)
         self._pace: Final = pace
-        self._limit: Final = limit
+        self.limit: Final = limit
         self._on_undelivered: Final = on_undelivered
 
     def __repr__(self) -> str:
-        return f"<Holds {self._purgatory.name} held={self.held} limit={self._limit}>"
+        return f"<Holds {self._purgatory.name} held={self.held} limit={self.limit}>"
 
     @property
     def held(self) -> int:
@@ -70,8 +74,8 @@ class Holds:
         """
         if self._purgatory.closed:
             raise problems.draining()
-        if self._purgatory.pending >= self._limit:
-            raise problems.overloaded("requests", self._limit)
+        if self._purgatory.pending >= self.limit:
+            raise problems.overloaded("requests", self.limit)
 
     async def until(
         self,
@@ -99,10 +103,11 @@ class Holds:
         try:
             self._purgatory.try_complete_else_watch(hold, (watched,))
         except PurgatoryFull:
-            raise problems.overloaded("requests", self._limit) from None
+            raise problems.overloaded("requests", self.limit) from None
         except PurgatoryClosed:
             raise problems.draining() from None
         listener = asyncio.get_running_loop().create_task(_listen(receive, hold))
+        count_held(1)
         try:
             if begin is not None and not await begin():
                 return False
@@ -111,6 +116,7 @@ class Holds:
             # Also when the request's task is cancelled.
             hold.cancel()
             listener.cancel()
+            count_held(-1)
         if hold.gone:
             if outcome is Outcome.COMPLETED:
                 self._on_undelivered()

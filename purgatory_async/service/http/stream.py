@@ -14,6 +14,7 @@ from purgatory_async import OperationExpired, PurgatoryClosed, Timer, TimerHandl
 from purgatory_async.service import problems
 from purgatory_async.service.http.answer import Field, fields_of
 from purgatory_async.service.http.feed import Feed
+from purgatory_async.service.visit import count_held
 from purgatory_async.web._asgi import listening
 from purgatory_async.web._race import ClientLeft, Race
 
@@ -79,7 +80,13 @@ class Streams:
 
 
 class EventStream:
-    """A reply that sends events until the client, a drain or a stall ends it."""
+    """A reply that sends events until the client, a drain or a stall ends it.
+
+    Attributes:
+        sent: Bytes of the body so far.
+    """
+
+    status: Final = 200
 
     def __init__(self, streams: Streams, after: int, receive: Receive) -> None:
         self._streams = streams
@@ -88,6 +95,7 @@ class EventStream:
         self._after = after
         self._receive = receive
         self._patience: TimerHandle | None = None  # while the client is taking something
+        self.sent = 0
 
     def __repr__(self) -> str:
         return f"<EventStream after={self._after} {'waiting' if self._patience is None else 'sending'}>"
@@ -104,9 +112,10 @@ class EventStream:
             OSError: From ``send``: the client left.
             Stalled: The client took nothing for too long.
         """
-        await send({"type": "http.response.start", "status": 200, "headers": [*_FIELDS, *stamp]})
+        await send({"type": "http.response.start", "status": self.status, "headers": [*_FIELDS, *stamp]})
         race = Race()
         self._streams.running.add(self)
+        count_held(1)
         try:
             if not head_only:
                 with listening(self._receive, race):
@@ -117,6 +126,7 @@ class EventStream:
             pass  # the timer is closed: nothing can wait
         finally:
             self._streams.running.discard(self)
+            count_held(-1)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, send: Send, race: Race, timeout: float) -> None:
@@ -142,6 +152,7 @@ class EventStream:
         self._patience = self._timer.call_later(timeout, race.fail, Stalled())
         try:
             await send({"type": "http.response.body", "body": body, "more_body": True})
+            self.sent += len(body)
         finally:
             self._patience.cancel()
             self._patience = None

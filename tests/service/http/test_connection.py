@@ -1,6 +1,7 @@
 """One connection: requests are read to the letter, answered in turn, and what is refused is never run."""
 
 import json
+from unittest.mock import ANY
 
 import pytest
 
@@ -99,6 +100,7 @@ async def test_a_refusal_has_the_fields_of_every_answer(wired):
         "cache-control": "no-store",
         "content-type": "application/problem+json",
         "content-length": str(len(link.reply.body)),
+        "x-request-id": ANY,
         "connection": "close",
     }
     assert link.reply.json["title"] == Kind.MALFORMED_REQUEST.title

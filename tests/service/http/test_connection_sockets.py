@@ -203,7 +203,7 @@ def test_2_000_slow_clients_are_closed_and_good_ones_answered(serve):
 class Faults:
     """A log that takes no fault."""
 
-    def error(self, event, exc_info):
+    def error(self, event, exc_info, **_):
         raise exc_info
 
 

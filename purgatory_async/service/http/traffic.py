@@ -1,0 +1,122 @@
+"""Counts requests and their durations, and writes the access log.
+
+Labels are bounded whatever clients send: a route is the template of a path, and unknown methods are one.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.types import Scope
+
+from purgatory_async.metrics import Histogram
+from purgatory_async.service.logs import Log
+from purgatory_async.service.problems import Kind
+from purgatory_async.service.visit import Visit, trace_id_of
+
+__all__ = ["Traffic"]
+
+# Seconds, from a read in memory to a wait of the longest default, and streams above.
+BUCKETS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5, 15, 30, 60)
+METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+OTHER: Final = "other"
+
+
+class _Line:
+    """What was answered on one route and method."""
+
+    __slots__ = ("seconds", "statuses")
+
+    def __init__(self) -> None:
+        self.statuses: dict[int, int] = {}
+        self.seconds = Histogram(BUCKETS)
+
+
+class Traffic(Collector):
+    """The answered and held requests of a process.
+
+    Args:
+        access_log: Gets a record for each answer; None for no access log.
+    """
+
+    def __init__(self, access_log: Log | None = None) -> None:
+        self._access_log: Final = access_log
+        self._lines: dict[tuple[str, str], _Line] = {}
+        self._held: dict[str, int] = {}
+        self._refused = dict.fromkeys(Kind, 0)
+
+    def __repr__(self) -> str:
+        return f"<Traffic routes={len(self._lines)} held={sum(self._held.values())}>"
+
+    def begin(self, scope: Scope | None, now: float) -> Visit:
+        """Return the visit of a request; None as its scope for a malformed head. O(fields)."""
+        return Visit(scope, now, self._held)
+
+    def refuse(self, kind: Kind) -> None:
+        """Count a refusal. O(1)."""
+        self._refused[kind] += 1
+
+    def end(self, visit: Visit, status: int, sent: int, now: float) -> None:
+        """Count and log an answer. O(1).
+
+        Args:
+            visit: Whose it is.
+            status: Of the answer.
+            sent: Bytes of its body.
+            now: Seconds of the service's clock.
+        """
+        method = OTHER if visit.scope is None else visit.scope["method"]
+        place = visit.route, method if method in METHODS else OTHER
+        line = self._lines.get(place)
+        if line is None:
+            line = self._lines[place] = _Line()
+        line.statuses[status] = line.statuses.get(status, 0) + 1
+        seconds = now - visit.began
+        if visit.scope is not None:
+            line.seconds.observe(seconds)
+        if self._access_log is not None:
+            _log(self._access_log, visit, status, seconds, sent)
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the metrics; Prometheus's client calls this once per scrape."""
+        requests = CounterMetricFamily(
+            "purgatory_http_requests",
+            "Requests answered, by the template of their path.",
+            labels=["route", "method", "status"],
+        )
+        seconds = HistogramMetricFamily(
+            "purgatory_http_request_seconds",
+            "From the end of a request's head to the end of its answer, also if that was held.",
+            labels=["route", "method"],
+        )
+        for place, line in self._lines.items():
+            for status, number in line.statuses.items():
+                requests.add_metric([*place, str(status)], number)
+            line.seconds.add_to(seconds, place)
+        held = GaugeMetricFamily("purgatory_http_held", "Requests held, streams included.", labels=["route"])
+        for route, number in self._held.items():
+            held.add_metric([route], number)
+        refused = CounterMetricFamily(
+            "purgatory_refused", "Requests answered with a problem, by its slug.", labels=["slug"]
+        )
+        for kind, number in self._refused.items():
+            refused.add_metric([kind.slug], number)
+        return requests, seconds, held, refused
+
+
+def _log(log: Log, visit: Visit, status: int, seconds: float, sent: int) -> None:
+    scope = visit.scope
+    trace_id = None if scope is None else trace_id_of(scope["headers"])
+    log.info(
+        "request",
+        _event="request",
+        request_id=visit.request_id,
+        method=None if scope is None else scope["method"],
+        route=visit.route,
+        path=None if scope is None else scope["path"],
+        status=status,
+        seconds=round(seconds, 6),
+        sent=sent,
+        **({} if trace_id is None else {"trace_id": trace_id}),
+    )

@@ -1,0 +1,93 @@
+"""The request that the present task answers, for the log, the metrics and its answer.
+
+A request keeps the id that its client or proxy sent as ``X-Request-ID``; without a valid one it gets another.
+"""
+
+import asyncio
+import re
+import secrets
+from collections.abc import Iterable
+from contextvars import ContextVar
+from itertools import count
+from typing import Any, Final
+
+from starlette.types import Scope
+
+__all__ = ["NO_ROUTE", "VISIT", "Visit", "count_held", "trace_id_of"]
+
+NO_ROUTE: Final = "none"  # of a path that the service does not have, and of a head that is malformed
+
+_FIELD: Final = b"x-request-id"
+_ID: Final = re.compile(rb"[A-Za-z0-9._~-]{1,128}")
+_TRACE: Final = re.compile(
+    rb"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?"
+)
+# New ids are unique, not secret: a counter costs a tenth of a random number.
+_PROCESS: Final = secrets.token_hex(8)
+_numbers: Final = count(1)
+
+Fields = Iterable[tuple[bytes, bytes]]
+
+
+class Visit:
+    """One request, from the end of its head to the end of its answer.
+
+    Args:
+        scope: ASGI's; None if the head is malformed.
+        began: When the head was complete, in seconds of the service's clock.
+        held: How many requests are held, by route.
+
+    Attributes:
+        request_id: The client's, or a new one.
+        route: The template of its path, such as ``/v1/keys/{key}``, which has a bounded number of values.
+        task: Answers it; None before and after.
+    """
+
+    __slots__ = ("_held", "began", "request_id", "route", "scope", "task")
+
+    def __init__(self, scope: Scope | None, began: float, held: dict[str, int]) -> None:
+        self.scope = scope
+        self.began = began
+        self.request_id = _request_id(() if scope is None else scope["headers"])
+        self.route = NO_ROUTE
+        self.task: asyncio.Task[Any] | None = None
+        self._held = held
+
+    def __repr__(self) -> str:
+        return f"<Visit {self.request_id} route={self.route}>"
+
+    @property
+    def field(self) -> tuple[bytes, bytes]:
+        """The field of its answer that has its id."""
+        return _FIELD, self.request_id.encode()
+
+    def count_held(self, change: int) -> None:
+        """Count the request as held (1), or as no longer held (-1). O(1)."""
+        self._held[self.route] = self._held.get(self.route, 0) + change
+
+
+VISIT: Final[ContextVar[Visit | None]] = ContextVar("VISIT", default=None)
+"""The request of the present context. Callbacks inherit it, so only in its own task is it the one that is answered."""
+
+
+def count_held(change: int) -> None:
+    """Count the request of the present context as held (1), or as no longer held (-1). O(1)."""
+    visit = VISIT.get()
+    if visit is not None:
+        visit.count_held(change)
+
+
+def trace_id_of(fields: Fields) -> str | None:
+    """Return the trace id of a valid ``traceparent`` (W3C Trace Context), else None. O(fields)."""
+    given = [value for name, value in fields if name == b"traceparent"]
+    match = _TRACE.fullmatch(given[0]) if len(given) == 1 else None
+    if match is None or (match[1] == b"00" and match[3] is not None):
+        return None
+    return match[2].decode()
+
+
+def _request_id(fields: Fields) -> str:
+    given = [value for name, value in fields if name == _FIELD]
+    if len(given) == 1 and _ID.fullmatch(given[0]):
+        return given[0].decode()
+    return f"{_PROCESS}-{next(_numbers):x}"

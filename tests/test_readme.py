@@ -20,6 +20,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 FOLDERS = (
     "bench",
     "examples",
+    "examples/deploy",
     "purgatory_async/cluster",
     "purgatory_async/patterns",
     "purgatory_async/pipeline",

@@ -1,0 +1,154 @@
+"""The kit's dashboard and alerts, asked of a real Prometheus that scrapes a real service with a token."""
+
+import json
+import re
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.deploy.tools import KIT, PATIENCE_S, program_or_skip, replaced
+from tests.ports import free_port
+from tests.service.test_server import Served
+
+TOKEN = "reader-0123456789abcdef"
+ADMIN = {"Authorization": "Bearer admin-0123456789abcdef", "Content-Type": "application/json"}
+BOARD = json.loads((KIT / "grafana" / "dashboard.json").read_text(encoding="utf-8"))
+PANELS = [panel for panel in BOARD["panels"] if panel["type"] != "row"]
+VARIABLES = {"$__rate_interval": "30s", "$instance": ".*"}
+
+
+def expressions() -> dict[str, str]:
+    """The panels' expressions by their titles, as Grafana sends them."""
+    found = {}
+    for panel in PANELS:
+        for target in panel["targets"]:
+            text = target["expr"]
+            for name, value in VARIABLES.items():
+                text = text.replace(name, value)
+            found[f"{panel['title']} {target['refId']}"] = text
+    return found
+
+
+class Prometheus:
+    """A Prometheus with the kit's configuration, in which only the address, the token and the interval differ."""
+
+    def __init__(self, folder: Path, port: int) -> None:
+        self._port = free_port()
+        text = (KIT / "prometheus" / "prometheus.yml").read_text(encoding="utf-8")
+        (folder / "prometheus_token").write_text(TOKEN, encoding="utf-8")
+        for old, new in {
+            "/run/secrets/prometheus_token": f"{folder}/prometheus_token",
+            "purgatory:8765": f"localhost:{port}",
+            "scrape_interval: 15s": "scrape_interval: 1s",
+        }.items():
+            text = replaced(text, old, new)
+        (folder / "prometheus.yml").write_text(text, encoding="utf-8")
+        (folder / "alerts.yml").write_bytes((KIT / "prometheus" / "alerts.yml").read_bytes())
+        with (folder / "prometheus.log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [
+                    program_or_skip("prometheus", "prometheus"),
+                    f"--config.file={folder}/prometheus.yml",
+                    f"--storage.tsdb.path={folder}/data",
+                    f"--web.listen-address=127.0.0.1:{self._port}",
+                ],
+                stderr=log,
+            )
+
+    def ask(self, expression: str) -> list[dict[str, object]]:
+        """The series of an expression now; none while Prometheus starts."""
+        query = urllib.parse.urlencode({"query": expression})
+        try:
+            with urllib.request.urlopen(
+                f"http://127.0.0.1:{self._port}/api/v1/query?{query}", timeout=9
+            ) as reply:
+                return json.load(reply)["data"]["result"]
+        except ConnectionRefusedError:
+            return []
+        except urllib.error.URLError as error:
+            if isinstance(error.reason, ConnectionRefusedError):
+                return []
+            raise
+
+    def until(self, expression: str) -> list[dict[str, object]]:
+        """Wait until an expression has series."""
+        give_up = time.monotonic() + PATIENCE_S
+        while not (found := self.ask(expression)):
+            assert self.process.poll() is None
+            assert time.monotonic() < give_up, f"no series: {expression}"
+            time.sleep(0.1)
+        return found
+
+
+@pytest.fixture(scope="module")
+def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
+    """A service with two workers that were asked for a little of everything, and a Prometheus that knows it."""
+    program_or_skip("prometheus", "prometheus")
+    folder = tmp_path_factory.mktemp("prometheus")
+    tokens = folder / "tokens"
+    tokens.touch(mode=0o600)
+    tokens.write_text(f"{TOKEN} read\n{ADMIN['Authorization'].split()[1]} admin\n", encoding="utf-8")
+    store = f"sqlite:///{folder}/state.db"
+    served = Served("--workers", "2", "--store", store, "--tokens", str(tokens))
+    started = None
+    try:
+        started = Prometheus(folder, served.port)
+        started.until('up{job="purgatory"} == 1')
+        for _ in range(3):  # counters that were seen before have a rate
+            served.request(
+                "POST", "/v1/operations?wait=10ms", json.dumps({"keys": ["a"], "timeout": "20ms"}), ADMIN
+            )
+            served.request("GET", "/v1/wait?key=b&wait=10ms", None, ADMIN)
+            started.until("sum(purgatory_http_requests_total) > 0")
+            time.sleep(1.1)
+        yield started
+    finally:
+        if started is not None:
+            started.process.terminate()
+            started.process.wait(PATIENCE_S)
+        served.end()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", expressions())
+def test_every_panel_has_series(prometheus, name):
+    prometheus.until(expressions()[name])
+
+
+@pytest.mark.slow
+def test_every_metric_of_an_alert_is_one_of_the_service(prometheus):
+    groups = yaml.safe_load((KIT / "prometheus" / "alerts.yml").read_text(encoding="utf-8"))["groups"]
+    for rule in groups[0]["rules"]:
+        for name in re.findall(r"\b(?:up|(?:purgatory|process)_\w+)\b(?=[{\[ )])", rule["expr"]):
+            assert prometheus.until(name), rule["alert"]
+
+
+@pytest.mark.slow
+def test_no_alert_fires_at_a_service_that_just_started(prometheus):
+    assert prometheus.ask('ALERTS{alertstate="firing"}') == []
+
+
+def test_a_panel_says_what_it_shows_and_where_from():
+    assert len({panel["id"] for panel in BOARD["panels"]}) == len(BOARD["panels"])
+    for panel in PANELS:
+        assert panel["description"]
+        assert panel["datasource"]["uid"] == "${datasource}"
+        assert all('instance=~"$instance"' in target["expr"] for target in panel["targets"])
+
+
+def test_no_two_panels_share_a_place():
+    cells = [
+        (x, y)
+        for place in (panel["gridPos"] for panel in BOARD["panels"])
+        for x in range(place["x"], place["x"] + place["w"])
+        for y in range(place["y"], place["y"] + place["h"])
+    ]
+    assert len(set(cells)) == len(cells)
+    assert all(0 <= x < 24 for x, _ in cells)

@@ -1,0 +1,179 @@
+"""The kit's nginx before a real service: long polls, streams, ids and restarts."""
+
+import http.client
+import json
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.tools import KIT, PATIENCE_S, program_or_skip, replaced
+from tests.ports import free_port
+from tests.service.test_server import Served
+
+pytestmark = pytest.mark.slow
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+PARENT = f"00-{TRACE}-b7ad6b7169203331-01"
+
+
+class Front:
+    """An nginx with the kit's configuration, in which only addresses and paths are others."""
+
+    def __init__(self, folder: Path, upstream: int) -> None:
+        self.port = free_port()
+        self._log = folder / "access.log"
+        text = (KIT / "nginx.conf").read_text(encoding="utf-8").replace(" /tmp/", f" {folder}/")
+        for old, new in {
+            "server purgatory:8765;": f"server 127.0.0.1:{upstream};",
+            "listen 8080;": f"listen 127.0.0.1:{self.port};",
+            "worker_rlimit_nofile 65536;": "",
+            "/dev/stdout": f"{self._log}",
+            "/dev/stderr": f"{folder}/error.log",
+        }.items():
+            text = replaced(text, old, new)
+        config = folder / "nginx.conf"
+        config.write_text(text, encoding="utf-8")
+        self.process = subprocess.Popen(
+            [
+                program_or_skip("nginx", "nginx-light"),
+                "-c",
+                config,
+                "-e",
+                folder / "error.log",
+                "-g",
+                "daemon off; master_process off;",
+            ]
+        )
+        until(lambda: accepts(self.port) or self.process.poll() is not None)
+        assert self.process.poll() is None
+
+    @property
+    def log(self) -> list[str]:
+        return self._log.read_text(encoding="utf-8").splitlines()
+
+    def open(self, method: str, path: str, body: object = None, **fields: str) -> http.client.HTTPConnection:
+        """Send a request; its answer is got from what this returns."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        headers = {name.replace("_", "-"): value for name, value in fields.items()}
+        headers |= {} if body is None else {"Content-Type": "application/json"}
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        return connection
+
+    def ask(self, method: str, path: str, body: object = None, **fields: str) -> http.client.HTTPResponse:
+        with closing(self.open(method, path, body, **fields)) as connection:
+            reply = connection.getresponse()
+            reply.read()
+            return reply
+
+
+def accepts(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except ConnectionRefusedError:
+        return False
+    return True
+
+
+def until(holds) -> None:
+    give_up = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def stack() -> Iterator[ExitStack]:
+    with ExitStack() as stack:
+        yield stack
+
+
+def start(stack: ExitStack, folder: Path, *flags: str) -> tuple[Served, Front]:
+    program_or_skip("nginx", "nginx-light")
+    served = Served("--access-log", *flags)
+    stack.callback(served.end)
+    front = Front(folder, served.port)
+    stack.callback(front.process.wait)
+    stack.callback(front.process.terminate)
+    return served, front
+
+
+def records(served: Served, path: str) -> list[dict[str, object]]:
+    """The access log's records of a path, after the service's end."""
+    _, found = served.stop()
+    return [record for record in found if record.get("event") == "request" and record["path"] == path]
+
+
+def test_a_long_poll_passes_with_its_id_and_its_trace(stack, tmp_path):
+    served, front = start(stack, tmp_path)
+    with closing(
+        front.open("GET", "/v1/wait?key=a&wait=50s", X_Request_ID="mine", traceparent=PARENT)
+    ) as poll:
+        served.until('purgatory_http_held{route="/v1/wait"}', 1)
+        assert front.ask("POST", "/v1/keys/a/signal", {}).status == 200
+        reply = poll.getresponse()
+        assert (reply.status, reply.getheader("X-Request-ID")) == (200, "mine")
+    [record] = records(served, "/v1/wait")
+    assert (record["request_id"], record["trace_id"]) == ("mine", TRACE)
+    until(lambda: any(line.endswith(" mine") for line in front.log))
+    assert not [line for line in front.log if "key=a" in line]
+
+
+def test_a_request_without_a_valid_id_gets_nginxs(stack, tmp_path):
+    served, front = start(stack, tmp_path)
+    ids = [
+        front.ask("GET", "/healthz", **fields).getheader("X-Request-ID")
+        for fields in ({}, {"X_Request_ID": "a b"})
+    ]
+    assert all(len(each) == 32 for each in ids)
+    assert [record["request_id"] for record in records(served, "/healthz")] == ids
+    until(lambda: [line.rpartition(" ")[2] for line in front.log] == ids)
+
+
+def test_an_event_is_not_kept_back_in_a_buffer(stack, tmp_path):
+    served, front = start(stack, tmp_path)
+    with closing(front.open("GET", "/v1/events")) as stream:
+        reply = stream.getresponse()
+        served.until('purgatory_http_held{route="/v1/events"}', 1)
+        front.ask("POST", "/v1/keys/a/signal", {})
+        # No more events follow, so nothing else can push this one out.
+        while not (line := reply.readline()).startswith(b"event:"):
+            assert line
+        assert line == b"event: signalled\n"
+    served.until('purgatory_http_held{route="/v1/events"}', 0)
+
+
+def test_a_client_that_leaves_frees_its_waiter(stack, tmp_path):
+    served, front = start(stack, tmp_path)
+    with closing(front.open("GET", "/v1/wait?key=a&wait=50s")):
+        served.until("purgatory_held", 1)
+    served.until("purgatory_held", 0)
+
+
+def test_requests_succeed_as_soon_as_the_service_is_back(stack, tmp_path):
+    served, front = start(stack, tmp_path)
+    assert front.ask("GET", "/healthz").status == 200
+    held = stack.enter_context(closing(front.open("GET", "/v1/wait?key=a&wait=50s")))
+    served.until("purgatory_held", 1)
+    served.stop()
+    assert held.getresponse().status == 503  # the service's own answer, with Retry-After
+    assert front.ask("GET", "/healthz").status == 502
+    again = Served("--port", str(served.port))
+    stack.callback(again.end)
+    assert front.ask("GET", "/healthz").status == 200
+
+
+def test_the_metrics_are_not_for_nginxs_clients(stack, tmp_path):
+    served, front = start(stack, tmp_path)
+    assert front.ask("GET", "/metrics").status == 404
+    assert served.request("GET", "/metrics")[0].status == 200
+
+
+def test_a_body_beyond_the_limit_gets_the_services_answer(stack, tmp_path):
+    _, front = start(stack, tmp_path)
+    reply = front.ask("POST", "/v1/keys/a/signal", {"value": "x" * (1 << 20)})
+    assert (reply.status, reply.getheader("Content-Type")) == (413, "application/problem+json")

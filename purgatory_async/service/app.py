@@ -42,7 +42,7 @@ class Application:
     def __init__(self, service: Service, log: Log) -> None:
         self.service: Final = service
         self.access: Final = Access(service.settings)
-        self.traffic: Final = Traffic(log if service.settings.access_log else None)
+        self.traffic: Final = Traffic(log if service.settings.access_log else None, service.now)
         service.metrics.registry.register(self.traffic)
         self._log = log
         self._routes = Routes(ROUTES)
@@ -55,16 +55,21 @@ class Application:
             await send({"type": "websocket.close", "code": 1000})
         else:
             visit = VISIT.get()
-            # Under another server, or mounted in an application, nothing has begun it.
-            if visit is None or visit.scope is not scope:
-                visit = self.traffic.begin(scope, self.service.timer.time())
-            token = VISIT.set(visit)
-            visit.task = asyncio.current_task()
-            try:
+            if visit is not None and visit.scope is scope:
                 await self._serve(visit, scope, receive, send)
-            finally:
-                visit.task = None
-                VISIT.reset(token)
+            else:
+                await self._visit(scope, receive, send)
+
+    async def _visit(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request under another server, or mounted in an application: nothing has begun its visit."""
+        visit = self.traffic.begin(scope)
+        visit.task = asyncio.current_task()
+        token = VISIT.set(visit)
+        try:
+            await self._serve(visit, scope, receive, send)
+        finally:
+            visit.task = None
+            VISIT.reset(token)
 
     async def _serve(self, visit: Visit, scope: Scope, receive: Receive, send: Send) -> None:
         reply: Reply
@@ -92,21 +97,21 @@ class Application:
         self._end(visit, reply, head_only=head_only)
 
     def _end(self, visit: Visit, reply: Reply, *, head_only: bool) -> None:
-        now = self.service.timer.time()
-        self.traffic.end(visit, reply.status, 0 if head_only else reply.sent, now)
+        self.traffic.end(visit, reply.status, 0 if head_only else reply.sent)
 
     async def _answer(self, visit: Visit, scope: Scope, receive: Receive) -> Reply:
         path = raw_path(scope)
         route = self._routes.match(path)
         if route is not None:
-            visit.route = route.pattern
-        self.access.check(scope, {} if route is None else route.endpoints)
+            visit.route = route[0]
+        self.access.check(scope, {} if route is None else route[1])
         if route is None:
             raise problems.not_found(path.decode("ascii", "backslashreplace"))
-        endpoint = route.endpoints.get(scope["method"])
+        _, endpoints, parameters = route
+        endpoint = endpoints.get(scope["method"])
         if endpoint is None:
-            raise problems.method_not_allowed(scope["method"], tuple(route.endpoints))
-        request = Request(scope, receive, route.parameters)
+            raise problems.method_not_allowed(scope["method"], tuple(endpoints))
+        request = Request(scope, receive, parameters)
         position = request.position()
         if position and position > self.service.fold.position:
             await self._reach(position)

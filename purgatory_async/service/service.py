@@ -7,6 +7,7 @@ metrics count them, the listing keeps their order, the holds release their reque
 import asyncio
 import datetime as dt
 import random
+import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Final, NamedTuple
@@ -90,6 +91,8 @@ class Service:
     ) -> None:
         self.settings: Final = settings
         self.timer: Final = Timer() if timer is None else timer
+        # Without another clock, the loop's: a timer asks at each reading which one that is.
+        self.now: Final = time.monotonic if timer is None else timer.time
         self.wall_clock: Final = wall_clock
         self.peers: Final = Peers(self.timer)
         in_memory = settings.store.in_memory

@@ -23,7 +23,7 @@ _TRACE: Final = re.compile(
     rb"(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}(-.*)?"
 )
 # New ids are unique, not secret: a counter costs a tenth of a random number.
-_PROCESS: Final = secrets.token_hex(8)
+_PROCESS: Final = secrets.token_hex(8).encode()
 _numbers: Final = count(1)
 
 Fields = Iterable[tuple[bytes, bytes]]
@@ -38,17 +38,17 @@ class Visit:
         held: How many requests are held, by route.
 
     Attributes:
-        request_id: The client's, or a new one.
+        field: The field of its answer that has its id: the client's, or a new one.
         route: The template of its path, such as ``/v1/keys/{key}``, which has a bounded number of values.
         task: Answers it; None before and after.
     """
 
-    __slots__ = ("_held", "began", "request_id", "route", "scope", "task")
+    __slots__ = ("_held", "began", "field", "route", "scope", "task")
 
     def __init__(self, scope: Scope | None, began: float, held: dict[str, int]) -> None:
         self.scope = scope
         self.began = began
-        self.request_id = _request_id(() if scope is None else scope["headers"])
+        self.field = _FIELD, _request_id(() if scope is None else scope["headers"])
         self.route = NO_ROUTE
         self.task: asyncio.Task[Any] | None = None
         self._held = held
@@ -57,9 +57,9 @@ class Visit:
         return f"<Visit {self.request_id} route={self.route}>"
 
     @property
-    def field(self) -> tuple[bytes, bytes]:
-        """The field of its answer that has its id."""
-        return _FIELD, self.request_id.encode()
+    def request_id(self) -> str:
+        """Its id, as the log shows it."""
+        return self.field[1].decode()
 
     def count_held(self, change: int) -> None:
         """Count the request as held (1), or as no longer held (-1). O(1)."""
@@ -86,8 +86,8 @@ def trace_id_of(fields: Fields) -> str | None:
     return match[2].decode()
 
 
-def _request_id(fields: Fields) -> str:
+def _request_id(fields: Fields) -> bytes:
     given = [value for name, value in fields if name == _FIELD]
     if len(given) == 1 and _ID.fullmatch(given[0]):
-        return given[0].decode()
-    return f"{_PROCESS}-{next(_numbers):x}"
+        return given[0]
+    return b"%b-%x" % (_PROCESS, next(_numbers))

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple, Protocol
+from typing import Protocol
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -78,18 +78,8 @@ class Endpoint:
     problems: tuple[Kind, ...] = ()
 
 
-class Match(NamedTuple):
-    """The route of a path.
-
-    Attributes:
-        pattern: Such as ``/v1/operations/{id}``.
-        endpoints: By method.
-        parameters: The path's, still percent-encoded, by name.
-    """
-
-    pattern: str
-    endpoints: Mapping[str, Endpoint]
-    parameters: dict[str, bytes]
+Match = tuple[str, Mapping[str, Endpoint], dict[str, bytes]]
+"""The pattern of a route, its endpoints by method, and the parameters of the path, still percent-encoded."""
 
 
 class Routes:
@@ -103,7 +93,7 @@ class Routes:
     Example:
         >>> routes = Routes({"/v1/keys/{key}": {}})
         >>> routes.match(b"/v1/keys/a%2Fb")
-        Match(pattern='/v1/keys/{key}', endpoints={}, parameters={'key': b'a%2Fb'})
+        ('/v1/keys/{key}', {}, {'key': b'a%2Fb'})
         >>> routes.match(b"/v1/keys") is None
         True
     """
@@ -128,7 +118,7 @@ class Routes:
             if len(parts) == len(segments):
                 parameters = _fit(parts, segments)
                 if parameters is not None:
-                    return Match(pattern, methods, parameters)
+                    return pattern, methods, parameters
         return None
 
 

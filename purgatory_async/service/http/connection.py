@@ -184,6 +184,7 @@ class Connection(Watched, asyncio.Protocol):
     def finished(self, task: asyncio.Task[None], error: BaseException | None, visit: Visit) -> None:
         """Log the application's error."""
         self._state.tasks.discard(task)
+        visit.task = None  # or the task would keep itself by its context
         if error is not None:
             self.context.log.error("request failed", request_id=visit.request_id, exc_info=error)
 
@@ -197,14 +198,14 @@ class Connection(Watched, asyncio.Protocol):
         if exchange is not None:
             exchange.lose()
         if exchange is None or not exchange.begun:
-            traffic, now = self.context.traffic, self.context.timer.time()
-            visit = traffic.begin(None, now) if exchange is None else exchange.visit
+            traffic = self.context.traffic
+            visit = traffic.begin(None) if exchange is None else exchange.visit
             answer = Answer(problem.kind.status, msgspec.json.encode(problem.document), PROBLEM_JSON)
             fields = [*self.date(), *answer.fields(), visit.field, (b"connection", b"close")]
             body = b"" if exchange is not None and exchange.head_only else answer.body
             self.write(opening(answer.status, fields) + body)
             traffic.refuse(problem.kind)
-            traffic.end(visit, answer.status, len(body), now)
+            traffic.end(visit, answer.status, len(body))
         self._end(sending=True)
 
     # Input.
@@ -235,7 +236,7 @@ class Connection(Watched, asyncio.Protocol):
 
     def _start(self, head: Head, rest: bytes) -> None:
         scope = scope_of(head, self._transport.get_extra_info("sockname"))
-        visit = self.context.traffic.begin(scope, self.context.timer.time())
+        visit = self.context.traffic.begin(scope)
         exchange = self._exchange = Exchange(self, head, visit)
         exchange.keep_alive = exchange.keep_alive and not self._last
         self._move("request" if head.length == 0 else "upload")
@@ -249,6 +250,7 @@ class Connection(Watched, asyncio.Protocol):
             named = copy_context()
             named.run(VISIT.set, visit)
             task = asyncio.get_running_loop().create_task(answering, context=named)
+            visit.task = task
             self._state.tasks.add(task)
             task.add_done_callback(exchange.finish)
 

@@ -3,7 +3,8 @@
 Labels are bounded whatever clients send: a route is the template of a path, and unknown methods are one.
 """
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
@@ -38,10 +39,12 @@ class Traffic(Collector):
 
     Args:
         access_log: Gets a record for each answer; None for no access log.
+        now: The service's clock, in seconds.
     """
 
-    def __init__(self, access_log: Log | None = None) -> None:
+    def __init__(self, access_log: Log | None = None, now: Callable[[], float] = time.monotonic) -> None:
         self._access_log: Final = access_log
+        self._now: Final = now
         self._lines: dict[tuple[str, str], _Line] = {}
         self._held: dict[str, int] = {}
         self._refused = dict.fromkeys(Kind, 0)
@@ -49,22 +52,21 @@ class Traffic(Collector):
     def __repr__(self) -> str:
         return f"<Traffic routes={len(self._lines)} held={sum(self._held.values())}>"
 
-    def begin(self, scope: Scope | None, now: float) -> Visit:
+    def begin(self, scope: Scope | None) -> Visit:
         """Return the visit of a request; None as its scope for a malformed head. O(fields)."""
-        return Visit(scope, now, self._held)
+        return Visit(scope, self._now(), self._held)
 
     def refuse(self, kind: Kind) -> None:
         """Count a refusal. O(1)."""
         self._refused[kind] += 1
 
-    def end(self, visit: Visit, status: int, sent: int, now: float) -> None:
+    def end(self, visit: Visit, status: int, sent: int) -> None:
         """Count and log an answer. O(1).
 
         Args:
             visit: Whose it is.
             status: Of the answer.
             sent: Bytes of its body.
-            now: Seconds of the service's clock.
         """
         method = OTHER if visit.scope is None else visit.scope["method"]
         place = visit.route, method if method in METHODS else OTHER
@@ -72,7 +74,7 @@ class Traffic(Collector):
         if line is None:
             line = self._lines[place] = _Line()
         line.statuses[status] = line.statuses.get(status, 0) + 1
-        seconds = now - visit.began
+        seconds = self._now() - visit.began
         if visit.scope is not None:
             line.seconds.observe(seconds)
         if self._access_log is not None:

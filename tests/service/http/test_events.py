@@ -260,6 +260,7 @@ async def test_a_stream_is_marked_as_one_and_no_proxy_may_gather_it(client):
         "cache-control": "no-store",
         "x-content-type-options": "nosniff",
         "x-accel-buffering": "no",
+        "x-request-id": "of-the-test",
         "connection": "close",
         "x-purgatory-position": "0",
         "x-purgatory-epoch": client.service.state.epoch,

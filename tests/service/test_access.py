@@ -37,18 +37,16 @@ CONTRACT = {
     "/readyz": {"GET": None},
     "/metrics": {"GET": "read"},
     "/openapi.json": {"GET": None},
+    **dict.fromkeys(("/", "/ui", "/ui/", "/ui/app.js", "/ui/style.css"), {"GET": None}),
+    **dict.fromkeys(("/ui/feed", "/ui/operations"), {"GET": "read"}),
 }
 SERVED = [(path, method) for path, methods in ROUTES.items() for method in methods]
 PROTECTED = [(path, method) for path, method in SERVED if ROUTES[path][method].permission is not None]
 
 
 def scope_of(path, method):
-    """What the contract asks for; HEAD is a GET, and the dashboard is open."""
-    return (
-        None
-        if path == "/" or path.startswith("/ui")
-        else CONTRACT[path]["GET" if method == "HEAD" else method]
-    )
+    """What the contract asks for; HEAD is a GET."""
+    return CONTRACT[path]["GET" if method == "HEAD" else method]
 
 
 def bearer(token):

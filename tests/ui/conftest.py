@@ -122,9 +122,15 @@ def browser():
 
 
 class Visit:
-    """A page, and everything that must not happen on it."""
+    """A page, and everything that must not happen on it.
 
-    def __init__(self, page, address):
+    Args:
+        page: A new one.
+        address: Of the service, or with `whole` of what to open.
+        clock: Whether the page's time can be moved forward; it passes by itself, too.
+    """
+
+    def __init__(self, page, address, *, whole=False, clock=False):
         self.page = page
         self.errors = []
         self.dialogs = []
@@ -134,7 +140,9 @@ class Visit:
         page.on("console", self._on_console)
         page.on("dialog", self._on_dialog)
         page.on("request", lambda request: self.requests.append(request.url))
-        page.goto(f"{address}/ui/")
+        if clock:
+            page.clock.install()
+        page.goto(address if whole else f"{address}/ui/")
 
     def _on_console(self, message):
         if message.type in {"error", "warning"}:
@@ -150,9 +158,9 @@ def visit(browser):
     """Open dashboards, each in a profile of its own."""
     contexts = []
 
-    def open_page(address, **options):
+    def open_page(address, *, whole=False, clock=False, **options):
         contexts.append(browser.new_context(**options))
-        return Visit(contexts[-1].new_page(), address)
+        return Visit(contexts[-1].new_page(), address, whole=whole, clock=clock)
 
     yield open_page
     for context in contexts:

@@ -68,7 +68,7 @@ async def read_stats(service: Service, request: Request) -> Answer:
     """``GET /v1/admin/stats``: show the service's stats; with ``digest=1`` also the digest of its state."""
     request.check_accept(JSON)
     wanted = request.query("digest").integer("digest", 0, 1)
-    stats = await _stats_of(service)
+    stats = await stats_of(service)
     if wanted:
         # Of the state whose position the stats name: nothing else has run since.
         stats.digest = digest(service.fold)
@@ -137,7 +137,7 @@ def _file(request: Request, name: str) -> Answer:
     return Answer(200, body, media_type, _SAFE)
 
 
-async def _stats_of(service: Service) -> Stats:
+async def stats_of(service: Service) -> Stats:
     """O(1); once a second O(keys + deadlines), in passes of a millisecond."""
     found = await service.survey.findings()
     settings = service.settings

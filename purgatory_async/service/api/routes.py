@@ -3,7 +3,17 @@
 from collections.abc import Mapping
 from typing import Final
 
-from purgatory_async.service.api import admin, keys, leases, operations, queue_views, queues, signals, waits
+from purgatory_async.service.api import (
+    admin,
+    dashboard,
+    keys,
+    leases,
+    operations,
+    queue_views,
+    queues,
+    signals,
+    waits,
+)
 from purgatory_async.service.api.endpoint import Endpoint, Permission
 from purgatory_async.service.api.openapi import with_description
 from purgatory_async.service.http.stream import EVENT_STREAM
@@ -47,7 +57,7 @@ from purgatory_async.service.queue_messages import (
     ReturnBody,
     TakeBody,
 )
-from purgatory_async.service.stats.messages import Stats
+from purgatory_async.service.stats.messages import DashboardFeed, SearchPage, Stats
 
 __all__ = ["ROUTES"]
 
@@ -258,6 +268,12 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     "/ui/": _file(admin.read_page, "text/html"),
     "/ui/app.js": _file(admin.read_script, "text/javascript"),
     "/ui/style.css": _file(admin.read_style, "text/css"),
+    "/ui/feed": {"GET": Endpoint(dashboard.read_feed, _READ, {200: DashboardFeed})},
+    "/ui/operations": {
+        "GET": Endpoint(
+            dashboard.search_operations, _READ, {200: SearchPage}, query=("first", "limit", "search")
+        )
+    },
 }
 
 

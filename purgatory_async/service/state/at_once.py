@@ -55,6 +55,10 @@ class AtOnce:
     def __repr__(self) -> str:
         return f"<AtOnce {self.fold!r}>"
 
+    @property
+    def writer(self) -> None:
+        """None: there is no log."""
+
     async def propose(self, entry: Entry) -> Answer:
         """Apply an entry; see `State.propose`."""
         for _ in range(entry.places - 1):

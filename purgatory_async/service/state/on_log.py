@@ -143,6 +143,11 @@ class OnLog(Generic[A]):
         """How many entries wait to be appended."""
         return self._writer.waiting
 
+    @property
+    def writer(self) -> str:
+        """The name under which this worker appends now."""
+        return self._writer.name
+
     async def open(self) -> None:
         """Open the log, load the newest checkpoint, and apply what came after it; `run` must follow.
 

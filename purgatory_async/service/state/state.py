@@ -47,6 +47,11 @@ class State(Protocol):
         """Names the history that positions belong to."""
         ...
 
+    @property
+    def writer(self) -> str | None:
+        """The name under which this process appends now; None without a log."""
+        ...
+
     async def propose(self, entry: Entry) -> Answer:
         """Apply an entry, and return what it gave.
 

@@ -9,7 +9,7 @@ import datetime as dt
 
 from msgspec import UNSET, Struct, UnsetType
 
-from purgatory_async.service.messages import WaitingFor, WireNeed
+from purgatory_async.service.messages import State, WaitingFor, WireNeed
 
 
 class Ended(Struct):
@@ -173,12 +173,14 @@ class WheelView(Struct):
         tick: Seconds per tick.
         now_tick: The wheel's present tick.
         entries: The sum of all counts. A deadline that moves during the survey may be missed or counted twice.
+        operations: How many of them are operations; the others are timers of the service: takers, leases, silence.
         levels: The finest first.
     """
 
     tick: float
     now_tick: int
     entries: int
+    operations: int
     levels: list[WheelStrip]
 
 
@@ -253,3 +255,49 @@ class Stats(Struct):
     oldest_operations: list[OldOperation]
     wheel: WheelView | None
     digest: str | UnsetType = UNSET
+
+
+class WorkerView(Struct):
+    """A process that writes to the store.
+
+    Attributes:
+        name: The name under which it appends.
+        own: Whether it is the one that answers.
+        entries: How many it appended under this name.
+        position: Of its last entry.
+        silent: Seconds since its last entry; a worker appends at least one in ten.
+        takers: How many takers it has in line.
+    """
+
+    name: str
+    own: bool
+    entries: int
+    position: int
+    silent: float
+    takers: int
+
+
+class DashboardFeed(Stats, kw_only=True):
+    """What the dashboard draws once a second.
+
+    Attributes:
+        workers: Those that wrote to the store in the last ten minutes; null without a store.
+    """
+
+    workers: list[WorkerView] | None
+
+
+class SearchPage(Struct):
+    """A page of the operations that the dashboard searched for.
+
+    Attributes:
+        total: How many pending operations and one-shot waits match.
+        first: How many of them come before the page.
+        operations: Those on the page: operations, oldest first, then one-shot waits.
+        ended: How the operation with exactly this id ended; null if there is none, or if it is pending.
+    """
+
+    total: int
+    first: int
+    operations: list[OldOperation]
+    ended: State | None

@@ -8,7 +8,7 @@ is running.
 import asyncio
 import datetime as dt
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from heapq import nlargest
@@ -28,10 +28,12 @@ from purgatory_async.service.stats.messages import (
     History,
     OldOperation,
     Rates,
+    SearchPage,
     WheelStrip,
     WheelView,
 )
 from purgatory_async.service.stats.recent import Recent
+from purgatory_async.service.stats.search import Found, Listed, search
 from purgatory_async.timing import TimingWheel
 
 __all__ = ["Findings", "Survey"]
@@ -58,16 +60,32 @@ class Findings:
 
 
 class Survey:
-    """Surveys the pending operations and the timer on demand."""
+    """Surveys the pending operations and the timer on demand.
+
+    Args:
+        state: Has the operations, and their wheel.
+        waits: The one-shot waits.
+        timer: For the age of the findings.
+        recent: Has the rates and delays.
+        wall_clock: The time of the history.
+        listed: Lists the operations in order of submission.
+    """
 
     def __init__(
-        self, state: State, waits: Waits, timer: Timer, recent: Recent, wall_clock: Callable[[], dt.datetime]
+        self,
+        state: State,
+        waits: Waits,
+        timer: Timer,
+        recent: Recent,
+        wall_clock: Callable[[], dt.datetime],
+        listed: Listed,
     ) -> None:
         self._state: Final = state
         self._waits: Final = waits.purgatory
         self._timer: Final = timer
         self._recent: Final = recent
         self._wall_clock: Final = wall_clock
+        self._listed: Final = listed
         self._findings: Findings | None = None
         self._due = 0.0  # when the findings expire, by the timer's time
         self._resumed = self._spent = 0.0  # start of this pass, and seconds of the earlier ones
@@ -85,6 +103,22 @@ class Survey:
             self._under_way = asyncio.get_running_loop().create_task(self._make(), name="survey")
         # Shielded: cancelling one request must not cancel the survey of the others.
         return await asyncio.shield(self._under_way)
+
+    async def search(self, text: str, first: int, limit: int) -> SearchPage:
+        """Return a page of the pending operations whose id or a key begins with a text. O(pending), in passes.
+
+        Args:
+            text: Empty for all operations.
+            first: How many matches to skip.
+            limit: The most to return.
+        """
+        found = Found(text, first, limit)
+        waits = cast("Iterator[Operation | Wait]", self._waits.operations())
+        await search(self._listed, waits, found)
+        operation = self._state.fold.operations.by_id.get(text)
+        ended = None if operation is None or operation.outcome is None else operation.state
+        pending = [each for each in found.page if each.outcome is None]
+        return SearchPage(found.total, first, self._shown(pending), ended)
 
     async def _make(self) -> Findings:
         self._resumed, self._spent = self._timer.time(), 0.0
@@ -134,7 +168,17 @@ class Survey:
             strips.append(_empty_strip(size ** len(strips), now_tick, size))
         entries = sum(sum(strip.counts) for strip in strips)
         await self._let_others_run()
-        return WheelView(timer.tick, now_tick, entries, strips)
+        # Some may have been submitted after their bucket was counted.
+        operations = min(await self._operations_with_deadline(), entries)
+        return WheelView(timer.tick, now_tick, entries, operations, strips)
+
+    async def _operations_with_deadline(self) -> int:
+        count = after = 0
+        while part := list(islice(self._listed(None, after), STEPS)):
+            count += sum(each.scheduled for each in part)
+            after = part[-1].position
+            await self._let_others_run()
+        return count
 
     async def _busiest_keys(self) -> list[BusyKey]:
         purgatories = self._purgatories
@@ -158,19 +202,25 @@ class Survey:
         return self._state.fold.operations.purgatory, self._waits
 
     def _oldest_operations(self) -> list[OldOperation]:
+        oldest = self._shown(
+            each
+            for purgatory in self._purgatories
+            # They have no others.
+            for each in cast("Iterator[Operation | Wait]", purgatory.operations(limit=MOST_OPERATIONS))
+        )
+        return nlargest(MOST_OPERATIONS, oldest, key=attrgetter("elapsed"))
+
+    def _shown(self, operations: Iterable[Operation | Wait]) -> list[OldOperation]:
         now, now_us = self._timer.time(), self._state.now_us()
-        oldest = [
+        return [
             _old_operation(
                 each,
                 (now_us - each.submitted_us) / SECOND
                 if isinstance(each, Operation)
                 else now - each.submitted,
             )
-            for purgatory in self._purgatories
-            # They have no others.
-            for each in cast("Iterator[Operation | Wait]", purgatory.operations(limit=MOST_OPERATIONS))
+            for each in operations
         ]
-        return nlargest(MOST_OPERATIONS, oldest, key=attrgetter("elapsed"))
 
 
 def _empty_strip(ticks_per_bucket: int, now_tick: int, size: int) -> WheelStrip:

@@ -34,6 +34,20 @@ async def test_stats_show_the_position_and_the_digest(members):
     assert (await here.request("GET", "/v1/admin/stats?digest=yes")).status == 400
 
 
+async def test_the_dashboard_shows_the_workers_of_the_store(members):
+    here, other = await members.start(), await members.start()
+    await here.submit("a")
+    held = await other.held("POST", "/v1/queues/q/take?wait=9s")
+    workers = {worker["own"]: worker for worker in (await here.request("GET", "/ui/feed")).json["workers"]}
+    assert [workers[own]["takers"] for own in (True, False)] == [0, 1]
+    assert all(worker["entries"] and worker["silent"] < 2 for worker in workers.values())
+    await held.task
+    there = (await other.request("GET", "/ui/feed")).json["workers"]
+    assert {worker["name"]: worker["own"] for worker in there} == {
+        worker["name"]: not worker["own"] for worker in workers.values()
+    }
+
+
 async def test_the_memory_mode_shows_its_digest_too(members):
     here = await members.in_memory()
     before = (await here.request("GET", "/v1/admin/stats?digest=1")).json

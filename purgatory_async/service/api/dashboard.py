@@ -1,0 +1,55 @@
+"""What the page at ``/ui/`` asks for: its figures, and a page of the operations that it lists.
+
+Both need the scope ``read``, unlike ``/v1/admin/stats``: who may read every operation may see how they fare.
+"""
+
+from typing import Final
+
+import msgspec
+
+from purgatory_async.service.api.admin import stats_of
+from purgatory_async.service.api.request import Request
+from purgatory_async.service.http.answer import JSON, Answer, answer
+from purgatory_async.service.service import Service
+from purgatory_async.service.state.fold.shared import SECOND
+from purgatory_async.service.stats.messages import DashboardFeed, WorkerView
+
+PAGE: Final = 50  # operations
+MAX_PAGE: Final = 100
+MAX_FIRST: Final = 2**63 - 1
+
+
+async def read_feed(service: Service, request: Request) -> Answer:
+    """``GET /ui/feed``: show the stats and the workers of the store."""
+    request.check_accept(JSON)
+    request.query()
+    stats = msgspec.structs.asdict(await stats_of(service))
+    return answer(200, DashboardFeed(**stats, workers=_workers(service)))
+
+
+async def search_operations(service: Service, request: Request) -> Answer:
+    """``GET /ui/operations``: list the pending operations whose id or a key begins with a text."""
+    request.check_accept(JSON)
+    query = request.query("first", "limit", "search")
+    limit = query.integer("limit", 1, MAX_PAGE) or PAGE
+    first = query.integer("first", 0, MAX_FIRST) or 0
+    return answer(200, await service.survey.search(query.text("search") or "", first, limit))
+
+
+def _workers(service: Service) -> list[WorkerView] | None:
+    """Show the writers of the log by their names, so that rows keep their order. O(writers)."""
+    own = service.state.writer
+    if own is None:
+        return None
+    fold, now_us = service.fold, service.state.now_us()
+    return [
+        WorkerView(
+            name=name,
+            own=name == own,
+            entries=writer.number,
+            position=writer.position,
+            silent=round(max(now_us - writer.at_us, 0) / SECOND, 3),
+            takers=len(fold.queues.takers_of.get(name, ())),
+        )
+        for name, writer in sorted(fold.writers.known.items())
+    ]

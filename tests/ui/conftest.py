@@ -16,6 +16,7 @@ from tests.ports import free_port
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 60.0
+FEW = 7  # operations
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -110,6 +111,7 @@ def browser():
     it ends with the module, before any test with a loop of its own.
     """
     sync_api = pytest.importorskip("playwright.sync_api")
+    sync_api.expect.set_options(timeout=PATIENCE * 1000)
     chromium = shutil.which("chromium")
     if chromium is None:
         if os.environ.get("CI") == "true":

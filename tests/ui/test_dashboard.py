@@ -14,9 +14,6 @@ pytestmark = pytest.mark.slow
 
 HOSTILE = "<img src=x onerror=alert(1)>\"'&</script><script>alert(2)</script>\u202egpj.exe\u2066"
 SEEN = "<img src=x onerror=alert(1)>\"'&</script><script>alert(2)</script>\\u{202e}gpj.exe\\u{2066}"
-PATIENCE_MS = 60_000
-
-expect.set_options(timeout=PATIENCE_MS)
 
 
 def follows_events(page):

@@ -1,5 +1,7 @@
 """Complete and Cancel ask first, and can be undone for five seconds. The page's clock is the test's own."""
 
+import datetime as dt
+
 import pytest
 
 pytest.importorskip("playwright.sync_api")
@@ -17,7 +19,13 @@ def page(service, client, visit):
         client.submit(["a"], operation_id=name)
     page = visit(service.address, clock=True).page
     expect(page.get_by_role("row", name="two")).to_be_visible()
+    stop(page)
     return page
+
+
+def stop(page):
+    """Let time pass only when the test says so."""
+    page.clock.pause_at(dt.datetime.fromtimestamp(page.evaluate("Date.now()") / 1000 + 60, dt.UTC))
 
 
 def button(page, name, row="one"):
@@ -90,7 +98,9 @@ def test_leaving_the_page_drops_what_was_not_sent(service, client, page):
     confirm(page, "Cancel")
     page.goto(f"{service.address}/openapi.json")
     page.go_back()
+    page.clock.resume()
     expect(page.get_by_role("row", name="one")).to_be_visible()
+    stop(page)
     page.clock.run_for(10_000)
     assert client.status("one").state == "pending"
 

@@ -113,7 +113,7 @@ def test_the_detail_has_an_address_and_the_way_back_a_focus(service, client, vis
 
 def test_an_unknown_operation_is_said_to_be_unknown(service, visit):
     page = visit(f"{service.address}/ui/#operation=%ff", whole=True).page
-    expect(page.get_by_role("region", name="Operation")).to_contain_text(
+    expect(page.get_by_role("region", name="Operation %ff")).to_contain_text(
         re.compile("operation", re.IGNORECASE)
     )
 

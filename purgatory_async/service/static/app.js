@@ -66,6 +66,10 @@ function rate(value) {
   return value >= 100 ? whole.format(value) : fine.format(value);
 }
 
+function number(value, noun) {
+  return `${whole.format(value)} ${noun}${value === 1 ? "" : "s"}`;
+}
+
 function seconds(value) {
   if (value === null || value === undefined) return "–";
   if (value < 0.9995) return `${Number((value * 1000).toPrecision(3))} ms`;
@@ -301,7 +305,7 @@ function chart(svg, axis, series, filled) {
 
 function drawWheel(wheel) {
   at("wheel-about").textContent = wheel
-    ? `${whole.format(wheel.operations)} operations and ${whole.format(wheel.entries - wheel.operations)} internal timers ` +
+    ? `${number(wheel.operations, "operation")} and ${number(wheel.entries - wheel.operations, "internal timer")} ` +
       `(takers, leases, upkeep). Each strip begins now; a bar is a bucket, its height grows with the square root of its deadlines; a tick is ${seconds(wheel.tick)}.`
     : "This service does not use a timing wheel.";
   const root = at("wheel");
@@ -317,9 +321,9 @@ function drawWheel(wheel) {
     write(sum, whole.format(total));
     write(axis.children[1], seconds(reach / 2));
     write(axis.children[2], seconds(reach));
-    strip(plot.firstElementChild, level.counts, `${whole.format(total)} deadlines, ${seconds(span)} a bucket`);
+    strip(plot.firstElementChild, level.counts, `${number(total, "deadline")}, ${seconds(span)} a bucket`);
     places(plot.firstElementChild, level.counts.length, 0.5 / level.counts.length, 1 / level.counts.length, (place) =>
-      `in ${seconds(place * span)} to ${seconds((place + 1) * span)}: ${whole.format(level.counts[place])} deadlines`);
+      `in ${seconds(place * span)} to ${seconds((place + 1) * span)}: ${number(level.counts[place], "deadline")}`);
   });
 }
 

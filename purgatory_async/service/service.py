@@ -121,7 +121,9 @@ class Service:
         self.feed: Final = Feed(self.timer, self.state)
         self.streams: Final = Streams(self.feed, self.timer)
         self.records: Final = Records(settings, self.timer, self.state)
-        self.survey: Final = Survey(self.state, self.waits, self.timer, self.recent, wall_clock, self.listed)
+        self.survey: Final = Survey(
+            self.state, self.waits, self.timer, self.recent, wall_clock, listed=self.listed
+        )
         self.loaded: Final = asyncio.Event()  # the state
         self.leaving = False  # /readyz answers 503; all other requests are served
         self.draining = False  # new waits are refused

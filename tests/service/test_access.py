@@ -37,8 +37,8 @@ CONTRACT = {
     "/readyz": {"GET": None},
     "/metrics": {"GET": "read"},
     "/openapi.json": {"GET": None},
-    **dict.fromkeys(("/", "/ui", "/ui/", "/ui/app.js", "/ui/style.css"), {"GET": None}),
-    **dict.fromkeys(("/ui/feed", "/ui/operations"), {"GET": "read"}),
+    **{path: {"GET": None} for path in ("/", "/ui", "/ui/", "/ui/app.js", "/ui/style.css")},
+    **{path: {"GET": "read"} for path in ("/ui/feed", "/ui/operations")},
 }
 SERVED = [(path, method) for path, methods in ROUTES.items() for method in methods]
 PROTECTED = [(path, method) for path, method in SERVED if ROUTES[path][method].permission is not None]

@@ -3,19 +3,20 @@
 import pytest
 
 pytest.importorskip("playwright.sync_api")
-axe = pytest.importorskip("axe_playwright_python.sync_playwright")
+pytest.importorskip("axe_playwright_python")
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.ui.conftest import FEW
 
 pytestmark = pytest.mark.slow
 
-WIDTHS = (400, 640, 1000, 1400, 1800, 2560)
+WIDTHS = (400, 639, 641, 993, 1377, 1761, 2560)  # the ends, and where the layout changes
 
 
 def faults(page):
     """What axe finds: the rule, and the first element that breaks it."""
-    found = axe.Axe().run(page).response["violations"]
+    found = Axe().run(page).response["violations"]
     return [(fault["id"], fault["nodes"][0]["html"]) for fault in found]
 
 

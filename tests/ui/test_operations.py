@@ -9,6 +9,8 @@ from playwright.sync_api import expect
 
 pytestmark = pytest.mark.slow
 
+TO = "\u2013"  # an en dash
+
 
 def search(page, text):
     box = page.get_by_role("searchbox", name="Search operations")
@@ -29,12 +31,12 @@ def test_pages_reach_every_pending_operation(service, client, visit):
     submit(client, 103)
     page = visit(service.address).page
     following, previous = (page.get_by_role("button", name=f"{which} page") for which in ("Next", "Previous"))
-    expect(page.get_by_text("1–50 of 103")).to_be_visible()
+    expect(page.get_by_text(f"1{TO}50 of 103")).to_be_visible()
     expect(previous).to_be_disabled()
     following.click()
-    expect(page.get_by_text("51–100 of 103")).to_be_visible()
+    expect(page.get_by_text(f"51{TO}100 of 103")).to_be_visible()
     following.press("Enter")
-    expect(page.get_by_text("101–103 of 103")).to_be_visible()
+    expect(page.get_by_text(f"101{TO}103 of 103")).to_be_visible()
     expect(names(page)).to_have_text(["a-100", "a-101", "a-102"])
     expect(following).to_be_disabled()
     expect(following).to_be_focused()
@@ -42,7 +44,7 @@ def test_pages_reach_every_pending_operation(service, client, visit):
     expect(names(page).first).to_have_text("a-050")
     for place in range(60):
         client.cancel(f"a-{place:03}")
-    expect(page.get_by_text("1–43 of 43")).to_be_visible()  # the second page is no more
+    expect(page.get_by_text(f"1{TO}43 of 43")).to_be_visible()  # the second page is no more
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ class Survey:
         timer: Timer,
         recent: Recent,
         wall_clock: Callable[[], dt.datetime],
+        *,
         listed: Listed,
     ) -> None:
         self._state: Final = state

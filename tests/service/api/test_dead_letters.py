@@ -63,7 +63,7 @@ async def test_attempts_count_hand_outs(client):
         await end(client, lease, "return")
 
 
-async def test_what_a_client_that_left_was_given_is_no_attempt(client):
+async def test_an_item_given_to_a_client_that_left_is_no_attempt(client):
     await ask(client, "PUT", JOBS, {"max_attempts": 1})
     gone = await client.held("POST", f"{JOBS}/take?wait=30s")
     gone.hang_up()

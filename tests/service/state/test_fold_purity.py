@@ -38,7 +38,7 @@ def test_the_recorded_log_has_every_result_and_effect():
     } <= set(found)
 
 
-def test_the_recorded_log_of_queues_has_their_results_and_effects():
+def test_the_log_of_queues_has_their_results_and_effects():
     found = replay.fold(LOGS / "queues.log")["found"]
     assert {"Extended", "Moved", "Put", "PutSome", "ItemHidden", "ItemLent", "LeaseExtended"} <= set(found)
     assert {"lease-expired", "overloaded", "unknown-lease"} <= set(found)

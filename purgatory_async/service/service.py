@@ -132,15 +132,7 @@ class Service:
         self._turn = count()
         self._epoch = ""
         self._follow(self.state.fold)
-        show_gauges(self.metrics, self.state, self.holds, self.followers, self.streams)
-        show_limits(
-            self.metrics,
-            self.state,
-            waits=self.waits,
-            holds=self.holds,
-            takers=self.takers,
-            streams=self.streams,
-        )
+        self._show()
 
     def __repr__(self) -> str:
         state = "draining" if self.draining else "serving"
@@ -334,6 +326,17 @@ class Service:
         self.timer.close()
 
     # What the parts need.
+
+    def _show(self) -> None:
+        show_gauges(self.metrics, self.state, self.holds, self.followers, self.streams)
+        show_limits(
+            self.metrics,
+            self.state,
+            waits=self.waits,
+            holds=self.holds,
+            takers=self.takers,
+            streams=self.streams,
+        )
 
     def _replace(self, fold: Fold) -> None:
         """Go on with a state that was just loaded. What waits here looks at it again, or fails if the epoch changed."""

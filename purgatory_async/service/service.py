@@ -35,14 +35,7 @@ from purgatory_async.service.state.fold import entries
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.items import Queue
 from purgatory_async.service.state.fold.operations import Operation, OperationSubmitted
-from purgatory_async.service.state.fold.results import (
-    Put,
-    PutSome,
-    Refused,
-    Result,
-    Signalled,
-    Submitted,
-)
+from purgatory_async.service.state.fold.results import Put, PutSome, Refused, Result, Signalled, Submitted
 from purgatory_async.service.state.fold.shared import Effect
 from purgatory_async.service.state.listing import Listing
 from purgatory_async.service.state.pacing import Pace
@@ -90,44 +83,36 @@ class Service:
         draw: Callable[[], float] = random.random,
     ) -> None:
         self.settings: Final = settings
-        self.timer: Final = Timer() if timer is None else timer
         # Without another clock, the loop's: a timer asks at each reading which one that is.
         self.now: Final = time.monotonic if timer is None else timer.time
-        self.wall_clock: Final = wall_clock
-        self.peers: Final = Peers(self.timer)
+        timer = Timer() if timer is None else timer
+        limit, undelivered = settings.max_pending, self._count_undelivered
         in_memory = settings.store.in_memory
+        self.timer: Final = timer
+        self.wall_clock: Final = wall_clock
+        self.peers: Final = Peers(timer)
         self.pace: Final = Pace()
-        self.waits: Final = Waits(
-            self.timer, self.pace, settings.max_pending, self._count_undelivered, told=in_memory
-        )
+        self.waits: Final = Waits(timer, self.pace, limit, undelivered, told=in_memory)
         self.state: Final[State] = state_for(
-            settings, self.timer, wall_clock(), waits=self.waits, heard=self._heard, replaced=self._replace
+            settings, timer, wall_clock(), waits=self.waits, heard=self._heard, replaced=self._replace
         )
         self.metrics: Final = Metrics()
-        self.holds: Final = Holds(
-            "holds", self.timer, self.pace, settings.max_pending, self._count_undelivered
-        )
-        self.followers: Final = Followers(self.state, self.timer, self.holds)
-        self.takers: Final = Takers(
-            self.state,
-            self.timer,
-            self.pace,
-            settings.max_pending,
-            self._count_undelivered,
-            overdue=None if in_memory else OVERDUE,
-        )
+        self.holds: Final = Holds("holds", timer, self.pace, limit, undelivered)
+        self.followers: Final = Followers(self.state, timer, self.holds)
+        overdue = None if in_memory else OVERDUE
+        self.takers: Final = Takers(self.state, timer, self.pace, limit, undelivered, overdue=overdue)
         # Events are on the clock of the log, which in memory is the timer's.
-        self.recent: Final = Recent(self.timer, None if in_memory else lambda: self.state.now_us() * 1000)
-        self.feed: Final = Feed(self.timer, self.state)
-        self.streams: Final = Streams(self.feed, self.timer)
-        self.records: Final = Records(settings, self.timer, self.state)
+        self.recent: Final = Recent(timer, None if in_memory else lambda: self.state.now_us() * 1000)
+        self.feed: Final = Feed(timer, self.state)
+        self.streams: Final = Streams(self.feed, timer)
+        self.records: Final = Records(settings, timer, self.state)
         self.survey: Final = Survey(
-            self.state, self.waits, self.timer, self.recent, wall_clock, listed=self.listed
+            self.state, self.waits, timer, self.recent, wall_clock, listed=self.listed
         )
         self.loaded: Final = asyncio.Event()  # the state
         self.leaving = False  # /readyz answers 503; all other requests are served
         self.draining = False  # new waits are refused
-        self.positions: Final = Positions(self.timer, lambda: self.fold.position)
+        self.positions: Final = Positions(timer, lambda: self.fold.position)
         self._draw = draw
         self._turn = count()
         self._epoch = ""

@@ -87,8 +87,10 @@ def _entry_of(queue: str, body: _Body) -> PutItem | PutItems:
         if isinstance(body.item, UnsetType):
             raise problems.invalid("/item", "must be given, any JSON; or items, a list of such objects")
         return PutItem(queue=queue, item=compact(body.item), delay=delay_us(body.delay))
-    if (body.item, body.delay) != (UNSET, UNSET):
-        raise problems.invalid("/items", "must be given alone, each item with a delay of its own")
+    given = [name for name in ("item", "delay") if getattr(body, name) is not UNSET]
+    if given:
+        beside = " and ".join(given)
+        raise problems.invalid("/items", f"must be given alone, each with its delay, got {beside} beside it")
     return PutItems(queue=queue, items=_checked(body.items))
 
 

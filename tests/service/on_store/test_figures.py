@@ -70,7 +70,7 @@ async def test_metrics_count_what_the_log_does(members):
     after = await samples(here)
     assert after["purgatory_log_position"] == here.service.fold.position
     assert after["purgatory_log_unwritten"] == after["purgatory_log_lag_seconds"] == 0
-    grown = {name: after[name] - before[name] for name in after}
+    grown = {name: after[name] - before[name] for name in before}
     assert grown["purgatory_log_applied_total"] == grown["purgatory_log_position"] == 4
     assert grown["purgatory_log_repeated_total"] == grown["purgatory_log_reconnects_total"] == 1
     assert grown["purgatory_log_ticks_total"] == 1

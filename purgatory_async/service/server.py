@@ -17,7 +17,7 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import anyio
 import uvicorn
@@ -95,7 +95,7 @@ class _Server(uvicorn.Server):
             connection.shutdown()
 
     def _connection(self) -> asyncio.Protocol:
-        kind: Callable[..., asyncio.Protocol] = self.config.http_protocol_class
+        kind = cast("Callable[..., asyncio.Protocol]", self.config.http_protocol_class)
         return kind(config=self.config, server_state=self.server_state, app_state={})
 
 

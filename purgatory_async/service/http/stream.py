@@ -86,8 +86,6 @@ class EventStream:
         sent: Bytes of the body so far.
     """
 
-    status: Final = 200
-
     def __init__(self, streams: Streams, after: int, receive: Receive) -> None:
         self._streams = streams
         self._feed = streams.feed
@@ -95,6 +93,7 @@ class EventStream:
         self._after = after
         self._receive = receive
         self._patience: TimerHandle | None = None  # while the client is taking something
+        self.status: Final = 200
         self.sent = 0
 
     def __repr__(self) -> str:

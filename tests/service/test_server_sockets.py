@@ -50,6 +50,17 @@ def started(command, **options):
             process.kill()
 
 
+@contextmanager
+def silent(command):
+    """A process that serves, and whose output nobody reads."""
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
 def stop(process):
     process.terminate()
     return process.wait(PATIENCE)
@@ -114,14 +125,21 @@ def test_commands_speak_over_a_unix_socket(folder):
     assert f"is a service running at {address}?" in gone.stderr
 
 
+def made_at(path):
+    """When a file was made, in nanoseconds, for its inode may be that of the one before; None without one."""
+    try:
+        return path.lstat().st_mtime_ns
+    except FileNotFoundError:
+        return None
+
+
 def test_a_signal_during_the_start_leaves_a_path_to_use(folder):
-    path, silent = folder / "s", subprocess.DEVNULL
+    path = folder / "s"
     for delay in (0, 0.05, 0.3):
-        before = path.lstat() if path.exists() else None
-        process = subprocess.Popen([*SERVE, "--uds", str(path)], cwd=ROOT, stdout=silent, stderr=silent)
-        with process:
+        before = made_at(path)
+        with silent([*SERVE, "--uds", str(path)]) as process:
             give_up = time.monotonic() + PATIENCE
-            while not path.exists() or path.lstat() == before:
+            while made_at(path) in {before, None}:
                 assert time.monotonic() < give_up
             time.sleep(delay)
             assert stop(process) in {0, -signal.SIGTERM}

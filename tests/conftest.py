@@ -32,6 +32,7 @@ NEEDS_EXTRA = {
     "cluster/test_postgres.py": "asyncpg",
     "cluster/test_cluster_gaps.py": "msgspec",
     "cluster/test_cluster_processes.py": "msgspec",
+    "deploy": "yaml",
     "journal": "msgspec",
     "journal/test_lines.py": "pyarrow",
     "journal/test_parquet.py": "pyarrow",

@@ -148,7 +148,8 @@ def test_an_item_finds_no_taker_in_one_that_has_left(behind):
     both.until("takers", 1)
     taking.close()
     both.until("takers", 0)
-    assert both.ask("POST", "/v1/queues/q/items", {"item": 1}) == (201, {"delivered": False})
+    status, put = both.ask("POST", "/v1/queues/q/items", {"item": 1})
+    assert (status, put["delivered"]) == (201, False)
     assert both.ask("POST", "/v1/queues/q/take", {})[1]["item"] == 1
 
 

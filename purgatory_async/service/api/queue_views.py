@@ -44,12 +44,13 @@ async def list_queues(service: Service, request: Request) -> Answer:
     """``GET /v1/queues``: list the queues by name, in pages."""
     request.check_accept(JSON)
     query = request.query("cursor", "limit", "prefix")
-    limit, after = limit_of(query), query.text("cursor") or ""
-    prefix = query.text("prefix")
-    if prefix is not None:
-        checked_key(prefix)
+    limit, after, prefix = limit_of(query), query.text("cursor"), query.text("prefix")
+    for name in (after, prefix):  # a cursor is the last queue's name
+        if name is not None:
+            checked_key(name)
     await service.state.caught_up()
-    found = (name for name in service.fold.queues.by_name if name.startswith(prefix or "") and name > after)
+    names = service.fold.queues.by_name
+    found = (name for name in names if name.startswith(prefix or "") and name > (after or ""))
     page = page_of(nsmallest(limit + 1, found), limit, lambda name: _view(service, name), str)
     return answer(200, QueueList(*page))
 

@@ -95,6 +95,12 @@ async def test_queues_are_listed_by_name(client):
     assert [each["queue"] for each in found["queues"]] == ["a/1", "a/2"]
 
 
+@pytest.mark.parametrize("query", ["cursor=", "cursor=.", "prefix="])
+async def test_no_queue_has_the_name_that_is_given(client, query):
+    refused = await client.request("GET", f"/v1/queues?{query}")
+    assert (refused.status, refused.slug) == (422, "bad-key")
+
+
 @pytest.mark.parametrize("delayed", [0, 1])
 async def test_peeked_items_come_in_pages_and_stay(client, delayed):
     body = [{"item": number, "delay": delayed * (9 - number)} for number in range(7)]

@@ -49,10 +49,10 @@ class Served:
         return connection
 
     def sample(self, name):
+        """A metric's value; None before it has one."""
         _, text = self.request("GET", "/metrics")
-        return next(
-            float(line.rpartition(" ")[2]) for line in text.decode().splitlines() if line.startswith(name)
-        )
+        lines = text.decode().splitlines()
+        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(name)), None)
 
     def until(self, name, expected):
         """Wait until a metric has the expected value."""

@@ -147,7 +147,7 @@ def _bound(settings: Settings, port: int) -> socket.socket:
 
 
 def _at_path(path: Path, mode: int) -> tuple[socket.socket, _File]:
-    """Listen on a Unix socket; nobody can connect before it has its mode."""
+    """Listen on a Unix socket; no client can connect before it has its mode."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         _remove_stale(path)

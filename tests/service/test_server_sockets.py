@@ -52,7 +52,7 @@ def started(command, **options):
 
 @contextmanager
 def silent(command):
-    """A process that serves, and whose output nobody reads."""
+    """A process that serves, and whose output is not read."""
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with process:
         try:

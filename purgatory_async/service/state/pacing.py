@@ -1,7 +1,7 @@
 """Ends thousands of operations a few at a time, so that the loop turns in between.
 
 An ended wait costs the answer to its request, some 50 us. A thousand of them in one pass of the loop would delay
-everybody else by as many (python -m bench.service --only held).
+all others by as many (python -m bench.service --only held).
 """
 
 import asyncio

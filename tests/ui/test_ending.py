@@ -105,6 +105,14 @@ def test_leaving_the_page_drops_what_was_not_sent(service, client, page):
     assert client.status("one").state == "pending"
 
 
+def test_a_page_kept_by_the_browser_sends_nothing(client, page):
+    # Left as if it could come back, when its timers would go on.
+    confirm(page, "Cancel")
+    page.evaluate("() => dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
+    page.clock.run_for(10_000)
+    assert client.status("one").state == "pending"
+
+
 def test_the_keyboard_alone_ends_and_undoes(client, page):
     button(page, "Cancel").focus()
     page.keyboard.press("Enter")

@@ -97,10 +97,22 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    """Let the collector forget the suite itself.
+    """Let the collector forget the suite itself."""
+    forget_what_stays()
 
-    Many tests ask it what they left behind; each time it would walk the thousands of tests that were collected,
-    which took more time than everything else.
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After each file let the collector forget what the file has left for good: imports, reports, caches."""
+    if nextitem is not None and nextitem.path != item.path:
+        forget_what_stays()
+
+
+def forget_what_stays() -> None:
+    """Take everything that is alive out of the collector's sight.
+
+    Many tests ask the collector what they left behind; each time it would walk all that the suite holds, which
+    took more time than everything else.
     """
     gc.collect()
     gc.freeze()

@@ -75,13 +75,13 @@ def picture(stats: Stats) -> Group:
 
 
 def _picture(stats: Stats) -> Group:
-    counts = stats["counts"]
+    counts, queues = stats["counts"], stats["queues"]
     state = "draining" if stats["draining"] else "serving"
     return Group(
         Text(f"purgatory {stats['version']}  {state}  up {seconds(stats['uptime'])}", style="bold"),
         Text(
             f"pending {counts['pending']:,} of {stats['limits']['pending']:,}   held {counts['held']:,}   "
-            f"takers {counts['takers']:,}   items {counts['items']:,}   leases {counts['leases']:,}"
+            f"takers {counts['takers']:,}   items {queues['items']:,}   leases {queues['leased']:,}"
         ),
         Text(f"pending {bars(stats['history']['pending'])}"),
         _rates(stats),

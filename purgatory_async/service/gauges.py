@@ -14,9 +14,10 @@ from purgatory_async.service.http.takers import Takers
 from purgatory_async.service.state.on_log import OnLog
 from purgatory_async.service.state.state import Answer, State
 from purgatory_async.service.state.waits import Waits
+from purgatory_async.service.stats.oldest import OldestItem
 from purgatory_async.service.version import CORE, VERSION
 
-__all__ = ["show_gauges", "show_limits"]
+__all__ = ["show_gauges", "show_limits", "show_queues"]
 
 
 def show_gauges(metrics: Metrics, state: State, holds: Holds, followers: Followers, streams: Streams) -> None:
@@ -30,9 +31,6 @@ def show_gauges(metrics: Metrics, state: State, holds: Holds, followers: Followe
     )
     for name, documentation, read in (
         ("held", "Requests held for an operation, a key or a one-shot wait.", lambda: holds.held),
-        ("takers", "Requests held for an item of a queue.", lambda: len(state.fold.queues.takers)),
-        ("items", "Items kept in queues.", lambda: state.fold.queues.kept),
-        ("leases", "Items on loan.", lambda: len(state.fold.queues.leases)),
         ("streams", "Readers of the events.", lambda: len(streams.running)),
     ):
         metrics.show(f"purgatory_{name}", documentation, read)
@@ -68,6 +66,24 @@ def show_limits(
     ):
         reads = {limit: both[place] for limit, both in limits.items()}
         metrics.show_each(f"purgatory_{name}", documentation, "limit", reads)
+
+
+def show_queues(metrics: Metrics, state: State, oldest: OldestItem) -> None:
+    """Show sums over all queues: a label for each would be a series for each name that a client thinks of."""
+    for name, documentation, read in (
+        ("items", "Items ready to be taken.", lambda: state.fold.queues.ready),
+        ("delayed", "Items that cannot be taken yet.", lambda: state.fold.queues.hidden_ones),
+        ("leased", "Items on loan.", lambda: len(state.fold.queues.leases)),
+        ("takers", "Requests held for an item.", lambda: len(state.fold.queues.takers)),
+        ("oldest_seconds", "Age of the oldest ready item, dead ones left out.", lambda: oldest.age or 0.0),
+    ):
+        metrics.show(f"purgatory_queue_{name}", documentation, read)
+    metrics.show(
+        "purgatory_queue_dead",
+        "Items that went to a dead queue.",
+        lambda: state.fold.queues.dead,
+        counter=True,
+    )
 
 
 def _show_log(metrics: Metrics, state: OnLog[Answer]) -> None:

@@ -19,7 +19,7 @@ from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
 from purgatory_async.service.backing import keep, state_for
-from purgatory_async.service.gauges import show_gauges, show_limits
+from purgatory_async.service.gauges import show_gauges, show_limits, show_queues
 from purgatory_async.service.http.feed import Feed
 from purgatory_async.service.http.followers import Followers
 from purgatory_async.service.http.holds import Holds
@@ -314,6 +314,7 @@ class Service:
 
     def _show(self) -> None:
         show_gauges(self.metrics, self.state, self.holds, self.followers, self.streams)
+        show_queues(self.metrics, self.state, self.survey.oldest)
         show_limits(
             self.metrics,
             self.state,

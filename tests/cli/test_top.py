@@ -22,9 +22,10 @@ EMPTY = {
     "draining": False,
     "counts": {
         **dict.fromkeys(("submitted", "pending", "watched", "keys", "signals", "undelivered", "held"), 0),
-        **dict.fromkeys(("takers", "items", "leases", "streams", "events"), 0),
+        **dict.fromkeys(("takers", "gaps", "streams", "events"), 0),
         "ended": dict.fromkeys(("completed", "expired", "cancelled", "failed", "closed"), 0),
     },
+    "queues": {**dict.fromkeys(("items", "delayed", "leased", "dead"), 0), "oldest": None},
     "limits": {"pending": 100000, "items": 100000, "streams": 256},
     "survey_age": 0.0,
     "rates": {"window": 0, **dict.fromkeys(COLUMNS, 0.0)},

@@ -105,7 +105,12 @@ def test_queues_are_shown_and_workers_only_with_a_store(serve, tmp_path, visit):
     page = visit(alone.address).page
     with closing(Client(alone.address)) as client:
         client.put("jobs", 1)
-    expect(page.get_by_role("table", name="Queues").locator("tbody tr").first).to_contain_text("1")
+        client.set_queue("mail", max_attempts=1)
+        client.put("mail", 1)
+        client.give_back(client.take("mail"))
+    expect(page.get_by_role("table", name="Queues").locator("tbody tr")).to_have_count(3)
+    words = r"In all 2 ready, the oldest for .+s; 1 went to a dead queue\."
+    expect(page.locator("#queues-about")).to_have_text(re.compile(words))
     expect(page.get_by_role("table", name="Workers")).to_be_hidden()
     page = visit(stored.address).page
     expect(page.get_by_role("table", name="Workers").locator("tbody tr")).to_contain_text(["alive, this one"])

@@ -14,7 +14,7 @@ from purgatory_async.service.http.stream import MAX_STREAMS
 from purgatory_async.service.messages import DrainBody, Draining, Health
 from purgatory_async.service.service import Service
 from purgatory_async.service.state.fold.checkpoint import digest
-from purgatory_async.service.stats.messages import Counts, Ended, Limits, Stats
+from purgatory_async.service.stats.messages import Counts, Ended, Limits, QueueTotals, Stats
 from purgatory_async.service.version import VERSION
 
 DRAIN: Final = msgspec.json.Decoder(DrainBody)
@@ -153,6 +153,7 @@ async def stats_of(service: Service) -> Stats:
         uptime=round(service.recent.uptime, 3),
         draining=service.draining,
         counts=_counts(service),
+        queues=_queues(service),
         limits=Limits(pending=settings.max_pending, items=settings.max_items, streams=MAX_STREAMS),
         survey_age=round(service.timer.time() - found.taken, 6),
         rates=found.rates,
@@ -165,7 +166,7 @@ async def stats_of(service: Service) -> Stats:
 
 
 def _counts(service: Service) -> Counts:
-    metrics, queues = service.metrics, service.fold.queues
+    metrics = service.metrics
     purgatories = (service.fold.operations.purgatory, service.waits.purgatory)
     return Counts(
         submitted=metrics.submitted,
@@ -176,9 +177,19 @@ def _counts(service: Service) -> Counts:
         signals=metrics.signals,
         undelivered=metrics.undelivered,
         held=service.holds.held,
-        takers=len(queues.takers),
-        items=queues.kept,
-        leases=len(queues.leases),
+        takers=len(service.fold.queues.takers),
+        gaps=service.followers.gaps,
         streams=len(service.streams.running),
         events=service.feed.newest,
+    )
+
+
+def _queues(service: Service) -> QueueTotals:
+    queues = service.fold.queues
+    return QueueTotals(
+        items=queues.ready,
+        delayed=queues.hidden_ones,
+        leased=len(queues.leases),
+        dead=queues.dead,
+        oldest=service.survey.oldest.age,
     )

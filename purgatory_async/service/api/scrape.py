@@ -18,13 +18,16 @@ METRICS: Final = "metrics"  # the question to the other workers
 SHARED: Final = frozenset(
     {
         "purgatory_build_info",
-        "purgatory_items",
-        "purgatory_leases",
         "purgatory_operations_ended",
         "purgatory_operations_pending",
         "purgatory_operations_submitted",
+        "purgatory_queue_dead",
+        "purgatory_queue_delayed",
+        "purgatory_queue_items",
+        "purgatory_queue_leased",
+        "purgatory_queue_oldest_seconds",
+        "purgatory_queue_takers",
         "purgatory_signals",
-        "purgatory_takers",
         "purgatory_watched",
     }
 )
@@ -98,6 +101,7 @@ async def scrape(service: Service) -> bytes:
 
     ``purgatory_worker_up`` is 0 for a worker that is being started, or that did not answer within a second.
     """
+    await service.survey.oldest.look()
     if service.peers.number is None:
         return generate_latest(service.metrics.registry)
     answers = await service.peers.ask(METRICS)

@@ -22,7 +22,6 @@ let lastAnswer = 0;
 let newestEvent = null;
 let keepTroubleUntil = 0;
 let ticking = null;
-let hasQueues = false; // whether the service lists its queues one by one
 
 const at = (id) => document.getElementById(id);
 
@@ -134,14 +133,12 @@ async function tick() {
   if (next !== null) ticking = setTimeout(tick, next);
 }
 
-async function open() {
+function open() {
   at("login").hidden = true;
   at("figures").hidden = false;
   listAgain();
   showDetail();
   if (!following) follow();
-  // What the service cannot do yet is not asked for: a refusal would be an error on the console.
-  hasQueues = "/v1/queues" in (await read("../openapi.json").catch(() => ({ paths: {} }))).paths;
 }
 
 async function refused(answer) {
@@ -179,7 +176,8 @@ function write(node, text) {
 // --- drawing -----------------------------------------------------------------------------------------
 
 function draw(stats) {
-  const { counts, limits, rates, history, delays } = stats;
+  const { counts, queues, limits, rates, history, delays } = stats;
+  at("figures").classList.toggle("reading", !stats.may_end);
   state(stats.draining ? "draining" : "serving", stats.draining ? "draining" : "serving");
   const old = stats.survey_age > 3 ? ` · details ${seconds(stats.survey_age)} old` : "";
   at("about").textContent =
@@ -207,13 +205,13 @@ function draw(stats) {
   }
   pairs(at("held"), [
     ["requests", whole.format(counts.held + counts.takers)],
-    ["items", whole.format(counts.items)],
-    ["on loan", whole.format(counts.leases)],
+    ["items", whole.format(queues.items + queues.delayed)],
+    ["on loan", whole.format(queues.leased)],
   ]);
   drawWheel(stats.wheel);
   drawKeys(stats.busiest_keys);
   drawWorkers(stats.workers);
-  drawQueues(counts);
+  drawQueues(queues);
 }
 
 function pairs(list, rows) {
@@ -435,15 +433,15 @@ function drawWorkers(workers) {
   });
 }
 
-async function drawQueues(counts) {
+async function drawQueues(all) {
+  const oldest = all.oldest === null ? "" : `, the oldest for ${seconds(all.oldest)}`;
+  write(at("queues-about"), `In all ${whole.format(all.items)} ready${oldest}; ${whole.format(all.dead)} went to a dead queue.`);
   const labels = [["Ready"], ["Delayed"], ["On loan"], ["Takers"], ["Oldest"]];
-  const all = { queue: "all queues", items: counts.items, leased: counts.leases, takers: counts.takers };
-  const found = hasQueues ? await read(`${API}/queues?limit=100`).catch(() => null) : { queues: [all] };
+  const found = await read(`${API}/queues?limit=100`).catch(() => null);
   if (found === null) return; // tick() reports that the service does not answer
-  const amount = (value) => (value === undefined ? "–" : whole.format(value));
   rows(at("queues"), new Map(found.queues.map((queue) => [queue.queue, queue])), () => figuresRow(labels), (row, queue) => {
     fillRow(row, plain(queue.queue), [
-      amount(queue.items), amount(queue.delayed), amount(queue.leased), amount(queue.takers), seconds(queue.oldest),
+      ...[queue.items, queue.delayed, queue.leased, queue.takers].map(whole.format), seconds(queue.oldest),
     ]);
   });
 }

@@ -35,8 +35,7 @@ class Counts(Struct):
         undelivered: Answers since the start whose client left before they were ready.
         held: Requests that wait now for an operation, a key or a one-shot wait.
         takers: Requests that wait now for an item of a queue.
-        items: Items in queues now, except those on loan.
-        leases: Items on loan now.
+        gaps: Answers to a follower of signals since the start that one may be missing.
         streams: Readers of ``/v1/events`` now.
         events: Events since the start, which is the number of the newest.
     """
@@ -50,10 +49,27 @@ class Counts(Struct):
     undelivered: int
     held: int
     takers: int
-    items: int
-    leases: int
+    gaps: int
     streams: int
     events: int
+
+
+class QueueTotals(Struct):
+    """All queues together, those of dead items included.
+
+    Attributes:
+        items: Those that can be taken now.
+        delayed: Those that cannot be taken yet.
+        leased: Those on loan.
+        dead: How many went to a dead queue: since the start, with a store since its log began.
+        oldest: Seconds since the oldest ready item was put, those of dead queues left out; null if there is none.
+    """
+
+    items: int
+    delayed: int
+    leased: int
+    dead: int
+    oldest: float | None
 
 
 class Limits(Struct):
@@ -225,6 +241,7 @@ class Stats(Struct):
         uptime: Seconds since the start.
         draining: Whether the service refuses new waits.
         counts: A snapshot.
+        queues: A snapshot; the oldest item is that of the survey or a later scrape.
         limits: From the settings.
         survey_age: Seconds since the survey that took the members below.
         rates: Per second.
@@ -246,6 +263,7 @@ class Stats(Struct):
     uptime: float
     draining: bool
     counts: Counts
+    queues: QueueTotals
     limits: Limits
     survey_age: float
     rates: Rates

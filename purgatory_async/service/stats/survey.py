@@ -32,6 +32,7 @@ from purgatory_async.service.stats.messages import (
     WheelStrip,
     WheelView,
 )
+from purgatory_async.service.stats.oldest import OldestItem
 from purgatory_async.service.stats.recent import Recent
 from purgatory_async.service.stats.search import Found, Listed, search
 from purgatory_async.timing import TimingWheel
@@ -69,6 +70,9 @@ class Survey:
         recent: Has the rates and delays.
         wall_clock: The time of the history.
         listed: Lists the operations in order of submission.
+
+    Attributes:
+        oldest: The oldest item of all queues, as of the last survey or scrape.
     """
 
     def __init__(
@@ -87,6 +91,7 @@ class Survey:
         self._recent: Final = recent
         self._wall_clock: Final = wall_clock
         self._listed: Final = listed
+        self.oldest: Final = OldestItem(state)
         self._findings: Findings | None = None
         self._due = 0.0  # when the findings expire, by the timer's time
         self._resumed = self._spent = 0.0  # start of this pass, and seconds of the earlier ones
@@ -128,6 +133,7 @@ class Survey:
                 await self._state.caught_up()  # its wheel stands at log time
         wheel = await self._wheel()
         busiest = await self._busiest_keys()
+        await self.oldest.look()
         taken = self._timer.time()
         self._due = taken + max(PERIOD, self._spent / SHARE)
         self._findings = Findings(

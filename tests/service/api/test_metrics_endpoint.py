@@ -11,7 +11,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 import purgatory_async
 from purgatory_async import Outcome
-from purgatory_async.service.state.fold.entries import PutItem, SignalKey
+from purgatory_async.service.state.fold.entries import PurgeQueue, PutItem, SignalKey
+from purgatory_async.service.stats import oldest
 from purgatory_async.service.version import VERSION
 from purgatory_async.testing import settle
 
@@ -53,7 +54,8 @@ async def test_every_documented_metric_exists_from_the_start(client):
             "undelivered_total",
         ),
         *("wait_seconds_count", "lateness_seconds_count", "loop_lag_seconds_count"),
-        *("held", "takers", "items", "leases", "streams"),
+        *("held", "streams", "gaps_total", "queue_dead_total", "queue_oldest_seconds"),
+        *(f"queue_{name}" for name in ("items", "delayed", "leased", "takers")),
     }
     for name in plain:
         assert samples[f"purgatory_{name}",] == 0
@@ -71,8 +73,54 @@ async def test_what_is_held_kept_lent_and_followed_is_shown(client):
         await client.request("POST", f"{JOBS}/items", {"item": 1})
     await client.request("POST", f"{JOBS}/take", {})
     samples = await scrape(client)
-    shown = {name: samples[f"purgatory_{name}",] for name in ("held", "takers", "items", "leases", "streams")}
-    assert shown == {"held": 1, "takers": 1, "items": 2, "leases": 1, "streams": 1}
+    shown = {
+        name: samples[f"purgatory_{name}",]
+        for name in ("held", "queue_takers", "queue_items", "queue_leased", "streams")
+    }
+    assert shown == {"held": 1, "queue_takers": 1, "queue_items": 2, "queue_leased": 1, "streams": 1}
+
+
+async def queue_figures(client):
+    """The metrics of the queues; and the same of the stats, by the same names."""
+    await client.advance(1)  # the survey of the stats is as old at most
+    counts = (await client.request("GET", "/v1/admin/stats")).json
+    samples = await scrape(client)
+    names = {"items": "", "delayed": "", "leased": "", "dead": "_total", "oldest": "_seconds"}
+    found = {name: samples[f"purgatory_queue_{name}{suffix}",] for name, suffix in names.items()}
+    assert found == {**counts["queues"], "oldest": counts["queues"]["oldest"] or 0}
+    return found
+
+
+async def test_queues_are_shown_as_sums_and_the_oldest_item(client):
+    await client.request("PUT", "/v1/queues/b", {"max_attempts": 1})
+    for queue in "ab":
+        await client.request("POST", f"/v1/queues/{queue}/items", {"item": queue})
+        await client.request("POST", f"/v1/queues/{queue}/items", {"item": "later", "delay": "60s"})
+        await client.advance(3)
+    assert await queue_figures(client) == {"items": 2, "delayed": 2, "leased": 0, "dead": 0, "oldest": 7}
+    await client.request("POST", "/v1/queues/a/take", {"lease": "9s"})
+    assert await queue_figures(client) == {"items": 1, "delayed": 2, "leased": 1, "dead": 0, "oldest": 5}
+    lease = (await client.request("POST", "/v1/queues/b/take", {})).json["lease"]
+    await client.request("POST", f"/v1/leases/{lease}/return")
+    # It is ready among the dead ones, but nothing will take it: only the ready items of others grow old.
+    assert await queue_figures(client) == {"items": 1, "delayed": 2, "leased": 1, "dead": 1, "oldest": 0}
+    await client.advance(60)
+    assert await queue_figures(client) == {"items": 4, "delayed": 0, "leased": 0, "dead": 1, "oldest": 70}
+
+
+async def test_many_queues_are_looked_at_in_several_passes(client, monkeypatch):
+    monkeypatch.setattr(oldest, "STEPS", 2)
+    for number in range(8):
+        client.post(PutItem(queue=f"q{number}", item=Raw(b"1"), delay=0))
+        await client.advance(1)
+    scraped, passes = client.start("GET", "/metrics"), 0
+    while not scraped.answered:
+        await asyncio.sleep(0)
+        passes += 1
+        if passes == 2:  # a queue that is not looked at yet is no more
+            client.post(PurgeQueue(queue="q7"))
+    assert passes >= 8 / 2
+    assert samples_in(scraped.body)["purgatory_queue_oldest_seconds",] == 8
 
 
 async def test_an_answer_lost_to_a_client_leaving_is_undelivered(client):

@@ -78,11 +78,11 @@ async def test_every_count_is_of_what_it_says(client):
         "undelivered": 0,
         "held": 2,
         "takers": 1,
-        "items": 2,
-        "leases": 1,
+        "gaps": 0,
         "streams": 1,
         "events": 9,
     }
+    assert found["queues"] == {"items": 2, "delayed": 0, "leased": 1, "dead": 0, "oldest": 2.5}
     assert found["uptime"] == 2.5
     await client.request("POST", "/v1/admin/drain")
     found = await stats(client)
@@ -109,7 +109,9 @@ async def test_metrics_say_the_same(client):
         "pending": "purgatory_operations_pending",
         "signals": "purgatory_signals_total",
         "undelivered": "purgatory_undelivered_total",
-        **{name: f"purgatory_{name}" for name in ("watched", "held", "takers", "items", "leases", "streams")},
+        "gaps": "purgatory_gaps_total",
+        "takers": "purgatory_queue_takers",
+        **{name: f"purgatory_{name}" for name in ("watched", "held", "streams")},
     }.items():
         assert counts[name] == registry.get_sample_value(sample), name
     for outcome, number in counts["ended"].items():

@@ -53,6 +53,11 @@ class Queues:
         self.delays: Final = Purgatory("delays", timer=shared.timer)
         self._shared: Final = shared
 
+    @property
+    def ready(self) -> int:
+        """How many items can be taken now."""
+        return self.kept - self.hidden_ones
+
     def queue(self, name: str) -> Queue:
         """Return a queue, which may be new: then something must be put into it. O(1)."""
         found = self.by_name.get(name)

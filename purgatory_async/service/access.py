@@ -63,12 +63,15 @@ class Access:
         """
         self._tokens = None if self._path is None else read_tokens(self._path)
 
-    def check(self, scope: Scope, methods: Mapping[str, Endpoint]) -> None:
+    def check(self, scope: Scope, methods: Mapping[str, Endpoint]) -> bool:
         """Check a request without reading its body.
 
         Args:
             scope: ASGI's, of an HTTP request.
             methods: The endpoints at its path, by method.
+
+        Returns:
+            Whether it may do what needs the scope ``admin``.
 
         Raises:
             Problem: ``unauthorized``, ``bad-header``, ``misdirected``, ``cross-origin`` or ``forbidden``.
@@ -84,6 +87,7 @@ class Access:
         needed = methods[method].permission if method in methods else None
         if scopes is not None and needed is not None and needed not in scopes:
             raise problems.forbidden(needed)
+        return self._tokens is None or (scopes is not None and Permission.ADMIN in scopes)
 
     def _own_host(self, headers: Headers, server: tuple[str, int | None] | None) -> Authority:
         """Check that ``Host`` names this service; return it."""

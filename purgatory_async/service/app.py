@@ -104,14 +104,14 @@ class Application:
         route = self._routes.match(path)
         if route is not None:
             visit.route = route[0]
-        self.access.check(scope, {} if route is None else route[1])
+        admin = self.access.check(scope, {} if route is None else route[1])
         if route is None:
             raise problems.not_found(path.decode("ascii", "backslashreplace"))
         _, endpoints, parameters = route
         endpoint = endpoints.get(scope["method"])
         if endpoint is None:
             raise problems.method_not_allowed(scope["method"], tuple(endpoints))
-        request = Request(scope, receive, parameters)
+        request = Request(scope, receive, parameters, admin=admin)
         position = request.position()
         if position and position > self.service.fold.position:
             await self._reach(position)

@@ -1,8 +1,11 @@
 """Complete and Cancel ask first, and can be undone for five seconds. The page's clock is the test's own."""
 
 import datetime as dt
+from contextlib import closing
 
 import pytest
+
+from purgatory_async.client import Client
 
 pytest.importorskip("playwright.sync_api")
 from playwright.sync_api import expect
@@ -142,3 +145,24 @@ def test_a_refused_end_is_shown_beyond_the_next_figures(client, page):
     page.clock.run_for(1000)
     expect(page.locator("#pending")).to_have_text("3")
     expect(page.locator("#trouble")).to_be_visible()
+
+
+@pytest.mark.parametrize("scope", ["read", "admin"])
+def test_only_the_scope_admin_is_offered_to_end_operations(serve, tmp_path, visit, scope):
+    admin, token = "admin-0123456789abcdef", f"{scope}-0123456789abcdef"
+    path = tmp_path / "tokens"
+    path.touch(mode=0o600)
+    path.write_text("admin-0123456789abcdef admin\nread-0123456789abcdef read\n")
+    service = serve("--tokens", str(path))
+    with closing(Client(service.address, token=admin)) as client:
+        client.submit(["a"], operation_id="one")
+    page = visit(service.address).page
+    page.get_by_label("Token", exact=True).fill(token)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("row", name="one")).to_be_visible()
+    for name in ("Complete", "Cancel"):
+        expect(button(page, name)).to_have_count(int(scope == "admin"))
+    page.get_by_role("link", name="one").click()
+    expect(page.get_by_role("region", name="Operation one")).to_contain_text("pending")
+    for name in ("Complete", "Cancel"):
+        expect(page.get_by_role("button", name=name, exact=True)).to_have_count(int(scope == "admin"))

@@ -24,7 +24,7 @@ async def read_feed(service: Service, request: Request) -> Answer:
     request.check_accept(JSON)
     request.query()
     stats = msgspec.structs.asdict(await stats_of(service))
-    return answer(200, DashboardFeed(**stats, workers=_workers(service)))
+    return answer(200, DashboardFeed(**stats, workers=_workers(service), may_end=request.admin))
 
 
 async def search_operations(service: Service, request: Request) -> Answer:

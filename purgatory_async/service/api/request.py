@@ -54,9 +54,13 @@ class Request:
         scope: ASGI's.
         receive: ASGI's; the request owns it.
         parameters: The path's, still percent-encoded, by name.
+        admin: Whether it may do what needs the scope ``admin``.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, bytes]) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, parameters: Mapping[str, bytes], *, admin: bool
+    ) -> None:
+        self.admin: Final = admin
         self.receive: Final = receive
         self.parameters: Final = parameters
         self._root: str = scope.get("root_path", "")

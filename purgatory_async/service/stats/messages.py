@@ -300,9 +300,11 @@ class DashboardFeed(Stats, kw_only=True):
 
     Attributes:
         workers: Those that wrote to the store in the last ten minutes; null without a store.
+        may_end: Whether the request's token may complete and cancel operations.
     """
 
     workers: list[WorkerView] | None
+    may_end: bool
 
 
 class SearchPage(Struct):

@@ -157,11 +157,24 @@ def _at_path(path: Path, mode: int) -> tuple[socket.socket, _File]:
         sock.listen(BACKLOG)
     except OSError as error:
         sock.close()
-        raise StartRefused(f"cannot listen on {path}: {error.strerror or error}") from None
+        raise StartRefused(f"cannot listen on {path}: {_reason(path, error)}") from None
     except BaseException:
         sock.close()
         raise
     return sock, file
+
+
+def _reason(path: Path, error: OSError) -> str:
+    """Return why no socket can be made at a path, and what to do."""
+    directory = path.parent.absolute()
+    if isinstance(error, FileNotFoundError):
+        return f"the directory {directory} must exist; make it, or give another path"
+    if isinstance(error, NotADirectoryError):
+        return f"{directory} must be a directory; give another path"
+    if isinstance(error, PermissionError):
+        who = f"this user must be able to make files in {directory}"
+        return f"{who}; change its owner or mode, or give another path"
+    return error.strerror or str(error)
 
 
 def _remove_stale(path: Path) -> None:
@@ -179,6 +192,9 @@ def _remove_stale(path: Path) -> None:
         except ConnectionRefusedError:
             path.unlink(missing_ok=True)
             return
+        except PermissionError:
+            who = f"user {found.st_uid}'s socket"
+            raise StartRefused(f"cannot listen on {path}: it is {who}; give another path") from None
         except BlockingIOError:
             pass
     raise StartRefused(

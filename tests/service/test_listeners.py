@@ -1,5 +1,6 @@
 """The sockets on which a service listens: each kind made, taken or refused, and nothing of others removed."""
 
+import errno
 import os
 import socket
 import stat
@@ -114,9 +115,50 @@ def test_another_kind_of_file_is_refused_and_kept(folder, opened, kind):
         assert path.lstat() == before
 
 
-def test_a_missing_directory_is_named(folder, opened):
-    with pytest.raises(StartRefused, match=f"^cannot listen on {folder}/no/s: No such file or directory$"):
-        opened(uds=folder / "no" / "s")
+def test_a_missing_directory_is_named_with_what_to_do(folder, opened, monkeypatch):
+    monkeypatch.chdir(folder)
+    for path in (folder / "no" / "s", Path("no/s")):
+        with pytest.raises(StartRefused) as refused:
+            opened(uds=path)
+        bound = f"the directory {folder}/no must exist; make it, or give another path"
+        assert str(refused.value) == f"cannot listen on {path}: {bound}"
+
+
+def test_a_file_in_the_place_of_the_directory_is_named(folder, opened):
+    (folder / "file").write_text("precious")
+    with pytest.raises(StartRefused) as refused:
+        opened(uds=folder / "file" / "s")
+    bound = f"{folder}/file must be a directory; give another path"
+    assert str(refused.value) == f"cannot listen on {folder}/file/s: {bound}"
+
+
+def test_a_socket_of_another_user_is_named_and_kept(folder, opened, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    path = folder / "s"
+    with ExitStack() as stack:
+        unix_socket(stack, path)
+        monkeypatch.setattr("socket.socket.connect", refuse)  # root may connect to any
+        with pytest.raises(StartRefused) as refused:
+            opened(uds=path)
+    assert (
+        str(refused.value) == f"cannot listen on {path}: it is user {os.getuid()}'s socket; give another path"
+    )
+    assert path.exists()
+
+
+def test_a_directory_that_is_not_ours_is_named(folder, opened, monkeypatch):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "lstat", refuse)  # root may write anywhere
+    with pytest.raises(StartRefused) as refused:
+        opened(uds=folder / "s")
+    bound = (
+        f"this user must be able to make files in {folder}; change its owner or mode, or give another path"
+    )
+    assert str(refused.value) == f"cannot listen on {folder}/s: {bound}"
 
 
 def test_a_refused_unix_socket_frees_the_port(folder, opened):

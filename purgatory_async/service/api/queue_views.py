@@ -1,5 +1,6 @@
 """``/v1/queues``: list, show, set and peek at queues, purge and redrive them."""
 
+import asyncio
 import datetime as dt
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -8,7 +9,7 @@ from operator import attrgetter
 from typing import Final
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from purgatory_async.service import problems
 from purgatory_async.service.api.durations import lease_us
@@ -33,6 +34,8 @@ from purgatory_async.service.state.fold.results import Moved
 from purgatory_async.service.state.fold.shared import SECOND
 from purgatory_async.service.state.names import MAX_KEY_BYTES, checked_key
 
+REDRIVEN: Final = 256
+"""Dead items that come back in one step; with takers in line some milliseconds."""
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SETTINGS: Final = msgspec.json.Decoder(QueueBody)
 _PURGE: Final = msgspec.json.Decoder(PurgeBody)
@@ -129,7 +132,18 @@ async def redrive_items(service: Service, request: Request) -> Answer:
     request.query()
     queue = request.key("queue")
     body = decoded(await request.body(), _REDRIVE, optional=True)
-    return answer(200, Redriven(await _moved(service, RedriveItems(queue=queue, max=body.max))))
+    await service.state.caught_up()
+    dead = service.fold.queues.by_name.get(queue + DEAD)
+    # Not those that die meanwhile: takers that fail at once would keep it going for ever.
+    left = 0 if dead is None else len(dead.ready)
+    left = left if isinstance(body.max, UnsetType) else min(left, body.max)
+    total = 0
+    while left:
+        moved = await _moved(service, RedriveItems(queue=queue, max=min(left, REDRIVEN)))
+        total += moved
+        left = left - moved if moved else 0  # another request took the rest
+        await asyncio.sleep(0)
+    return answer(200, Redriven(total))
 
 
 async def _moved(service: Service, entry: Entry) -> int:

@@ -1,8 +1,11 @@
 """Items that are put later, come back, are counted, and go to the dead ones and back."""
 
+import asyncio
+
 import pytest
 from msgspec import Raw
 
+from purgatory_async.service.api import queue_views
 from purgatory_async.service.state.fold.entries import PutItem
 from purgatory_async.testing import settle
 
@@ -114,6 +117,25 @@ async def test_dead_items_come_back_behind_those_that_wait(client):
     assert [(await take(client))["attempts"] for _ in range(3)] == [1, 1, 1]
     assert await ask(client, "POST", f"{JOBS}/redrive") == {"moved": 1}
     assert await ask(client, "POST", f"{JOBS}/redrive") == {"moved": 0}
+
+
+async def test_a_redrive_of_many_items_goes_in_several_steps(client, monkeypatch):
+    monkeypatch.setattr(queue_views, "REDRIVEN", 2)
+    for number in range(9):
+        await put(client, number, DEAD)
+    before = client.service.fold.position
+    assert await ask(client, "POST", f"{JOBS}/redrive", {"max": 3}) == {"moved": 3}
+    assert client.service.fold.position == before + 2
+    redriving, passes = client.start("POST", f"{JOBS}/redrive"), 0
+    while not redriving.answered:
+        await asyncio.sleep(0)
+        passes += 1
+        if passes == 2:  # it died after the request: another one brings it back
+            client.post(PutItem(queue="jobs.dead", item=Raw(b'"late"'), delay=0))
+    assert redriving.json == {"moved": 6}
+    assert passes >= 6 / 2
+    assert await in_line(client) == list(range(9))
+    assert await in_line(client, DEAD) == ["late"]
 
 
 async def test_a_redrive_serves_the_takers_in_line(client):

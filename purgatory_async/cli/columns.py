@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 from typing import Final
 
+import click
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-__all__ = ["aligned"]
+__all__ = ["aligned", "print_table"]
 
 _GAP: Final = "  "
 
@@ -39,6 +40,18 @@ def aligned(rows: Sequence[Sequence[str]], console: Console | None = None) -> It
         ]
         for line in zip_longest(*folded, fillvalue=""):
             yield _GAP.join(map(set_cell_size, line, widths)).rstrip()
+
+
+def print_table(rows: Sequence[Sequence[str]], *, empty: str) -> None:
+    """Print rows below their head, the first one, in the width of a terminal; ``empty`` if there are no others."""
+    if len(rows) == 1:
+        click.echo(empty)
+        return
+    console = Console()
+    # What a program reads or a file keeps is not cut to a width.
+    lines = aligned(rows, console if console.is_terminal else None)
+    click.secho(next(lines), bold=True)
+    click.echo("\n".join(lines))
 
 
 def _folded(cell: str, width: int, console: Console) -> list[str]:

@@ -1,4 +1,4 @@
-"""The commands that talk to a running service: list, explain, signal, wait, cancel, drain.
+"""The commands that talk to a running service: list, explain, signal, wait, follow, cancel, drain.
 
 The address comes from ``--url`` or ``PURGATORY_URL``; a token from ``PURGATORY_TOKEN`` or a file, never from the
 command line, which every process on the machine can read.
@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import Any, Final, TextIO, cast
 
 import click
-from rich.console import Console
 
-from purgatory_async.cli.columns import aligned
+from purgatory_async.cli.arguments import duration, json_or_text
+from purgatory_async.cli.columns import print_table
 from purgatory_async.cli.outlast import wait_through_restarts, watch_through_restarts
 from purgatory_async.cli.sentence import escaped
 from purgatory_async.cli.summaries import explain, missing, need_of, printable, seconds
-from purgatory_async.client import Client, Operation, Policy, RequestRefused, ServiceUnreachable
+from purgatory_async.client import Client, Operation, Policy, RequestRefused, ServiceUnreachable, SignalGap
 from purgatory_async.client._verbs import UNSET
-from purgatory_async.web.durations import parse_duration
 
-__all__ = ["REMOTE", "with_service"]
+__all__ = ["EXIT_CODES", "REMOTE", "with_service"]
 
 DEFAULT_URL: Final = "http://127.0.0.1:8765"
 EXIT_CODES: Final[Mapping[str, int]] = {"completed": 0, "expired": 3, "cancelled": 4}
@@ -35,9 +34,12 @@ NEXT_STEPS: Final[Mapping[str, str]] = {
     "draining": "; wait until it has been started again",
     "forbidden": "; name another with --token-file",
     "forgotten": "; 'purgatory ls' shows what is pending",
+    "lease-expired": "; its item may be on loan to another taker",
     "overloaded": "; try again later, or serve with a higher limit",
     "unauthorized": "; put it into PURGATORY_TOKEN, or into a file for --token-file",
+    "unknown-lease": "; 'purgatory take' prints the id of a lease",
     "unknown-operation": "; 'purgatory ls' shows what is pending",
+    "unknown-queue": "; 'purgatory queues' lists those with items, takers or settings",
 }
 
 
@@ -112,18 +114,7 @@ def ls_command(client: Client, key: str | None, limit: int, as_json: bool) -> No
         else:
             rows.append(_row(operation))
     if not as_json:
-        _print_rows(rows)
-
-
-def _print_rows(rows: list[tuple[str, str, str, str, str]]) -> None:
-    if len(rows) == 1:
-        click.echo("nothing is pending")
-        return
-    console = Console()
-    # What a program reads or a file keeps is not cut to a width.
-    lines = aligned(rows, console if console.is_terminal else None)
-    click.secho(next(lines), bold=True)
-    click.echo("\n".join(lines))
+        print_table(rows, empty="nothing is pending")
 
 
 def _row(operation: Operation) -> tuple[str, str, str, str, str]:
@@ -188,14 +179,16 @@ def signal_command(
     elif key is None:
         raise click.UsageError(f"KEY must be given, got {key}; name a key, or a file with --batch")
     else:
-        completed = client.signal(key, UNSET if value is None else _value(value), amount=amount, voter=voter)
+        completed = client.signal(
+            key, UNSET if value is None else json_or_text(value), amount=amount, voter=voter
+        )
     click.echo(f"completed {completed} operation{'' if completed == 1 else 's'}")
 
 
 def _lines(file: TextIO) -> list[dict[str, Any]]:
     signals = list[dict[str, Any]]()
     for number, line in enumerate(file, 1):
-        signal = _value(line)
+        signal = json_or_text(line)
         if not isinstance(signal, dict):
             raise click.BadParameter(
                 f'line {number} must be a JSON object such as {{"key": "a"}}, got {line.rstrip()[:80]!r}',
@@ -203,22 +196,6 @@ def _lines(file: TextIO) -> list[dict[str, Any]]:
             )
         signals.append(cast("dict[str, Any]", signal))
     return signals
-
-
-def _value(text: str) -> object:
-    try:
-        value = json.loads(text)
-        json.dumps(value, allow_nan=False)  # Python reads NaN and Infinity, which are no JSON
-    except (ValueError, RecursionError):
-        return text
-    return value
-
-
-def _duration(context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
-    try:
-        return None if text is None else parse_duration(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, parameter) from None
 
 
 @click.command("wait")
@@ -231,7 +208,7 @@ def _duration(context: click.Context, parameter: click.Parameter, text: str | No
     help="Also accept the key's newest signal if its index is higher; 0 accepts any that the service keeps.",
 )
 @click.option(
-    "--timeout", callback=_duration, help="Time until it expires, such as 30s or 10m.  [default: never]"
+    "--timeout", callback=duration, help="Time until it expires, such as 30s or 10m.  [default: never]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the whole operation, or signal, as JSON.")
 @with_service
@@ -299,6 +276,37 @@ def _shown(value: object) -> str:
     return escaped(value) if sys.stdout.isatty() else value
 
 
+@click.command("follow")
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@click.option(
+    "--prefix", "prefixes", multiple=True, help="Also all keys that begin with it; may be repeated."
+)
+@click.option(
+    "--since",
+    default="now",
+    show_default=True,
+    help="Where to begin: the place of a line, or 0 for all that is kept.",
+)
+@with_service
+def follow_command(client: Client, keys: tuple[str, ...], prefixes: tuple[str, ...], since: str) -> None:
+    """Print every signal on the keys as a line of JSON, until Ctrl-C.
+
+    A gap, after which signals may be missing, is a line on standard error. If the service requires a token,
+    it needs the scope wait.
+
+    \b
+    Example:
+      purgatory follow --prefix orders/ | jq --unbuffered .value
+    """  # noqa: D301 - as above
+    signals = client.signals(*keys, prefixes=prefixes, since=since)
+    while True:
+        try:
+            for found in signals:
+                click.echo(json.dumps(asdict(found)))
+        except SignalGap as gap:
+            click.echo(f"purgatory: {gap}", err=True)
+
+
 @click.command("cancel")
 @click.argument("id")
 @with_service
@@ -332,4 +340,12 @@ def _as_json(operation: Operation) -> str:
     return json.dumps(operation.document, ensure_ascii=True)
 
 
-REMOTE: Final = (ls_command, why_command, signal_command, wait_command, cancel_command, drain_command)
+REMOTE: Final = (
+    ls_command,
+    why_command,
+    signal_command,
+    wait_command,
+    follow_command,
+    cancel_command,
+    drain_command,
+)

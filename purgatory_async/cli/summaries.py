@@ -1,4 +1,4 @@
-"""Summaries of operations for a terminal, and the ``--need`` grammar; pure functions.
+"""Summaries of operations and queues for a terminal, and the ``--need`` grammar; pure functions.
 
 Keys and ids come from clients, so each is shown as printable text that no terminal obeys.
 """
@@ -10,9 +10,9 @@ from typing import Final
 import click
 
 from purgatory_async.cli.sentence import escaped
-from purgatory_async.client import Operation
+from purgatory_async.client import Operation, Queue
 
-__all__ = ["explain", "missing", "need_of", "printable", "seconds"]
+__all__ = ["describe_queue", "explain", "missing", "need_of", "printable", "seconds"]
 
 _COUNT: Final = re.compile(r"(amount|voters):([0-9]{1,16})")
 _LONGEST: Final = 60  # characters of a key or id that a line shows
@@ -76,6 +76,25 @@ def explain(operation: Operation) -> Iterator[str]:
         yield f"  signal       {signal['index']} on {printable(signal['key'])}{voter}"
     if not operation.signals:
         yield "  signals      none since it was submitted"
+
+
+def describe_queue(queue: Queue) -> Iterator[str]:
+    """Describe a queue and its settings, one fact per line."""
+    oldest = "" if queue.oldest is None else f", the oldest for {seconds(queue.oldest)}"
+    attempts = "without a limit"
+    if queue.max_attempts is not None and queue.dead is not None:
+        attempts = f"{queue.max_attempts}, then to {printable(queue.dead)}"
+    items, size = (
+        f"{noun} without a limit" if most is None else f"{most} {noun}"
+        for noun, most in (("items", queue.max_items), ("bytes", queue.max_bytes))
+    )
+    yield f"queue {printable(queue.queue)}"
+    yield f"  ready        {queue.items}{oldest}"
+    yield f"  delayed      {queue.delayed}"
+    yield f"  on loan      {queue.leased}, each for {seconds(queue.lease)}"
+    yield f"  takers       {queue.takers}"
+    yield f"  attempts     {attempts}"
+    yield f"  most         {items}, {size}; it has {queue.bytes} bytes"
 
 
 def need_of(text: str) -> object:

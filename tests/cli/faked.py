@@ -7,7 +7,6 @@ import httpx
 from purgatory_async.cli import remote
 
 TOKEN = "the-secret-of-the-service"
-REMOTE = ["ls", "why", "signal", "wait", "cancel", "drain", "top"]
 CALLS = {
     "ls": ["ls"],
     "why": ["why", "o"],
@@ -16,7 +15,18 @@ CALLS = {
     "cancel": ["cancel", "o"],
     "drain": ["drain"],
     "top": ["top", "--once"],
+    "follow": ["follow", "k"],
+    "queues": ["queues"],
+    "put": ["put", "q", "item"],
+    "take": ["take", "q"],
+    "ack": ["ack", "l"],
+    "return": ["return", "l"],
+    "extend": ["extend", "l"],
+    "peek": ["peek", "q"],
+    "purge": ["purge", "q"],
+    "redrive": ["redrive", "q"],
 }
+REMOTE = list(CALLS)
 OPERATION = {
     "id": "o",
     "keys": ["k"],
@@ -27,6 +37,21 @@ OPERATION = {
     "elapsed": 20.0,
     "signals": [],
     "waiting_for": {"any": ["k"]},
+}
+LEASE = {"lease": "L", "id": "7", "item": {"to": "ann"}, "attempts": 1, "expires_in": 30.0}
+QUEUE = {
+    "queue": "mail",
+    "items": 3,
+    "delayed": 1,
+    "leased": 2,
+    "takers": 0,
+    "oldest": 90.0,
+    "bytes": 4096,
+    "lease": 30.0,
+    "max_attempts": 5,
+    "max_items": 100000,
+    "max_bytes": None,
+    "dead": "mail.dead",
 }
 
 

@@ -70,7 +70,7 @@ def listed(faked, cli, number, *options):
 
 @pytest.mark.parametrize("terminal", [False, True], ids=["pipe", "terminal"])
 def test_listing_calls_few_functions_a_row(faked, cli, monkeypatch, terminal):
-    monkeypatch.setattr("purgatory_async.cli.remote.Console", lambda: narrow(120) if terminal else Console())
+    monkeypatch.setattr("purgatory_async.cli.columns.Console", lambda: narrow(120) if terminal else Console())
     listed(faked, cli, 100)  # imports, and caches
     few, more, many = (listed(faked, cli, number) for number in (100, 200, 600))
     assert many - more <= 4.2 * (more - few)

@@ -29,8 +29,8 @@ from tests.cli.faked import CALLS, REMOTE, TOKEN, problem
 )
 def test_a_refusal_is_one_sentence_with_the_next_step(faked, cli, monkeypatch, command, case):
     reply, sentence, next_step = case
-    if command == "drain" and reply.status_code == 200:
-        reply = httpx.Response(302)  # any success will do for a drain
+    if command in {"ack", "drain", "return"} and reply.status_code == 200:
+        reply = httpx.Response(302)  # any success will do where there is nothing to read
         sentence = "302"
     monkeypatch.setattr(remote, "PATIENCE", 0.0)
     faked.reply = reply
@@ -87,6 +87,12 @@ def test_an_address_that_is_none_is_one_sentence(cli, url):
         ["signal", "\udcff"],
         ["wait", "\udcff"],
         ["signal", "k", '"\\ud800"'],
+        ["put", "q"],
+        ["put", "q", "1", "--delay", "5h"],
+        ["take", "q", "--max", "101"],
+        ["take", "q", "--wait", "soon"],
+        ["extend", "l", "--lease", "-1"],
+        ["redrive", "q", "--max", "0"],
     ],
     ids=repr,
 )

@@ -1,15 +1,13 @@
 """``/v1/leases``: acknowledge, return, extend and list items on loan."""
 
 import asyncio
-from collections.abc import Iterator
-from heapq import nsmallest
 from typing import Final
 
 import msgspec
 
 from purgatory_async.service import problems
 from purgatory_async.service.api.durations import delay_us, lease_us
-from purgatory_async.service.api.paging import limit_of, page_of
+from purgatory_async.service.api.paging import first_of, limit_of, page_of
 from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.http.answer import JSON, Answer, answer
@@ -83,19 +81,18 @@ async def list_leases(service: Service, request: Request) -> Answer:
     await service.state.caught_up()
     now_us = service.state.now_us()
 
-    def found() -> Iterator[Lease]:
-        """Iterate over those behind the cursor."""
-        for lease in service.fold.queues.leases.values():
-            if queue in {None, lease.queue} and (after is None or _place(lease) > after):
-                yield lease
+    def wanted(lease: Lease) -> bool:
+        """Whether it is in the list, behind the cursor."""
+        return (queue is None or lease.queue == queue) and (after is None or _place(lease) > after)
 
     def show(lease: Lease) -> LeaseView:
         """Return a lease as it is answered."""
         left = max(lease.until_us - now_us, 0) / SECOND
         return LeaseView(lease.id, lease.queue, str(lease.item.number), lease.attempts, None, left)
 
-    page = page_of(nsmallest(limit + 1, found(), key=_place), limit, show, _cursor)
-    return answer(200, LeaseList(*page))
+    leases = service.fold.queues.leases.values()
+    found = await first_of(leases, limit + 1, place=_place, wanted=wanted)
+    return answer(200, LeaseList(*page_of(found, limit, show, _cursor)))
 
 
 def _place(lease: Lease) -> tuple[int, str]:

@@ -1,8 +1,11 @@
 """Pages of lists: at most so many elements and so many bytes, and the place where the next page begins."""
 
+import asyncio
 import re
 from collections.abc import Callable, Iterable
-from typing import Final, TypeVar
+from heapq import nsmallest
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -13,6 +16,9 @@ DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
 # Bytes after which a page ends early: a thousand operations can carry a gigabyte.
 PAGE_BYTES: Final = 1 << 20
+
+STEPS: Final = 2048
+"""Elements that are looked at in one pass of the loop: some milliseconds."""
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -25,6 +31,27 @@ def limit_of(query: Query) -> int:
         Problem: ``bad-parameter``.
     """
     return query.integer("limit", 1, MAX_LIMIT) or DEFAULT_LIMIT
+
+
+async def first_of(
+    found: Iterable[T], count: int, *, place: Callable[[T], Any], wanted: Callable[[T], bool]
+) -> list[T]:
+    """Return the first elements, as of now, in the order of their places. O(all), in passes of the loop.
+
+    Those that end meanwhile stay: without them a full page could look like the last one.
+
+    Args:
+        found: All elements, in any order.
+        count: The most of them.
+        place: Returns what they are ordered by.
+        wanted: Whether an element belongs to the list, and behind the cursor.
+    """
+    whole, first = list(found), list[T]()
+    for start in range(0, len(whole), STEPS):
+        if start:
+            await asyncio.sleep(0)
+        first = nsmallest(count, chain(first, filter(wanted, whole[start : start + STEPS])), key=place)
+    return first
 
 
 def page_of(

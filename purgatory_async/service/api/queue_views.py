@@ -4,7 +4,6 @@ import asyncio
 import datetime as dt
 from bisect import bisect_right
 from collections.abc import Iterator
-from heapq import nsmallest
 from operator import attrgetter
 from typing import Final
 
@@ -13,7 +12,7 @@ from msgspec import UNSET, UnsetType
 
 from purgatory_async.service import problems
 from purgatory_async.service.api.durations import lease_us
-from purgatory_async.service.api.paging import limit_of, numbers_of, page_of, text_of
+from purgatory_async.service.api.paging import first_of, limit_of, numbers_of, page_of, text_of
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.queue_messages import (
@@ -52,10 +51,13 @@ async def list_queues(service: Service, request: Request) -> Answer:
         if name is not None:
             checked_key(name)
     await service.state.caught_up()
-    names = service.fold.queues.by_name
-    found = (name for name in names if name.startswith(prefix or "") and name > (after or ""))
-    page = page_of(nsmallest(limit + 1, found), limit, lambda name: _view(service, name), str)
-    return answer(200, QueueList(*page))
+    found = await first_of(
+        service.fold.queues.by_name,
+        limit + 1,
+        place=str,
+        wanted=lambda name: name.startswith(prefix or "") and name > (after or ""),
+    )
+    return answer(200, QueueList(*page_of(found, limit, lambda name: _view(service, name), str)))
 
 
 async def read_queue(service: Service, request: Request) -> Answer:
@@ -108,10 +110,13 @@ async def peek_items(service: Service, request: Request) -> Answer:
     await service.state.caught_up()
     found = service.fold.queues.by_name.get(queue) or Queue(queue)
     if delayed:
-        hidden = (each for each in found.hidden.values() if after is None or _due(each) > after)
-        page = page_of(
-            nsmallest(limit + 1, hidden, key=_due), limit, _hidden_view, lambda each: text_of(_due(each))
+        hidden = await first_of(
+            found.hidden.values(),
+            limit + 1,
+            place=_due,
+            wanted=lambda each: after is None or _due(each) > after,
         )
+        page = page_of(hidden, limit, _hidden_view, lambda each: text_of(_due(each)))
     else:
         page = page_of(_ready_after(found, after), limit, _item_view, lambda item: text_of(item.place))
     return answer(200, ItemList(*page))

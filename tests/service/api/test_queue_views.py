@@ -1,7 +1,11 @@
 """Leases that are extended and listed, queues that are listed, peeked at and purged, and batches."""
 
+import asyncio
+
 import pytest
 
+from purgatory_async.service.api import paging
+from purgatory_async.service.state.fold.entries import EndLease
 from tests.service.api.test_dead_letters import DEAD, JOBS, ask, end, in_line, put, take
 
 pytestmark = pytest.mark.asyncio
@@ -214,3 +218,45 @@ async def test_several_leases_end_each_for_itself(client):
     assert done["errors"][0]["type"] == "urn:purgatory:problem:unknown-lease"
     assert (await ask(client, "POST", "/v1/leases/return", {"leases": lent[1:]}))["done"] == 2
     assert await in_line(client) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("target", "member"),
+    [("/v1/queues", "queues"), ("/v1/leases", "leases"), ("/v1/queues/later/items?delayed=1", "items")],
+)
+async def test_a_long_list_is_looked_through_in_several_passes(client, monkeypatch, target, member):
+    monkeypatch.setattr(paging, "STEPS", 3)
+    for number in range(9):
+        await put(client, number, f"/v1/queues/q{8 - number}")
+        await take(client, f"/v1/queues/q{8 - number}", lease=90 - number)
+        await put(client, number, "/v1/queues/later", delay=9 - number)
+    whole = (await ask(client, "GET", target))[member]
+    assert len(whole) >= 9
+    sign = "&" if "?" in target else "?"
+    listing, passes = client.start("GET", f"{target}{sign}limit=4"), 0
+    while not listing.answered:
+        await asyncio.sleep(0)
+        passes += 1
+    assert passes >= 9 / 3
+    page, found = listing.json, []
+    while "next" in page:
+        found += page[member]
+        page = await ask(client, "GET", f"{target}{sign}limit=4&cursor={page['next']}")
+    assert found + page[member] == whole
+
+
+async def test_a_page_names_the_next_one_although_leases_end_meanwhile(client, monkeypatch):
+    monkeypatch.setattr(paging, "STEPS", 2)
+    for number in range(9):
+        await put(client, number)
+        await take(client, lease=30 + number)
+    listing = client.start("GET", "/v1/leases?limit=4")
+    await asyncio.sleep(0)
+    for lease in list(client.service.fold.queues.leases)[:3]:
+        client.post(EndLease(lease_id=lease))
+    assert not listing.answered
+    await listing.task
+    rest = await ask(client, "GET", f"/v1/leases?cursor={listing.json['next']}")
+    assert [each["id"] for each in listing.json["leases"] + rest["leases"]][-5:] == [
+        each["id"] for each in (await ask(client, "GET", "/v1/leases"))["leases"]
+    ][-5:]

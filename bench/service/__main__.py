@@ -14,8 +14,10 @@ FULL = ServiceSettings(
     leaving=10_000,
     slow=2_000,
     deadline_s=10,
-    subscribers=1_000,
-    wrk_s=2,
+    abandoned=10_000,
+    herd=1_000,
+    load_s=3,
+    guests=200,
     visitors=1_000,
     restarts=10,
     pending=100_000,
@@ -31,7 +33,8 @@ def numbers(settings: ServiceSettings) -> str:
     return (
         f"{settings.polls:,} polls held, {settings.rate:,} of them ended in a second; {settings.leaving:,} held when "
         f"clients leave or the service stops; {settings.slow:,} slow clients; "
-        f"{settings.subscribers:,} polls beside nchan; {settings.visitors:,} clients across {settings.restarts} "
+        f"{settings.abandoned:,} polls held by each peer, herds of {settings.herd:,}; "
+        f"{settings.visitors:,} clients across {settings.restarts} "
         f"restarts; {settings.pending:,} operations folded"
     )
 
@@ -40,8 +43,8 @@ def conventions(settings: ServiceSettings) -> dict[str, str]:
     """How the figures are taken, and how to read them."""
     return {
         "samples": (
-            f"each scene once, on a fresh service; beside nchan in turns, {settings.rounds} of wrk after a "
-            f"warm-up round and {settings.heavy_rounds} of held polls, their medians and quartiles of ratios"
+            f"each scene once, on a fresh service; the peers in turns, {settings.rounds} loads after a warm-up round "
+            f"and {settings.heavy_rounds} herds, their medians and quartiles of ratios"
         ),
         "processes": "the service is one process, its clients another, and they share the cores named above",
         "figures": "wall time, seen by the clients; their own collector is off, the service has its own settings",
@@ -61,8 +64,10 @@ BENCHMARK = Benchmark(
         leaving=300,
         slow=60,
         deadline_s=2,
-        subscribers=100,
-        wrk_s=1,
+        abandoned=200,
+        herd=50,
+        load_s=0.3,
+        guests=20,
         visitors=100,
         restarts=2,
         pending=1_000,

@@ -7,7 +7,7 @@ and an answer that is not framed by a length is refused, not understood.
 import re
 from dataclasses import dataclass
 
-__all__ = ["Answer", "take_answer"]
+__all__ = ["Answer", "is_whole", "take_answer"]
 
 _HEAD_END = b"\r\n\r\n"
 _STATUS = re.compile(rb"HTTP/1\.1 ([0-9]{3})\b")
@@ -60,3 +60,21 @@ def take_answer(buffer: bytearray) -> Answer | None:
     last = _CLOSE.search(buffer, 0, head_end) is not None
     del buffer[:end]
     return Answer(status, body, last)
+
+
+def is_whole(received: bytes) -> bool:
+    """Return whether what has come is one whole answer with a length. O(its bytes).
+
+    Raises:
+        ValueError: It is longer, or it is no answer with a length.
+    """
+    head_end = received.find(_HEAD_END) + len(_HEAD_END)
+    if head_end < len(_HEAD_END):
+        return False
+    length = _LENGTH.search(received, 0, head_end)
+    if length is None:
+        raise ValueError(f"an answer must have a Content-Length, got {received[:head_end]!r}")
+    left = head_end + int(length[1]) - len(received)
+    if left < 0:
+        raise ValueError(f"expected one answer, got {-left} bytes more: {received!r}")
+    return not left

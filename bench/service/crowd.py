@@ -127,18 +127,18 @@ class Crowd:
         if not self.unsettled:
             self._all_settled.set()
 
-    async def all_settled(self) -> None:
+    async def all_settled(self, patience_s: float = PATIENCE_S) -> None:
         """Wait until every poll was answered or closed.
 
         Raises:
-            TimeoutError: Some were not for two minutes.
+            TimeoutError: Some were not for so many seconds.
         """
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(patience_s):
                 await self._all_settled.wait()
         except TimeoutError:
             raise TimeoutError(
-                f"{self.unsettled} polls are neither answered nor closed after {PATIENCE_S:.0f} s"
+                f"{self.unsettled} polls are neither answered nor closed after {patience_s:.0f} s"
             ) from None
 
     def statuses(self) -> list[int | None]:

@@ -67,7 +67,7 @@ async def hold(server: Server, dialect: Dialect, keys: Sequence[str]) -> Crowd:
     """Let a poll be held for each of the keys.
 
     Args:
-        server: Which holds nothing yet.
+        server: Which holds what it holds for longer than this takes.
         dialect: How it is polled.
         keys: Of the polls.
 
@@ -77,8 +77,9 @@ async def hold(server: Server, dialect: Dialect, keys: Sequence[str]) -> Crowd:
     Raises:
         TimeoutError: They are not.
     """
+    number = await server.held() + len(keys)
     crowd = await Crowd.gather(server.port, [dialect.poll(key) for key in keys])
-    await until_held(server, len(keys))
+    await until_held(server, number)
     return crowd
 
 

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from bench.service.passing import PASSING
 from bench.service.served import LOOK_S, Served
 
-__all__ = ["WAYS", "Restarted"]
+__all__ = ["PATIENCE_S", "WAYS", "Restarted", "passed", "supervised"]
 
 PATIENCE_S = 300.0  # a start takes long on a machine that is busy with the clients
 BACKLOG = 4096  # systemd's, as far as the system allows
@@ -31,15 +31,22 @@ class Restarted:
     restart: Callable[[], Awaitable[None]]
 
 
+def _given(descriptor: int) -> Served:
+    return Served(str(descriptor), command=PASSING, descriptors=[descriptor])
+
+
 @asynccontextmanager
-async def passed() -> AsyncIterator[Restarted]:
-    """A process stops, then the next one starts; this process holds the socket, as systemd does."""
+async def passed(serve: Callable[[int], Served] = _given) -> AsyncIterator[Restarted]:
+    """A process stops, then the next one starts; this process holds the socket, as systemd does.
+
+    Args:
+        serve: Makes the next server, from the descriptor of the socket.
+    """
     with ExitStack() as stack:
         sock = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=BACKLOG))
 
         async def start() -> Served:
-            number = sock.fileno()
-            return await _entered(stack, Served(str(number), command=PASSING, descriptors=[number]))
+            return await _entered(stack, serve(sock.fileno()))
 
         served = await start()
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from bench.service.channel import Channel, open_channel
 from bench.service.dialects import request
+from bench.service.processes import children
 
 __all__ = ["Served", "processor_lost_ms", "stats_over"]
 
@@ -79,8 +80,7 @@ class Served:
 
     def children(self) -> list[int]:
         """The processes that it has started and that still run, oldest first."""
-        pid = self.process.pid
-        return [*map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split())]
+        return children(self.process.pid)
 
     def logged(self, message: str) -> int:
         """How many records of its log have a message."""

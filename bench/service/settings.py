@@ -17,8 +17,10 @@ class ServiceSettings(Conditions):
         leaving: How many are held when their clients leave, or when the service stops.
         slow: How many clients take their time.
         deadline_s: How long the service gives them for a head, and for a body.
-        subscribers: How many polls are held beside nchan.
-        wrk_s: Seconds of each of wrk's samples.
+        abandoned: How many polls each peer holds before their clients leave.
+        herd: How many polls one message answers at each peer.
+        load_s: Seconds of each load of messages on a peer.
+        guests: How many clients come again and again while a peer is restarted.
         visitors: How many clients come again and again while the service is restarted.
         restarts: How often it is, each way.
         pending: How many operations wait when the state is restored, and how many entries are folded.
@@ -29,8 +31,10 @@ class ServiceSettings(Conditions):
     leaving: int
     slow: int
     deadline_s: int
-    subscribers: int
-    wrk_s: int
+    abandoned: int
+    herd: int
+    load_s: float
+    guests: int
     visitors: int
     restarts: int
     pending: int

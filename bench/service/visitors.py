@@ -2,14 +2,15 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 
 from bench.service.channel import Channel, open_channel
 from bench.service.dialects import request
 
-__all__ = ["FAILURES", "Visitors"]
+__all__ = ["FAILURES", "HOLD_S", "REQUESTS", "Visitors"]
 
 HOLD_S = 2
-UNAVAILABLE = 503
+SENT_AWAY = frozenset({410, 503})  # nchan answers a reload with 410
 # Every other request is held, so a restart finds both.
 REQUESTS = (request("GET", "/v1/keys/a"), request("GET", f"/v1/wait?key=a&wait={HOLD_S}s"))
 FAILURES = ("refused", "reset", "lost")
@@ -21,15 +22,17 @@ class Visitors:
     Args:
         port: Of the service.
         number: How many there are.
+        requests: What each sends in turn.
 
     Attributes:
-        counts: ``answered``, of these ``draining`` (503); and the `FAILURES`: connections that were refused or reset,
+        counts: ``answered``, of these ``draining`` (503, or nchan's 410); and the `FAILURES`: connections that were refused or reset,
             and requests on a connection that was closed without an answer.
     """
 
-    def __init__(self, port: int, number: int) -> None:
+    def __init__(self, port: int, number: int, requests: Sequence[bytes] = REQUESTS) -> None:
         self._port = port
         self._number = number
+        self._requests = requests
         self._ended = asyncio.Event()
         self.counts: Counter[str] = Counter()
 
@@ -50,14 +53,14 @@ class Visitors:
             try:
                 if channel is None or channel.closed:
                     channel = await open_channel(self._port)
-                answer = await channel.ask(REQUESTS[asked % len(REQUESTS)])
+                answer = await channel.ask(self._requests[asked % len(self._requests)])
             except OSError as error:
                 self.counts[_failure(error)] += 1
                 await asyncio.sleep(0.1)  # or the failures of one client would crowd out the others
             else:
                 asked += 1
                 self.counts["answered"] += 1
-                self.counts["draining"] += answer.status == UNAVAILABLE
+                self.counts["draining"] += answer.status in SENT_AWAY
                 if answer.last or not keeps:
                     channel.close()
         if channel is not None:

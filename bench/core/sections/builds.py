@@ -2,19 +2,18 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from statistics import median
 from types import MappingProxyType
 
 from bench.core.sections.loop_timers import TARGETS
 from bench.measure.collector import Collector
+from bench.measure.instructions import count_instructions, has_valgrind, per_operation
 from bench.measure.line import Line, Skipped
 from bench.measure.loops import ASYNCIO
 from bench.measure.sampling import ratios
@@ -138,7 +137,7 @@ def _imports(builds: Sequence[str], rounds: int) -> Iterator[Line]:
 
 def instructions(settings: Settings) -> Iterator[Row]:
     """Compiled and the peers on each loop; pure Python on asyncio alone."""
-    if shutil.which("valgrind") is None:
+    if not has_valgrind():
         yield Skipped("valgrind is not installed: instructions are not counted.")
         return
     full = settings.operations >= 10 * BATCH  # else one subject shows that counting works
@@ -172,35 +171,11 @@ def _instructions_of(subject: Subject, loop: str, build: str) -> dict[str, float
     taken = {}
     for scene in subject.scenes:
         short, long = (
-            _count(build, _probe(loop, BATCH, batches, [scene])) for batches in (BATCHES, 2 * BATCHES)
+            count_instructions(_probe(loop, BATCH, batches, [scene]), {"PURGATORY_ASYNC_PURE": PURE[build]})
+            for batches in (BATCHES, 2 * BATCHES)
         )
         taken[scene] = per_operation(short, long, BATCH * BATCHES)
     return taken
-
-
-def per_operation(short: int, long: int, operations: int) -> float:
-    """Return instructions of an operation, from a run of so many and a run of twice as many."""
-    return (long - short) / operations
-
-
-def _count(build: str, command: Sequence[str]) -> int:
-    """Run a command under callgrind; return how many instructions it executed."""
-    with tempfile.TemporaryDirectory() as folder:
-        written = Path(folder) / "callgrind.out"
-        _run(build, ["valgrind", "--tool=callgrind", f"--callgrind-out-file={written}", *command])
-        return total_of(written.read_text(encoding="utf-8"))
-
-
-def total_of(written: str) -> int:
-    """Return the total that callgrind wrote at the end of its file.
-
-    Raises:
-        ValueError: The file has no total.
-    """
-    for line in reversed(written.splitlines()):
-        if line.startswith("totals:"):
-            return int(line.split()[1])
-    raise ValueError("callgrind's file must end with its totals, got none")
 
 
 def _probe(loop: str, count: int, rounds: int, scenes: Sequence[str]) -> list[str]:

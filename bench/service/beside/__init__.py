@@ -1,1 +1,1 @@
-"""What stands beside the service: nginx with nchan, and wrk, which drives both."""
+"""What stands beside the service: nginx with nchan, a handler written by hand, and the load for all of them."""

@@ -1,6 +1,6 @@
 """The sections of ``python -m bench.service``, in the order they are run and printed."""
 
-from bench.service.sections import aborted, beside_nchan, folded, held, restarts, slow_clients, stopped
+from bench.service.sections import aborted, folded, held, instructions, peers, restarts, slow_clients, stopped
 
 __all__ = ["SECTIONS"]
 
@@ -9,7 +9,8 @@ SECTIONS = {
     for section in (
         folded.SECTION,
         held.SECTION,
-        beside_nchan.SECTION,
+        peers.SECTION,
+        instructions.SECTION,
         aborted.SECTION,
         stopped.SECTION,
         restarts.SECTION,

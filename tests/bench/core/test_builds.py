@@ -7,8 +7,9 @@ import pytest
 
 from bench.core.build_probe import SCENES
 from bench.core.sections import builds, cost
-from bench.core.sections.builds import SUBJECTS, per_operation, total_of
+from bench.core.sections.builds import SUBJECTS
 from bench.core.workload import GatedOperation, Workload
+from bench.measure.instructions import per_operation, total_of
 from bench.measure.line import Verdict
 from bench.measure.loops import run_on
 from tests.source_tree import ROOT

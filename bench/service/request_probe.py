@@ -1,0 +1,133 @@
+"""Answer requests over a transport in memory, for counting the instructions of the service alone.
+
+``python -m bench.service.request_probe SCENE COUNT`` runs a scene so many times. No socket and no client is in it, so
+what two runs of different counts differ by is the request path: parsing, ASGI, state, JSON and the answer.
+"""
+
+import asyncio
+import sys
+from typing import Any, Final, cast
+
+from uvicorn.server import ServerState
+
+from bench.measure.loops import UVLOOP, run_on
+from bench.service.dialects import READ, request
+from purgatory_async.service.app import Application, create_app
+from purgatory_async.service.http.connection import Connection, connection_class
+from purgatory_async.service.http.context import Deadlines, ServerContext
+from purgatory_async.service.logs import stderr_log
+from purgatory_async.service.server import calm_collector
+from purgatory_async.service.settings import Settings
+
+__all__ = ["SCENES"]
+
+# By name: what it shows.
+SCENES: Final = {
+    "exchange": "a message: a held read, the signal that answers it",
+    "signal": "a signal",
+    "read": "a read",
+    "health": "the health check: HTTP alone",
+}
+KEYS: Final = 64
+PASSES: Final = 20  # of the loop, in which a request that is not held must be answered
+
+
+class Wire(asyncio.Transport):
+    """The server's end of a connection to a client in this process.
+
+    Attributes:
+        answer: The last bytes written, empty before.
+    """
+
+    def __init__(self, make: type[Connection]) -> None:
+        super().__init__({"sockname": ("127.0.0.1", 8765)})
+        self.answer = b""
+        self.protocol = make(cast("Any", None), _STATE, {}, None)
+        self.protocol.connection_made(self)
+
+    def write(self, data: bytes | bytearray | memoryview) -> None:
+        """Keep an answer."""
+        self.answer = bytes(data)
+
+    def is_closing(self) -> bool:
+        """Never: the client stays."""
+        return False
+
+    def pause_reading(self) -> None:
+        """Do nothing."""
+
+    def resume_reading(self) -> None:
+        """Do nothing."""
+
+    def get_write_buffer_size(self) -> int:
+        """Return 0: the client has read all."""
+        return 0
+
+    def send(self, asked: bytes) -> None:
+        """Ask."""
+        self.answer = b""
+        self.protocol.data_received(asked)
+
+    async def answered(self) -> None:
+        """Let the loop run until the answer has come.
+
+        Raises:
+            RuntimeError: It does not, or it is a refusal.
+        """
+        for _ in range(PASSES):
+            if self.answer:
+                break
+            await asyncio.sleep(0)
+        if not self.answer.startswith(b"HTTP/1.1 200 "):
+            raise RuntimeError(f"the answer must be 200 within {PASSES} passes, got {self.answer[:200]!r}")
+
+
+_STATE: Final = ServerState()
+_STATE.default_headers = [(b"date", b"Thu, 01 Jan 2026 12:00:00 GMT")]
+
+
+async def run(scene: str, count: int) -> None:
+    """Run a scene so many times, over one connection of a publisher and one of a subscriber.
+
+    Args:
+        scene: One of `SCENES`.
+        count: How many times.
+
+    Raises:
+        RuntimeError: An answer is missing, or is a refusal.
+    """
+    app = create_app(Settings(jitter=0), log=stderr_log())
+    make = _connections(app)
+    publisher, subscriber = Wire(make), Wire(make)
+    health = request("GET", "/healthz")
+    for number in range(count):
+        key = f"key{number % KEYS}"
+        if scene == "exchange":
+            # What came before is known, as of a subscriber that goes on.
+            after = max(0, number - KEYS + 1)
+            subscriber.send(request("GET", f"/v1/keys/{key}?index={after}&wait=30s"))
+            for _ in range(3):
+                await asyncio.sleep(0)
+            publisher.send(READ.tell(key))
+            await publisher.answered()
+            await subscriber.answered()
+        else:
+            publisher.send(
+                health if scene == "health" else READ.tell(key) if scene == "signal" else _read(key)
+            )
+            await publisher.answered()
+    await app.service.aclose()
+
+
+def _read(key: str) -> bytes:
+    return request("GET", f"/v1/keys/{key}")
+
+
+def _connections(app: Application) -> type[Connection]:
+    deadlines = Deadlines(head=10, body=30)
+    return connection_class(ServerContext(app, app.service.timer, deadlines, stderr_log(), app.traffic))
+
+
+if __name__ == "__main__":
+    calm_collector()
+    run_on(UVLOOP, run(sys.argv[1], int(sys.argv[2])))

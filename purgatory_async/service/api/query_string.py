@@ -138,6 +138,8 @@ def parse_query(raw: bytes, known: frozenset[str], *, repeated: frozenset[str] =
         Problem: ``bad-parameter``, or ``bad-key`` for a key that cannot be decoded.
     """
     values: dict[str, list[str]] = {}
+    if not raw:
+        return Query(values)
     for piece in raw.replace(b"+", b" ").split(b"&"):
         if not piece:
             continue

@@ -47,7 +47,8 @@ def check(body: bytes) -> None:
         value: object = msgspec.json.Decoder(float_hook=floats.append).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _refused(_reason(body, error)) from None
-    _check_floats(floats)
+    if floats:
+        _check_floats(floats)
     # The decoder drops repeated members, so the re-encoded text has fewer strings.
     if plain.count(b'"') != _unescaped(msgspec.json.encode(value)).count(b'"'):
         raise _refused("an object has the same member twice")
@@ -86,7 +87,7 @@ def _check_integers(plain: bytes) -> None:
 def _check_floats(literals: list[str]) -> None:
     if len(literals) > MAX_FLOATS:
         raise _refused(f"it has more than {MAX_FLOATS} numbers with a fraction or an exponent")
-    if max(map(len, literals), default=0) > _FLOAT_DIGITS:
+    if max(map(len, literals)) > _FLOAT_DIGITS:
         short = [literal for literal in literals if len(literal) <= _FLOAT_DIGITS]
         long = [literal for literal in literals if len(literal) > _FLOAT_DIGITS]
         literals = [*short, *map(str, map(_ROUGH.create_decimal, long))]

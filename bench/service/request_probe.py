@@ -11,7 +11,7 @@ from typing import Any, Final, cast
 from uvicorn.server import ServerState
 
 from bench.measure.loops import UVLOOP, run_on
-from bench.service.dialects import READ, request
+from bench.service.dialects import CONVERSATIONS, READ, request
 from purgatory_async.service.app import Application, create_app
 from purgatory_async.service.http.connection import Connection, connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
@@ -29,6 +29,7 @@ SCENES: Final = {
     "health": "the health check: HTTP alone",
 }
 KEYS: Final = 64
+HELD_PASSES: Final = 3  # after which a poll is held
 PASSES: Final = 20  # of the loop, in which a request that is not held must be answered
 
 
@@ -99,18 +100,21 @@ async def run(scene: str, count: int) -> None:
     app = create_app(Settings(jitter=0), log=stderr_log())
     make = _connections(app)
     publisher, subscriber = Wire(make), Wire(make)
+    talk = CONVERSATIONS[READ.name]
     health = request("GET", "/healthz")
+    polls: dict[str, bytes] = {}
     for number in range(count):
         key = f"key{number % KEYS}"
         if scene == "exchange":
-            # What came before is known, as of a subscriber that goes on.
-            after = max(0, number - KEYS + 1)
-            subscriber.send(request("GET", f"/v1/keys/{key}?index={after}&wait=30s"))
-            for _ in range(3):
+            subscriber.send(polls.get(key) or talk.poll(key))
+            for _ in range(HELD_PASSES):
                 await asyncio.sleep(0)
+            if subscriber.answer:
+                raise RuntimeError(f"the poll must be held, got {subscriber.answer!r}")
             publisher.send(READ.tell(key))
             await publisher.answered()
             await subscriber.answered()
+            polls[key] = talk.go_on(key, subscriber.answer)
         else:
             publisher.send(
                 health if scene == "health" else READ.tell(key) if scene == "signal" else _read(key)

@@ -7,7 +7,7 @@ answer of the wrong length as two.
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from http import HTTPStatus
 from typing import Any, Final, Protocol
 from urllib.parse import unquote
@@ -87,6 +87,7 @@ class Exchange:
             "_delivered",
             "_due",
             "_left",
+            "_lost",
             "_old",
             "_opening",
             "_unread",
@@ -107,6 +108,7 @@ class Exchange:
         self._unread = b""
         self._delivered = False  # whether the application has the whole body
         self._waiter: asyncio.Future[None] | None = None
+        self._lost: Callable[[], object] | None = None
         # The answer.
         self._old = head.version == "1.0"
         self._bare = False  # no body, whatever its fields say
@@ -129,6 +131,8 @@ class Exchange:
         """Report the disconnect to the application."""
         self.gone = True
         self._wake()
+        if self._lost is not None:
+            self._lost()
 
     def finish(self, task: asyncio.Task[None]) -> None:
         """Answer or abort a request that its application left unanswered."""
@@ -147,6 +151,29 @@ class Exchange:
             self._waiter.set_result(None)
 
     # For the application.
+
+    def watch(self, lost: Callable[[], object]) -> bool:
+        """Call a function when the client leaves, which costs less than a task that awaits `receive`. O(1).
+
+        Args:
+            lost: Called at once if the client has left already. One function at a time is watched with.
+
+        Returns:
+            False while part of the body is unread: nothing is called then, because only `receive` reads on.
+        """
+        if self._due or self._unread:
+            return False
+        if not self._delivered:
+            self._delivered = True
+            self._wire.resume_reading()
+        self._lost = lost
+        if self.gone:
+            lost()
+        return True
+
+    def unwatch(self) -> None:
+        """Call the function of `watch` no more."""
+        self._lost = None
 
     async def receive(self) -> Message:
         """Return the next piece of the body, then a disconnect once the client left or was answered.

@@ -18,6 +18,7 @@ from starlette.types import Scope
 
 from purgatory_async.service import problems
 from purgatory_async.service.api.endpoint import Endpoint, Permission
+from purgatory_async.service.header_fields import values_of
 from purgatory_async.service.hosts import (
     Authority,
     canonical_address,
@@ -91,7 +92,7 @@ class Access:
 
     def _own_host(self, headers: Headers, server: tuple[str, int | None] | None) -> Authority:
         """Check that ``Host`` names this service; return it."""
-        given = _values(headers, b"host")
+        given = values_of(headers, b"host")
         if len(given) != 1:
             found = b", ".join(given).decode("latin-1")
             raise problems.bad_header("Host", "given exactly once", found)
@@ -101,14 +102,9 @@ class Access:
         return host
 
 
-def _values(headers: Headers, wanted: bytes) -> list[bytes]:
-    # ASGI requires servers to lower names.
-    return [value for name, value in headers if name == wanted]
-
-
 def _scopes(tokens: Tokens, headers: Headers) -> frozenset[Permission]:
     """Return the scopes of the request's token."""
-    given = _values(headers, b"authorization")
+    given = values_of(headers, b"authorization")
     if len(given) != 1:
         raise problems.unauthorized(
             "the request has no token" if not given else "the request has more than one token"
@@ -138,13 +134,11 @@ def _is_bound_address(host: Authority, server: tuple[str, int | None] | None) ->
 
 def _check_origin(headers: Headers, own: Authority) -> None:
     """Refuse requests from pages of another origin; only browsers send these headers."""
-    sent = dict(headers)
-    if b"sec-fetch-site" in sent:
-        for site in _values(headers, b"sec-fetch-site"):
-            if site.strip(b" \t") not in _OWN_SITES:
-                raise problems.cross_origin("Sec-Fetch-Site", site.decode("latin-1"))
-    if b"origin" in sent:
-        origins = _values(headers, b"origin")
+    for site in values_of(headers, b"sec-fetch-site"):
+        if site.strip(b" \t") not in _OWN_SITES:
+            raise problems.cross_origin("Sec-Fetch-Site", site.decode("latin-1"))
+    origins = values_of(headers, b"origin")
+    if origins:
         page = parse_origin(origins[0].strip(b" \t")) if len(origins) == 1 else None
         if page is None or not page.is_of(own):
             raise problems.cross_origin("Origin", b", ".join(origins).decode("latin-1"))

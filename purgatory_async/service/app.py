@@ -20,7 +20,8 @@ from purgatory_async.service.access import Access
 from purgatory_async.service.api.endpoint import Reply, Routes, raw_path
 from purgatory_async.service.api.request import Request
 from purgatory_async.service.api.routes import ROUTES
-from purgatory_async.service.http.answer import PROBLEM_JSON, Answer, Field
+from purgatory_async.service.header_fields import Field
+from purgatory_async.service.http.answer import PROBLEM_JSON, Answer
 from purgatory_async.service.http.stream import Stalled
 from purgatory_async.service.http.traffic import Traffic
 from purgatory_async.service.logs import Log, stderr_log

@@ -13,6 +13,8 @@ from typing import Any, Final
 
 from starlette.types import Scope
 
+from purgatory_async.service.header_fields import values_of
+
 __all__ = ["NO_ROUTE", "VISIT", "Visit", "count_held", "trace_id_of"]
 
 NO_ROUTE: Final = "none"  # of a path that the service does not have, and of a head that is malformed
@@ -79,7 +81,7 @@ def count_held(change: int) -> None:
 
 def trace_id_of(fields: Fields) -> str | None:
     """Return the trace id of a valid ``traceparent`` (W3C Trace Context), else None. O(fields)."""
-    given = [value for name, value in fields if name == b"traceparent"]
+    given = values_of(fields, b"traceparent")
     match = _TRACE.fullmatch(given[0]) if len(given) == 1 else None
     if match is None or (match[1] == b"00" and match[3] is not None):
         return None
@@ -87,7 +89,7 @@ def trace_id_of(fields: Fields) -> str | None:
 
 
 def _request_id(fields: Fields) -> bytes:
-    given = [value for name, value in fields if name == _FIELD]
+    given = values_of(fields, _FIELD)
     if len(given) == 1 and _ID.fullmatch(given[0]):
         return given[0]
     return b"%b-%x" % (_PROCESS, next(_numbers))

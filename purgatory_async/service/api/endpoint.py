@@ -10,7 +10,7 @@ from msgspec import Struct
 from starlette.types import Scope, Send
 
 from purgatory_async.service.api.request import Request
-from purgatory_async.service.http.answer import Field
+from purgatory_async.service.header_fields import Field
 from purgatory_async.service.problems import Kind
 from purgatory_async.service.service import Service
 

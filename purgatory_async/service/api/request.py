@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope
 from purgatory_async.service import problems
 from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query, percent_decoded
+from purgatory_async.service.header_fields import by_name
 from purgatory_async.service.http.answer import JSON
 from purgatory_async.service.state.names import checked_key
 from purgatory_async.web._race import ClientLeft
@@ -65,9 +66,7 @@ class Request:
         self.parameters: Final = parameters
         self._root: str = scope.get("root_path", "")
         self._query: bytes = scope["query_string"]
-        self._headers: dict[bytes, list[bytes]] = {}  # ASGI requires servers to lower names
-        for name, value in scope["headers"]:
-            self._headers.setdefault(name, []).append(value)
+        self._headers: Final = by_name(scope["headers"])
 
     @property
     def prefix(self) -> str:

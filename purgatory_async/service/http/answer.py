@@ -6,7 +6,8 @@ from typing import Final, Protocol
 import msgspec
 from starlette.types import Send
 
-Field = tuple[bytes, bytes]
+from purgatory_async.service.header_fields import Field
+
 JSON: Final = "application/json"
 PROBLEM_JSON: Final = "application/problem+json"
 

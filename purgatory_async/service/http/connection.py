@@ -40,11 +40,12 @@ import uvicorn
 from uvicorn.server import ServerState
 
 from purgatory_async.service import problems
+from purgatory_async.service.header_fields import Field
 from purgatory_async.service.http.answer import PROBLEM_JSON, Answer
 from purgatory_async.service.http.body import Body, ChunkedBody, SizedBody
 from purgatory_async.service.http.context import Allowed, ServerContext, Watched
 from purgatory_async.service.http.exchange import Exchange, opening, scope_of
-from purgatory_async.service.http.head import END, Field, Head, check_start, read_head
+from purgatory_async.service.http.head import END, Head, check_start, read_head
 from purgatory_async.service.http.phase import TRANSITIONS, Phase
 from purgatory_async.service.visit import VISIT, Visit
 

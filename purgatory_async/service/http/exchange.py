@@ -14,7 +14,8 @@ from urllib.parse import unquote
 
 from starlette.types import Message, Scope
 
-from purgatory_async.service.http.head import Field, Head, are_fields
+from purgatory_async.service.header_fields import Field
+from purgatory_async.service.http.head import Head, are_fields
 from purgatory_async.service.problems import Problem, internal
 from purgatory_async.service.visit import Visit
 

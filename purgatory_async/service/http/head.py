@@ -8,12 +8,14 @@ The caller finds the end of the head: the first empty line.
 """
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
 import httptools
 
 from purgatory_async.service import problems
+from purgatory_async.service.header_fields import Field, Fields
 
 MAX_LINE: Final = 8192  # bytes of the request line, without its CRLF
 MAX_FIELDS: Final = 64
@@ -23,7 +25,6 @@ REMEMBERED: Final = 256
 REMEMBERED_BYTES: Final = 1024
 END: Final = b"\r\n\r\n"
 
-Field = tuple[bytes, bytes]
 Window = bytes | bytearray
 
 # Possessive quantifiers throughout: each pattern reads a byte at most twice, whatever the input.
@@ -64,7 +65,7 @@ class Head(NamedTuple):
     path: bytes
     query: bytes
     version: str
-    fields: tuple[Field, ...]
+    fields: Fields
     length: int | None
     keep_alive: bool
     expects_continue: bool
@@ -159,7 +160,7 @@ class _ParsedFields(_Parsed):
 class _Said(NamedTuple):
     """A parsed block of fields."""
 
-    fields: tuple[Field, ...]
+    fields: Fields
     host: bytes
     length: int | None
     close: bool
@@ -168,17 +169,15 @@ class _Said(NamedTuple):
 
 def _read_fields(block: bytes) -> _Said:
     """Parse the fields of a head that matches the grammar."""
-    fields = tuple((name.lower(), value.strip(_SPACE)) for name, value in _FIELD.findall(block))
+    fields = Fields((name.lower(), value.strip(_SPACE)) for name, value in _FIELD.findall(block))
     if len(fields) > MAX_FIELDS:
         raise problems.headers_too_large(f"header fields, got {len(fields)}", MAX_FIELDS)
-    values: dict[bytes, list[bytes]] = {}
-    for name, value in fields:
-        values.setdefault(name, []).append(value)
+    values = fields.by_name
     options = b",".join(values.get(b"connection", ())).split(b",")
     said = _Said(
         fields,
-        _only_host(values.get(b"host", [])),
-        _body_length(values.get(b"content-length", []), values.get(b"transfer-encoding", [])),
+        _only_host(values.get(b"host", ())),
+        _body_length(values.get(b"content-length", ()), values.get(b"transfer-encoding", ())),
         b"close" in [option.strip(_SPACE).lower() for option in options],
         b"100-continue" in [value.lower() for value in values.get(b"expect", ())],
     )
@@ -193,7 +192,7 @@ def _read_fields(block: bytes) -> _Said:
 _remembered: Final = lru_cache(maxsize=REMEMBERED)(_read_fields)
 
 
-def _body_length(lengths: list[bytes], codings: list[bytes]) -> int | None:
+def _body_length(lengths: Sequence[bytes], codings: Sequence[bytes]) -> int | None:
     """Return the body's length in bytes; None if it is chunked."""
     if lengths and codings:
         raise problems.malformed_request("Content-Length and Transfer-Encoding are both given; send one")
@@ -212,7 +211,7 @@ def _body_length(lengths: list[bytes], codings: list[bytes]) -> int | None:
     return int(lengths[0]) if lengths else 0
 
 
-def _only_host(hosts: list[bytes]) -> bytes:
+def _only_host(hosts: Sequence[bytes]) -> bytes:
     if len(hosts) != 1:
         raise problems.malformed_request(f"Host must be given once, got {len(hosts)}")
     if not _HOST.fullmatch(hosts[0]):

@@ -12,7 +12,8 @@ from starlette.types import Receive, Send
 
 from purgatory_async import OperationExpired, PurgatoryClosed, Timer, TimerHandle
 from purgatory_async.service import problems
-from purgatory_async.service.http.answer import Field, fields_of
+from purgatory_async.service.header_fields import Field
+from purgatory_async.service.http.answer import fields_of
 from purgatory_async.service.http.feed import Feed
 from purgatory_async.service.visit import count_held
 from purgatory_async.web._asgi import listening

@@ -10,7 +10,7 @@ __all__ = ["hold"]
 
 async def hold(
     service: Service, request: Request, watched: Hashable, seconds: float, so: Callable[[], bool]
-) -> None:
+) -> bool:
     """Hold a request until something is so, or its wait is over and all is applied that was so by then.
 
     Args:
@@ -20,13 +20,20 @@ async def hold(
         seconds: Of the wait.
         so: Looks at the state.
 
+    Returns:
+        Whether it is so.
+
     Raises:
         Problem: As of `Holds.until`.
         ClientLeft: The client left.
         LogUnavailable: The wait is over, but the store is away.
     """
     until = service.timer.time() + seconds
-    while not so() and (left := until - service.timer.time()) > 0:
-        # The state may be loaded again meanwhile: then it shows too little until it has caught up.
-        if not await service.holds.until(watched, left, request.receive) or not so():
+    shown = so()
+    while not shown and (left := until - service.timer.time()) > 0:
+        shown = await service.holds.until(watched, left, request.receive) and so()
+        if not shown:
+            # The state may have been loaded again meanwhile: then it shows too little until it has caught up.
             await service.state.caught_up()
+            shown = so()
+    return shown

@@ -25,8 +25,9 @@ async def read_key(service: Service, request: Request) -> Answer:
     if conditional and _nothing_new(service, key, index or 0):
         # The next signal on the key completes the hold, and its index is the highest.
         held_for = service.shortened(wait.seconds)
-        await hold(service, request, key, held_for, lambda: not _nothing_new(service, key, index or 0))
-        if _nothing_new(service, key, index or 0):
+        if not await hold(
+            service, request, key, held_for, lambda: not _nothing_new(service, key, index or 0)
+        ):
             return Answer(304, headers=(_index(service, key), *wait.headers))
     latest = service.fold.signals.latest(key)
     # A signal may have no value; an unknown or dropped key reads as one without signals.

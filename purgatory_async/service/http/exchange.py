@@ -28,6 +28,7 @@ _STATUS_LINES: Final = {
 }
 _ASGI: Final = {"version": "3.0", "spec_version": "2.4"}
 _CODING: Final = b"transfer-encoding"  # the server frames answers, not the application
+_FRAMING: Final = frozenset({b"connection", b"content-length", _CODING})
 _CLOSE: Final = (b"connection", b"close")
 
 
@@ -217,16 +218,13 @@ class Exchange:
             self._write(message.get("body", b""), more=message.get("more_body", False))
 
     def _open(self, status: int, given: Iterable[Any]) -> None:
-        fields: list[Field] = []
+        fields: list[Field] = [*self._wire.date()]
         self._bare = self.head_only or status in {204, 304}
-        for name, value in given:
-            field = (name.lower(), value)
-            if field[0] == b"content-length":
-                self._left = int(value)
-            if field[0] == b"connection" and b"close" in value.lower():
-                self.keep_alive = False
-            elif field[0] != _CODING:
-                fields.append(field)
+        for given_name, value in given:
+            name = given_name.lower()
+            if name in _FRAMING and not self._frames(name, value):
+                continue
+            fields.append((name, value))
         if self._left is None and not self._bare:
             # HTTP/1.0 has no chunks: closing the connection ends the answer.
             self._chunked = not self._old
@@ -236,7 +234,16 @@ class Exchange:
         self.keep_alive = self.keep_alive and (self._asked or not self._due) and self._wire.reusable()
         if not self.keep_alive:
             fields.append(_CLOSE)
-        self._opening = opening(status, [*self._wire.date(), *fields])
+        self._opening = opening(status, fields)
+
+    def _frames(self, name: bytes, value: bytes) -> bool:
+        """Take what a field says about the framing; return whether to send it as given."""
+        if name == b"content-length":
+            self._left = int(value)
+        elif name == b"connection" and b"close" in value.lower():
+            self.keep_alive = False
+            return False
+        return name != _CODING
 
     def _write(self, body: bytes, *, more: bool) -> None:
         if self._bare:

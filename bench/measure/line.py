@@ -10,7 +10,7 @@ __all__ = ["Line", "Skipped", "Verdict", "heading"]
 
 SMALL = 0.01
 WHOLE = frozenset(
-    {"ns", "instr", "bytes", "objects", "polls", "clients", "answers", "1/s"}
+    {"ns", "instr", "bytes", "objects", "polls", "clients", "answers", "messages", "requests", "1/s"}
 )  # units without a fraction
 
 

@@ -25,8 +25,8 @@ class Visitors:
         requests: What each sends in turn.
 
     Attributes:
-        counts: ``answered``, of these ``draining`` (503, or nchan's 410); and the `FAILURES`: connections that were refused or reset,
-            and requests on a connection that was closed without an answer.
+        counts: ``answered``, of these ``draining`` (503, or nchan's 410); and the `FAILURES`: connections that were
+            refused or reset, and requests on a connection that was closed without an answer.
     """
 
     def __init__(self, port: int, number: int, requests: Sequence[bytes] = REQUESTS) -> None:

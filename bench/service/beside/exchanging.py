@@ -20,7 +20,7 @@ from bench.service.answers import is_whole
 from bench.service.dialects import Conversation
 from bench.service.latencies import Latencies
 
-__all__ = ["Exchanged", "exchange"]
+__all__ = ["Channel", "Exchanged", "exchange"]
 
 CHANNELS: Final = 256
 UNDER_WAY: Final = 16
@@ -46,12 +46,12 @@ class Exchanged:
     latencies: Latencies
 
 
-class _End:
+class End:
     """A connection with one request under way."""
 
     __slots__ = ("_sock", "channel", "received")
 
-    def __init__(self, port: int, channel: "_Channel", stack: ExitStack) -> None:
+    def __init__(self, port: int, channel: "Channel", stack: ExitStack) -> None:
         self.channel = channel
         self.received = b""
         self._sock = stack.enter_context(socket.create_connection(("127.0.0.1", port)))
@@ -81,7 +81,7 @@ class _End:
         return answer
 
 
-class _Channel:
+class Channel:
     """A key with its publisher and its subscriber."""
 
     __slots__ = ("_conversation", "key", "published_ns", "publisher", "subscriber", "text", "unsettled")
@@ -92,8 +92,8 @@ class _Channel:
         self.published_ns = 0
         self.unsettled = 0  # answers that are missing of the present message
         self._conversation = conversation
-        self.publisher = _End(port, self, stack)
-        self.subscriber = _End(port, self, stack)
+        self.publisher = End(port, self, stack)
+        self.subscriber = End(port, self, stack)
         self.subscriber.ask(conversation.poll(key))
 
     def publish(self, text: str) -> None:
@@ -136,7 +136,7 @@ def exchange(
         ConnectionError: The server closed a connection.
     """
     with ExitStack() as stack:
-        channels = [_Channel(port, f"{stamp}-{number}", conversation, stack) for number in range(CHANNELS)]
+        channels = [Channel(port, f"{stamp}-{number}", conversation, stack) for number in range(CHANNELS)]
         settled()
         ends = {end.fileno(): end for channel in channels for end in (channel.publisher, channel.subscriber)}
         epoll = stack.enter_context(select.epoll())
@@ -148,9 +148,7 @@ def exchange(
     return Exchanged(len(took_ns), wall_s, cpu_s, Latencies.of_ns(took_ns))
 
 
-def _exchange(
-    epoll: select.epoll, ends: dict[int, _End], channels: list[_Channel], until: float
-) -> list[int]:
+def _exchange(epoll: select.epoll, ends: dict[int, End], channels: list[Channel], until: float) -> list[int]:
     """Run the load until a time; return how long each message took, in nanoseconds."""
     numbers, idle, under_way = itertools.count(), deque(channels), 0
     took_ns: list[int] = []

@@ -24,7 +24,9 @@ from bench.service.beside.scenes import (
     restarted,
 )
 from bench.service.crowd import all_files
+from bench.service.dialects import READ
 from bench.service.latencies import Latencies
+from bench.service.line import figure
 from bench.service.settings import ServiceSettings
 from bench.service.visitors import FAILURES, HOLD_S
 
@@ -51,7 +53,9 @@ def lines(settings: ServiceSettings) -> Iterator[Row]:
         yield from _message_lines(pairs, loads)
         yield from _herd_lines(pairs, herds, settings.herd)
         abandoned = {name: _abandoned(peer, settings) for name, peer in each.items()}
-        yield from _abandoned_lines(pairs, abandoned, settings.abandoned)
+        yield from _memory_lines(pairs, abandoned, settings.abandoned)
+        for name, peer in each.items():
+            yield from _left_lines(peer, abandoned[name])
         for peer in each.values():
             yield from _restart_lines(peer, settings)
 
@@ -101,35 +105,39 @@ def _abandoned(peer: Peer, settings: ServiceSettings) -> Abandoned:
         return run_on(UVLOOP, abandon(peer, server, settings.abandoned, published))
 
 
-def _abandoned_lines(pairs: Pairs, seen: Mapping[str, Abandoned], number: int) -> Iterator[Line]:
+def _memory_lines(pairs: Pairs, seen: Mapping[str, Abandoned], number: int) -> Iterator[Line]:
     taken = {name: [each] for name, each in seen.items()}
     for pair in pairs:
         ours, nchan = (seen[peer.name] for peer in pair)
         held = _beside(pair, taken, lambda each: each.memory.proportional_bytes)
         left = _beside(pair, taken, lambda each: each.left.proportional_bytes)
-        still = _beside(pair, taken, lambda each: each.still_held)
         resident = f"resident {ours.memory.resident_bytes:,}, nchan {nchan.memory.resident_bytes:,}"
         came = f"held after {ours.held_s:.1f} s, nchan {nchan.held_s:.1f} s"
-        lost = f"lost messages: {ours.lost}, nchan {nchan.lost}"
         yield _line(pair, f"{number:,} held, each", "bytes", held, note=f"{resident}; {came}")
-        yield _line(pair, "their clients left, each", "bytes", left, note=lost)
-        yield _line(pair, "still held after that", "polls", still, note=f"after {ours.freed_s:.1f} s")
+        yield _line(pair, "their clients left, each", "bytes", left)
+
+
+def _left_lines(peer: Peer, seen: Abandoned) -> Iterator[Line]:
+    target = _promised(peer)
+    after = f"{seen.freed_s:.1f} s after their clients left"
+    yield figure(f"{peer.name}: polls still held", seen.still_held, "polls", target=target, note=after)
+    yield figure(f"{peer.name}: messages lost then", seen.lost, "messages", target=target)
 
 
 def _restart_lines(peer: Peer, settings: ServiceSettings) -> Iterator[Line]:
     counts, lost = run_on(UVLOOP, restarted(peer, settings.guests, settings.restarts))
     failed = ", ".join(f"{counts[failure]} {failure}" for failure in FAILURES)
-    yield Line(
-        name=f"{peer.name}, {settings.restarts} restarts: refused, reset or lost",
-        loop="",
-        collector="",
-        unit="answers",
-        ours=not_served(counts),
-        note=(
-            f"{failed}; {counts['answered']:,} answered, of these {counts['draining']:,} sent away; "
-            f"{lost} of {KEPT} messages from before lost"
-        ),
+    note = (
+        f"{failed}; {counts['answered']:,} answered, of these {counts['draining']:,} sent away; "
+        f"{lost} of {KEPT} messages from before lost"
     )
+    name = f"{peer.name}, {settings.restarts} restarts: refused, reset or lost"
+    yield figure(name, not_served(counts), "requests", target=_promised(peer), note=note)
+
+
+def _promised(peer: Peer) -> float | None:
+    """Return how many the service may lose; of the others that is only shown."""
+    return 0 if peer.dialect is READ else None
 
 
 def _beside(

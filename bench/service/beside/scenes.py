@@ -41,14 +41,15 @@ class Messages:
     cpu_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Abandoned:
     """Polls that were held, and whose clients left.
 
     Attributes:
         held_s: From the first connection until all were held.
         memory: What each took while it was held, in bytes.
-        left: What each still took afterwards.
+        left: What each still took afterwards: most servers keep the memory for the next.
+        again: What each of as many new polls took then, with what was left.
         freed_s: From the first client that left until the server held none, but for those still held.
         still_held: How many it held ten seconds later.
         lost: How many messages, published just after, no later poll was answered with.
@@ -57,6 +58,7 @@ class Abandoned:
     held_s: float
     memory: Memory
     left: Memory
+    again: Memory
     freed_s: float
     still_held: int
     lost: int
@@ -104,7 +106,7 @@ async def herd(peer: Peer, server: PeerServer, key: str, number: int) -> Latenci
 
 
 async def abandon(peer: Peer, server: PeerServer, number: int, published: int) -> Abandoned:
-    """Hold polls, let all their clients leave, publish to some at once, and see what is left of it."""
+    """Hold polls, let all their clients leave, publish to some at once, see what is left, and hold as many again."""
     await server.held()  # the first request makes a server import what it needs
     pid = server.process.pid
     before = memory_of(pid)
@@ -122,8 +124,17 @@ async def abandon(peer: Peer, server: PeerServer, number: int, published: int) -
         still_held = await server.held()
     freed_s, after = time.perf_counter() - begin, memory_of(pid)
     lost = await _unanswered(server.port, peer.dialect, told)
+    crowd = await hold(server, peer.dialect, [f"again{place}" for place in range(number)])
+    again = memory_of(pid)
+    crowd.reset()
     return Abandoned(
-        held_s, _each(before, held, number), _each(before, after, number), freed_s, still_held, lost
+        held_s=held_s,
+        memory=_each(before, held, number),
+        left=_each(before, after, number),
+        again=_each(before, again, number),
+        freed_s=freed_s,
+        still_held=still_held,
+        lost=lost,
     )
 
 

@@ -114,7 +114,9 @@ def _memory_lines(pairs: Pairs, seen: Mapping[str, Abandoned], number: int) -> I
         resident = f"resident {ours.memory.resident_bytes:,}, nchan {nchan.memory.resident_bytes:,}"
         came = f"held after {ours.held_s:.1f} s, nchan {nchan.held_s:.1f} s"
         yield _line(pair, f"{number:,} held, each", "bytes", held, note=f"{resident}; {came}")
+        again = _beside(pair, taken, lambda each: each.again.proportional_bytes)
         yield _line(pair, "their clients left, each", "bytes", left)
+        yield _line(pair, "as many again, each", "bytes", again)
 
 
 def _left_lines(peer: Peer, seen: Abandoned) -> Iterator[Line]:

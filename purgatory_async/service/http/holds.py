@@ -175,7 +175,7 @@ def end_of(operation: DelayedOperation[Any]) -> Hashable:
 def _watch_client(receive: Receive, hold: Hold) -> Callable[[], object]:
     """Cancel the hold when its client disconnects; return what ends that.
 
-    Under the service's own server that is a call; a task each would add a sixth to the memory of a held request.
+    Under the service's own server that is a call; a task each would add a seventh to the memory of a held request.
     """
     exchange = getattr(receive, "__self__", None)
     if isinstance(exchange, Exchange) and exchange.watch(hold.leave):

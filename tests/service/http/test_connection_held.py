@@ -30,7 +30,7 @@ async def test_a_held_request_ends_when_its_client_leaves(wired, body):
     assert (wired.service.holds.held, wired.service.waits.purgatory.pending) == (0, 0)
 
 
-# A second task each was a sixth of a held request's memory.
+# A second task each was an eighth of a held request's memory.
 async def test_a_held_request_has_one_task(wired):
     before = len(asyncio.all_tasks())
     links = [wired.link() for _ in range(3)]

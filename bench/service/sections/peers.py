@@ -10,7 +10,7 @@ from bench.measure.line import Line, Skipped
 from bench.measure.loops import UVLOOP, run_on
 from bench.measure.sampling import ratios
 from bench.measure.section import Row, Section
-from bench.service.beside.exchanging import CHANNELS, UNDER_WAY
+from bench.service.beside.exchanging import CHANNELS, UNDER_WAY, Exchanged
 from bench.service.beside.nchan import find_nginx
 from bench.service.beside.peers import Peer, PeerServer, peers
 from bench.service.beside.scenes import (
@@ -37,6 +37,7 @@ T = TypeVar("T")
 _MISSING: Final = (
     "nginx with nchan is not installed; on Debian: apt-get install nginx-light libnginx-mod-nchan"
 )
+_RESTARTS: Final = 3
 _PUBLISHED_TO: Final = 10  # of so many keys whose clients have just left, one gets a message
 
 
@@ -83,13 +84,18 @@ def _in_turns(
 
 def _message_lines(pairs: Pairs, loads: Mapping[str, Sequence[Messages]]) -> Iterator[Line]:
     for pair in pairs:
-        load = loads[pair[0].name][-1].load
-        client_ms, share = 1e6 * load.client_cpu_s / load.messages, load.client_cpu_s / load.wall_s
+        load, nchan = (loads[peer.name][-1].load for peer in pair)
         cost = _beside(pair, loads, lambda each: 1e6 * each.cpu_s / each.load.messages)
         rate = _beside(pair, loads, lambda each: each.load.messages / each.load.wall_s)
-        clients = f"clients {client_ms:.0f} ms, {share:.2f} of a core"
+        clients = f"of the clients {_clients(load)}; nchan's {_clients(nchan)}"
         yield _line(pair, "CPU of 1 000 messages", "ms", cost, note=clients)
         yield _line(pair, "messages", "1/s", rate, note=str(load.latencies))
+
+
+def _clients(load: Exchanged) -> str:
+    return (
+        f"{1e6 * load.client_cpu_s / load.messages:.0f} ms, {load.client_cpu_s / load.wall_s:.2f} of a core"
+    )
 
 
 def _herd_lines(pairs: Pairs, herds: Mapping[str, Sequence[Latencies]], number: int) -> Iterator[Line]:
@@ -127,13 +133,14 @@ def _left_lines(peer: Peer, seen: Abandoned) -> Iterator[Line]:
 
 
 def _restart_lines(peer: Peer, settings: ServiceSettings) -> Iterator[Line]:
-    counts, lost = run_on(UVLOOP, restarted(peer, settings.guests, settings.restarts))
+    times = min(_RESTARTS, settings.restarts)
+    counts, lost = run_on(UVLOOP, restarted(peer, settings.guests, times))
     failed = ", ".join(f"{counts[failure]} {failure}" for failure in FAILURES)
     note = (
         f"{failed}; {counts['answered']:,} answered, of these {counts['draining']:,} sent away; "
         f"{lost} of {KEPT} messages from before lost"
     )
-    name = f"{peer.name}, {settings.restarts} restarts: refused, reset or lost"
+    name = f"{peer.name}, {times} restarts: refused, reset or lost"
     yield figure(name, not_served(counts), "requests", target=_promised(peer), note=note)
 
 

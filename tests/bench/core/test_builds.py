@@ -9,6 +9,7 @@ from bench.core.build_probe import SCENES
 from bench.core.sections import builds, cost
 from bench.core.sections.builds import SUBJECTS
 from bench.core.workload import GatedOperation, Workload
+from bench.measure import instructions
 from bench.measure.instructions import per_operation, total_of
 from bench.measure.line import Verdict
 from bench.measure.loops import run_on
@@ -46,7 +47,7 @@ def test_every_subject_asks_for_scenes_of_the_probe():
 
 
 def test_without_valgrind_one_sentence_is_printed(monkeypatch):
-    monkeypatch.setattr(builds.shutil, "which", lambda _: None)
+    monkeypatch.setattr(instructions.shutil, "which", lambda _: None)
     (row,) = builds.instructions(FewSettings)
     assert str(row) == "valgrind is not installed: instructions are not counted."
     assert row.verdict is Verdict.SHOWN

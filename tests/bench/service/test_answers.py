@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.service.answers import Answer, take_answer
+from bench.service.answers import Answer, is_whole, take_answer
 
 FULL = b"HTTP/1.1 200 OK\r\ndate: now\r\nContent-Length: 4\r\n\r\ndone"
 BARE = b"HTTP/1.1 304 Not Modified\r\nx: y\r\n\r\n"
@@ -59,3 +59,13 @@ def test_the_last_answer_of_a_connection_says_so():
 def test_what_is_not_understood_is_refused_with_what_it_is(sent, complaint):
     with pytest.raises(ValueError, match=complaint):
         take_answer(bytearray(sent))
+
+
+def test_an_answer_is_whole_with_its_last_byte():
+    assert [is_whole(FULL[:length]) for length in (10, len(FULL) - 1, len(FULL))] == [False, False, True]
+
+
+@pytest.mark.parametrize("received", [FULL + b"H", b"HTTP/1.1 200 OK\r\n\r\n"], ids=["too long", "no length"])
+def test_bytes_that_are_no_single_answer_are_refused(received):
+    with pytest.raises(ValueError, match=r"(one|an) answer.*, got .*HTTP"):
+        is_whole(received)

@@ -9,10 +9,10 @@ from tests.bench.quick import run_quick
 
 @pytest.mark.slow
 def test_quick_exits_0_and_prints_and_writes_every_section(tmp_path):
-    _, lines = run_quick("bench.service", SECTIONS, tmp_path)
+    _, lines = run_quick("bench.service", SECTIONS, tmp_path, patience_s=600)
     # Unanswered, refused and unclosed clients do not depend on how busy the machine is.
     counted = [line for line in lines if line.get("target") == 0]
-    assert len(counted) == 12
+    assert len(counted) == 18
     assert [line["name"] for line in counted if line["ours"]] == []
 
 

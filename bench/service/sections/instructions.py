@@ -15,7 +15,7 @@ from bench.service.settings import ServiceSettings
 
 __all__ = ["SECTION"]
 
-_FEW: Final = 100_000  # operations folded, below which one scene shows that counting works
+_FULL: Final = 100_000  # operations folded; with fewer one scene shows that counting works
 
 
 def lines(settings: ServiceSettings) -> Iterator[Row]:
@@ -23,7 +23,7 @@ def lines(settings: ServiceSettings) -> Iterator[Row]:
     if not has_valgrind():
         yield Skipped("valgrind is not installed: instructions are not counted.")
         return
-    full = settings.pending >= _FEW
+    full = settings.pending >= _FULL
     scenes, count = (list(SCENES), 1_000) if full else (["health"], 100)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [pool.submit(_count, scene, times) for scene in scenes for times in (count, 2 * count)]

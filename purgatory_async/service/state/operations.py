@@ -91,6 +91,8 @@ class SignalledOperation(DelayedOperation[Attached]):
         submitted_at: dt.datetime,
         deadline: dt.datetime | None,
         elapsed: float,
+        *,
+        owner: str | None,
     ) -> OperationView:
         """Return its status; ``elapsed`` is in seconds."""
         pending = self.outcome is None
@@ -106,4 +108,5 @@ class SignalledOperation(DelayedOperation[Attached]):
             result=UNSET if self.result is None else self.result,
             data=data,
             waiting_for=self.need.waiting_for() if pending else UNSET,
+            owner=UNSET if owner is None else owner,
         )

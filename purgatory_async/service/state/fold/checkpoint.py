@@ -70,9 +70,9 @@ def _lines(fold: Fold) -> Iterator[lines.Line]:
     for operation in (*fold.operations.ended_ones, *pending):
         yield _operation_line(fold, operation)
     for operation_id, at_us in fold.operations.forgotten.items():
-        yield lines.ForgottenLine(operation_id, at_us)
-    for idem, replay in fold.replays.known.items():
-        yield lines.ReplayLine(idem, replay.digest, replay.answer, replay.at_us)
+        yield lines.ForgottenLine(operation_id, at_us, fold.operations.forgotten_of.get(operation_id))
+    for (owner, idem), replay in fold.replays.known.items():
+        yield lines.ReplayLine(idem, replay.digest, replay.answer, replay.at_us, owner)
     yield from _queue_lines(fold)
 
 
@@ -110,6 +110,7 @@ def _operation_line(fold: Fold, operation: Operation) -> lines.OperationLine:
         state=operation.state,
         ended_us=operation.ended_us,
         result=UNSET if pending or operation.result is None else operation.result,
+        owner=operation.owner,
     )
 
 
@@ -129,7 +130,14 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
         order = taker.order
         most = 0 if isinstance(order.max, UnsetType) else order.max
         yield lines.TakerLine(
-            taker.position, order.queue, order.lease_id, taker.lease_us, taker.until_us, order.writer, most
+            taker.position,
+            order.queue,
+            order.lease_id,
+            taker.lease_us,
+            taker.until_us,
+            order.writer,
+            most,
+            order.owner,
         )
     for lease in queues.leases.values():
         item = lease.item
@@ -146,9 +154,10 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
             attempts=lease.attempts,
             lease=lease.lease_us,
             taker=UNSET if lease.taker == lease.id else lease.taker,
+            owner=lease.owner,
         )
     for lease_id, at_us in queues.ended_leases.items():
-        yield lines.EndedLeaseLine(lease_id, at_us)
+        yield lines.EndedLeaseLine(lease_id, at_us, queues.ended_of.get(lease_id))
 
 
 def _place(item: Item) -> tuple[int, int, int] | None:

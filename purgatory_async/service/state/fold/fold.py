@@ -28,6 +28,7 @@ from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from purgatory_async import Timer
 from purgatory_async.events import Observer
@@ -38,7 +39,7 @@ from purgatory_async.service.state.fold.log_clock import NEVER, LogClock
 from purgatory_async.service.state.fold.operations import Operations
 from purgatory_async.service.state.fold.queue_rules import QueueRules
 from purgatory_async.service.state.fold.queues import Queues
-from purgatory_async.service.state.fold.replays import Replays
+from purgatory_async.service.state.fold.replays import Repeatable, Replays
 from purgatory_async.service.state.fold.results import (
     APPLIED,
     Dropped,
@@ -238,8 +239,9 @@ class Fold:
     def _submit(self, entry: kinds.SubmitOperation) -> Result:
         operations = self.operations
         if isinstance(entry.idem, str):
-            known = operations.by_idem.get(entry.idem)
-            if known is not None or entry.idem in self.replays.known:
+            key = (entry.owner, entry.idem)
+            known = operations.by_idem.get(key)
+            if known is not None or key in self.replays.known:
                 if known is None or operations.idem_of[known.id][1] != entry.digest:
                     return Refused("idempotency-mismatch")
                 return Submitted(known.id, known.state, replayed=True)
@@ -247,6 +249,8 @@ class Fold:
             return Refused("duplicate-id")
         if operations.purgatory.pending >= self.shared.limits.max_pending:
             return Refused("overloaded")
+        if entry.most is not UNSET and operations.pending_of.get(entry.owner or "", 0) >= entry.most:
+            return Refused("limited")
         operation = operations.submit(entry)
         if entry.timeout == 0:
             self._clock.advance_to(self._clock.now_us)
@@ -257,7 +261,7 @@ class Fold:
         if earlier is not None:
             return earlier
         answer = Signalled(self.position, self._note(self.position, entry))
-        self.replays.keep(entry.idem, entry.digest, answer)
+        self.replays.keep(entry, answer)
         return answer
 
     def _signals(self, entry: kinds.SignalKeys) -> Result:
@@ -269,7 +273,7 @@ class Fold:
             return Refused("no-room")
         completed = sum(self._note(before + nth, signal) for nth, signal in enumerate(entry.signals, 1))
         answer = Signalled(self.position, completed)
-        self.replays.keep(entry.idem, entry.digest, answer)
+        self.replays.keep(entry, answer)
         return answer
 
     def _note(self, index: int, signal: kinds.SignalKey | KeyedSignal) -> int:
@@ -280,20 +284,21 @@ class Fold:
         self.shared.effects.append(KeySignalled(noted, completed))
         return completed
 
-    def _replayed(
-        self, entry: kinds.SignalKey | kinds.SignalKeys | kinds.PutItem | kinds.PutItems
-    ) -> Result | None:
+    def _replayed(self, entry: Repeatable) -> Result | None:
         if not isinstance(entry.idem, str):
             return None
-        known = self.replays.known.get(entry.idem)
+        key = (entry.owner, entry.idem)
+        known = self.replays.known.get(key)
         if known is None:
-            return Refused("idempotency-mismatch") if entry.idem in self.operations.by_idem else None
+            return Refused("idempotency-mismatch") if key in self.operations.by_idem else None
         if known.digest != entry.digest:
             return Refused("idempotency-mismatch")
         return msgspec.structs.replace(known.answer, replayed=True)
 
     def _end(self, entry: kinds.EndOperation) -> Result:
         operation = self.operations.by_id.get(entry.id)
+        if operation is not None and entry.owner not in {None, operation.owner}:
+            return Refused("unknown-operation")
         if operation is None:
             return Refused("forgotten" if entry.id in self.operations.forgotten else "unknown-operation")
         if operation.outcome is not None:

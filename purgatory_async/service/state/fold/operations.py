@@ -34,9 +34,10 @@ class Operation(SignalledOperation):
         data: The client's attachment.
         deadline_us: The log time at which it expires; None for none.
         ended_us: The log time of its end; 0 while it is pending.
+        owner: Who submitted it; None without tokens.
     """
 
-    __slots__ = ("_operations", "data", "deadline_us", "ended_us", "id", "position")
+    __slots__ = ("_operations", "data", "deadline_us", "ended_us", "id", "owner", "position")
 
     def __init__(
         self,
@@ -57,6 +58,7 @@ class Operation(SignalledOperation):
         self._operations = operations
         self.id = order.id
         self.data = order.data
+        self.owner = order.owner
         self.deadline_us = None if order.timeout is None else submitted_us + order.timeout
         self.ended_us = 0
 
@@ -87,7 +89,8 @@ class Operation(SignalledOperation):
         timeout_us = None if self.deadline_us is None else self.deadline_us - submitted_us
         deadline = None if timeout_us is None else submitted_at + dt.timedelta(0, 0, timeout_us)
         elapsed_us = (self.ended_us or now_us) - submitted_us
-        return self.described(self.id, self.data, submitted_at, deadline, elapsed_us / SECOND)
+        elapsed = elapsed_us / SECOND
+        return self.described(self.id, self.data, submitted_at, deadline, elapsed, owner=self.owner)
 
 
 class OperationSubmitted(Effect, frozen=True, eq=False):
@@ -129,9 +132,14 @@ class Operations:
         # Not a dict, whose first is found by a scan past all that were removed before it.
         self.forgotten: Final[OrderedDict[str, int]] = OrderedDict()
         """When each id was forgotten, in this order."""
+        self.forgotten_of: Final[dict[str, str]] = {}
+        """The owner of each forgotten operation that has one."""
+        self.pending_of: Final[dict[str, int]] = {}
+        """How many operations are pending of each owner that has some."""
         self.idem_of: Final[dict[str, tuple[str, str]]] = {}
         """The Idempotency-Key and digest of each operation that has one."""
-        self.by_idem: Final[dict[str, Operation]] = {}
+        self.by_idem: Final[dict[tuple[str | None, str], Operation]] = {}
+        """The operations by owner and Idempotency-Key."""
         self._shared: Final = shared
         self._weight: Final = Weight()
 
@@ -153,10 +161,14 @@ class Operations:
 
     def add(self, operation: Operation, idem: str | UnsetType, digest: str) -> None:
         """Make an operation known, and what its Idempotency-Key stands for. O(1)."""
+        owner = operation.owner
         self.by_id[operation.id] = operation
         self.forgotten.pop(operation.id, None)
+        self.forgotten_of.pop(operation.id, None)
+        if owner is not None and operation.outcome is None:
+            self.pending_of[owner] = self.pending_of.get(owner, 0) + 1
         if isinstance(idem, str):
-            self.by_idem[idem] = operation
+            self.by_idem[owner, idem] = operation
             self.idem_of[operation.id] = (idem, digest)
 
     def end(self, operation: Operation, how: str, result: Attached) -> None:
@@ -173,6 +185,7 @@ class Operations:
             return False
         operation.cancel()
         self._shared.totals.ended["cancelled"] += 1
+        self._no_longer_pending(operation)
         self._remove(operation)
         return True
 
@@ -182,6 +195,7 @@ class Operations:
         operation.ended_us = shared.clock.now_us
         shared.totals.ended[STATES[operation.outcome]] += 1
         shared.effects.append(OperationEnded(operation))
+        self._no_longer_pending(operation)
         self.keep(operation)
         if self._weight.total > shared.limits.max_bytes:
             self.forget(shared.clock.now_us // 1000 * 1000)
@@ -213,16 +227,30 @@ class Operations:
             if at_us + retention > whole_us:
                 return min(next_us, at_us + retention)
             del self.forgotten[operation_id]
+            self.forgotten_of.pop(operation_id, None)
         return next_us
 
     def _forget_oldest(self, at_us: int) -> None:
         operation = self.ended_ones.popleft()
         self._weight.take_off(operation)
         self._remove(operation)
-        self.forgotten[operation.id] = at_us
+        self.remember(operation.id, at_us, operation.owner)
+
+    def remember(self, operation_id: str, at_us: int, owner: str | None) -> None:
+        """Remember the id of an operation that is forgotten. O(1)."""
+        self.forgotten[operation_id] = at_us
+        if owner is not None:
+            self.forgotten_of[operation_id] = owner
+
+    def _no_longer_pending(self, operation: Operation) -> None:
+        owner = operation.owner
+        if owner is not None:
+            self.pending_of[owner] -= 1
+            if not self.pending_of[owner]:
+                del self.pending_of[owner]
 
     def _remove(self, operation: Operation) -> None:
         del self.by_id[operation.id]
         idem = self.idem_of.pop(operation.id, None)
         if idem is not None:
-            del self.by_idem[idem[0]]
+            del self.by_idem[operation.owner, idem[0]]

@@ -75,7 +75,7 @@ class QueueRules:
                 return _OVERLOADED
             given = queues.put(entry.queue, new)[0][1]
         answer = Put(self._shared.position, given)
-        self._replays.keep(entry.idem, entry.digest, answer)
+        self._replays.keep(entry, answer)
         return answer
 
     def _puts(self, entry: kinds.PutItems) -> Result:
@@ -86,7 +86,7 @@ class QueueRules:
             return _OVERLOADED
         numbers, given = zip(*self._queues.put(entry.queue, entry.items), strict=True)
         answer = PutSome(numbers, given)
-        self._replays.keep(entry.idem, entry.digest, answer)
+        self._replays.keep(entry, answer)
         return answer
 
     def _want(self, entry: kinds.WantItem) -> Result:
@@ -107,20 +107,21 @@ class QueueRules:
 
     def _done(self, entry: kinds.EndLease) -> Result:
         lease = self._queues.leases.get(entry.lease_id)
-        if lease is None:
-            return self._unknown(entry.lease_id)
+        if lease is None or entry.owner not in {None, lease.owner}:
+            return self._unknown(entry.lease_id, entry.owner)
         self._queues.end(lease, back=entry.back, delay=entry.delay)
         return APPLIED
 
     def _extend(self, entry: kinds.ExtendLease) -> Result:
         lease = self._queues.leases.get(entry.lease_id)
-        if lease is None:
-            return self._unknown(entry.lease_id)
+        if lease is None or entry.owner not in {None, lease.owner}:
+            return self._unknown(entry.lease_id, entry.owner)
         lease_us = lease.lease_us if isinstance(entry.lease, UnsetType) else entry.lease
         return Extended(self._queues.extend(lease, lease_us))
 
-    def _unknown(self, lease_id: str) -> Refused:
-        known = lease_id in self._queues.ended_leases
+    def _unknown(self, lease_id: str, owner: str | None) -> Refused:
+        queues = self._queues
+        known = lease_id in queues.ended_leases and owner in {None, queues.ended_of.get(lease_id)}
         return Refused("lease-expired" if known else "unknown-lease")
 
     def _set(self, entry: kinds.SetQueue) -> Result:

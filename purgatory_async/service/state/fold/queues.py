@@ -37,6 +37,7 @@ class Queues:
         takers_of: The same by writer, in the order in which they came.
         leases: The loans, in the order in which they began or were extended.
         ended_leases: When each ended loan ended, in this order.
+        ended_of: The owner of each of them that has one.
     """
 
     def __init__(self, shared: Shared) -> None:
@@ -48,6 +49,7 @@ class Queues:
         self.takers_of: Final[dict[str, dict[str, Taker]]] = {}
         self.leases: Final[dict[str, Lease]] = {}
         self.ended_leases: Final[OrderedDict[str, int]] = OrderedDict()
+        self.ended_of: Final[dict[str, str]] = {}
         self.line: Final = Purgatory("takers", timer=shared.timer)
         self.loans: Final = Purgatory("leases", timer=shared.timer)
         self.delays: Final = Purgatory("delays", timer=shared.timer)
@@ -182,6 +184,7 @@ class Queues:
             position=shared.position,
             until_us=until_us,
             timeout=shared.seconds_until(until_us),
+            owner=lease.owner,
         )
         shared.effects.append(LeaseExtended(extended))
         self.borrow(extended)
@@ -237,6 +240,7 @@ class Queues:
             if at_us + retention > whole_us:
                 return at_us + retention
             del self.ended_leases[lease_id]
+            self.ended_of.pop(lease_id, None)
         return FOREVER
 
     # For takers, loans and hidden items.
@@ -282,6 +286,7 @@ class Queues:
                 position=shared.position,
                 until_us=until_us,
                 timeout=shared.seconds_until(until_us),
+                owner=order.owner,
             )
             shared.totals.loans += 1
             shared.effects.append(ItemLent(lease))
@@ -353,9 +358,15 @@ class Queues:
         shared.effects.append(ItemHidden(hidden))
         self.hide(hidden)
 
+    def remember(self, lease_id: str, at_us: int, owner: str | None) -> None:
+        """Remember the id of a loan that has ended. O(1)."""
+        self.ended_leases[lease_id] = at_us
+        if owner is not None:
+            self.ended_of[lease_id] = owner
+
     def _end(self, lease: Lease) -> None:
         self._let_go(lease)
-        self.ended_leases[lease.id] = self._shared.clock.now_us
+        self.remember(lease.id, self._shared.clock.now_us, lease.owner)
         self._forget_idle(self.by_name[lease.queue])
 
     def _let_go(self, lease: Lease) -> None:

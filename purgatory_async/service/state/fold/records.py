@@ -69,6 +69,7 @@ class OperationLine(Line, tag="operation", frozen=True):
     state: State = "pending"
     ended_us: int = 0
     result: Attached = UNSET
+    owner: str | None = None
 
 
 class ForgottenLine(Line, tag="forgotten", frozen=True):
@@ -76,6 +77,7 @@ class ForgottenLine(Line, tag="forgotten", frozen=True):
 
     id: str
     at_us: int
+    owner: str | None = None
 
 
 class ReplayLine(Line, tag="replay", frozen=True):
@@ -85,6 +87,7 @@ class ReplayLine(Line, tag="replay", frozen=True):
     digest: str
     answer: Signalled | Put | PutSome
     at_us: int
+    owner: str | None = None
 
 
 class QueueLine(Line, tag="queue", frozen=True):
@@ -131,6 +134,7 @@ class TakerLine(Line, tag="taker", frozen=True):
     until_us: int
     writer: str | None
     max: int = 0
+    owner: str | None = None
 
 
 class LeaseLine(Line, tag="lease", frozen=True):
@@ -160,6 +164,7 @@ class LeaseLine(Line, tag="lease", frozen=True):
     attempts: int = 0
     lease: OptionalDuration = UNSET
     taker: Text = UNSET
+    owner: str | None = None
 
 
 class EndedLeaseLine(Line, tag="ended", frozen=True):
@@ -167,6 +172,7 @@ class EndedLeaseLine(Line, tag="ended", frozen=True):
 
     id: str
     at_us: int
+    owner: str | None = None
 
 
 class Foot(Line, tag="foot", frozen=True):

@@ -203,25 +203,30 @@ class _Lines:
     def _operation(self, line: lines.OperationLine) -> None:
         operations, shared = self.fold.operations, self.fold.shared
         order = SubmitOperation(
-            id=line.id, keys=line.keys, need=line.need, timeout=line.timeout_us, data=detached(line.data)
+            id=line.id,
+            keys=line.keys,
+            need=line.need,
+            timeout=line.timeout_us,
+            data=detached(line.data),
+            owner=line.owner,
         )
         timeout = None
         if line.timeout_us is not None and line.state == "pending":
             timeout = shared.seconds_until(line.submitted_us + line.timeout_us)
         operation = Operation(operations, order, line.position, line.submitted_us, timeout)
         operation.recall(tuple(self._views[index] for index in line.signals), line.progress)
-        operations.add(operation, line.idem, line.digest)
         if line.state == "pending":
             self._pending.append(operation)
         else:
             operation.end_as(line.state, line.ended_us, detached(line.result))
             operations.keep(operation)
+        operations.add(operation, line.idem, line.digest)
 
     def _forgotten(self, line: lines.ForgottenLine) -> None:
-        self.fold.operations.forgotten[line.id] = line.at_us
+        self.fold.operations.remember(line.id, line.at_us, line.owner)
 
     def _replay(self, line: lines.ReplayLine) -> None:
-        self.fold.replays.known[line.idem] = Replay(line.digest, line.answer, line.at_us)
+        self.fold.replays.known[line.owner, line.idem] = Replay(line.digest, line.answer, line.at_us)
 
     def _queue(self, line: lines.QueueLine) -> None:
         self.fold.queues.set(
@@ -260,6 +265,7 @@ class _Lines:
             lease_id=line.lease_id,
             lease=line.lease,
             max=line.max or UNSET,
+            owner=line.owner,
         )
         timeout = self.fold.shared.seconds_until(line.until_us)
         taker = Taker(
@@ -286,11 +292,12 @@ class _Lines:
             position=line.position,
             until_us=line.until_us,
             timeout=self.fold.shared.seconds_until(line.until_us),
+            owner=line.owner,
         )
         self._others.append((line.position, _LOAN, queues.borrow, lease))
 
     def _ended_lease(self, line: lines.EndedLeaseLine) -> None:
-        self.fold.queues.ended_leases[line.id] = line.at_us
+        self.fold.queues.remember(line.id, line.at_us, line.owner)
 
 
 def _item_of(line: lines.ItemLine | lines.LeaseLine, attempts: int) -> Item:

@@ -12,6 +12,7 @@ Refusal = Literal[
     "forgotten",
     "idempotency-mismatch",
     "lease-expired",
+    "limited",
     "lower-level",
     "no-room",
     "overloaded",

@@ -27,7 +27,8 @@ LAYERS = {
     "adapters": (*("client", "client.*", "metrics", "pipeline.*", "testing", "testing.*", "web", "web.*"),),
     # The service: the words of all parts, the parts, the whole without HTTP, what requests mean, the process.
     "service": (
-        *("service", "service.hosts", "service.logs", "service.messages"),
+        *("service", "service.admission", "service.grants"),
+        *("service.hosts", "service.logs", "service.messages"),
         *("service.problems", "service.queue_messages", "service.settings", "service.store_url"),
         *("service.version", "service.visit"),
     ),
@@ -37,7 +38,7 @@ LAYERS = {
     "service http": ("service.http", "service.http.*"),
     "service whole": (
         *("service.backing", "service.channel", "service.gauges"),
-        *("service.peers", "service.records", "service.service"),
+        *("service.peers", "service.records", "service.refusals", "service.service"),
     ),
     "service api": ("service.api", "service.api.*"),
     "service process": ("service.*",),

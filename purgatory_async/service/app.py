@@ -24,6 +24,7 @@ from purgatory_async.service.http.answer import PROBLEM_JSON, Answer, Field
 from purgatory_async.service.http.stream import Stalled
 from purgatory_async.service.http.traffic import Traffic
 from purgatory_async.service.logs import Log, stderr_log
+from purgatory_async.service.rates import Rates
 from purgatory_async.service.service import Service, utc_now
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.visit import VISIT, Visit
@@ -44,6 +45,7 @@ class Application:
         self.access: Final = Access(service.settings)
         self.traffic: Final = Traffic(log if service.settings.access_log else None, service.now)
         service.metrics.registry.register(self.traffic)
+        self._rates: Final = Rates(service.timer.time_ns)
         self._log = log
         self._routes = Routes(ROUTES)
 
@@ -56,7 +58,10 @@ class Application:
         else:
             visit = VISIT.get()
             if visit is not None and visit.scope is scope:
-                await self._serve(visit, scope, receive, send)
+                try:
+                    await self._serve(visit, scope, receive, send)
+                finally:
+                    self._leave(visit)
             else:
                 await self._visit(scope, receive, send)
 
@@ -70,6 +75,11 @@ class Application:
         finally:
             visit.task = None
             VISIT.reset(token)
+            self._leave(visit)
+
+    def _leave(self, visit: Visit) -> None:
+        if visit.admission is not None:
+            self.access.leave(visit.admission)
 
     async def _serve(self, visit: Visit, scope: Scope, receive: Receive, send: Send) -> None:
         reply: Reply
@@ -104,14 +114,18 @@ class Application:
         route = self._routes.match(path)
         if route is not None:
             visit.route = route[0]
-        self.access.check(scope, {} if route is None else route[1])
+        admission = self.access.check(scope, {} if route is None else route[1])
+        if admission is not None:
+            visit.admission = admission
+            self.access.enter(admission)
+            self._rates.count(admission.grant)
         if route is None:
             raise problems.not_found(path.decode("ascii", "backslashreplace"))
         _, endpoints, parameters = route
         endpoint = endpoints.get(scope["method"])
         if endpoint is None:
             raise problems.method_not_allowed(scope["method"], tuple(endpoints))
-        request = Request(scope, receive, parameters)
+        request = Request(scope, receive, parameters, admission)
         position = request.position()
         if position and position > self.service.fold.position:
             await self._reach(position)

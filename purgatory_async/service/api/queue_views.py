@@ -48,9 +48,13 @@ async def list_queues(service: Service, request: Request) -> Answer:
     for name in (after, prefix):  # a cursor is the last queue's name
         if name is not None:
             checked_key(name)
+    if prefix is not None:
+        request.use(prefix)
     await service.state.caught_up()
-    names = service.fold.queues.by_name
-    found = (name for name in names if name.startswith(prefix or "") and name > (after or ""))
+    names, covers = service.fold.queues.by_name, request.grant.covers
+    found = (
+        name for name in names if name.startswith(prefix or "") and name > (after or "") and covers(name)
+    )
     page = page_of(nsmallest(limit + 1, found), limit, lambda name: _view(service, name), str)
     return answer(200, QueueList(*page))
 

@@ -14,8 +14,10 @@ from msgspec import UNSET, UnsetType
 from starlette.types import Receive, Scope
 
 from purgatory_async.service import problems
+from purgatory_async.service.admission import Admission
 from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query, percent_decoded
+from purgatory_async.service.grants import UNBOUND
 from purgatory_async.service.http.answer import JSON
 from purgatory_async.service.state.names import checked_key
 from purgatory_async.web._race import ClientLeft
@@ -54,9 +56,21 @@ class Request:
         scope: ASGI's.
         receive: ASGI's; the request owns it.
         parameters: The path's, still percent-encoded, by name.
+        admission: By its token; None without tokens, and on an open path.
+
+    Attributes:
+        grant: What it may do.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, bytes]) -> None:
+    def __init__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        parameters: Mapping[str, bytes],
+        admission: Admission | None = None,
+    ) -> None:
+        self.grant: Final = UNBOUND if admission is None else admission.grant
+        self._admission: Final = admission
         self.receive: Final = receive
         self.parameters: Final = parameters
         self._root: str = scope.get("root_path", "")
@@ -126,14 +140,25 @@ class Request:
         """Return the key, or the queue's name, in a parameter of the path.
 
         Raises:
-            Problem: ``bad-key``.
+            Problem: ``bad-key``, or ``forbidden``: it does not begin with a prefix of the token.
         """
         raw = self.parameters[name]
         try:
             key = percent_decoded(raw)
         except ValueError:
             raise problems.bad_key(raw, "must be percent-encoded UTF-8") from None
-        return checked_key(key)
+        checked_key(key)
+        self.use(key)
+        return key
+
+    def use(self, *names: str) -> None:
+        """Check that the token may use some keys, prefixes or queues; while the request is held, it must remain so.
+
+        Raises:
+            Problem: ``forbidden``.
+        """
+        if self._admission is not None:
+            self._admission.use(*names)
 
     def check_accept(self, *served: str) -> None:
         """Check that the client accepts one of the media types.

@@ -55,10 +55,11 @@ class Feed:
         self._gone: _Place = (0, 0)  # of the event before the oldest
         # Event n is at n modulo the size.
         self._ring: list[_Note | bytes | None] = [None] * KEPT
+        self._keys: list[tuple[str, ...]] = [()] * KEPT
         self._places: list[_Place] = [(0, 0)] * KEPT
         self._sizes = [0] * KEPT
         self._size = 0
-        self._read = (-1, -1, (b"", 0))  # the last reading: after, newest, and what came of it
+        self._read: tuple[int, int, tuple[bytes, int]] = (-1, -1, (b"", 0))  # after, newest, what came of it
 
     def __repr__(self) -> str:
         return f"<Feed newest={self.newest} oldest={self._oldest} waiting={self._newest.waiting}>"
@@ -114,11 +115,12 @@ class Feed:
         kept = range(self._oldest, self.newest + 1)
         return self._oldest - 1 + bisect_right(kept, wanted, key=lambda event: self._places[event % KEPT])
 
-    def read(self, after: int) -> tuple[bytes, int]:
+    def read(self, after: int, prefixes: tuple[str, ...] = ()) -> tuple[bytes, int]:
         """Read on, as server-sent events.
 
         Args:
             after: The number of the event read last; 0 for none, -1 for one of another epoch.
+            prefixes: All keys of an event begin with one of these; none for all events.
 
         Returns:
             At most about 32 KiB of events, a ``gap`` before them where some are lost; and the number of the last
@@ -126,6 +128,8 @@ class Feed:
             nothing.
         """
         newest = self.newest
+        if prefixes:
+            return self._text(after, newest, prefixes)
         if self._read[:2] != (after, newest):  # several readers who wait are at the same place
             self._read = (after, newest, self._text(after, newest))
         return self._read[2]
@@ -156,6 +160,7 @@ class Feed:
         self._size += size
         self._sizes[place] = size
         self._ring[place] = note
+        self._keys[place] = note[1]
         while self._size > MAX_KEPT:
             self._drop_oldest()
         self._newest.advance(number)
@@ -165,21 +170,24 @@ class Feed:
         self._gone = self._places[place]
         self._size -= self._sizes[place]
         self._ring[place] = None
+        self._keys[place] = ()
         self._oldest += 1
 
-    def _text(self, after: int, newest: int) -> tuple[bytes, int]:
+    def _text(self, after: int, newest: int, prefixes: tuple[str, ...] = ()) -> tuple[bytes, int]:
         pieces: list[bytes] = []
         last = after
         if after < self._oldest - 1:
             last = self._oldest - 1
-            missed = None if after == _UNKNOWN else last - after
-            gap = GapEvent(
-                self._id(self._places[self._oldest % KEPT]) if self._oldest <= newest else None, missed
-            )
+            # How many of them had the prefixes is not known any more, nor which comes next.
+            missed = None if after == _UNKNOWN or prefixes else last - after
+            following = self._oldest <= newest and not prefixes
+            gap = GapEvent(self._id(self._places[self._oldest % KEPT]) if following else None, missed)
             pieces.append(self._sse(self._gone, b"gap", gap))
         size = 0
         while last < newest and size < CHUNK:
             last += 1
+            if prefixes and not all(key.startswith(prefixes) for key in self._keys[last % KEPT]):
+                continue
             piece = self._encoded(last)
             pieces.append(piece)
             size += len(piece)

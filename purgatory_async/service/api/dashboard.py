@@ -23,7 +23,7 @@ async def read_feed(service: Service, request: Request) -> Answer:
     """``GET /ui/feed``: show the stats and the workers of the store."""
     request.check_accept(JSON)
     request.query()
-    stats = msgspec.structs.asdict(await stats_of(service))
+    stats = msgspec.structs.asdict(await stats_of(service, request.grant.prefixes))
     return answer(200, DashboardFeed(**stats, workers=_workers(service)))
 
 
@@ -33,7 +33,8 @@ async def search_operations(service: Service, request: Request) -> Answer:
     query = request.query("first", "limit", "search")
     limit = query.integer("limit", 1, MAX_PAGE) or PAGE
     first = query.integer("first", 0, MAX_FIRST) or 0
-    return answer(200, await service.survey.search(query.text("search") or "", first, limit))
+    survey = service.survey.within(request.grant.prefixes)
+    return answer(200, await survey.search(query.text("search") or "", first, limit))
 
 
 def _workers(service: Service) -> list[WorkerView] | None:

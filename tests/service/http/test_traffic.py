@@ -307,6 +307,14 @@ async def test_tokens_and_queries_are_not_in_the_access_log(make_client, tmp_pat
     assert [record["status"] for record in logged(client)] == [200]
 
 
+async def test_the_access_log_names_the_owner_if_there_is_one(tenants):
+    shop = tenants("ann read,wait name=ann rate=2/s", access_log=True)
+    for status in (200, 200, 429):
+        assert (await shop.ask("ann", "GET", "/v1/keys/k")).status == status
+    await shop.client.request("GET", "/healthz")
+    assert [record.get("owner") for record in logged(shop.client)] == ["ann", "ann", "ann", None]
+
+
 async def test_a_refused_head_is_in_the_access_log(wired):
     both = wired(access_log=True)
     link = both.link()

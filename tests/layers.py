@@ -28,7 +28,13 @@ LAYERS = {
     # The service: the words of all parts, the parts, the whole without HTTP, what requests mean, the process.
     "service": (
         *("service", "service.hosts", "service.logs", "service.messages"),
-        *("service.problems", "service.queue_messages", "service.settings", "service.store_url"),
+        *(
+            "service.problems",
+            "service.queue_messages",
+            "service.settings",
+            "service.sizes",
+            "service.store_url",
+        ),
         *("service.version", "service.visit"),
     ),
     "service state": ("service.state", "service.state.*"),

@@ -111,7 +111,7 @@ class Application:
         endpoint = endpoints.get(scope["method"])
         if endpoint is None:
             raise problems.method_not_allowed(scope["method"], tuple(endpoints))
-        request = Request(scope, receive, parameters)
+        request = Request(scope, receive, parameters, self.service.settings.max_body)
         position = request.position()
         if position and position > self.service.fold.position:
             await self._reach(position)

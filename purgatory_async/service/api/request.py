@@ -21,7 +21,6 @@ from purgatory_async.service.state.names import checked_key
 from purgatory_async.web._race import ClientLeft
 from purgatory_async.web.waiting import Wait, decided_wait
 
-MAX_BODY: Final = 1 << 20
 MAX_HEADER: Final = 255
 
 M = TypeVar("M")
@@ -54,9 +53,13 @@ class Request:
         scope: ASGI's.
         receive: ASGI's; the request owns it.
         parameters: The path's, still percent-encoded, by name.
+        max_body: The most bytes of the body.
     """
 
-    def __init__(self, scope: Scope, receive: Receive, parameters: Mapping[str, bytes]) -> None:
+    def __init__(
+        self, scope: Scope, receive: Receive, parameters: Mapping[str, bytes], max_body: int
+    ) -> None:
+        self._max_body: Final = max_body
         self.receive: Final = receive
         self.parameters: Final = parameters
         self._root: str = scope.get("root_path", "")
@@ -153,8 +156,8 @@ class Request:
             ClientLeft: The client left while sending.
         """
         length = self.header("content-length")
-        if length is not None and _announces_too_much(length):
-            raise problems.too_large(MAX_BODY)
+        if length is not None and _announces_too_much(length, self._max_body):
+            raise problems.too_large(self._max_body)
         pieces: list[bytes] = []
         size = 0
         while True:
@@ -163,8 +166,8 @@ class Request:
                 raise ClientLeft
             piece: bytes = message.get("body", b"")
             size += len(piece)
-            if size > MAX_BODY:
-                raise problems.too_large(MAX_BODY)
+            if size > self._max_body:
+                raise problems.too_large(self._max_body)
             pieces.append(piece)
             if not message.get("more_body", False):
                 break
@@ -181,9 +184,9 @@ class Request:
             raise problems.unsupported_media_type(f"a body must be {JSON}", media_type or "no Content-Type")
 
 
-def _announces_too_much(length: str) -> bool:
+def _announces_too_much(length: str, most: int) -> bool:
     # Count the digits first: int() raises above a few thousand.
-    return length.isdecimal() and (len(length) > len(str(MAX_BODY)) or int(length) > MAX_BODY)
+    return length.isdecimal() and (len(length) > len(str(most)) or int(length) > most)
 
 
 def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = False) -> M:

@@ -43,7 +43,7 @@ LAYERS = {
     "service http": ("service.http", "service.http.*"),
     "service whole": (
         *("service.backing", "service.channel", "service.gauges"),
-        *("service.peers", "service.records", "service.service"),
+        *("service.peers", "service.records", "service.refusals", "service.service"),
     ),
     "service api": ("service.api", "service.api.*"),
     "service process": ("service.*",),

@@ -57,6 +57,7 @@ def show_limits(
             lambda: state.fold.operations.purgatory.pending,
             lambda: state.fold.shared.limits.max_pending,
         ),
+        "max_bytes": (lambda: state.fold.shared.kept.used, lambda: state.fold.shared.limits.most_bytes),
         # Of each worker; the first three are also bounded by --max-pending.
         "waits": (lambda: pending.pending, lambda: pending.max_pending or 0),
         "held": (lambda: holds.held, lambda: holds.limit),

@@ -301,3 +301,6 @@ class ProblemDocument(Struct):
     reasons: list[str] | UnsetType = UNSET
     operation: OperationView | UnsetType = UNSET
     queue: str | UnsetType = UNSET
+    budget: str | UnsetType = UNSET
+    used: int | UnsetType = UNSET
+    flag: str | UnsetType = UNSET

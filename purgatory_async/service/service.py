@@ -29,11 +29,11 @@ from purgatory_async.service.logs import Log
 from purgatory_async.service.messages import Draining, WireNeed
 from purgatory_async.service.peers import Peers
 from purgatory_async.service.records import Records
+from purgatory_async.service.refusals import problem_of
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.state.at_once import AtOnce
 from purgatory_async.service.state.fold import entries
 from purgatory_async.service.state.fold.fold import Fold
-from purgatory_async.service.state.fold.items import Queue
 from purgatory_async.service.state.fold.operations import Operation, OperationSubmitted
 from purgatory_async.service.state.fold.results import Put, PutSome, Refused, Result, Signalled, Submitted
 from purgatory_async.service.state.fold.shared import Effect
@@ -148,7 +148,7 @@ class Service:
         answer = await self.state.propose(entry)
         result = answer.result
         if isinstance(result, Refused):
-            raise self._refusal(result, entry)
+            raise problem_of(result, entry, self.fold)
         assert isinstance(result, Submitted), f"a submission cannot give {result!r}"
         if result.replayed:
             return Submission(self.find(result.id), replayed=True)
@@ -169,7 +169,7 @@ class Service:
             return operation
         if operation_id in operations.forgotten:
             limits = self.state.fold.shared.limits
-            raise problems.forgotten(operation_id, limits.retention / 1e6, limits.max_bytes)
+            raise problems.forgotten(operation_id, limits.retention / 1e6, limits.ended_bytes)
         raise problems.unknown_operation(operation_id)
 
     async def end(self, entry: entries.EndOperation) -> bool:
@@ -193,7 +193,7 @@ class Service:
         self.records.check_trouble()
         answer = await self.state.propose(entry)
         if isinstance(answer.result, Refused):
-            raise self._refusal(answer.result, entry)
+            raise problem_of(answer.result, entry, self.fold)
         assert isinstance(answer.result, Signalled), f"a signal cannot give {answer.result!r}"
         return answer.result, answer.result.completed + answer.waits
 
@@ -230,7 +230,7 @@ class Service:
             raise problems.draining()
         answer = await self.state.propose(entry)
         if isinstance(answer.result, Refused):
-            raise self._refusal(answer.result, entry)
+            raise problem_of(answer.result, entry, self.fold)
         assert isinstance(answer.result, Put | PutSome), f"a put cannot give {answer.result!r}"
         return answer.result
 
@@ -372,26 +372,6 @@ class Service:
         if self.draining:
             raise problems.draining()
         self.records.check_accepting()
-
-    def _refusal(
-        self,
-        refused: Refused,
-        entry: entries.SubmitOperation
-        | entries.SignalKey
-        | entries.SignalKeys
-        | entries.PutItem
-        | entries.PutItems,
-    ) -> problems.Problem:
-        if refused.why == "idempotency-mismatch":
-            return problems.idempotency_mismatch(str(entry.idem))
-        limits = self.fold.shared.limits
-        if isinstance(entry, entries.PutItem | entries.PutItems):
-            count = len(entry.items) if isinstance(entry, entries.PutItems) else 1
-            queue = self.fold.queues.by_name.get(entry.queue) or Queue(entry.queue)
-            return problems.queue_full(queue.name, *queue.limit_for(count, limits))
-        if isinstance(entry, entries.SubmitOperation) and refused.why == "duplicate-id":
-            return problems.duplicate_id(entry.id)
-        return problems.overloaded("operations", limits.max_pending)
 
     def _count_undelivered(self) -> None:
         self.metrics.undelivered += 1

@@ -14,6 +14,7 @@ Refusal = Literal[
     "lease-expired",
     "lower-level",
     "no-room",
+    "over-budget",
     "overloaded",
     "unknown-lease",
     "unknown-operation",
@@ -129,3 +130,5 @@ class Plain(Result, frozen=True, array_like=True, tag=True):
 
 
 APPLIED: Final = Plain()
+OVERLOADED: Final = Refused("overloaded")
+OVER_BUDGET: Final = Refused("over-budget")

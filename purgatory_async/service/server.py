@@ -134,7 +134,8 @@ class Server:
         deadlines = Deadlines(
             head=settings.header_timeout, body=settings.body_timeout, stall=settings.send_timeout
         )
-        front = ServerContext(self.app, self.app.service.timer, deadlines, log, self.app.traffic)
+        service = self.app.service
+        front = ServerContext(self.app, service.timer, deadlines, log, service.unsent, self.app.traffic)
         config = uvicorn.Config(
             self.app,
             http=connection_class(front),

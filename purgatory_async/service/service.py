@@ -25,6 +25,7 @@ from purgatory_async.service.http.followers import Followers
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
 from purgatory_async.service.http.takers import OF_TAKERS, Takers
+from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.logs import Log
 from purgatory_async.service.messages import Draining, WireNeed
 from purgatory_async.service.peers import Peers
@@ -105,6 +106,7 @@ class Service:
         self.recent: Final = Recent(timer, None if in_memory else lambda: self.state.now_us() * 1000)
         self.feed: Final = Feed(timer, self.state)
         self.streams: Final = Streams(self.feed, timer)
+        self.unsent: Final = Unsent(settings.max_unsent, timer)
         self.records: Final = Records(settings, timer, self.state)
         self.survey: Final = Survey(
             self.state, self.waits, timer, self.recent, wall_clock, listed=self.listed
@@ -321,6 +323,7 @@ class Service:
             holds=self.holds,
             takers=self.takers,
             streams=self.streams,
+            unsent=self.unsent,
         )
 
     def _replace(self, fold: Fold) -> None:

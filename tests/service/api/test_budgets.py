@@ -113,4 +113,15 @@ async def test_metrics_show_what_is_used_of_the_budget(client):
     await client.submit("a", data=attachment(5))
     text = (await client.request("GET", "/metrics")).body.decode()
     assert 'purgatory_limit{limit="max_bytes"} 65536.0' in text
-    assert f'purgatory_used{{limit="max_bytes"}} {float(128 + 1 + 5 * KIB + 2)}' in text
+    kept, event = 128 + 1 + 5 * KIB + 2, 128 + 1
+    assert f'purgatory_used{{limit="max_bytes"}} {float(kept + event)}' in text
+
+
+async def test_the_feed_takes_what_the_state_has_left(client):
+    for number in range(100):
+        await client.signal(f"key{number % 7}")
+    before = client.service.feed.size
+    await fill(client)
+    assert 128 < client.service.feed.size < before / 10  # the newest at least
+    first, _ = client.service.feed.read(0)
+    assert b"event: gap" in first.partition(b"\n\n")[0]

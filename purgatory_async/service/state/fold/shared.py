@@ -126,6 +126,11 @@ class Shared:
     kept: KeptBytes = field(default_factory=KeptBytes)
     effects: list[Effect] = field(default_factory=list[Effect])
 
+    @property
+    def bytes_left(self) -> int:
+        """How many more bytes can be kept before history makes room. O(1)."""
+        return self.limits.most_bytes - self.kept.used
+
     def has_room(self, size: int) -> bool:
         """Whether so many more bytes can be kept, once all history has made room. O(1)."""
         return self.kept.pinned + size <= self.limits.most_bytes

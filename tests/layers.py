@@ -29,7 +29,8 @@ LAYERS = {
     "service": (
         *("service", "service.admission", "service.grants"),
         *("service.hosts", "service.logs", "service.messages"),
-        *("service.problems", "service.queue_messages", "service.settings", "service.store_url"),
+        *("service.problems", "service.queue_messages", "service.settings"),
+        *("service.sizes", "service.store_url"),
         *("service.version", "service.visit"),
     ),
     "service state": ("service.state", "service.state.*"),

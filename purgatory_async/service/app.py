@@ -125,11 +125,17 @@ class Application:
         endpoint = endpoints.get(scope["method"])
         if endpoint is None:
             raise problems.method_not_allowed(scope["method"], tuple(endpoints))
-        request = Request(scope, receive, parameters, admission)
+        guarded = path.startswith(b"/v1/") and not path.startswith(b"/v1/admin/")
+        if guarded:
+            self.service.unsent.check()
+        request = Request(scope, receive, parameters, self.service.settings.max_body, admission)
         position = request.position()
         if position and position > self.service.fold.position:
             await self._reach(position)
-        return await endpoint.serve(self.service, request)
+        reply = await endpoint.serve(self.service, request)
+        if guarded and scope["method"] == "GET":
+            self.service.unsent.check()  # it may have been held; a change must be answered as it is
+        return reply
 
     async def _reach(self, position: int) -> None:
         """Wait until what another worker answered is applied here too."""

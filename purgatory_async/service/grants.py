@@ -101,6 +101,11 @@ class Grant:
         own = self.owner is None or owner == self.owner
         return (own or Permission.READ in self.scopes) and self.covers_all(names)
 
+    def sees_forgotten(self, owner: str | None) -> bool:
+        """Whether it may see that there was something of an owner, whose keys are not known any more."""
+        own = owner is not None and owner == self.owner
+        return own or (not self.prefixes and self.sees(owner))
+
     def may_change(self, owner: str | None) -> bool:
         """Whether it may change what an owner made."""
         bound_to = self.bound_to

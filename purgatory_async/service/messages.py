@@ -307,3 +307,5 @@ class ProblemDocument(Struct):
     reasons: list[str] | UnsetType = UNSET
     operation: OperationView | UnsetType = UNSET
     queue: str | UnsetType = UNSET
+    budget: str | UnsetType = UNSET
+    flag: str | UnsetType = UNSET

@@ -10,6 +10,11 @@ from typing import Final, TypedDict, Unpack
 from purgatory_async.service.messages import Fault, OperationView, ProblemDocument
 
 TYPE_PREFIX: Final = "urn:purgatory:problem:"
+# What each budget is of.
+_BUDGETS: Final = {
+    "max_bytes": "what is kept of operations, signals and items",
+    "max_unsent": "answers that clients have not taken",
+}
 _SHOWN: Final = 80  # characters of a client's value that a detail repeats
 _NAMED: Final = 3  # prefixes that a detail names
 
@@ -78,6 +83,8 @@ class Members(TypedDict, total=False):
     reasons: list[str]
     operation: OperationView
     queue: str
+    budget: str
+    flag: str
 
 
 class Problem(Exception):  # noqa: N818 - the word of RFC 9457
@@ -155,6 +162,19 @@ def overloaded(what: str, limit: int) -> Problem:
     return Problem(Kind.OVERLOADED, f"the service holds {limit} {what}, its limit", limit=limit)
 
 
+def over_budget(budget: str, used: int, limit: int) -> Problem:
+    """A budget of bytes is used up; retry later."""
+    flag = f"--{budget.replace('_', '-')}"
+    return Problem(
+        Kind.OVERLOADED,
+        f"{_BUDGETS[budget]} must be at most {limit} bytes, {used} are used; retry later, or raise {flag}",
+        budget=budget,
+        used=used,
+        limit=limit,
+        flag=flag,
+    )
+
+
 def queue_full(queue: str, what: str, limit: int) -> Problem:
     """A queue is at its own limit of items or bytes; retry later."""
     return Problem(
@@ -221,7 +241,7 @@ def forgotten(operation_id: str, retention: float, most_bytes: int) -> Problem:
     return Problem(
         Kind.FORGOTTEN,
         f"the operation {shown(operation_id)} ended and is forgotten: ended operations are kept for {retention:g} s, "
-        f"or less while their attachments exceed {most_bytes} bytes",
+        f"or less while what is kept exceeds {most_bytes} bytes",
     )
 
 

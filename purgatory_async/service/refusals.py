@@ -1,32 +1,31 @@
-"""What a request is answered with when the fold refuses its entry."""
+"""Why the state has refused an entry, as the problem that answers its request."""
 
 from purgatory_async.service import problems
-from purgatory_async.service.state.fold.entries import (
-    PutItem,
-    PutItems,
-    SignalKey,
-    SignalKeys,
-    SubmitOperation,
-)
+from purgatory_async.service.state.fold import entries
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.items import Queue
 from purgatory_async.service.state.fold.results import Refused
 
-__all__ = ["over_pending", "refusal"]
+__all__ = ["Proposal", "over_pending", "problem_of"]
+
+Proposal = (
+    entries.SubmitOperation | entries.SignalKey | entries.SignalKeys | entries.PutItem | entries.PutItems
+)
+"""What the state may refuse for want of room, or because of an Idempotency-Key."""
 
 
-def refusal(
-    refused: Refused, entry: SubmitOperation | SignalKey | SignalKeys | PutItem | PutItems, fold: Fold
-) -> problems.Problem:
-    """Return the problem of a refused entry."""
+def problem_of(refused: Refused, entry: Proposal, fold: Fold) -> problems.Problem:
+    """Return the problem of a refused entry; its figures are those of the present state. O(items of the entry)."""
     if refused.why == "idempotency-mismatch":
         return problems.idempotency_mismatch(str(entry.idem))
     limits = fold.shared.limits
-    if isinstance(entry, PutItem | PutItems):
-        count = len(entry.items) if isinstance(entry, PutItems) else 1
+    if refused.why == "over-budget":
+        return problems.over_budget("max_bytes", fold.shared.kept.used, limits.most_bytes)
+    if isinstance(entry, entries.PutItem | entries.PutItems):
+        count = len(entry.items) if isinstance(entry, entries.PutItems) else 1
         queue = fold.queues.by_name.get(entry.queue) or Queue(entry.queue)
         return problems.queue_full(queue.name, *queue.limit_for(count, limits))
-    if isinstance(entry, SubmitOperation) and refused.why == "duplicate-id":
+    if isinstance(entry, entries.SubmitOperation) and refused.why == "duplicate-id":
         return problems.duplicate_id(entry.id)
     return problems.overloaded("operations", limits.max_pending)
 

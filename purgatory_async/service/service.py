@@ -26,11 +26,12 @@ from purgatory_async.service.http.followers import Followers
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
 from purgatory_async.service.http.takers import OF_TAKERS, Takers
+from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.logs import Log
 from purgatory_async.service.messages import Draining, WireNeed
 from purgatory_async.service.peers import Peers
 from purgatory_async.service.records import Records
-from purgatory_async.service.refusals import over_pending, refusal
+from purgatory_async.service.refusals import over_pending, problem_of
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.state.at_once import AtOnce
 from purgatory_async.service.state.fold import entries
@@ -106,6 +107,7 @@ class Service:
         self.recent: Final = Recent(timer, None if in_memory else lambda: self.state.now_us() * 1000)
         self.feed: Final = Feed(timer, self.state)
         self.streams: Final = Streams(self.feed, timer)
+        self.unsent: Final = Unsent(settings.max_unsent, timer)
         self.records: Final = Records(settings, timer, self.state)
         self.survey: Final = Survey(
             self.state, self.waits, timer, self.recent, wall_clock, listed=self.listed
@@ -157,7 +159,7 @@ class Service:
         if isinstance(result, Refused):
             if result.why == "limited" and most is not None:
                 raise over_pending(most, self._pending_of(entry.owner))
-            raise refusal(result, entry, self.fold)
+            raise problem_of(result, entry, self.fold)
         assert isinstance(result, Submitted), f"a submission cannot give {result!r}"
         if result.replayed:
             return Submission(self.find(result.id), replayed=True)
@@ -176,13 +178,12 @@ class Service:
         operation = operations.by_id.get(operation_id)
         if operation is not None and grant.sees(operation.owner, *operation.watch_keys):
             return operation
-        # The keys of a forgotten one are not known any more: it is shown to who may see all, and to its owner.
-        owner = operations.forgotten_of.get(operation_id)
-        if operation_id in operations.forgotten and (
-            (not grant.prefixes and grant.sees(owner)) or (owner is not None and owner == grant.owner)
+        # The keys of a forgotten one are not known any more.
+        if operation_id in operations.forgotten and grant.sees_forgotten(
+            operations.forgotten_of.get(operation_id)
         ):
             limits = self.state.fold.shared.limits
-            raise problems.forgotten(operation_id, limits.retention / 1e6, limits.max_bytes)
+            raise problems.forgotten(operation_id, limits.retention / 1e6, limits.ended_bytes)
         raise problems.unknown_operation(operation_id)
 
     async def end(self, entry: entries.EndOperation) -> bool:
@@ -206,7 +207,7 @@ class Service:
         self.records.check_trouble()
         answer = await self.state.propose(entry)
         if isinstance(answer.result, Refused):
-            raise refusal(answer.result, entry, self.fold)
+            raise problem_of(answer.result, entry, self.fold)
         assert isinstance(answer.result, Signalled), f"a signal cannot give {answer.result!r}"
         return answer.result, answer.result.completed + answer.waits
 
@@ -246,7 +247,7 @@ class Service:
             raise problems.draining()
         answer = await self.state.propose(entry)
         if isinstance(answer.result, Refused):
-            raise refusal(answer.result, entry, self.fold)
+            raise problem_of(answer.result, entry, self.fold)
         assert isinstance(answer.result, Put | PutSome), f"a put cannot give {answer.result!r}"
         return answer.result
 
@@ -337,6 +338,7 @@ class Service:
             holds=self.holds,
             takers=self.takers,
             streams=self.streams,
+            unsent=self.unsent,
         )
 
     def _replace(self, fold: Fold) -> None:

@@ -179,7 +179,7 @@ def _view(service: Service, name: str) -> QueueView:
         lease=min(queue.lease_us, limits.max_lease) / SECOND,
         max_attempts=queue.max_attempts,
         max_items=queue.max_items(limits),
-        max_bytes=queue.max_bytes,
+        max_bytes=queue.max_bytes(limits),
         dead=name + DEAD if queue.max_attempts is not None or name + DEAD in queues else None,
     )
 

@@ -23,7 +23,6 @@ from purgatory_async.service.state.names import checked_key
 from purgatory_async.web._race import ClientLeft
 from purgatory_async.web.waiting import Wait, decided_wait
 
-MAX_BODY: Final = 1 << 20
 MAX_HEADER: Final = 255
 
 M = TypeVar("M")
@@ -56,6 +55,7 @@ class Request:
         scope: ASGI's.
         receive: ASGI's; the request owns it.
         parameters: The path's, still percent-encoded, by name.
+        max_body: The most bytes of the body.
         admission: By its token; None without tokens, and on an open path.
 
     Attributes:
@@ -67,10 +67,12 @@ class Request:
         scope: Scope,
         receive: Receive,
         parameters: Mapping[str, bytes],
+        max_body: int,
         admission: Admission | None = None,
     ) -> None:
         self.grant: Final = UNBOUND if admission is None else admission.grant
         self._admission: Final = admission
+        self._max_body: Final = max_body
         self.receive: Final = receive
         self.parameters: Final = parameters
         self._root: str = scope.get("root_path", "")
@@ -178,8 +180,8 @@ class Request:
             ClientLeft: The client left while sending.
         """
         length = self.header("content-length")
-        if length is not None and _announces_too_much(length):
-            raise problems.too_large(MAX_BODY)
+        if length is not None and _announces_too_much(length, self._max_body):
+            raise problems.too_large(self._max_body)
         pieces: list[bytes] = []
         size = 0
         while True:
@@ -188,8 +190,8 @@ class Request:
                 raise ClientLeft
             piece: bytes = message.get("body", b"")
             size += len(piece)
-            if size > MAX_BODY:
-                raise problems.too_large(MAX_BODY)
+            if size > self._max_body:
+                raise problems.too_large(self._max_body)
             pieces.append(piece)
             if not message.get("more_body", False):
                 break
@@ -206,9 +208,9 @@ class Request:
             raise problems.unsupported_media_type(f"a body must be {JSON}", media_type or "no Content-Type")
 
 
-def _announces_too_much(length: str) -> bool:
+def _announces_too_much(length: str, most: int) -> bool:
     # Count the digits first: int() raises above a few thousand.
-    return length.isdecimal() and (len(length) > len(str(MAX_BODY)) or int(length) > MAX_BODY)
+    return length.isdecimal() and (len(length) > len(str(most)) or int(length) > most)
 
 
 def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = False) -> M:

@@ -18,6 +18,7 @@ from purgatory_async import Timer
 from purgatory_async.events import Event, KeySignalled, OperationEnded
 from purgatory_async.patterns import Watermark
 from purgatory_async.service.messages import GapEvent, OperationEvent, SignalEvent, State
+from purgatory_async.service.state.fold.kept_bytes import PIECE_BYTES
 from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.state import State as Source
 
@@ -25,7 +26,7 @@ __all__ = ["EVENT_ID", "Feed"]
 
 EVENT_ID: Final = r"[0-9A-Za-z]{1,40}-[0-9]{1,18}(\.[0-9]{1,18})?|[0-9]{1,18}"
 KEPT: Final = 10_000
-MAX_KEPT: Final = 16 << 20  # characters of keys: ten thousand events may have 64 long ones each
+MAX_KEPT: Final = 16 << 20  # bytes: ten thousand events may have 64 long keys each
 CHUNK: Final = 1 << 15  # bytes, and the rest of an event
 NS_PER_SECOND: Final = 1_000_000_000
 _UNKNOWN: Final = -1  # the number of an event of another epoch, or of one that is gone
@@ -38,7 +39,7 @@ _Place = tuple[int, int]
 
 
 class Feed:
-    """The last 10 000 events, fewer if their keys are very long; observes the purgatory of the operations.
+    """The last 10 000 events, fewer if the budget of bytes ends; observes the purgatory of the operations.
 
     Args:
         timer: For readers that wait.
@@ -58,11 +59,16 @@ class Feed:
         self._keys: list[tuple[str, ...]] = [()] * KEPT
         self._places: list[_Place] = [(0, 0)] * KEPT
         self._sizes = [0] * KEPT
-        self._size = 0
+        self._size = 0  # of their keys, and 128 bytes for each
         self._read: tuple[int, int, tuple[bytes, int]] = (-1, -1, (b"", 0))  # after, newest, what came of it
 
     def __repr__(self) -> str:
         return f"<Feed newest={self.newest} oldest={self._oldest} waiting={self._newest.waiting}>"
+
+    @property
+    def size(self) -> int:
+        """The bytes that the kept events count. O(1)."""
+        return self._size
 
     @property
     def newest(self) -> int:
@@ -84,7 +90,7 @@ class Feed:
                 note = (known_as, keys, state, event.at_ns, event.at_ns - event.submitted_ns)
             else:
                 note = (known_as, keys, "pending", event.at_ns, 0)
-        size = 0
+        size = PIECE_BYTES
         for key in keys:
             size += len(key)
         self._keep(note, size)
@@ -161,7 +167,9 @@ class Feed:
         self._sizes[place] = size
         self._ring[place] = note
         self._keys[place] = note[1]
-        while self._size > MAX_KEPT:
+        # The feed is this process's own, so it takes what the state has left of the budget.
+        room = self._source.fold.shared.bytes_left
+        while self._size > MAX_KEPT or (self._size > room and self._oldest < number):
             self._drop_oldest()
         self._newest.advance(number)
 

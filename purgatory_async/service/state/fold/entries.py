@@ -248,6 +248,7 @@ class SetLimits(Entry, tag="limits"):
     keep_for: OptionalDuration = UNSET
     max_bytes: Setting = UNSET
     max_lease: OptionalDuration = UNSET
+    max_kept: Setting = UNSET
 
 
 class SetLevel(Entry, tag="level"):

@@ -34,6 +34,7 @@ from purgatory_async import Timer
 from purgatory_async.events import Observer
 from purgatory_async.service.messages import KeyedSignal
 from purgatory_async.service.state.fold import entries as kinds
+from purgatory_async.service.state.fold.kept_bytes import size_of_operation
 from purgatory_async.service.state.fold.kept_signals import KeptSignals, KeySignalled
 from purgatory_async.service.state.fold.log_clock import NEVER, LogClock
 from purgatory_async.service.state.fold.operations import Operations
@@ -42,6 +43,8 @@ from purgatory_async.service.state.fold.queues import Queues
 from purgatory_async.service.state.fold.replays import Repeatable, Replays
 from purgatory_async.service.state.fold.results import (
     APPLIED,
+    OVER_BUDGET,
+    OVERLOADED,
     Dropped,
     Ended,
     Refused,
@@ -176,6 +179,8 @@ class Fold:
                 self.writers.listen(writer)
         if self._clock.next_ns <= self._clock.now_ns or at_us >= self._forget_from_us:
             self._pass(at_us)
+        if shared.kept.used > shared.limits.most_bytes:
+            self._make_room()
         if self._digests:
             self._digest(result, effects)
         return result, effects
@@ -225,6 +230,13 @@ class Fold:
                 min(whole_us + shortest, *[forget(whole_us) for forget in self._forgetting])
             )
 
+    def _make_room(self) -> None:
+        """Drop history, the oldest first, until what is kept is within its limit."""
+        kept, most = self.shared.kept, self.shared.limits.most_bytes
+        for make_room in (self.operations.make_room, self.signals.make_room):
+            while kept.used > most and make_room():
+                pass
+
     def _digest(self, result: Result, effects: Sequence[Effect]) -> None:
         facts = [effect.fact for effect in effects]
         step = msgspec.msgpack.encode((self.position, result, facts))
@@ -245,21 +257,30 @@ class Fold:
                 if known is None or operations.idem_of[known.id][1] != entry.digest:
                     return Refused("idempotency-mismatch")
                 return Submitted(known.id, known.state, replayed=True)
-        if entry.id in operations.by_id:
-            return Refused("duplicate-id")
-        if operations.purgatory.pending >= self.shared.limits.max_pending:
-            return Refused("overloaded")
-        if entry.most is not UNSET and operations.pending_of.get(entry.owner or "", 0) >= entry.most:
-            return Refused("limited")
+        refused = self._refused_submission(entry)
+        if refused is not None:
+            return refused
         operation = operations.submit(entry)
         if entry.timeout == 0:
             self._clock.advance_to(self._clock.now_us)
         return Submitted(operation.id, operation.state)
 
+    def _refused_submission(self, entry: kinds.SubmitOperation) -> Refused | None:
+        operations = self.operations
+        if entry.id in operations.by_id:
+            return Refused("duplicate-id")
+        if operations.purgatory.pending >= self.shared.limits.max_pending:
+            return OVERLOADED
+        if entry.most is not UNSET and operations.pending_of.get(entry.owner or "", 0) >= entry.most:
+            return Refused("limited")
+        return None if self.shared.has_room(size_of_operation(entry)) else OVER_BUDGET
+
     def _signal(self, entry: kinds.SignalKey) -> Result:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
+        if not self.signals.have_room((entry,)):
+            return OVER_BUDGET
         answer = Signalled(self.position, self._note(self.position, entry))
         self.replays.keep(entry, answer)
         return answer
@@ -271,6 +292,8 @@ class Fold:
         before = self.position - entry.places
         if before < self.signals.highest:
             return Refused("no-room")
+        if not self.signals.have_room(entry.signals):
+            return OVER_BUDGET
         completed = sum(self._note(before + nth, signal) for nth, signal in enumerate(entry.signals, 1))
         answer = Signalled(self.position, completed)
         self.replays.keep(entry, answer)
@@ -278,7 +301,7 @@ class Fold:
 
     def _note(self, index: int, signal: kinds.SignalKey | KeyedSignal) -> int:
         """Let a signal happen; return how many operations it completed."""
-        noted = self.signals.note(index, signal.key, signal.value, signal.amount, signal.voter)
+        noted = self.signals.note(index, signal)
         self.shared.totals.signals += 1
         completed = self.operations.purgatory.check_and_complete(signal.key)
         self.shared.effects.append(KeySignalled(noted, completed))

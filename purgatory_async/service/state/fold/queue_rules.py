@@ -24,8 +24,6 @@ from purgatory_async.service.state.fold.shared import Shared
 
 __all__ = ["QueueRules"]
 
-_OVERLOADED: Final = Refused("overloaded")
-
 
 class QueueRules:
     """Applies entries to the queues.
@@ -64,16 +62,12 @@ class QueueRules:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
-        queues = self._queues
-        if isinstance(entry.delay, UnsetType):
-            if queues.kept + len(queues.leases) >= self._shared.limits.max_items:
-                return _OVERLOADED
-            given = queues.put_undated(entry.queue, entry.item)
-        else:
-            new = (kinds.NewItem(entry.item, entry.delay),)
-            if not queues.has_room(entry.queue, new):
-                return _OVERLOADED
-            given = queues.put(entry.queue, new)[0][1]
+        queues, dated = self._queues, not isinstance(entry.delay, UnsetType)
+        new = (kinds.NewItem(entry.item, 0 if isinstance(entry.delay, UnsetType) else entry.delay),)
+        refused = queues.refusal(entry.queue, new, dated=dated)
+        if refused is not None:
+            return refused
+        given = queues.put(entry.queue, new)[0][1] if dated else queues.put_undated(entry.queue, entry.item)
         answer = Put(self._shared.position, given)
         self._replays.keep(entry, answer)
         return answer
@@ -82,8 +76,9 @@ class QueueRules:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
-        if not self._queues.has_room(entry.queue, entry.items):
-            return _OVERLOADED
+        refused = self._queues.refusal(entry.queue, entry.items)
+        if refused is not None:
+            return refused
         numbers, given = zip(*self._queues.put(entry.queue, entry.items), strict=True)
         answer = PutSome(numbers, given)
         self._replays.keep(entry, answer)

@@ -12,7 +12,8 @@ from msgspec import UNSET, Raw, UnsetType
 
 from purgatory_async import Purgatory
 from purgatory_async.service.state.fold.entries import NewItem, SetQueue, WantItem
-from purgatory_async.service.state.fold.items import DEAD, PIECE_BYTES, Hidden, Item, Queue
+from purgatory_async.service.state.fold.items import DEAD, Hidden, Item, Queue
+from purgatory_async.service.state.fold.kept_bytes import PIECE_BYTES, text_bytes
 from purgatory_async.service.state.fold.loans import (
     ItemHidden,
     ItemLent,
@@ -22,6 +23,7 @@ from purgatory_async.service.state.fold.loans import (
     TakerLeft,
     loan_ids,
 )
+from purgatory_async.service.state.fold.results import OVER_BUDGET, OVERLOADED, Refused
 from purgatory_async.service.state.fold.shared import FOREVER, Shared
 
 
@@ -59,14 +61,28 @@ class Queues:
         """Return a queue, which may be new: then something must be put into it. O(1)."""
         found = self.by_name.get(name)
         if found is None:
-            found = self.by_name[name] = Queue(name)
+            found = self.by_name[name] = Queue(name, self._shared.kept)
+            self._shared.kept.pin(text_bytes(name))
         return found
 
-    def has_room(self, name: str, new: Sequence[NewItem]) -> bool:
-        """Whether a queue's own limits allow more items. O(items)."""
+    def refusal(self, name: str, new: Sequence[NewItem], *, dated: bool = True) -> Refused | None:
+        """Return why a queue cannot take more items; None if it can. O(items).
+
+        Args:
+            name: The queue's.
+            new: The items.
+            dated: Whether they have a time; items without one count with those of all queues.
+        """
+        shared = self._shared
         size = sum(len(each.item) + PIECE_BYTES for each in new)
-        queue = self.by_name.get(name) or Queue(name)
-        return queue.has_room(len(new), size, self._shared.limits)
+        queue = self.by_name.get(name)
+        if not dated:
+            full = self.kept + len(self.leases) >= shared.limits.max_items
+        else:
+            full = not (queue or Queue(name)).has_room(len(new), size, shared.limits)
+        if full:
+            return OVERLOADED
+        return None if shared.has_room(size if queue else size + text_bytes(name)) else OVER_BUDGET
 
     def put_undated(self, name: str, text: Raw) -> bool:
         """Give an item without a time to the oldest taker, or keep it; return whether it was given."""
@@ -91,7 +107,7 @@ class Queues:
             number = f"{position}.{nth}" if nth else position
             item = Item(now_us + each.delay, position, nth, number, now_us, 0, each.item)
             numbers.append(number)
-            queue.size += item.size
+            queue.weigh(item.size)
             if each.delay:
                 later.append(item)
             else:
@@ -207,7 +223,7 @@ class Queues:
         for each in hidden:
             each.cancel()
         dropped = [*queue.ready, *(each.item for each in hidden)]
-        queue.size -= sum(item.size for item in dropped)
+        queue.weigh(-sum(item.size for item in dropped))
         queue.ready.clear()
         queue.hidden.clear()
         self.kept -= len(dropped)
@@ -224,8 +240,8 @@ class Queues:
         moved = len(source.ready) if most is None else min(most, len(source.ready))
         for nth in range(moved):
             (item,) = source.pick(1)
-            source.size -= item.size
-            target.size += item.size
+            source.weigh(-item.size)
+            target.weigh(item.size)
             target.keep(Item(now_us, position, nth, item.number, item.put_us, 0, item.text))
         self._forget_idle(source)
         self.serve(target)
@@ -252,7 +268,7 @@ class Queues:
             return []
         items = queue.pick(1 if isinstance(order.max, UnsetType) else order.max)
         self.kept -= len(items)
-        queue.size -= sum(item.size for item in items)
+        queue.weigh(-sum(item.size for item in items))
         return items
 
     def leave(self, taker: Taker) -> None:
@@ -296,7 +312,7 @@ class Queues:
         """Make a loan known, and let it run."""
         queue = self.queue(lease.queue)
         queue.leased += 1
-        queue.size += lease.item.size + PIECE_BYTES
+        queue.weigh(lease.item.size + PIECE_BYTES)
         self.leases[lease.id] = lease
         self.loans.try_complete_else_watch(lease, (lease.queue,))
 
@@ -315,7 +331,7 @@ class Queues:
             self.dead += 1
             self._keep(lease.queue + DEAD, item)
         elif delay:
-            self.queue(lease.queue).size += item.size
+            self.queue(lease.queue).weigh(item.size)
             self._hide(lease.queue, item, self._shared.clock.now_us + delay)
         else:
             self._keep(lease.queue, item)
@@ -345,7 +361,7 @@ class Queues:
     def _keep(self, name: str, item: Item) -> bool:
         """Give an item to the oldest taker, or keep it; return whether it was given."""
         queue = self.queue(name)
-        queue.size += item.size
+        queue.weigh(item.size)
         queue.keep(item)
         self.kept += 1
         return self.serve(queue)
@@ -372,9 +388,10 @@ class Queues:
     def _let_go(self, lease: Lease) -> None:
         queue = self.by_name[lease.queue]
         queue.leased -= 1
-        queue.size -= lease.item.size + PIECE_BYTES
+        queue.weigh(-lease.item.size - PIECE_BYTES)
         del self.leases[lease.id]
 
     def _forget_idle(self, queue: Queue) -> None:
         if queue.idle:
             del self.by_name[queue.name]
+            self._shared.kept.pin(-text_bytes(queue.name))

@@ -37,7 +37,7 @@ from purgatory_async.service.state.fold.fold import (
     LevelError,
 )
 from purgatory_async.service.state.fold.items import LEASE_US, Hidden, Item
-from purgatory_async.service.state.fold.kept_signals import Key
+from purgatory_async.service.state.fold.kept_bytes import size_of_signal
 from purgatory_async.service.state.fold.loans import Lease, Taker
 from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.fold.replays import Replay
@@ -153,7 +153,7 @@ class _Lines:
 
     def __init__(self, head: lines.Head, make: Callable[[int], Fold]) -> None:
         self.fold: Final = make(head.at_us)
-        self._views: Final[dict[int, SignalView]] = {}
+        self._signals: Final[dict[int, Signal]] = {}
         self._listening: Final[set[str]] = set()  # writers
         self._pending: Final[list[Operation]] = []  # by position
         self._others: Final[list[_Due]] = []  # loans, takers and silent writers
@@ -184,7 +184,8 @@ class _Lines:
         self._rules[type(line)](line)
 
     def due(self) -> Iterator[_Due]:
-        """Iterate over what is due, in the order in which it was scheduled at first. O(n log others)."""
+        """Iterate over what is due, in the order in which it was scheduled at first. O(n log n)."""
+        self.fold.signals.take_turns()
         watch = self.fold.operations.watch
         pending = ((each.position, _OPERATION, watch, each) for each in self._pending)
         return merge(pending, sorted(self._others, key=_CAUSE))
@@ -194,11 +195,16 @@ class _Lines:
 
     def _signal(self, line: lines.SignalLine) -> None:
         view = line.view
-        self._views[view.index] = SignalView(view.key, view.index, detached(view.value), view.voter)
+        view = SignalView(view.key, view.index, detached(view.value), view.voter)
+        self._signals[view.index] = Signal(view, 1, size=size_of_signal(view))
 
     def _key(self, line: lines.KeyLine) -> None:
-        kept = [Signal(self._views[index], amount, at_us) for index, amount, at_us in line.signals]
-        self.fold.signals.keys[line.key] = Key(kept, line.floor)
+        kept = list[Signal]()
+        for index, amount, at_us in line.signals:
+            signal = self._signals[index]
+            signal.amount, signal.at_us = amount, at_us
+            kept.append(signal)
+        self.fold.signals.resume(line.key, kept, line.floor)
 
     def _operation(self, line: lines.OperationLine) -> None:
         operations, shared = self.fold.operations, self.fold.shared
@@ -214,13 +220,13 @@ class _Lines:
         if line.timeout_us is not None and line.state == "pending":
             timeout = shared.seconds_until(line.submitted_us + line.timeout_us)
         operation = Operation(operations, order, line.position, line.submitted_us, timeout)
-        operation.recall(tuple(self._views[index] for index in line.signals), line.progress)
+        operations.add(operation, line.idem, line.digest)
+        operation.recall([self._signals[index] for index in line.signals], line.progress)
         if line.state == "pending":
             self._pending.append(operation)
         else:
             operation.end_as(line.state, line.ended_us, detached(line.result))
             operations.keep(operation)
-        operations.add(operation, line.idem, line.digest)
 
     def _forgotten(self, line: lines.ForgottenLine) -> None:
         self.fold.operations.remember(line.id, line.at_us, line.owner)
@@ -242,7 +248,7 @@ class _Lines:
     def _item(self, line: lines.ItemLine) -> None:
         queues, item = self.fold.queues, _item_of(line, line.attempts)
         queue = queues.queue(line.queue)
-        queue.size += item.size
+        queue.weigh(item.size)
         if not line.until_us:
             queue.keep(item)
             queues.kept += 1

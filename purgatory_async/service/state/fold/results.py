@@ -15,6 +15,7 @@ Refusal = Literal[
     "limited",
     "lower-level",
     "no-room",
+    "over-budget",
     "overloaded",
     "unknown-lease",
     "unknown-operation",
@@ -130,3 +131,5 @@ class Plain(Result, frozen=True, array_like=True, tag=True):
 
 
 APPLIED: Final = Plain()
+OVERLOADED: Final = Refused("overloaded")
+OVER_BUDGET: Final = Refused("over-budget")

@@ -61,7 +61,8 @@ class Application:
                 try:
                     await self._serve(visit, scope, receive, send)
                 finally:
-                    self._leave(visit)
+                    if visit.admission is not None:
+                        self.access.leave(visit.admission)
             else:
                 await self._visit(scope, receive, send)
 
@@ -75,11 +76,8 @@ class Application:
         finally:
             visit.task = None
             VISIT.reset(token)
-            self._leave(visit)
-
-    def _leave(self, visit: Visit) -> None:
-        if visit.admission is not None:
-            self.access.leave(visit.admission)
+            if visit.admission is not None:
+                self.access.leave(visit.admission)
 
     async def _serve(self, visit: Visit, scope: Scope, receive: Receive, send: Send) -> None:
         reply: Reply

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from msgspec import UNSET, UnsetType
+
 __all__ = ["NO_LIMITS", "UNBOUND", "Grant", "OwnerLimits", "Permission", "Rate", "short_name"]
 
 _MINUTE_NS: Final = 60_000_000_000
@@ -86,6 +88,11 @@ class Grant:
     def bound_to(self) -> str | None:
         """Whose operations and leases it may change; None for anyone's."""
         return None if Permission.ADMIN in self.scopes else self.owner
+
+    @property
+    def room(self) -> int | UnsetType:
+        """How many bytes its owner may have pinned; `UNSET` for any number."""
+        return UNSET if self.limits.max_bytes is None else self.limits.max_bytes
 
     def covers(self, name: str) -> bool:
         """Whether it may use a key, a prefix or a queue. O(prefixes)."""

@@ -311,7 +311,7 @@ def limited(limit: str, allowed: int, used: int, *, rule: str, retry_after: int 
     """The token's owner is at a limit of its own; other owners are not."""
     return Problem(
         Kind.LIMITED,
-        f"the token's owner must keep to {rule}, got one more beside {used}; retry after {retry_after} s",
+        f"the token's owner must keep to {rule}, and uses {used}; retry after {retry_after} s",
         headers=(("Retry-After", str(retry_after)),),
         limit=limit,
         allowed=allowed,

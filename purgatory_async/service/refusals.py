@@ -21,6 +21,9 @@ def problem_of(refused: Refused, entry: Proposal, fold: Fold) -> problems.Proble
     limits = fold.shared.limits
     if refused.why == "over-budget":
         return problems.over_budget("max_bytes", fold.shared.kept.used, limits.most_bytes)
+    if refused.why == "limited-bytes" and isinstance(entry.room, int):
+        used = fold.shared.kept.pinned_of.get(entry.owner or "", 0)
+        return problems.limited("max-bytes", entry.room, used, rule=f"max-bytes={entry.room}")
     if isinstance(entry, entries.PutItem | entries.PutItems):
         count = len(entry.items) if isinstance(entry, entries.PutItems) else 1
         queue = fold.queues.by_name.get(entry.queue) or Queue(entry.queue)

@@ -151,3 +151,31 @@ async def test_waits_that_leave_are_counted_no_longer(tenants):
         wait.hang_up()
         await shop.client.advance(0)
     assert shop.service.waits.pending_of("ann") == 0
+
+
+TEXT = "x" * 98  # with its quotes and 128 bytes 228
+
+
+@pytest.mark.parametrize(
+    ("target", "body"),
+    [
+        ("/v1/operations", {"keys": ["k"], "data": TEXT}),
+        ("/v1/queues/q/items", {"item": TEXT}),
+        ("/v1/queues/q/items", {"items": [{"item": TEXT}]}),
+        ("/v1/keys/new/signal", {"value": TEXT}),
+        ("/v1/signals", {"signals": [{"key": "new", "value": TEXT}]}),
+    ],
+)
+async def test_what_an_owner_keeps_is_bounded_by_max_bytes(tenants, target, body):
+    shop = tenants(
+        "ann wait,signal name=ann max-bytes=500", "bob wait,signal name=bob", "root admin name=root"
+    )
+    for _ in range(2):
+        assert (await shop.ask("ann", "POST", "/v1/queues/q/items", {"item": TEXT})).status == 201
+    refused = await shop.ask("ann", "POST", target, body)
+    assert (refused.status, refused.slug) == (429, "limited")
+    assert limits(refused) == {"limit": "max-bytes", "allowed": 500, "used": 456}
+    assert refused.headers["retry-after"] == "1"
+    assert (await shop.ask("bob", "POST", target, body)).status < 300
+    await shop.ask("root", "POST", "/v1/queues/q/purge")
+    assert (await shop.ask("ann", "POST", target, body)).status < 300

@@ -198,4 +198,5 @@ def _entry_of(order: Submit, request: Request) -> SubmitOperation:
         timeout=None if timeout is None else microseconds(timeout),
         data=kept(order.data),
         owner=request.grant.owner,
+        room=request.grant.room,
     )

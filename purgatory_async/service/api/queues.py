@@ -49,7 +49,7 @@ async def put_item(service: Service, request: Request) -> Answer:
     body = await request.body()
     entry = _entry_of(queue, decoded(body, _BODY))
     entry.idem, entry.digest = request.repeatable(body)
-    entry.owner = request.grant.owner
+    entry.owner, entry.room = request.grant.owner, request.grant.room
     result = await service.put(entry)
     if isinstance(result, Put):
         return answer(201, Delivered(str(result.item), result.delivered), *replayed(result))

@@ -150,7 +150,8 @@ class Request:
         except ValueError:
             raise problems.bad_key(raw, "must be percent-encoded UTF-8") from None
         checked_key(key)
-        self.use(key)
+        if self._admission is not None:
+            self._admission.use(key)
         return key
 
     def use(self, *names: str) -> None:

@@ -51,6 +51,7 @@ async def signal_key(service: Service, request: Request) -> Answer:
         idem=once.key,
         digest=once.digest,
         owner=request.grant.owner,
+        room=request.grant.room,
     )
     result, completed = await service.signal(entry)
     headers = await service.records.settle()
@@ -66,6 +67,7 @@ async def signal_keys(service: Service, request: Request) -> Answer:
     request.use(*(signal.key for signal in signals))
     once = request.repeatable(text)
     entry = SignalKeys(signals=signals, idem=once.key, digest=once.digest, owner=request.grant.owner)
+    entry.room = request.grant.room
     result, completed = await service.signal(entry)
     headers = await service.records.settle()
     return answer(200, SignalledBatch(result.index, completed), *headers, *replayed(result))

@@ -20,6 +20,7 @@ class Signal(Struct, eq=False):
         amount: Its amount.
         at_us: Its log time in microseconds.
         size: The bytes that it counts in the state.
+        owner: Who signalled; None without tokens.
         holds, pins: How many keep it, and how many of them keep it from making room; see `fold.kept_bytes`.
     """
 
@@ -29,6 +30,7 @@ class Signal(Struct, eq=False):
     size: int = 0
     holds: int = 0
     pins: int = 0
+    owner: str | None = None
 
 
 class Newest(Protocol):

@@ -1,8 +1,13 @@
 """Owners in the fold: whose operations, leases and Idempotency-Keys are, and that a checkpoint has it all."""
 
+from collections import Counter
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import Raw
 
+from purgatory_async.service.messages import CountNeed, KeyedSignal
 from purgatory_async.service.state.fold import entries, results
 from purgatory_async.service.state.fold.checkpoint import digest, parts
 from purgatory_async.service.state.fold.codec import decode, encode
@@ -26,6 +31,7 @@ class Log:
         """Go on with what a checkpoint has."""
         before, self.fold = self.fold, restored(list(parts(self.fold)))
         assert digest(before) == digest(self.fold)
+        assert before.shared.kept.pinned_of == self.fold.shared.kept.pinned_of
         before.close()
 
 
@@ -115,3 +121,83 @@ def test_entries_without_an_owner_leave_a_checkpoint_without(log):
     log.add(entries.EndLease(lease_id="ended"))
     assert b"owner" not in b"".join(parts(log.fold))
     assert log.fold.operations.by_id["pending"].owner is None
+
+
+def pinned(fold):
+    """The bytes that each owner has pinned, counted anew."""
+    found = Counter()
+    operations = list(fold.operations.pending())
+    for operation in operations:
+        found[operation.owner] += operation.size
+    signals = {id(known.signals[-1]): known.signals[-1] for known in fold.signals.keys.values()}
+    for operation in operations:
+        signals |= {id(each): each for each in operation.shown.latest.values()} if operation.shown else {}
+    for signal in signals.values():
+        found[signal.owner] += signal.size
+    for queue in fold.queues.by_name.values():
+        for item in (*queue.ready, *(each.item for each in queue.hidden.values())):
+            found[item.owner] += item.size
+    for lease in fold.queues.leases.values():
+        found[lease.item.owner] += lease.item.size
+        found[lease.owner] += 128
+    return {owner: size for owner, size in found.items() if size and owner is not None}
+
+
+OWNERS = st.sampled_from(["ann", "bob", None])
+NAMES = st.sampled_from("abc")
+TEXTS = st.integers(1, 9).map(lambda size: Raw(b"1" * size))
+STEPS = st.one_of(
+    st.builds(
+        entries.SubmitOperation,
+        id=NAMES,
+        keys=st.just(("k",)),
+        need=st.sampled_from(["any", CountNeed(amount=5)]),
+        timeout=st.sampled_from([None, 3_000_000]),
+        data=TEXTS,
+        owner=OWNERS,
+    ),
+    st.builds(entries.SignalKey, key=st.sampled_from("kl"), value=TEXTS, owner=OWNERS),
+    st.builds(entries.EndOperation, id=NAMES, how=st.just("completed"), result=TEXTS),
+    st.builds(entries.PutItem, queue=NAMES, item=TEXTS, delay=st.sampled_from([0, 2_000_000]), owner=OWNERS),
+    st.builds(
+        entries.WantItem,
+        queue=NAMES,
+        lease_id=st.uuids().map(str),
+        max=st.just(2),
+        lease=st.just(3_000_000),
+        owner=OWNERS,
+    ),
+    st.builds(entries.PurgeQueue, queue=NAMES),
+    st.just(None),
+)
+
+
+@given(st.lists(STEPS, max_size=30))
+def test_bytes_of_owners_are_those_of_what_they_made(steps):
+    log = Log()
+    for step in steps:
+        if step is None:
+            log.reload()
+        else:
+            log.add(step)
+        assert log.fold.shared.kept.pinned_of == pinned(log.fold)
+    log.fold.close()
+
+
+def test_an_owner_at_its_bytes_is_refused_until_some_are_free(log):
+    text = Raw(b'"' + b"x" * 98 + b'"')
+    most = {"owner": "ann", "room": 500}
+    put = entries.PutItem(queue="q", item=text, delay=0, **most)  # 228 bytes each
+    assert [type(log.add(put)) for _ in "123"] == [results.Put, results.Put, results.Refused]
+    limited = results.Refused("limited-bytes")
+    assert log.add(submit("op", "ann", data=text, room=500)) == limited
+    assert log.add(entries.SignalKey(key="s", value=text, **most)) == limited
+    assert log.add(entries.SignalKeys(signals=(KeyedSignal(key="s", value=text),), **most)) == limited
+    other = entries.PutItem(queue="q", item=text, delay=0, owner="bob", room=500)
+    assert isinstance(log.add(other), results.Put)
+    log.add(entries.WantItem(queue="q", lease_id="lease", lease=MINUTE_US, max=1))
+    log.add(entries.EndLease(lease_id="lease"))
+    assert isinstance(log.add(entries.SignalKey(key="s", value=text, **most)), results.Signalled)
+    # The newest signal of a key makes room for the next one.
+    assert isinstance(log.add(entries.SignalKey(key="s", value=text, **most)), results.Signalled)
+    assert log.add(entries.SignalKey(key="t", value=text, **most)) == limited

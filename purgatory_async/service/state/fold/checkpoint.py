@@ -78,14 +78,15 @@ def _lines(fold: Fold) -> Iterator[lines.Line]:
 
 def _signal_lines(fold: Fold, pending: list[Operation]) -> Iterator[lines.Line]:
     shown = {
-        view.index: view
+        signal.view.index: signal
         for operation in (*fold.operations.ended_ones, *pending)
-        for view in operation.signals
+        if operation.shown is not None
+        for signal in operation.shown.latest.values()
     }
     for known in fold.signals.keys.values():
-        shown.update((signal.view.index, signal.view) for signal in known.signals)
-    for _, view in sorted(shown.items(), key=itemgetter(0)):
-        yield lines.SignalLine(view)
+        shown.update((signal.view.index, signal) for signal in known.signals)
+    for _, signal in sorted(shown.items(), key=itemgetter(0)):
+        yield lines.SignalLine(signal.view, signal.owner)
     for key, known in fold.signals.keys.items():
         kept = [(signal.view.index, signal.amount, signal.at_us) for signal in known.signals]
         yield lines.KeyLine(key, known.floor, kept)
@@ -125,7 +126,9 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
         kept += [(each.item, queue.name, each.until_us, each.since) for each in queue.hidden.values()]
     for item, name, until_us, since in sorted(kept, key=itemgetter(0)):
         place = _place(item)
-        yield lines.ItemLine(item.number, name, item.text, place, item.put_us, item.attempts, until_us, since)
+        yield lines.ItemLine(
+            item.number, name, item.text, place, item.put_us, item.attempts, until_us, since, item.owner
+        )
     for taker in queues.takers.values():
         order = taker.order
         most = 0 if isinstance(order.max, UnsetType) else order.max
@@ -155,6 +158,7 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
             lease=lease.lease_us,
             taker=UNSET if lease.taker == lease.id else lease.taker,
             owner=lease.owner,
+            by=item.owner,
         )
     for lease_id, at_us in queues.ended_leases.items():
         yield lines.EndedLeaseLine(lease_id, at_us, queues.ended_of.get(lease_id))

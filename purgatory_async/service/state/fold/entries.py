@@ -59,6 +59,7 @@ class SubmitOperation(Entry, tag="submit"):
         digest: Of the request, to compare with an earlier one of the same key.
         owner: Who submits it; None without tokens.
         most: How many operations the owner may have pending, this one included; absent for any number.
+        room: How many bytes the owner may have pinned, these included; absent for any number.
     """
 
     id: str
@@ -70,6 +71,7 @@ class SubmitOperation(Entry, tag="submit"):
     digest: str = ""
     owner: str | None = None
     most: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    room: Setting = UNSET
 
 
 class SignalKey(Entry, tag="signal"):
@@ -82,6 +84,7 @@ class SignalKey(Entry, tag="signal"):
     idem: Text = UNSET
     digest: str = ""
     owner: str | None = None
+    room: Setting = UNSET
 
 
 class SignalKeys(Entry, tag="signals"):
@@ -91,6 +94,7 @@ class SignalKeys(Entry, tag="signals"):
     idem: Text = UNSET
     digest: str = ""
     owner: str | None = None
+    room: Setting = UNSET
 
     @property
     def places(self) -> int:
@@ -126,6 +130,7 @@ class PutItem(Entry, tag="put"):
     idem: Text = UNSET
     digest: str = ""
     owner: str | None = None
+    room: Setting = UNSET
 
 
 class NewItem(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -143,6 +148,7 @@ class PutItems(Entry, tag="puts"):
     idem: Text = UNSET
     digest: str = ""
     owner: str | None = None
+    room: Setting = UNSET
 
 
 class WantItem(Entry, tag="want"):
@@ -256,6 +262,9 @@ class SetLevel(Entry, tag="level"):
 
     level: Annotated[int, Meta(ge=1)]
 
+
+Keeping = SubmitOperation | SignalKey | SignalKeys | PutItem | PutItems
+"""What adds to the bytes that are kept."""
 
 AnyEntry = (
     SubmitOperation

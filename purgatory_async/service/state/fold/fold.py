@@ -43,7 +43,6 @@ from purgatory_async.service.state.fold.queues import Queues
 from purgatory_async.service.state.fold.replays import Repeatable, Replays
 from purgatory_async.service.state.fold.results import (
     APPLIED,
-    OVER_BUDGET,
     OVERLOADED,
     Dropped,
     Ended,
@@ -273,15 +272,17 @@ class Fold:
             return OVERLOADED
         if entry.most is not UNSET and operations.pending_of.get(entry.owner or "", 0) >= entry.most:
             return Refused("limited")
-        return None if self.shared.has_room(size_of_operation(entry)) else OVER_BUDGET
+        size = size_of_operation(entry)
+        return self.shared.refusal(entry, size, size)
 
     def _signal(self, entry: kinds.SignalKey) -> Result:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
-        if not self.signals.have_room((entry,)):
-            return OVER_BUDGET
-        answer = Signalled(self.position, self._note(self.position, entry))
+        refused = self.shared.refusal(entry, *self.signals.growth((entry,), entry.owner))
+        if refused is not None:
+            return refused
+        answer = Signalled(self.position, self._note(self.position, entry, entry.owner))
         self.replays.keep(entry, answer)
         return answer
 
@@ -292,16 +293,20 @@ class Fold:
         before = self.position - entry.places
         if before < self.signals.highest:
             return Refused("no-room")
-        if not self.signals.have_room(entry.signals):
-            return OVER_BUDGET
-        completed = sum(self._note(before + nth, signal) for nth, signal in enumerate(entry.signals, 1))
+        refused = self.shared.refusal(entry, *self.signals.growth(entry.signals, entry.owner))
+        if refused is not None:
+            return refused
+        owner = entry.owner
+        completed = sum(
+            self._note(before + nth, signal, owner) for nth, signal in enumerate(entry.signals, 1)
+        )
         answer = Signalled(self.position, completed)
         self.replays.keep(entry, answer)
         return answer
 
-    def _note(self, index: int, signal: kinds.SignalKey | KeyedSignal) -> int:
+    def _note(self, index: int, signal: kinds.SignalKey | KeyedSignal, owner: str | None) -> int:
         """Let a signal happen; return how many operations it completed."""
-        noted = self.signals.note(index, signal)
+        noted = self.signals.note(index, signal, owner)
         self.shared.totals.signals += 1
         completed = self.operations.purgatory.check_and_complete(signal.key)
         self.shared.effects.append(KeySignalled(noted, completed))

@@ -1,6 +1,6 @@
 """A queue of the fold: its items in their places, its settings, and what both count."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
@@ -35,6 +35,7 @@ class Item(NamedTuple):
         put_us: The log time of its put; 0 if unknown.
         attempts: How often it was lent.
         text: Its JSON.
+        owner: Who put it; None without tokens.
     """
 
     due_us: int
@@ -44,6 +45,7 @@ class Item(NamedTuple):
     put_us: int
     attempts: int
     text: Raw
+    owner: str | None = None
 
     @property
     def place(self) -> tuple[int, int, int]:
@@ -167,10 +169,15 @@ class Queue:
             return "items", max_items
         return "bytes", max_bytes or 0
 
-    def weigh(self, size: int) -> None:
-        """Count more bytes, all pinned; a negative size counts fewer. O(1)."""
+    def weigh(self, size: int, owner: str | None) -> None:
+        """Count more bytes of an owner, all pinned; a negative size counts fewer. O(1)."""
         self.size += size
-        self._kept.pin(size)
+        self._kept.pin(size, owner)
+
+    def lift(self, items: Iterable[Item]) -> None:
+        """Count some items no longer. O(items)."""
+        for item in items:
+            self.weigh(-item.size, item.owner)
 
     def keep(self, item: Item) -> None:
         """Add an item to take, without its bytes. O(log n)."""

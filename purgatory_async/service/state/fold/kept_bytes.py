@@ -28,25 +28,36 @@ class KeptBytes:
     Attributes:
         used: All bytes.
         pinned: Those that are no history.
+        pinned_of: Those of each owner that has some. Names of keys and queues are of no owner.
     """
 
-    __slots__ = ("pinned", "used")
+    __slots__ = ("pinned", "pinned_of", "used")
 
     def __init__(self) -> None:
         self.used = 0
         self.pinned = 0
+        self.pinned_of: Final[dict[str, int]] = {}
 
     def __repr__(self) -> str:
         return f"<KeptBytes used={self.used} pinned={self.pinned}>"
 
-    def pin(self, size: int) -> None:
+    def pin(self, size: int, owner: str | None = None) -> None:
         """Add what is pinned; a negative size takes it away. O(1)."""
         self.used += size
-        self.pinned += size
+        self._pin(size, owner)
 
-    def age(self, size: int) -> None:
+    def age(self, size: int, owner: str | None = None) -> None:
         """Turn what is pinned into history. O(1)."""
-        self.pinned -= size
+        self._pin(-size, owner)
+
+    def _pin(self, size: int, owner: str | None) -> None:
+        self.pinned += size
+        if owner is not None:
+            pinned = self.pinned_of.get(owner, 0) + size
+            if pinned:
+                self.pinned_of[owner] = pinned
+            else:
+                self.pinned_of.pop(owner, None)
 
     def drop(self, size: int) -> None:
         """Take away history; a negative size adds some. O(1)."""
@@ -63,7 +74,7 @@ class KeptBytes:
         if not signal.holds:
             self.used += signal.size
         if not signal.pins:
-            self.pinned += signal.size
+            self._pin(signal.size, signal.owner)
         signal.holds += 1
         signal.pins += 1
 
@@ -71,7 +82,7 @@ class KeptBytes:
         """Note that a holder no longer pins a signal. O(1)."""
         signal.pins -= 1
         if not signal.pins:
-            self.pinned -= signal.size
+            self._pin(-signal.size, signal.owner)
 
     def let_go(self, signal: Signal) -> None:
         """Note that a holder that does not pin a signal has dropped it. O(1)."""

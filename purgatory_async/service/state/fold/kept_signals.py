@@ -50,14 +50,17 @@ class KeptSignals:
         self._shared: Final = shared
         self._superseded: Final = Superseded()
 
-    def have_room(self, signals: Sequence[SignalKey | KeyedSignal]) -> bool:
-        """Whether the budget has room for more signals, once all history has made room. O(signals).
+    def growth(self, signals: Sequence[SignalKey | KeyedSignal], owner: str | None) -> tuple[int, int]:
+        """Return how many bytes more will be pinned by more signals: of all owners, and of theirs. O(signals).
 
         Each key's newest signal makes room for the first of them, unless a pending operation shows it.
         """
-        growth, seen = 0, set[str]()
+        growth = own = 0
+        seen = set[str]()
         for signal in signals:
-            growth += size_of_signal(signal)
+            size = size_of_signal(signal)
+            growth += size
+            own += size
             if signal.key not in seen:
                 seen.add(signal.key)
                 known = self.keys.get(signal.key)
@@ -65,16 +68,18 @@ class KeptSignals:
                     growth += text_bytes(signal.key)
                 elif known.signals[-1].pins == 1:
                     growth -= known.signals[-1].size
-        return self._shared.has_room(growth)
+                    if known.signals[-1].owner == owner:
+                        own -= known.signals[-1].size
+        return growth, own
 
-    def note(self, index: int, entry: SignalKey | KeyedSignal) -> Signal:
+    def note(self, index: int, entry: SignalKey | KeyedSignal, owner: str | None = None) -> Signal:
         """Make a signal the newest of its key and of all keys. O(1), amortised."""
         shared, key = self._shared, entry.key
         kept = shared.kept
         self.index = index
         now_us = shared.clock.now_us
         view = SignalView(key, index, entry.value, entry.voter)
-        signal = Signal(view, entry.amount, now_us, size_of_signal(entry))
+        signal = Signal(view, entry.amount, now_us, size_of_signal(entry), owner=owner)
         kept.show(signal)
         self.newest = signal
         known = self.keys.get(key)

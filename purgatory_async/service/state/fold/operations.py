@@ -210,7 +210,7 @@ class Operations:
     def add(self, operation: Operation, idem: str | UnsetType, digest: str) -> None:
         """Make a pending operation known, and what its Idempotency-Key stands for. O(1)."""
         owner = operation.owner
-        self.kept.pin(operation.size)
+        self.kept.pin(operation.size, owner)
         self.by_id[operation.id] = operation
         self.forgotten.pop(operation.id, None)
         self.forgotten_of.pop(operation.id, None)
@@ -318,7 +318,7 @@ class Operations:
         """Let a pending operation become history, with its result."""
         kept, shown = self.kept, operation.shown
         self._no_longer_pending(operation)
-        kept.age(operation.size)
+        kept.age(operation.size, operation.owner)
         result = length(operation.result)
         if result:
             operation.size += result

@@ -64,10 +64,14 @@ class QueueRules:
             return earlier
         queues, dated = self._queues, not isinstance(entry.delay, UnsetType)
         new = (kinds.NewItem(entry.item, 0 if isinstance(entry.delay, UnsetType) else entry.delay),)
-        refused = queues.refusal(entry.queue, new, dated=dated)
+        refused = queues.refusal(entry, new)
         if refused is not None:
             return refused
-        given = queues.put(entry.queue, new)[0][1] if dated else queues.put_undated(entry.queue, entry.item)
+        given = (
+            queues.put(entry.queue, new, entry.owner)[0][1]
+            if dated
+            else queues.put_undated(entry.queue, entry.item)
+        )
         answer = Put(self._shared.position, given)
         self._replays.keep(entry, answer)
         return answer
@@ -76,10 +80,10 @@ class QueueRules:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
-        refused = self._queues.refusal(entry.queue, entry.items)
+        refused = self._queues.refusal(entry, entry.items)
         if refused is not None:
             return refused
-        numbers, given = zip(*self._queues.put(entry.queue, entry.items), strict=True)
+        numbers, given = zip(*self._queues.put(entry.queue, entry.items, entry.owner), strict=True)
         answer = PutSome(numbers, given)
         self._replays.keep(entry, answer)
         return answer

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import UNSET, Raw, UnsetType
 
 from purgatory_async import Purgatory
-from purgatory_async.service.state.fold.entries import NewItem, SetQueue, WantItem
+from purgatory_async.service.state.fold.entries import NewItem, PutItem, PutItems, SetQueue, WantItem
 from purgatory_async.service.state.fold.items import DEAD, Hidden, Item, Queue
 from purgatory_async.service.state.fold.kept_bytes import PIECE_BYTES, text_bytes
 from purgatory_async.service.state.fold.loans import (
@@ -23,7 +23,7 @@ from purgatory_async.service.state.fold.loans import (
     TakerLeft,
     loan_ids,
 )
-from purgatory_async.service.state.fold.results import OVER_BUDGET, OVERLOADED, Refused
+from purgatory_async.service.state.fold.results import OVERLOADED, Refused
 from purgatory_async.service.state.fold.shared import FOREVER, Shared
 
 
@@ -65,24 +65,20 @@ class Queues:
             self._shared.kept.pin(text_bytes(name))
         return found
 
-    def refusal(self, name: str, new: Sequence[NewItem], *, dated: bool = True) -> Refused | None:
-        """Return why a queue cannot take more items; None if it can. O(items).
-
-        Args:
-            name: The queue's.
-            new: The items.
-            dated: Whether they have a time; items without one count with those of all queues.
-        """
+    def refusal(self, entry: PutItem | PutItems, new: Sequence[NewItem]) -> Refused | None:
+        """Return why a queue cannot take the items of an entry; None if it can. O(items)."""
+        name = entry.queue
         shared = self._shared
         size = sum(len(each.item) + PIECE_BYTES for each in new)
         queue = self.by_name.get(name)
-        if not dated:
+        if isinstance(entry, PutItem) and isinstance(entry.delay, UnsetType):
+            # Items without a time count with those of all queues.
             full = self.kept + len(self.leases) >= shared.limits.max_items
         else:
             full = not (queue or Queue(name)).has_room(len(new), size, shared.limits)
         if full:
             return OVERLOADED
-        return None if shared.has_room(size if queue else size + text_bytes(name)) else OVER_BUDGET
+        return shared.refusal(entry, size if queue else size + text_bytes(name), size)
 
     def put_undated(self, name: str, text: Raw) -> bool:
         """Give an item without a time to the oldest taker, or keep it; return whether it was given."""
@@ -91,7 +87,9 @@ class Queues:
         item = Item(0, position, 0, position, 0, 0, text)
         return self._keep(name, item)
 
-    def put(self, name: str, new: Sequence[NewItem]) -> list[tuple[int | str, bool]]:
+    def put(
+        self, name: str, new: Sequence[NewItem], owner: str | None = None
+    ) -> list[tuple[int | str, bool]]:
         """Give items to the oldest takers, or keep or hide them. O(items log items of the queue).
 
         Returns:
@@ -105,9 +103,9 @@ class Queues:
         later, numbers = list[Item](), list[int | str]()
         for nth, each in enumerate(new):
             number = f"{position}.{nth}" if nth else position
-            item = Item(now_us + each.delay, position, nth, number, now_us, 0, each.item)
+            item = Item(now_us + each.delay, position, nth, number, now_us, 0, each.item, owner)
             numbers.append(number)
-            queue.weigh(item.size)
+            queue.weigh(item.size, owner)
             if each.delay:
                 later.append(item)
             else:
@@ -223,7 +221,7 @@ class Queues:
         for each in hidden:
             each.cancel()
         dropped = [*queue.ready, *(each.item for each in hidden)]
-        queue.weigh(-sum(item.size for item in dropped))
+        queue.lift(dropped)
         queue.ready.clear()
         queue.hidden.clear()
         self.kept -= len(dropped)
@@ -240,9 +238,9 @@ class Queues:
         moved = len(source.ready) if most is None else min(most, len(source.ready))
         for nth in range(moved):
             (item,) = source.pick(1)
-            source.weigh(-item.size)
-            target.weigh(item.size)
-            target.keep(Item(now_us, position, nth, item.number, item.put_us, 0, item.text))
+            source.lift([item])
+            target.weigh(item.size, item.owner)
+            target.keep(Item(now_us, position, nth, item.number, item.put_us, 0, item.text, item.owner))
         self._forget_idle(source)
         self.serve(target)
         self._forget_idle(target)
@@ -268,7 +266,7 @@ class Queues:
             return []
         items = queue.pick(1 if isinstance(order.max, UnsetType) else order.max)
         self.kept -= len(items)
-        queue.weigh(-sum(item.size for item in items))
+        queue.lift(items)
         return items
 
     def leave(self, taker: Taker) -> None:
@@ -312,7 +310,8 @@ class Queues:
         """Make a loan known, and let it run."""
         queue = self.queue(lease.queue)
         queue.leased += 1
-        queue.weigh(lease.item.size + PIECE_BYTES)
+        queue.weigh(lease.item.size, lease.item.owner)
+        queue.weigh(PIECE_BYTES, lease.owner)
         self.leases[lease.id] = lease
         self.loans.try_complete_else_watch(lease, (lease.queue,))
 
@@ -331,7 +330,7 @@ class Queues:
             self.dead += 1
             self._keep(lease.queue + DEAD, item)
         elif delay:
-            self.queue(lease.queue).weigh(item.size)
+            self.queue(lease.queue).weigh(item.size, item.owner)
             self._hide(lease.queue, item, self._shared.clock.now_us + delay)
         else:
             self._keep(lease.queue, item)
@@ -361,7 +360,7 @@ class Queues:
     def _keep(self, name: str, item: Item) -> bool:
         """Give an item to the oldest taker, or keep it; return whether it was given."""
         queue = self.queue(name)
-        queue.weigh(item.size)
+        queue.weigh(item.size, item.owner)
         queue.keep(item)
         self.kept += 1
         return self.serve(queue)
@@ -388,7 +387,8 @@ class Queues:
     def _let_go(self, lease: Lease) -> None:
         queue = self.by_name[lease.queue]
         queue.leased -= 1
-        queue.weigh(-lease.item.size - PIECE_BYTES)
+        queue.lift([lease.item])
+        queue.weigh(-PIECE_BYTES, lease.owner)
         del self.leases[lease.id]
 
     def _forget_idle(self, queue: Queue) -> None:

@@ -42,6 +42,7 @@ class SignalLine(Line, tag="signal", frozen=True):
     """A signal that a key keeps or an operation shows, by index."""
 
     view: SignalView
+    owner: str | None = None
 
 
 class KeyLine(Line, tag="key", frozen=True):
@@ -112,6 +113,7 @@ class ItemLine(Line, tag="item", frozen=True):
         attempts: How often it was lent.
         until_us: The log time until which it is hidden; 0 if it is ready.
         since: The position from which on it is hidden.
+        owner: Who put it; absent without tokens.
     """
 
     number: int | str
@@ -122,6 +124,7 @@ class ItemLine(Line, tag="item", frozen=True):
     attempts: int = 0
     until_us: int = 0
     since: int = 0
+    owner: str | None = None
 
 
 class TakerLine(Line, tag="taker", frozen=True):
@@ -150,6 +153,8 @@ class LeaseLine(Line, tag="lease", frozen=True):
         until_us: The log time at which it ends.
         lease: How long it was to last; absent if unknown.
         taker: Whose it is; absent if the loan has its name.
+        owner: Who took the item; absent without tokens.
+        by: Who put it; absent without tokens.
     """
 
     position: int
@@ -165,6 +170,7 @@ class LeaseLine(Line, tag="lease", frozen=True):
     lease: OptionalDuration = UNSET
     taker: Text = UNSET
     owner: str | None = None
+    by: str | None = None
 
 
 class EndedLeaseLine(Line, tag="ended", frozen=True):

@@ -196,7 +196,7 @@ class _Lines:
     def _signal(self, line: lines.SignalLine) -> None:
         view = line.view
         view = SignalView(view.key, view.index, detached(view.value), view.voter)
-        self._signals[view.index] = Signal(view, 1, size=size_of_signal(view))
+        self._signals[view.index] = Signal(view, 1, size=size_of_signal(view), owner=line.owner)
 
     def _key(self, line: lines.KeyLine) -> None:
         kept = list[Signal]()
@@ -246,9 +246,9 @@ class _Lines:
         )
 
     def _item(self, line: lines.ItemLine) -> None:
-        queues, item = self.fold.queues, _item_of(line, line.attempts)
+        queues, item = self.fold.queues, _item_of(line, line.attempts, line.owner)
         queue = queues.queue(line.queue)
-        queue.weigh(item.size)
+        queue.weigh(item.size, item.owner)
         if not line.until_us:
             queue.keep(item)
             queues.kept += 1
@@ -292,7 +292,7 @@ class _Lines:
             line.id,
             line.id if isinstance(line.taker, UnsetType) else line.taker,
             line.queue,
-            _item_of(line, line.before),
+            _item_of(line, line.before, line.by),
             attempts=line.attempts,
             lease_us=LEASE_US if isinstance(line.lease, UnsetType) else line.lease,
             position=line.position,
@@ -306,10 +306,10 @@ class _Lines:
         self.fold.queues.remember(line.id, line.at_us, line.owner)
 
 
-def _item_of(line: lines.ItemLine | lines.LeaseLine, attempts: int) -> Item:
+def _item_of(line: lines.ItemLine | lines.LeaseLine, attempts: int, owner: str | None) -> Item:
     if line.place is None:
         assert isinstance(line.number, int), f"item {line.number!r} must have its place in its line"
         place = (0, line.number, 0)
     else:
         place = line.place
-    return Item(*place, line.number, line.put_us, attempts, one_line(line.item))
+    return Item(*place, line.number, line.put_us, attempts, one_line(line.item), owner)

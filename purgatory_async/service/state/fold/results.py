@@ -13,6 +13,7 @@ Refusal = Literal[
     "idempotency-mismatch",
     "lease-expired",
     "limited",
+    "limited-bytes",
     "lower-level",
     "no-room",
     "over-budget",

@@ -9,9 +9,10 @@ from msgspec import UNSET, Struct, UnsetType
 from purgatory_async import Timer
 from purgatory_async.clock import MAX_TIMEOUT
 from purgatory_async.service.messages import State
-from purgatory_async.service.state.fold.entries import Duration, SetLimits
+from purgatory_async.service.state.fold.entries import Duration, Keeping, SetLimits
 from purgatory_async.service.state.fold.kept_bytes import KeptBytes
 from purgatory_async.service.state.fold.log_clock import LogClock
+from purgatory_async.service.state.fold.results import OVER_BUDGET, Refused
 
 SECOND: Final = 1_000_000
 """Microseconds."""
@@ -134,6 +135,21 @@ class Shared:
     def has_room(self, size: int) -> bool:
         """Whether so many more bytes can be kept, once all history has made room. O(1)."""
         return self.kept.pinned + size <= self.limits.most_bytes
+
+    def refusal(self, entry: Keeping, size: int, own: int) -> Refused | None:
+        """Return why an entry's bytes cannot be kept; None if they can. O(1).
+
+        Args:
+            entry: Names its owner, and how many bytes that may have pinned.
+            size: How many more bytes it pins.
+            own: How many more of its owner's.
+        """
+        if not self.has_room(size):
+            return OVER_BUDGET
+        if isinstance(entry.room, UnsetType):
+            return None
+        pinned = self.kept.pinned_of.get(entry.owner or "", 0)
+        return Refused("limited-bytes") if pinned + own > entry.room else None
 
     def seconds_until(self, due_us: int) -> float:
         """Return a delay for the timer that ends in the first whole millisecond at or after a log time.

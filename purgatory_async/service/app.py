@@ -45,7 +45,7 @@ class Application:
         self.access: Final = Access(service.settings)
         self.traffic: Final = Traffic(log if service.settings.access_log else None, service.now)
         service.metrics.registry.register(self.traffic)
-        self._rates: Final = Rates(service.timer.time_ns)
+        self.rates = Rates(service.timer.time_ns)
         self._log = log
         self._routes = Routes(ROUTES)
 
@@ -116,7 +116,7 @@ class Application:
         if admission is not None:
             visit.admission = admission
             self.access.enter(admission)
-            self._rates.count(admission.grant)
+            self.rates.count(admission.grant)
         if route is None:
             raise problems.not_found(path.decode("ascii", "backslashreplace"))
         _, endpoints, parameters = route

@@ -1,10 +1,15 @@
 """The limits of an owner: refusals with 429 that no other owner notices."""
 
+import fcntl
+import os
+import signal
+from contextlib import suppress
+
 import pytest
 
 from purgatory_async.service.grants import Grant, OwnerLimits, Rate
 from purgatory_async.service.problems import Problem
-from purgatory_async.service.rates import Rates
+from purgatory_async.service.rates import Rates, SharedTimes, shared_file
 
 pytestmark = pytest.mark.asyncio
 
@@ -179,3 +184,57 @@ async def test_what_an_owner_keeps_is_bounded_by_max_bytes(tenants, target, body
     assert (await shop.ask("bob", "POST", target, body)).status < 300
     await shop.ask("root", "POST", "/v1/queues/q/purge")
     assert (await shop.ask("ann", "POST", target, body)).status < 300
+
+
+async def test_workers_with_one_file_share_a_rate():
+    now, grant = [10**15], Grant("ann", frozenset(), (), OwnerLimits(rate=Rate(4, 1)))
+    with shared_file() as file:
+        workers = [Rates(lambda: now[0], SharedTimes(file.fileno())) for _ in range(2)]
+
+        def allowed(requests):
+            found = 0
+            for number in range(requests):
+                with suppress(Problem):
+                    workers[number % 2].count(grant)
+                    found += 1
+            return found
+
+        assert allowed(20) == 4
+        now[0] += 10**9
+        assert allowed(20) == 4
+
+
+async def test_shared_times_outlast_more_owners_than_slots():
+    now = [10**15]
+    with shared_file() as file:
+        rates = Rates(lambda: now[0], SharedTimes(file.fileno()))
+        for number in range(3000):
+            grant = Grant(f"owner{number}", frozenset(), (), OwnerLimits(rate=Rate(1, 1)))
+            rates.count(grant)
+            with pytest.raises(Problem, match="rate=1/s"):
+                rates.count(grant)
+            now[0] += 10**7  # a hundred owners are busy at a time
+
+
+async def test_a_stopped_worker_that_has_the_lock_stops_no_other():
+    grant = Grant("ann", frozenset(), (), OwnerLimits(rate=Rate(1, 1)))
+    with shared_file() as file:
+        locked, let_go = os.pipe(), os.pipe()
+        child = os.fork()
+        if not child:
+            fcntl.lockf(file.fileno(), fcntl.LOCK_EX)
+            os.write(locked[1], b"1")
+            os.close(let_go[1])
+            os.read(let_go[0], 1)
+            os._exit(0)
+        try:
+            os.read(locked[0], 1)
+            rates = Rates(lambda: 10**15, SharedTimes(file.fileno()))
+            rates.count(grant)
+            with pytest.raises(Problem, match="rate=1/s"):
+                rates.count(grant)
+        finally:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)  # noqa: ASYNC222 - it was just killed
+            for descriptor in (*locked, *let_go):
+                os.close(descriptor)

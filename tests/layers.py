@@ -27,8 +27,10 @@ LAYERS = {
     "adapters": (*("client", "client.*", "metrics", "pipeline.*", "testing", "testing.*", "web", "web.*"),),
     # The service: the words of all parts, the parts, the whole without HTTP, what requests mean, the process.
     "service": (
-        *("service", "service.header_fields", "service.hosts", "service.logs", "service.messages"),
-        *("service.problems", "service.queue_messages", "service.settings", "service.store_url"),
+        *("service", "service.admission", "service.grants", "service.header_fields"),
+        *("service.hosts", "service.logs", "service.messages"),
+        *("service.problems", "service.queue_messages", "service.settings"),
+        *("service.sizes", "service.store_url"),
         *("service.version", "service.visit"),
     ),
     "service state": ("service.state", "service.state.*"),
@@ -37,7 +39,7 @@ LAYERS = {
     "service http": ("service.http", "service.http.*"),
     "service whole": (
         *("service.backing", "service.channel", "service.gauges"),
-        *("service.peers", "service.records", "service.service"),
+        *("service.peers", "service.records", "service.refusals", "service.service"),
     ),
     "service api": ("service.api", "service.api.*"),
     "service process": ("service.*",),

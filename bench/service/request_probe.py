@@ -128,8 +128,10 @@ def _read(key: str) -> bytes:
 
 
 def _connections(app: Application) -> type[Connection]:
-    deadlines = Deadlines(head=10, body=30)
-    return connection_class(ServerContext(app, app.service.timer, deadlines, stderr_log(), app.traffic))
+    service, deadlines = app.service, Deadlines(head=10, body=30)
+    return connection_class(
+        ServerContext(app, service.timer, deadlines, stderr_log(), service.unsent, app.traffic)
+    )
 
 
 if __name__ == "__main__":

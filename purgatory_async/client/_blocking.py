@@ -35,8 +35,8 @@ class Client(QueueCalls):
     """A blocking client of a purgatory service.
 
     A wait may be longer than a proxy allows: the client polls, with a read timeout that follows from the hold of each
-    poll. It retries requests that were refused with 503 or could not be sent, later each time. A request that the
-    service may have carried out is retried only if it is idempotent. As a context manager it closes itself.
+    poll. It retries requests that were refused with 429 or 503, or could not be sent, later each time. A request that
+    the service may have carried out is retried only if it is idempotent. As a context manager it closes itself.
 
     Args:
         address: The service's, such as ``http://127.0.0.1:8765``, with the prefix if it is mounted under one; or

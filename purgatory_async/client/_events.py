@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from purgatory_async.client._model import Event, RequestRefused, ServiceUnreachable
-from purgatory_async.client._talk import LOST_BY_A_PROXY, Policy, Response, path
+from purgatory_async.client._talk import LOST_BY_A_PROXY, TRY_LATER, Policy, Response, path
 
 __all__ = ["EVENTS", "SILENCE", "EventReader"]
 
@@ -60,7 +60,7 @@ class EventReader:
         """
         self._fields.clear()
         self._rest = ""
-        if status == 503:  # noqa: PLR2004 - it may start or stop
+        if status in TRY_LATER:  # it may start or stop, or the token is at its rate
             self.lost("the service takes no readers")
         elif status in LOST_BY_A_PROXY:
             self.lost(f"a proxy answered {status}")

@@ -3,8 +3,9 @@
 Each is a generator: it yields a `Request` to send or a `Pause` to sleep, and receives the outcome. The blocking and
 the async client only carry these out; retries, polls and giving up are decided here, and tested without a socket.
 
-A request that was never sent, or was refused with 503, may always be sent again. A request that the service may have
-carried out is sent again only if it is idempotent (reading, cancelling, and submitting, which has an Idempotency-Key).
+A request that was never sent, or was refused with 429 or 503, may always be sent again. A request that the service may
+have carried out is sent again only if it is idempotent (reading, cancelling, and submitting, which has an
+Idempotency-Key).
 A proxy's 502 or 504 counts as a lost connection.
 """
 
@@ -20,6 +21,7 @@ from purgatory_async.client._model import RequestRefused, ServiceUnreachable
 
 __all__ = [
     "LOST_BY_A_PROXY",
+    "TRY_LATER",
     "Lost",
     "Pause",
     "Policy",
@@ -33,7 +35,8 @@ __all__ = [
 
 T = TypeVar("T")
 
-_SERVICE_UNAVAILABLE: Final = 503
+TRY_LATER: Final = frozenset({429, 503})
+"""Nothing was done; the same request may succeed after ``Retry-After``."""
 _NOT_MODIFIED: Final = 304
 LOST_BY_A_PROXY: Final = frozenset({502, 504})
 _DOTS: Final = {".": "%2E", "..": "%2E%2E"}  # else a normalised path loses them
@@ -46,7 +49,7 @@ class Policy:
     Attributes:
         poll: The longest hold of one request; longer waits poll again. Stay below the limit of proxies.
         slack: How much longer than the poll an answer may take before the connection counts as broken.
-        patience: How long to retry a request, from its first lost answer or 503.
+        patience: How long to retry a request, from its first lost answer, 429 or 503.
         first_delay: Before the first retry; doubled after each, and half of it random.
         max_delay: The longest delay.
         clock: A monotonic clock.
@@ -174,7 +177,7 @@ def exchange(ask: Request | Callable[[float], Request], policy: Policy) -> Talk[
                 return answer
             if answer.status < 400:  # noqa: PLR2004 - a redirection
                 raise RequestRefused.not_understood(answer.status, answer.document)
-            if answer.status != _SERVICE_UNAVAILABLE:
+            if answer.status not in TRY_LATER:
                 raise RequestRefused.of(answer.status, answer.document)
             at_least = _retry_after(answer)
         elif answer.sent and not request.twice_is_once:

@@ -8,6 +8,8 @@ Every request passes these checks first, in this order:
 3. ``Origin`` and ``Sec-Fetch-Site``, where the request may change something: browsers let any page send requests to
    any address. No answer has a CORS header, so a page of another origin cannot read it.
 4. The token's scope, which depends on the endpoint.
+
+A request that is let in has an `Admission`, which is looked at again when the tokens change.
 """
 
 import re
@@ -17,7 +19,9 @@ from typing import Final
 from starlette.types import Scope
 
 from purgatory_async.service import problems
-from purgatory_async.service.api.endpoint import Endpoint, Permission
+from purgatory_async.service.admission import Admission
+from purgatory_async.service.api.endpoint import Endpoint
+from purgatory_async.service.grants import Grant, Permission
 from purgatory_async.service.header_fields import values_of
 from purgatory_async.service.hosts import (
     Authority,
@@ -51,20 +55,33 @@ class Access:
         self._path = settings.tokens
         self._hosts = frozenset({canonical_host(settings.host), *settings.allow_host})
         self._tokens: Tokens | None = None
+        self._present: Final[dict[Admission, None]] = {}
         self.reload()
 
     def __repr__(self) -> str:
         return f"<Access tokens={self._tokens!r} hosts={sorted(filter(None, self._hosts))}>"
 
     def reload(self) -> None:
-        """Read the tokens file again; held requests stay held.
+        """Read the tokens file again, and end the held requests that it allows no longer. O(requests).
 
         Raises:
             SettingsError: The file is unusable; the old tokens stay valid.
         """
-        self._tokens = None if self._path is None else read_tokens(self._path)
+        if self._path is None:
+            return
+        tokens = self._tokens = read_tokens(self._path)
+        for admission in list(self._present):
+            admission.look_again(tokens.find(admission.grant.digest))
 
-    def check(self, scope: Scope, methods: Mapping[str, Endpoint]) -> bool:
+    def enter(self, admission: Admission) -> None:
+        """Note a request that was let in, to look at it again when the tokens change. O(1)."""
+        self._present[admission] = None
+
+    def leave(self, admission: Admission) -> None:
+        """Forget a request that was answered. O(1)."""
+        del self._present[admission]
+
+    def check(self, scope: Scope, methods: Mapping[str, Endpoint]) -> Admission | None:
         """Check a request without reading its body.
 
         Args:
@@ -72,23 +89,22 @@ class Access:
             methods: The endpoints at its path, by method.
 
         Returns:
-            Whether it may do what needs the scope ``admin``.
+            What its token allows; None without tokens, and on an open path.
 
         Raises:
             Problem: ``unauthorized``, ``bad-header``, ``misdirected``, ``cross-origin`` or ``forbidden``.
         """
         method: str = scope["method"]
         headers: Headers = scope["headers"]
-        scopes = None
+        grant = None
         if self._tokens is not None and not _is_open(methods, method):
-            scopes = _scopes(self._tokens, headers)
+            grant = _grant(self._tokens, headers)
         host = self._own_host(headers, scope.get("server"))
         if method not in _HARMLESS:
             _check_origin(headers, host)
-        needed = methods[method].permission if method in methods else None
-        if scopes is not None and needed is not None and needed not in scopes:
-            raise problems.forbidden(needed)
-        return self._tokens is None or (scopes is not None and Permission.ADMIN in scopes)
+        if grant is None:
+            return None
+        return Admission(grant, _right(grant, methods[method]) if method in methods else None)
 
     def _own_host(self, headers: Headers, server: tuple[str, int | None] | None) -> Authority:
         """Check that ``Host`` names this service; return it."""
@@ -102,8 +118,18 @@ class Access:
         return host
 
 
-def _scopes(tokens: Tokens, headers: Headers) -> frozenset[Permission]:
-    """Return the scopes of the request's token."""
+def _right(grant: Grant, endpoint: Endpoint) -> Permission | None:
+    """Return the scope that lets a request in."""
+    needed, own = endpoint.permission, endpoint.own
+    if needed is None or needed in grant.scopes:
+        return needed
+    if own is not None and own in grant.scopes:
+        return own
+    raise problems.forbidden(needed, *(() if own is None else (own,)))
+
+
+def _grant(tokens: Tokens, headers: Headers) -> Grant:
+    """Return what the request's token may do."""
     given = values_of(headers, b"authorization")
     if len(given) != 1:
         raise problems.unauthorized(
@@ -112,10 +138,10 @@ def _scopes(tokens: Tokens, headers: Headers) -> frozenset[Permission]:
     bearer = _BEARER.fullmatch(given[0].strip(b" \t"))
     if bearer is None:
         raise problems.unauthorized("Authorization has no Bearer token")
-    scopes = tokens.scopes_of(bearer[1])
-    if scopes is None:
+    grant = tokens.grant_of(bearer[1])
+    if grant is None:
         raise problems.unauthorized("the token is unknown")
-    return scopes
+    return grant
 
 
 def _is_open(methods: Mapping[str, Endpoint], method: str) -> bool:

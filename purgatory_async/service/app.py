@@ -25,6 +25,7 @@ from purgatory_async.service.http.answer import PROBLEM_JSON, Answer
 from purgatory_async.service.http.stream import Stalled
 from purgatory_async.service.http.traffic import Traffic
 from purgatory_async.service.logs import Log, stderr_log
+from purgatory_async.service.rates import Rates
 from purgatory_async.service.service import Service, utc_now
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.visit import VISIT, Visit
@@ -45,6 +46,7 @@ class Application:
         self.access: Final = Access(service.settings)
         self.traffic: Final = Traffic(log if service.settings.access_log else None, service.now)
         service.metrics.registry.register(self.traffic)
+        self.rates = Rates(service.timer.time_ns)
         self._log = log
         self._routes = Routes(ROUTES)
 
@@ -57,7 +59,11 @@ class Application:
         else:
             visit = VISIT.get()
             if visit is not None and visit.scope is scope:
-                await self._serve(visit, scope, receive, send)
+                try:
+                    await self._serve(visit, scope, receive, send)
+                finally:
+                    if visit.admission is not None:
+                        self.access.leave(visit.admission)
             else:
                 await self._visit(scope, receive, send)
 
@@ -71,6 +77,8 @@ class Application:
         finally:
             visit.task = None
             VISIT.reset(token)
+            if visit.admission is not None:
+                self.access.leave(visit.admission)
 
     async def _serve(self, visit: Visit, scope: Scope, receive: Receive, send: Send) -> None:
         reply: Reply
@@ -105,18 +113,28 @@ class Application:
         route = self._routes.match(path)
         if route is not None:
             visit.route = route[0]
-        admin = self.access.check(scope, {} if route is None else route[1])
+        admission = self.access.check(scope, {} if route is None else route[1])
+        if admission is not None:
+            visit.admission = admission
+            self.access.enter(admission)
+            self.rates.count(admission.grant)
         if route is None:
             raise problems.not_found(path.decode("ascii", "backslashreplace"))
         _, endpoints, parameters = route
         endpoint = endpoints.get(scope["method"])
         if endpoint is None:
             raise problems.method_not_allowed(scope["method"], tuple(endpoints))
-        request = Request(scope, receive, parameters, admin=admin)
+        guarded = path.startswith(b"/v1/") and not path.startswith(b"/v1/admin/")
+        if guarded:
+            self.service.unsent.check()
+        request = Request(scope, receive, parameters, self.service.settings.max_body, admission)
         position = request.position()
         if position and position > self.service.fold.position:
             await self._reach(position)
-        return await endpoint.serve(self.service, request)
+        reply = await endpoint.serve(self.service, request)
+        if guarded and scope["method"] == "GET":
+            self.service.unsent.check()  # it may have been held; a change must be answered as it is
+        return reply
 
     async def _reach(self, position: int) -> None:
         """Wait until what another worker answered is applied here too."""

@@ -110,6 +110,7 @@ def _limits(settings: Settings) -> Limits:
         keep_signals=settings.keep_signals,
         keep_for=microseconds(settings.keep_for),
         max_lease=microseconds(settings.max_lease),
+        max_kept=settings.max_bytes,
     )
 
 

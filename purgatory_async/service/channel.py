@@ -30,11 +30,15 @@ _SIZE: Final = struct.Struct(">I")
 
 
 class Start(msgspec.Struct, tag=True):
-    """To a new worker, first: its number, from 1; its settings by name; whether all were ready at some time."""
+    """To a new worker, first: its number, from 1; its settings by name; whether all were ready at some time.
+
+    ``rates`` is the descriptor of the file in which all workers count requests; None without tokens.
+    """
 
     number: int
     settings: Mapping[str, Any]
     complete: bool
+    rates: int | None = None
 
 
 class Serving(msgspec.Struct, tag=True):

@@ -11,6 +11,7 @@ from purgatory_async.service.http.followers import Followers
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import MAX_STREAMS, Streams
 from purgatory_async.service.http.takers import Takers
+from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.state.on_log import OnLog
 from purgatory_async.service.state.state import Answer, State
 from purgatory_async.service.state.waits import Waits
@@ -46,16 +47,28 @@ def show_gauges(metrics: Metrics, state: State, holds: Holds, followers: Followe
 
 
 def show_limits(
-    metrics: Metrics, state: State, *, waits: Waits, holds: Holds, takers: Takers, streams: Streams
+    metrics: Metrics,
+    state: State,
+    *,
+    waits: Waits,
+    holds: Holds,
+    takers: Takers,
+    streams: Streams,
+    unsent: Unsent,
 ) -> None:
     """Add each limit beyond which requests are refused, beside what is used of it."""
-    pending = waits.purgatory
+    pending, feed = waits.purgatory, streams.feed
     limits: dict[str, tuple[Callable[[], float], Callable[[], float]]] = {
         "max_pending": (
             lambda: state.fold.operations.purgatory.pending,
             lambda: state.fold.shared.limits.max_pending,
         ),
-        # Of each worker; the first three are also bounded by --max-pending.
+        "max_bytes": (
+            lambda: state.fold.shared.kept.used + feed.size,
+            lambda: state.fold.shared.limits.most_bytes,
+        ),
+        # Of each worker; of the others the first three are also bounded by --max-pending.
+        "max_unsent": (lambda: unsent.used, lambda: unsent.limit),
         "waits": (lambda: pending.pending, lambda: pending.max_pending or 0),
         "held": (lambda: holds.held, lambda: holds.limit),
         "takers": (lambda: takers.holds.held, lambda: takers.holds.limit),
@@ -66,6 +79,12 @@ def show_limits(
     ):
         reads = {limit: both[place] for limit, both in limits.items()}
         metrics.show_each(f"purgatory_{name}", documentation, "limit", reads)
+    metrics.show(
+        "purgatory_stalled",
+        "Clients that were cut because they took nothing.",
+        lambda: unsent.cut,
+        counter=True,
+    )
 
 
 def show_queues(metrics: Metrics, state: State, oldest: OldestItem) -> None:

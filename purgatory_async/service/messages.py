@@ -130,7 +130,10 @@ class WaitingFor(Struct, omit_defaults=True):
 
 
 class OperationView(Struct):
-    """An operation as its status shows it; times are RFC 3339 in UTC, ``elapsed`` is in seconds."""
+    """An operation as its status shows it; times are RFC 3339 in UTC, ``elapsed`` is in seconds.
+
+    ``owner`` is whose token submitted it; absent without tokens.
+    """
 
     id: str
     keys: tuple[str, ...]
@@ -143,6 +146,7 @@ class OperationView(Struct):
     result: Attached = UNSET
     data: Attached = UNSET
     waiting_for: WaitingFor | UnsetType = UNSET
+    owner: str | UnsetType = UNSET
 
 
 class OperationList(Struct):
@@ -297,7 +301,11 @@ class ProblemDocument(Struct):
     parameter: str | UnsetType = UNSET
     value: str | UnsetType | None = UNSET
     grammar: str | UnsetType = UNSET
-    limit: int | UnsetType = UNSET
+    limit: int | str | UnsetType = UNSET
+    allowed: int | UnsetType = UNSET
+    used: int | UnsetType = UNSET
     reasons: list[str] | UnsetType = UNSET
     operation: OperationView | UnsetType = UNSET
     queue: str | UnsetType = UNSET
+    budget: str | UnsetType = UNSET
+    flag: str | UnsetType = UNSET

@@ -10,7 +10,13 @@ from typing import Final, TypedDict, Unpack
 from purgatory_async.service.messages import Fault, OperationView, ProblemDocument
 
 TYPE_PREFIX: Final = "urn:purgatory:problem:"
+# What each budget is of.
+_BUDGETS: Final = {
+    "max_bytes": "what is kept of operations, signals and items",
+    "max_unsent": "answers that clients have not taken",
+}
 _SHOWN: Final = 80  # characters of a client's value that a detail repeats
+_NAMED: Final = 3  # prefixes that a detail names
 
 
 class Kind(Enum):
@@ -38,7 +44,8 @@ class Kind(Enum):
     UNKNOWN_LEASE = ("unknown-lease", 404, "No such lease")
     LEASE_EXPIRED = ("lease-expired", 410, "The lease has ended")
     UNAUTHORIZED = ("unauthorized", 401, "The request needs a valid token")
-    FORBIDDEN = ("forbidden", 403, "The token lacks the scope")
+    FORBIDDEN = ("forbidden", 403, "The token does not allow it")
+    LIMITED = ("limited", 429, "The token's owner is at a limit")
     CROSS_ORIGIN = ("cross-origin", 403, "Pages of another origin may change nothing")
     MISDIRECTED = ("misdirected", 421, "The Host is not this service's")
     NOT_FOUND = ("not-found", 404, "No such path")
@@ -70,10 +77,14 @@ class Members(TypedDict, total=False):
     parameter: str
     value: str | None
     grammar: str
-    limit: int
+    limit: int | str
+    allowed: int
+    used: int
     reasons: list[str]
     operation: OperationView
     queue: str
+    budget: str
+    flag: str
 
 
 class Problem(Exception):  # noqa: N818 - the word of RFC 9457
@@ -151,6 +162,19 @@ def overloaded(what: str, limit: int) -> Problem:
     return Problem(Kind.OVERLOADED, f"the service holds {limit} {what}, its limit", limit=limit)
 
 
+def over_budget(budget: str, used: int, limit: int) -> Problem:
+    """A budget of bytes is used up; retry later."""
+    flag = f"--{budget.replace('_', '-')}"
+    return Problem(
+        Kind.OVERLOADED,
+        f"{_BUDGETS[budget]} must be at most {limit} bytes, {used} are used; retry later, or raise {flag}",
+        budget=budget,
+        used=used,
+        limit=limit,
+        flag=flag,
+    )
+
+
 def queue_full(queue: str, what: str, limit: int) -> Problem:
     """A queue is at its own limit of items or bytes; retry later."""
     return Problem(
@@ -217,7 +241,7 @@ def forgotten(operation_id: str, retention: float, most_bytes: int) -> Problem:
     return Problem(
         Kind.FORGOTTEN,
         f"the operation {shown(operation_id)} ended and is forgotten: ended operations are kept for {retention:g} s, "
-        f"or less while their attachments exceed {most_bytes} bytes",
+        f"or less while what is kept exceeds {most_bytes} bytes",
     )
 
 
@@ -254,14 +278,44 @@ def unauthorized(reason: str) -> Problem:
     )
 
 
-def forbidden(scope: str) -> Problem:
-    """The token is known but lacks the scope."""
+def forbidden(scope: str, *others: str) -> Problem:
+    """The token is known but lacks the scope; each of the others would do for some answers."""
     challenge = f'Bearer error="insufficient_scope", scope="{scope}"'
-    wanted = scope if scope == "admin" else f"{scope} or admin"
+    wanted = " or ".join(dict.fromkeys((scope, *others, "admin")))
     return Problem(
         Kind.FORBIDDEN,
         f"the token must have the scope {wanted}",
         headers=(("WWW-Authenticate", challenge),),
+    )
+
+
+def outside(name: str, prefixes: Sequence[str]) -> Problem:
+    """A key, a prefix or a queue does not begin with a prefix of the token."""
+    first = " or ".join(shown(prefix) for prefix in prefixes[:_NAMED])
+    more = "" if len(prefixes) <= _NAMED else f", or {len(prefixes) - _NAMED} more"
+    return Problem(Kind.FORBIDDEN, f"the token is for names that begin with {first}{more}, got {shown(name)}")
+
+
+def not_own(what: str, name: str, owner: str | None) -> Problem:
+    """The token may see the operation or the lease, which is another owner's, but not change it."""
+    whose = "has no owner" if owner is None else f"belongs to {shown(owner)}"
+    return Problem(Kind.FORBIDDEN, f"{what} {shown(name)} {whose}: cannot change it without the scope admin")
+
+
+def other_owner(before: str | None, now: str | None) -> Problem:
+    """The token has another name since the request began."""
+    return Problem(Kind.FORBIDDEN, f"the token was {shown(before)}'s and is {shown(now)}'s now: ask again")
+
+
+def limited(limit: str, allowed: int, used: int, *, rule: str, retry_after: int = 1) -> Problem:
+    """The token's owner is at a limit of its own; other owners are not."""
+    return Problem(
+        Kind.LIMITED,
+        f"the token's owner must keep to {rule}, and uses {used}; retry after {retry_after} s",
+        headers=(("Retry-After", str(retry_after)),),
+        limit=limit,
+        allowed=allowed,
+        used=used,
     )
 
 

@@ -106,7 +106,7 @@ class LeasesEnded(Struct):
 
 
 class LeaseView(Struct):
-    """A lease in the list; ``owner`` is null."""
+    """A lease in the list; ``owner`` is null without tokens."""
 
     lease: str
     queue: str

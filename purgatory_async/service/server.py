@@ -131,8 +131,11 @@ class Server:
         self._manager = manager or Manager({}, log)
         # uvicorn and asyncio log through the standard library.
         logging.getLogger().handlers = [ForwardingHandler(log)]
-        deadlines = Deadlines(head=settings.header_timeout, body=settings.body_timeout)
-        front = ServerContext(self.app, self.app.service.timer, deadlines, log, self.app.traffic)
+        deadlines = Deadlines(
+            head=settings.header_timeout, body=settings.body_timeout, stall=settings.send_timeout
+        )
+        service = self.app.service
+        front = ServerContext(self.app, service.timer, deadlines, log, service.unsent, self.app.traffic)
         config = uvicorn.Config(
             self.app,
             http=connection_class(front),

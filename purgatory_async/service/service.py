@@ -20,20 +20,22 @@ from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
 from purgatory_async.service.backing import keep, state_for
 from purgatory_async.service.gauges import show_gauges, show_limits, show_queues
+from purgatory_async.service.grants import UNBOUND, Grant
 from purgatory_async.service.http.feed import Feed
 from purgatory_async.service.http.followers import Followers
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.http.stream import Streams
 from purgatory_async.service.http.takers import OF_TAKERS, Takers
+from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.logs import Log
 from purgatory_async.service.messages import Draining, WireNeed
 from purgatory_async.service.peers import Peers
 from purgatory_async.service.records import Records
+from purgatory_async.service.refusals import over_pending, problem_of
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.state.at_once import AtOnce
 from purgatory_async.service.state.fold import entries
 from purgatory_async.service.state.fold.fold import Fold
-from purgatory_async.service.state.fold.items import Queue
 from purgatory_async.service.state.fold.operations import Operation, OperationSubmitted
 from purgatory_async.service.state.fold.results import Put, PutSome, Refused, Result, Signalled, Submitted
 from purgatory_async.service.state.fold.shared import Effect
@@ -105,6 +107,7 @@ class Service:
         self.recent: Final = Recent(timer, None if in_memory else lambda: self.state.now_us() * 1000)
         self.feed: Final = Feed(timer, self.state)
         self.streams: Final = Streams(self.feed, timer)
+        self.unsent: Final = Unsent(settings.max_unsent, timer)
         self.records: Final = Records(settings, timer, self.state)
         self.survey: Final = Survey(
             self.state, self.waits, timer, self.recent, wall_clock, listed=self.listed
@@ -135,20 +138,28 @@ class Service:
 
     # Operations and keys.
 
-    async def submit(self, entry: entries.SubmitOperation) -> Submission:
+    async def submit(self, entry: entries.SubmitOperation, most: int | None = None) -> Submission:
         """Submit an operation; with a timeout of 0 it ends at once. One that was submitted before is returned.
 
+        Args:
+            entry: The operation.
+            most: How many operations and one-shot waits its owner may have pending; None for any number.
+
         Raises:
-            Problem: ``duplicate-id``, ``idempotency-mismatch``, ``overloaded`` or ``draining``; nothing is registered
-                then.
+            Problem: ``duplicate-id``, ``idempotency-mismatch``, ``overloaded``, ``limited`` or ``draining``; nothing
+                is registered then.
         """
-        if entry.idem is UNSET or not await self._knows(entry.idem):
+        if most is not None:
+            entry.most = max(most - self.waits.pending_of(entry.owner), 0)
+        if entry.idem is UNSET or not await self._knows(entry):
             self.records.check_trouble()
             self._check_accepting()
         answer = await self.state.propose(entry)
         result = answer.result
         if isinstance(result, Refused):
-            raise self._refusal(result, entry)
+            if result.why == "limited" and most is not None:
+                raise over_pending(most, self._pending_of(entry.owner))
+            raise problem_of(result, entry, self.fold)
         assert isinstance(result, Submitted), f"a submission cannot give {result!r}"
         if result.replayed:
             return Submission(self.find(result.id), replayed=True)
@@ -157,19 +168,22 @@ class Service:
         self.records.begin(operation)
         return Submission(operation, replayed=False)
 
-    def find(self, operation_id: str) -> Operation:
-        """Return the operation of an id, pending or ended. O(1).
+    def find(self, operation_id: str, grant: Grant = UNBOUND) -> Operation:
+        """Return the operation of an id, pending or ended, if a token may see it. O(1).
 
         Raises:
             Problem: ``forgotten`` or ``unknown-operation``.
         """
         operations = self.state.fold.operations
         operation = operations.by_id.get(operation_id)
-        if operation is not None:
+        if operation is not None and grant.sees(operation.owner, *operation.watch_keys):
             return operation
-        if operation_id in operations.forgotten:
+        # The keys of a forgotten one are not known any more.
+        if operation_id in operations.forgotten and grant.sees_forgotten(
+            operations.forgotten_of.get(operation_id)
+        ):
             limits = self.state.fold.shared.limits
-            raise problems.forgotten(operation_id, limits.retention / 1e6, limits.max_bytes)
+            raise problems.forgotten(operation_id, limits.retention / 1e6, limits.ended_bytes)
         raise problems.unknown_operation(operation_id)
 
     async def end(self, entry: entries.EndOperation) -> bool:
@@ -193,22 +207,25 @@ class Service:
         self.records.check_trouble()
         answer = await self.state.propose(entry)
         if isinstance(answer.result, Refused):
-            raise self._refusal(answer.result, entry)
+            raise problem_of(answer.result, entry, self.fold)
         assert isinstance(answer.result, Signalled), f"a signal cannot give {answer.result!r}"
         return answer.result, answer.result.completed + answer.waits
 
-    def wait_once(self, keys: tuple[str, ...], need: WireNeed, wait: float) -> Wait:
+    def wait_once(self, keys: tuple[str, ...], need: WireNeed, wait: float, grant: Grant = UNBOUND) -> Wait:
         """Register a one-shot wait on distinct keys for ``wait`` seconds.
 
         The caller cancels it when it is over, or the client leaves.
 
         Raises:
-            Problem: ``overloaded`` or ``draining``.
+            Problem: ``overloaded``, ``limited`` or ``draining``.
         """
         self._check_accepting()
+        owner, most = grant.owner, grant.limits.max_pending
+        if most is not None and (pending := self._pending_of(owner)) >= most:
+            raise over_pending(most, pending)
         try:
             # With a log its end is the caller's: what was signalled in time may be applied after it.
-            return self.waits.wait_once(keys, need, wait if self.settings.store.in_memory else None)
+            return self.waits.wait_once(keys, need, wait if self.settings.store.in_memory else None, owner)
         except PurgatoryFull:
             raise problems.overloaded("one-shot waits", self.settings.max_pending) from None
         except PurgatoryClosed:
@@ -226,11 +243,11 @@ class Service:
         Raises:
             Problem: ``overloaded``, ``draining`` or ``idempotency-mismatch``.
         """
-        if self.draining and not await self._knows(entry.idem):
+        if self.draining and not await self._knows(entry):
             raise problems.draining()
         answer = await self.state.propose(entry)
         if isinstance(answer.result, Refused):
-            raise self._refusal(answer.result, entry)
+            raise problem_of(answer.result, entry, self.fold)
         assert isinstance(answer.result, Put | PutSome), f"a put cannot give {answer.result!r}"
         return answer.result
 
@@ -322,6 +339,7 @@ class Service:
             holds=self.holds,
             takers=self.takers,
             streams=self.streams,
+            unsent=self.unsent,
         )
 
     def _replace(self, fold: Fold) -> None:
@@ -362,37 +380,22 @@ class Service:
         completed, self.waits.completed = self.waits.completed, 0
         return Answer(result, effects, completed)
 
-    async def _knows(self, idem: str | UnsetType) -> bool:
+    async def _knows(self, entry: entries.SubmitOperation | entries.PutItem | entries.PutItems) -> bool:
         """Whether a request is repeated, so that it changes nothing."""
-        if idem is UNSET:
+        if isinstance(entry.idem, UnsetType):
             return False
         await self.state.caught_up()
-        return idem in self.fold.operations.by_idem or idem in self.fold.replays.known
+        key = (entry.owner, entry.idem)
+        return key in self.fold.operations.by_idem or key in self.fold.replays.known
+
+    def _pending_of(self, owner: str | None) -> int:
+        """How many operations and one-shot waits of an owner are pending. O(1)."""
+        return self.fold.operations.pending_of.get(owner or "", 0) + self.waits.pending_of(owner)
 
     def _check_accepting(self) -> None:
         if self.draining:
             raise problems.draining()
         self.records.check_accepting()
-
-    def _refusal(
-        self,
-        refused: Refused,
-        entry: entries.SubmitOperation
-        | entries.SignalKey
-        | entries.SignalKeys
-        | entries.PutItem
-        | entries.PutItems,
-    ) -> problems.Problem:
-        if refused.why == "idempotency-mismatch":
-            return problems.idempotency_mismatch(str(entry.idem))
-        limits = self.fold.shared.limits
-        if isinstance(entry, entries.PutItem | entries.PutItems):
-            count = len(entry.items) if isinstance(entry, entries.PutItems) else 1
-            queue = self.fold.queues.by_name.get(entry.queue) or Queue(entry.queue)
-            return problems.queue_full(queue.name, *queue.limit_for(count, limits))
-        if isinstance(entry, entries.SubmitOperation) and refused.why == "duplicate-id":
-            return problems.duplicate_id(entry.id)
-        return problems.overloaded("operations", limits.max_pending)
 
     def _count_undelivered(self) -> None:
         self.metrics.undelivered += 1

@@ -17,6 +17,8 @@ from shlex import quote
 from typing import Any, Final
 
 from purgatory_async.service.hosts import canonical_host, is_loopback
+from purgatory_async.service.sizes import GRAMMAR as SIZE_GRAMMAR
+from purgatory_async.service.sizes import parse_size, size_text
 from purgatory_async.service.store_url import MEMORY, StoreUrl
 from purgatory_async.web.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
 
@@ -25,6 +27,8 @@ OTHERS_ENVIRONMENT: Final = frozenset({"PURGATORY_URL", "PURGATORY_TOKEN", "PURG
 """Variables of the client commands and of the library, which are no settings."""
 MAX_PENDING: Final = 10_000_000
 MAX_WORKERS: Final = 64
+MAX_BODY: Final = 1 << 20  # an entry of a log has at most 1.5 MiB
+MAX_SIZE: Final = 1 << 50
 DEFAULT_PORT: Final = 8765
 FIRST_PASSED: Final = 3  # behind the standard streams
 MAX_UDS_BYTES: Final = 107  # of the path of a Unix socket on Linux
@@ -73,6 +77,21 @@ def _integer(lowest: int, highest: int) -> Callable[[object], int]:
         if isinstance(number, int) and not isinstance(number, bool) and lowest <= number <= highest:
             return number
         raise ValueError(f"must be an integer from {lowest} to {highest}, got {value!r}")
+
+    return _read
+
+
+def _size(lowest: int, highest: int = MAX_SIZE) -> Callable[[object], int]:
+    def _read(value: object) -> int:
+        try:
+            size = parse_size(value) if isinstance(value, str) else value
+        except ValueError:
+            size = None
+        if isinstance(size, int) and not isinstance(size, bool) and lowest <= size <= highest:
+            return size
+        raise ValueError(
+            f"must be from {size_text(lowest)} to {size_text(highest)} ({SIZE_GRAMMAR}), got {value!r}"
+        )
 
     return _read
 
@@ -197,6 +216,15 @@ class Settings:
         100_000, _integer(1, MAX_PENDING), "Most pending operations and one-shot waits."
     )
     max_items: int = _setting(100_000, _integer(1, MAX_PENDING), "Most items in each queue.")
+    max_bytes: int = _setting(
+        "256MiB",
+        _size(1),
+        "Most bytes kept of operations, signals, items and events; ended operations and old signals make room.",
+    )
+    max_unsent: int = _setting(
+        "64MiB", _size(1), "Most bytes of answers that clients have not taken; beyond it requests get 503."
+    )
+    max_body: int = _setting("1MiB", _size(1, MAX_BODY), "Largest body of a request.")
     keep_signals: int = _setting(
         64, _integer(1, MAX_PENDING), "Most signals kept of a key, for readers that go on after an index."
     )
@@ -210,6 +238,9 @@ class Settings:
         "10s", _some_duration, "Time for a request's head, from the connection or the last answer."
     )
     body_timeout: float = _setting("30s", _some_duration, "Time for a request's body.")
+    send_timeout: float = _setting(
+        "30s", _some_duration, "How long a client may take nothing of an answer before it is cut."
+    )
     tokens: Path | None = _setting(  # noqa: RUF009 - what it returns is a field
         None,
         _path("file"),

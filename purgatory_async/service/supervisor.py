@@ -39,6 +39,7 @@ from purgatory_async.service.channel import (
 from purgatory_async.service.listeners import BACKLOG, Listeners, StartRefused, listen
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.manager import Manager
+from purgatory_async.service.rates import shared_file
 from purgatory_async.service.server import DAMAGED, REFUSED, run_on_uvloop, signals_of
 from purgatory_async.service.settings import Settings
 
@@ -98,6 +99,7 @@ class Supervisor:
         self._manager = manager or Manager({}, log)
         self._command = [sys.executable, *_path_flags(), "-m", MODULE] if command is None else command
         self._workers = [_Worker(number) for number in range(1, settings.workers + 1)]
+        self._rates = shared_file() if settings.tokens else None  # which all workers count in
         self._kept = {worker.number for worker in self._workers}
         self._complete = False  # whether all were ready at some time
         self._draining = False  # an administrator drains the workers
@@ -230,7 +232,8 @@ class Supervisor:
     async def _connect(self, worker: _Worker, ours: socket.socket) -> None:
         channel = await Channel.over(ours)
         # Before anything that the other workers send.
-        channel.send(Start(worker.number, _plain(self._settings), self._complete))
+        rates = None if self._rates is None else self._rates.fileno()
+        channel.send(Start(worker.number, _plain(self._settings), self._complete, rates))
         if self._draining:
             channel.send(Ask(DRAINING, 0, 0))
         worker.channel = channel
@@ -246,12 +249,13 @@ class Supervisor:
 
     async def _spawn(self, theirs: socket.socket) -> Process:
         descriptors = [sock.fileno() for sock in (theirs, *self._listeners.sockets)]
+        shared = [] if self._rates is None else [self._rates.fileno()]
         return await anyio.open_process(
             [*self._command, *map(str, descriptors)],
             stdin=subprocess.DEVNULL,
             stdout=None,
             stderr=None,
-            pass_fds=descriptors,
+            pass_fds=[*descriptors, *shared],
             start_new_session=True,  # a terminal's Ctrl-C reaches it once, through us
         )
 

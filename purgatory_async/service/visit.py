@@ -13,9 +13,10 @@ from typing import Any, Final
 
 from starlette.types import Scope
 
+from purgatory_async.service.admission import Admission, Held
 from purgatory_async.service.header_fields import values_of
 
-__all__ = ["NO_ROUTE", "VISIT", "Visit", "count_held", "trace_id_of"]
+__all__ = ["NO_ROUTE", "VISIT", "Visit", "begin_hold", "check_admission", "end_hold", "trace_id_of"]
 
 NO_ROUTE: Final = "none"  # of a path that the service does not have, and of a head that is malformed
 
@@ -43,9 +44,10 @@ class Visit:
         field: The field of its answer that has its id: the client's, or a new one.
         route: The template of its path, such as ``/v1/keys/{key}``, which has a bounded number of values.
         task: Answers it; None before and after.
+        admission: What its token allows; None without tokens, on open paths and for a request that was not let in.
     """
 
-    __slots__ = ("_held", "began", "field", "route", "scope", "task")
+    __slots__ = ("_held", "admission", "began", "field", "route", "scope", "task")
 
     def __init__(self, scope: Scope | None, began: float, held: dict[str, int]) -> None:
         self.scope = scope
@@ -53,6 +55,7 @@ class Visit:
         self.field = _FIELD, _request_id(() if scope is None else scope["headers"])
         self.route = NO_ROUTE
         self.task: asyncio.Task[Any] | None = None
+        self.admission: Admission | None = None
         self._held = held
 
     def __repr__(self) -> str:
@@ -72,11 +75,35 @@ VISIT: Final[ContextVar[Visit | None]] = ContextVar("VISIT", default=None)
 """The request of the present context. Callbacks inherit it, so only in its own task is it the one that is answered."""
 
 
-def count_held(change: int) -> None:
-    """Count the request of the present context as held (1), or as no longer held (-1). O(1)."""
+def begin_hold(held: Held) -> None:
+    """Count the request of the present context as held, and note by what. O(1)."""
     visit = VISIT.get()
     if visit is not None:
-        visit.count_held(change)
+        visit.count_held(1)
+        if visit.admission is not None:
+            visit.admission.held = held
+            if visit.admission.refusal is not None:
+                held.release()
+
+
+def end_hold() -> None:
+    """Count the request of the present context as no longer held. O(1)."""
+    visit = VISIT.get()
+    if visit is not None:
+        visit.count_held(-1)
+        if visit.admission is not None:
+            visit.admission.held = None
+
+
+def check_admission() -> None:
+    """Check that the request of the present context may go on: its token may have changed. O(1).
+
+    Raises:
+        Problem: ``unauthorized`` or ``forbidden``.
+    """
+    visit = VISIT.get()
+    if visit is not None and visit.admission is not None and visit.admission.refusal is not None:
+        raise visit.admission.refusal
 
 
 def trace_id_of(fields: Fields) -> str | None:

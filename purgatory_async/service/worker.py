@@ -8,6 +8,7 @@ import logging
 import signal
 import socket
 import sys
+import time
 
 import anyio
 
@@ -15,6 +16,7 @@ from purgatory_async.service.api.admin import answer_peer
 from purgatory_async.service.channel import Answer, Ask, Channel, Forwarded, Ready, Refused, Serving, Start
 from purgatory_async.service.listeners import Listeners
 from purgatory_async.service.logs import stderr_log
+from purgatory_async.service.rates import Rates, SharedTimes
 from purgatory_async.service.server import (
     DAMAGED,
     DAMAGES,
@@ -49,6 +51,8 @@ async def _work(channel: Channel, listeners: Listeners) -> int:
 
 async def _serve(start: Start, channel: Channel, listeners: Listeners) -> None:
     server = Server(Settings(**start.settings), listeners, stderr_log(worker=start.number))
+    if start.rates is not None:
+        server.app.rates = Rates(time.monotonic_ns, SharedTimes(start.rates))
     server.app.service.peers.join(start.number, channel.send, complete=start.complete)
     async with anyio.create_task_group() as tasks:
 

@@ -87,7 +87,7 @@ every_verb = pytest.mark.parametrize("verb", VERBS)
 
 
 @every_verb
-@pytest.mark.parametrize("refusal", [UNSENT, BUSY], ids=["never sent", "503"])
+@pytest.mark.parametrize("refusal", [UNSENT, BUSY, problem(429, "limited")], ids=["never sent", "503", "429"])
 def test_what_was_not_carried_out_is_sent_again_whatever_it_is(verb, refusal):
     begin, reply, _ = VERBS[verb]
     line = Line(refusal, refusal, reply)
@@ -126,8 +126,9 @@ def test_pauses_double_up_to_the_longest_and_half_is_random(draw, share):
     assert line.pauses == [share * seconds for seconds in (1, 2, 4, 4, 4, 4)]
 
 
-def test_a_pause_is_as_long_as_the_service_asks_for():
-    line = Line(problem(503, "draining", retry_after="7"), answer(200, PENDING))
+@pytest.mark.parametrize(("status", "slug"), [(503, "draining"), (429, "limited")])
+def test_a_pause_is_as_long_as_the_service_asks_for(status, slug):
+    line = Line(problem(status, slug, retry_after="7"), answer(200, PENDING))
     line.run(line.verbs.status("o"))
     assert line.pauses == [7.0]
 

@@ -13,6 +13,7 @@ from purgatory_async.service.app import create_app
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.settings import Settings
 from purgatory_async.testing import ManualClock, assert_clean, settle
+from tests.service.tokens_file import Tenants
 from tests.service.wire import Wired
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
@@ -165,6 +166,12 @@ def make_client():
 @pytest.fixture
 def client(make_client):
     return make_client()
+
+
+@pytest.fixture
+def tenants(make_client, tmp_path):
+    """Make a service from the lines of its tokens file."""
+    return lambda *lines, **settings: Tenants(make_client, tmp_path / "tokens", *lines, **settings)
 
 
 @pytest.fixture

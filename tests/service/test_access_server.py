@@ -115,6 +115,25 @@ def test_sighup_rereads_the_tokens_and_ignores_a_bad_file(serve, tokens):
     assert "0123456789abcdef" not in json.dumps(logged)
 
 
+def test_sighup_ends_held_requests_of_a_token_that_is_gone(serve, tokens):
+    served = serve("--tokens", str(tokens))
+    until_status(served, READER, 200)
+    with closing(socket.create_connection(("127.0.0.1", served.port), timeout=PATIENCE)) as held:
+        held.sendall(
+            b"GET /v1/keys/a?wait=50s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            b"Authorization: Bearer %b\r\n\r\n" % READER.encode()
+        )
+        give_up = time.monotonic() + PATIENCE
+        while b"\npurgatory_held 1.0" not in served.request("GET", "/metrics", headers=bearer(READER))[1]:
+            assert time.monotonic() < give_up
+        tokens.write_text(f"{OTHER} read\n")
+        served.process.send_signal(signal.SIGHUP)
+        answer, body = read_answer(held)
+    assert answer.startswith("HTTP/1.1 401 ")
+    assert json.loads(body)["detail"].startswith("the token is gone")
+    assert served.stop()[0] == 0
+
+
 def test_without_tokens_sighup_ends_the_process_as_usual(serve):
     served = serve()
     served.process.send_signal(signal.SIGHUP)

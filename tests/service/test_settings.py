@@ -21,6 +21,15 @@ def test_the_defaults_are_those_of_the_contract():
     assert settings == Settings()
     assert (settings.host, settings.max_wait, settings.jitter) == ("127.0.0.1", 55.0, 0.0625)
     assert (settings.retention, settings.drain_delay) == (60.0, 0.0)
+    assert (settings.max_bytes, settings.max_unsent, settings.max_body) == (256 << 20, 64 << 20, 1 << 20)
+    assert settings.send_timeout == 30.0
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("7", 7), ("7B", 7), ("64KiB", 65_536), ("3MiB", 3 << 20), ("1GiB", 1 << 30), (9, 9)]
+)
+def test_a_size_has_units_of_1024(text, size):
+    assert resolved(file={"max_bytes": text}).max_bytes == size
 
 
 @pytest.mark.parametrize(
@@ -49,6 +58,14 @@ def test_an_unknown_setting_is_refused_by_name_and_source(source, place):
         ("jitter", "2"),
         ("jitter", "nan"),
         ("jitter", []),
+        ("max_bytes", "256MB"),
+        ("max_bytes", "256 MiB"),
+        ("max_bytes", "0B"),
+        ("max_bytes", 1.5),
+        ("max_unsent", True),
+        ("max_unsent", "1MiB\n"),
+        ("max_body", "1025KiB"),
+        ("send_timeout", "0s"),
         ("max_pending", 0),
         ("max_pending", "1_0"),
         ("max_pending", 1.5),

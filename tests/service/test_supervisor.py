@@ -222,6 +222,20 @@ def test_a_sighup_reaches_all_workers(serve, tokens):
     assert served.stop() == 0
 
 
+def test_all_workers_count_requests_against_one_rate(serve, tokens):
+    tokens.write_text(f"{TOKENS[0]} admin name=ann rate=1/m\n")
+    served = serve("--tokens", str(tokens))
+    statuses, workers = [], set()
+    while len(workers) < 2 or len(statuses) < 10:  # a worker's own ids begin alike
+        reply, _ = served.request("GET", "/v1/keys/a", headers=bearer(TOKENS[0]))
+        statuses.append(reply.status)
+        workers.add(reply.getheader("X-Request-ID").split("-")[0])
+        assert len(statuses) < 1000
+    assert sorted(set(statuses)) == [200, 429]
+    assert statuses.count(200) == 1
+    assert served.stop() == 0
+
+
 def test_a_worker_that_cannot_start_again_is_given_up(serve, tokens):
     served = serve("--tokens", str(tokens))
     tokens.unlink()

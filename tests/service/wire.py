@@ -193,13 +193,19 @@ class Wired:
         self.client = client
         self.service = client.service
         self.faults = []  # of the application, as they would be logged
+        self.warnings = []
         self.state = ServerState()
         self.state.default_headers = [DATE]
         limits = Deadlines(**{"head": HEAD_TIME, "body": BODY_TIME, **deadlines})
-        self.kind = connection_class(ServerContext(app or client.app, client.service.timer, limits, self))
+        service = client.service
+        context = ServerContext(app or client.app, service.timer, limits, self, service.unsent)
+        self.kind = connection_class(context)
 
     def error(self, event, exc_info, **_):
         self.faults.append(exc_info)
+
+    def warning(self, message, **figures):
+        self.warnings.append((message, figures))
 
     def link(self):
         return Link(self.kind, self.state)

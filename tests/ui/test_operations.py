@@ -90,7 +90,7 @@ def test_a_result_opens_the_operation_in_detail(service, client, visit):
         "Needs": "a signal on each of its keys",
         "Waiting for": "all of b",
         "Signals": "a = 7",
-        "Owner": "everybody",
+        "Owner": "none",
         "Data": '{"for":"me"}',
     }
     client.signal("b")

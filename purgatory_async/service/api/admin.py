@@ -137,9 +137,12 @@ def _file(request: Request, name: str) -> Answer:
     return Answer(200, body, media_type, _SAFE)
 
 
-async def stats_of(service: Service) -> Stats:
-    """O(1); once a second O(keys + deadlines), in passes of a millisecond."""
-    found = await service.survey.findings()
+async def stats_of(service: Service, prefixes: tuple[str, ...] = ()) -> Stats:
+    """O(1); once a second O(keys + deadlines), in passes of a millisecond.
+
+    Of the figures only the busiest keys and the oldest operations name any; they lie within the prefixes.
+    """
+    found = await service.survey.within(prefixes).findings()
     settings = service.settings
     # Nothing else runs from here on, so the counts add up.
     return Stats(

@@ -9,6 +9,7 @@ import msgspec
 
 from purgatory_async.service.api.admin import stats_of
 from purgatory_async.service.api.request import Request
+from purgatory_async.service.grants import Permission
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.service import Service
 from purgatory_async.service.state.fold.shared import SECOND
@@ -23,8 +24,9 @@ async def read_feed(service: Service, request: Request) -> Answer:
     """``GET /ui/feed``: show the stats and the workers of the store."""
     request.check_accept(JSON)
     request.query()
-    stats = msgspec.structs.asdict(await stats_of(service))
-    return answer(200, DashboardFeed(**stats, workers=_workers(service), may_end=request.admin))
+    stats = msgspec.structs.asdict(await stats_of(service, request.grant.prefixes))
+    may_end = Permission.ADMIN in request.grant.scopes
+    return answer(200, DashboardFeed(**stats, workers=_workers(service), may_end=may_end))
 
 
 async def search_operations(service: Service, request: Request) -> Answer:
@@ -33,7 +35,8 @@ async def search_operations(service: Service, request: Request) -> Answer:
     query = request.query("first", "limit", "search")
     limit = query.integer("limit", 1, MAX_PAGE) or PAGE
     first = query.integer("first", 0, MAX_FIRST) or 0
-    return answer(200, await service.survey.search(query.text("search") or "", first, limit))
+    survey = service.survey.within(request.grant.prefixes)
+    return answer(200, await survey.search(query.text("search") or "", first, limit))
 
 
 def _workers(service: Service) -> list[WorkerView] | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Protocol
 from urllib.parse import quote
 
@@ -10,24 +9,16 @@ from msgspec import Struct
 from starlette.types import Scope, Send
 
 from purgatory_async.service.api.request import Request
+from purgatory_async.service.grants import Permission
 from purgatory_async.service.header_fields import Field
 from purgatory_async.service.problems import Kind
 from purgatory_async.service.service import Service
 
-__all__ = ["Answers", "Endpoint", "Match", "Permission", "Reply", "Routes", "raw_path"]
+__all__ = ["Answers", "Endpoint", "Match", "Reply", "Routes", "raw_path"]
 
 
 # The text of a segment, and the name of the parameter that stands for any text instead.
 _Segment = tuple[bytes, str | None]
-
-
-class Permission(StrEnum):
-    """The scopes of a token; `ADMIN` includes all others."""
-
-    READ = "read"
-    WAIT = "wait"
-    SIGNAL = "signal"
-    ADMIN = "admin"
 
 
 class Reply(Protocol):
@@ -65,6 +56,7 @@ class Endpoint:
         body: The struct of the body, or one of several; None if it takes none.
         needs_body: Whether the body is required.
         problems: Beyond those of every request of its kind.
+        own: A scope that does in place of the other, for what the token's owner made.
     """
 
     serve: Callable[[Service, Request], Awaitable[Reply]]
@@ -76,6 +68,7 @@ class Endpoint:
     body: type[Struct] | tuple[type[Struct], ...] | None = None
     needs_body: bool = False
     problems: tuple[Kind, ...] = ()
+    own: Permission | None = None
 
 
 Match = tuple[str, Mapping[str, Endpoint], dict[str, bytes]]

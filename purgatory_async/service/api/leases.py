@@ -10,6 +10,7 @@ from purgatory_async.service.api.durations import delay_us, lease_us
 from purgatory_async.service.api.paging import first_of, limit_of, page_of
 from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.grants import Grant
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.queue_messages import (
     ExtendBody,
@@ -37,7 +38,7 @@ async def acknowledge_lease(service: Service, request: Request) -> Answer:
     """``POST /v1/leases/{id}/ack``: acknowledge the item, which ends the lease."""
     _check(request)
     await request.body()
-    await service.change_loan(EndLease(lease_id=_lease_id(request)))
+    await _change(service, request, EndLease(lease_id=_lease_id(request)))
     return Answer(204)
 
 
@@ -46,7 +47,7 @@ async def return_lease(service: Service, request: Request) -> Answer:
     _check(request)
     body = decoded(await request.body(), _RETURN, optional=True)
     entry = EndLease(lease_id=_lease_id(request), back=True, delay=delay_us(body.delay))
-    await service.change_loan(entry)
+    await _change(service, request, entry)
     return Answer(204)
 
 
@@ -55,7 +56,8 @@ async def extend_lease(service: Service, request: Request) -> Answer:
     _check(request)
     body = decoded(await request.body(), _EXTEND, optional=True)
     lease_id = _lease_id(request)
-    result = await service.change_loan(ExtendLease(lease_id=lease_id, lease=lease_us(body.lease)))
+    entry = ExtendLease(lease_id=lease_id, lease=lease_us(body.lease))
+    result = await _change(service, request, entry)
     assert isinstance(result, results.Extended), f"an extension cannot give {result!r}"
     return answer(200, Extended(lease_id, result.left_us / SECOND))
 
@@ -77,18 +79,21 @@ async def list_leases(service: Service, request: Request) -> Answer:
     limit, cursor, queue = limit_of(query), query.text("cursor"), query.text("queue")
     if queue is not None:
         checked_key(queue)
+        request.use(queue)
     after = None if cursor is None else _place_of(cursor)
     await service.state.caught_up()
-    now_us = service.state.now_us()
+    now_us, grant = service.state.now_us(), request.grant
 
     def wanted(lease: Lease) -> bool:
         """Whether it is in the list, behind the cursor."""
-        return (queue is None or lease.queue == queue) and (after is None or _place(lease) > after)
+        if queue not in {None, lease.queue} or not grant.sees(lease.owner, lease.queue):
+            return False
+        return after is None or _place(lease) > after
 
     def show(lease: Lease) -> LeaseView:
         """Return a lease as it is answered."""
         left = max(lease.until_us - now_us, 0) / SECOND
-        return LeaseView(lease.id, lease.queue, str(lease.item.number), lease.attempts, None, left)
+        return LeaseView(lease.id, lease.queue, str(lease.item.number), lease.attempts, lease.owner, left)
 
     leases = service.fold.queues.leases.values()
     found = await first_of(leases, limit + 1, place=_place, wanted=wanted)
@@ -114,7 +119,8 @@ async def _end_all(service: Service, request: Request, *, back: bool) -> Answer:
     _check(request)
     leases = decoded(await request.body(), _LEASES).leases
     found = await asyncio.gather(
-        *(service.change_loan(EndLease(lease_id=each, back=back)) for each in leases), return_exceptions=True
+        *(_change(service, request, EndLease(lease_id=each, back=back)) for each in leases),
+        return_exceptions=True,
     )
     errors = list[LeaseFault]()
     for number, each in enumerate(found):
@@ -124,6 +130,31 @@ async def _end_all(service: Service, request: Request, *, back: bool) -> Answer:
         elif isinstance(each, BaseException):
             raise each
     return answer(200, LeasesEnded(len(leases) - len(errors), errors))
+
+
+async def _change(service: Service, request: Request, entry: EndLease | ExtendLease) -> results.Result:
+    """End or extend a lease that the token may change.
+
+    Raises:
+        Problem: ``unknown-lease``, ``lease-expired``, or ``forbidden`` for one that it may only see.
+    """
+    grant = request.grant
+    if grant.prefixes:
+        await service.state.caught_up()  # the fold compares owners, and no prefixes
+    _check_own(service, grant, entry.lease_id)
+    entry.owner = grant.bound_to
+    return await service.change_loan(entry)
+
+
+def _check_own(service: Service, grant: Grant, lease_id: str) -> None:
+    # A lease that is not yet known here is refused by the fold, as unknown. Its owner never changes.
+    lease = service.fold.queues.leases.get(lease_id)
+    if lease is None:
+        return
+    if not grant.sees(lease.owner, lease.queue):
+        raise problems.unknown_lease(lease_id)
+    if not grant.may_change(lease.owner):
+        raise problems.not_own("lease", lease_id, lease.owner)
 
 
 def _check(request: Request) -> None:

@@ -71,7 +71,7 @@ _EVERY: Final = (
     Kind.HEADERS_TOO_LARGE,
     Kind.TOO_SLOW,
 )
-_GUARDED: Final = (Kind.UNAUTHORIZED, Kind.FORBIDDEN)
+_GUARDED: Final = (Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.LIMITED)
 _CHANGING: Final = (Kind.CROSS_ORIGIN,)
 # Of what reads or changes the state: it is behind, or its store is away.
 _STATEFUL: Final = (Kind.BAD_HEADER, Kind.BEHIND, Kind.STORE_UNAVAILABLE, Kind.OVERLOADED)

@@ -1,6 +1,7 @@
 """``/v1/operations`` and ``/v1/events``: submit, show, end, list and follow operations."""
 
-from collections.abc import Iterator
+import asyncio
+from itertools import islice
 from typing import Final
 
 import msgspec
@@ -11,7 +12,8 @@ from purgatory_async.service import problems
 from purgatory_async.service.api.holding import hold
 from purgatory_async.service.api.paging import PAGE_BYTES, limit_of
 from purgatory_async.service.api.query_string import percent_decoded
-from purgatory_async.service.api.request import Repeatable, Request, decoded
+from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.grants import Grant
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http.holds import end_of
 from purgatory_async.service.http.stream import EVENT_STREAM, EventStream
@@ -25,6 +27,8 @@ from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import Wait
 
 SUBMIT: Final = msgspec.json.Decoder(Submit)
+STEPS: Final = 4096  # operations that one pass looks at
+ANY: Final = ""  # a prefix of every key
 COMPLETE: Final = msgspec.json.Decoder(Complete)
 
 
@@ -36,7 +40,9 @@ async def submit_operation(service: Service, request: Request) -> Answer:
     order = decoded(body, SUBMIT)
     if wait.seconds:
         service.holds.check_room()
-    submission = await service.submit(_entry_of(order, request.repeatable(body)))
+    entry = _entry_of(order, request)
+    entry.idem, entry.digest = request.repeatable(body)
+    submission = await service.submit(entry, request.grant.limits.max_pending)
     operation = submission.operation
     headers = (*wait.headers, *replayed(submission), *await service.records.record(operation))
     location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
@@ -54,6 +60,7 @@ async def read_operation(service: Service, request: Request) -> Answer:
     wait = request.wait(request.query("wait"), service.settings.max_wait)
     await service.state.caught_up()
     operation = _find(service, request)
+    request.use(*operation.watch_keys)
     operation = await _after_wait(service, request, operation, wait)
     return answer(200, _view(service, operation), *wait.headers)
 
@@ -77,10 +84,12 @@ async def cancel_operation(service: Service, request: Request) -> Answer:
     request.query()
     await service.state.caught_up()
     operation = _find(service, request)
+    if not request.grant.may_change(operation.owner):
+        raise problems.not_own("operation", operation.id, operation.owner)
     if operation.outcome is not None:
         return answer(200, _view(service, operation))
     # It may have ended meanwhile, by an entry before this one: then its view shows how.
-    await service.end(EndOperation(id=operation.id, how="cancelled"))
+    await service.end(EndOperation(id=operation.id, how="cancelled", owner=request.grant.bound_to))
     return answer(200, _view(service, operation), *await service.records.settle())
 
 
@@ -93,8 +102,9 @@ async def list_operations(service: Service, request: Request) -> Answer:
     after = query.integer("cursor", 0, 2**63 - 1) or 0
     keys = query.keys()
     key = checked_key(keys[0]) if keys else None
+    request.use(*keys)
     await service.state.caught_up()
-    return answer(200, _page(service, service.listed(key, after), limit))
+    return answer(200, await _page(service, key, after, limit, request.grant))
 
 
 async def read_events(service: Service, request: Request) -> EventStream:
@@ -108,19 +118,29 @@ async def read_events(service: Service, request: Request) -> EventStream:
         raise problems.bad_header(
             "Last-Event-ID", "the id of an event, EPOCH-POSITION.NUMBER", last or ""
         ) from None
-    return service.streams.stream(after, request.receive)
+    prefixes = request.grant.prefixes
+    request.use(*(prefixes or (ANY,)))
+    return service.streams.stream(after, request.receive, prefixes)
 
 
-def _page(service: Service, pending: Iterator[Operation], limit: int) -> OperationList:
+async def _page(service: Service, key: str | None, after: int, limit: int, grant: Grant) -> OperationList:
     views: list[msgspec.Raw] = []
     size, last, now_us = 0, 0, service.state.now_us()
-    for operation in pending:
-        if len(views) == limit or size > PAGE_BYTES:
-            return OperationList(views, str(last))
-        encoded = msgspec.json.encode(operation.view(now_us))
-        views.append(msgspec.Raw(encoded))
-        size += len(encoded)
-        last = operation.position
+    # A token with prefixes may see few of very many: they are looked at in passes of a millisecond.
+    while some := list(islice(service.listed(key, after), limit + 1 if not grant.prefixes else STEPS)):
+        for operation in some:
+            after = operation.position
+            if not grant.covers_all(operation.watch_keys):
+                continue
+            if len(views) == limit or size > PAGE_BYTES:
+                return OperationList(views, str(last))
+            encoded = msgspec.json.encode(operation.view(now_us))
+            views.append(msgspec.Raw(encoded))
+            size += len(encoded)
+            last = operation.position
+        if not grant.prefixes:
+            break
+        await asyncio.sleep(0)
     return OperationList(views)
 
 
@@ -147,7 +167,7 @@ def _present(service: Service, operation: Operation) -> Operation:
 def _find(service: Service, request: Request) -> Operation:
     raw = request.parameters["id"]
     try:
-        return service.find(percent_decoded(raw))
+        return service.find(percent_decoded(raw), request.grant)
     except ValueError:
         raise problems.unknown_operation(raw.decode("ascii", "backslashreplace")) from None
 
@@ -156,11 +176,11 @@ def _view(service: Service, operation: Operation) -> OperationView:
     return operation.view(service.state.now_us())
 
 
-def _entry_of(order: Submit, once: Repeatable) -> SubmitOperation:
+def _entry_of(order: Submit, request: Request) -> SubmitOperation:
     """Check a decoded body, and return its entry.
 
     Raises:
-        Problem: ``invalid``, ``bad-key`` or ``too-many-keys``.
+        Problem: ``invalid``, ``bad-key`` or ``too-many-keys``; ``forbidden`` for a key outside the token's prefixes.
     """
     if not order.keys:
         raise problems.invalid("/keys", f"must name at least one key, got {order.keys!r}")
@@ -169,12 +189,14 @@ def _entry_of(order: Submit, once: Repeatable) -> SubmitOperation:
         timeout = checked_timeout(order.timeout)
     except ValueError as error:
         raise problems.invalid("/timeout", str(error)) from None
+    operation_id = new_id() if isinstance(order.id, UnsetType) else checked_id(order.id)
+    request.use(*keys)
     return SubmitOperation(
-        id=new_id() if isinstance(order.id, UnsetType) else checked_id(order.id),
+        id=operation_id,
         keys=keys,
         need=order.need,
         timeout=None if timeout is None else microseconds(timeout),
         data=kept(order.data),
-        idem=once.key,
-        digest=once.digest,
+        owner=request.grant.owner,
+        room=request.grant.room,
     )

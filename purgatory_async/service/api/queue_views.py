@@ -50,12 +50,15 @@ async def list_queues(service: Service, request: Request) -> Answer:
     for name in (after, prefix):  # a cursor is the last queue's name
         if name is not None:
             checked_key(name)
+    if prefix is not None:
+        request.use(prefix)
     await service.state.caught_up()
+    covers = request.grant.covers
     found = await first_of(
         service.fold.queues.by_name,
         limit + 1,
         place=str,
-        wanted=lambda name: name.startswith(prefix or "") and name > (after or ""),
+        wanted=lambda name: name.startswith(prefix or "") and name > (after or "") and covers(name),
     )
     return answer(200, QueueList(*page_of(found, limit, lambda name: _view(service, name), str)))
 
@@ -194,7 +197,7 @@ def _view(service: Service, name: str) -> QueueView:
         lease=min(queue.lease_us, limits.max_lease) / SECOND,
         max_attempts=queue.max_attempts,
         max_items=queue.max_items(limits),
-        max_bytes=queue.max_bytes,
+        max_bytes=queue.max_bytes(limits),
         dead=name + DEAD if queue.max_attempts is not None or name + DEAD in queues else None,
     )
 

@@ -49,6 +49,7 @@ async def put_item(service: Service, request: Request) -> Answer:
     body = await request.body()
     entry = _entry_of(queue, decoded(body, _BODY))
     entry.idem, entry.digest = request.repeatable(body)
+    entry.owner, entry.room = request.grant.owner, request.grant.room
     result = await service.put(entry)
     if isinstance(result, Put):
         return answer(201, Delivered(str(result.item), result.delivered), *replayed(result))
@@ -65,7 +66,8 @@ async def take_item(service: Service, request: Request) -> Answer:
     body = decoded(await request.body(), _TAKE, optional=True)
     lease, most = lease_us(body.lease), 1 if isinstance(body.max, UnsetType) else body.max
     held_for = service.shortened(wait.seconds)
-    leases = await service.takers.take(queue, held_for, lease, most, request.receive)
+    owner = request.grant.owner
+    leases = await service.takers.take(queue, held_for, lease, most, request.receive, owner=owner)
     if not leases:
         return Answer(204, headers=wait.headers)
     views = [_view(each) for each in leases]

@@ -14,15 +14,16 @@ from msgspec import UNSET, UnsetType
 from starlette.types import Receive, Scope
 
 from purgatory_async.service import problems
+from purgatory_async.service.admission import Admission
 from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query, percent_decoded
+from purgatory_async.service.grants import UNBOUND
 from purgatory_async.service.header_fields import by_name
 from purgatory_async.service.http.answer import JSON
 from purgatory_async.service.state.names import checked_key
 from purgatory_async.web._race import ClientLeft
 from purgatory_async.web.waiting import Wait, decided_wait
 
-MAX_BODY: Final = 1 << 20
 MAX_HEADER: Final = 255
 
 M = TypeVar("M")
@@ -55,13 +56,24 @@ class Request:
         scope: ASGI's.
         receive: ASGI's; the request owns it.
         parameters: The path's, still percent-encoded, by name.
-        admin: Whether it may do what needs the scope ``admin``.
+        max_body: The most bytes of the body.
+        admission: By its token; None without tokens, and on an open path.
+
+    Attributes:
+        grant: What it may do.
     """
 
     def __init__(
-        self, scope: Scope, receive: Receive, parameters: Mapping[str, bytes], *, admin: bool
+        self,
+        scope: Scope,
+        receive: Receive,
+        parameters: Mapping[str, bytes],
+        max_body: int,
+        admission: Admission | None = None,
     ) -> None:
-        self.admin: Final = admin
+        self.grant: Final = UNBOUND if admission is None else admission.grant
+        self._admission: Final = admission
+        self._max_body: Final = max_body
         self.receive: Final = receive
         self.parameters: Final = parameters
         self._root: str = scope.get("root_path", "")
@@ -129,14 +141,26 @@ class Request:
         """Return the key, or the queue's name, in a parameter of the path.
 
         Raises:
-            Problem: ``bad-key``.
+            Problem: ``bad-key``, or ``forbidden``: it does not begin with a prefix of the token.
         """
         raw = self.parameters[name]
         try:
             key = percent_decoded(raw)
         except ValueError:
             raise problems.bad_key(raw, "must be percent-encoded UTF-8") from None
-        return checked_key(key)
+        checked_key(key)
+        if self._admission is not None:
+            self._admission.use(key)
+        return key
+
+    def use(self, *names: str) -> None:
+        """Check that the token may use some keys, prefixes or queues; while the request is held, it must remain so.
+
+        Raises:
+            Problem: ``forbidden``.
+        """
+        if self._admission is not None:
+            self._admission.use(*names)
 
     def check_accept(self, *served: str) -> None:
         """Check that the client accepts one of the media types.
@@ -156,8 +180,8 @@ class Request:
             ClientLeft: The client left while sending.
         """
         length = self.header("content-length")
-        if length is not None and _announces_too_much(length):
-            raise problems.too_large(MAX_BODY)
+        if length is not None and _announces_too_much(length, self._max_body):
+            raise problems.too_large(self._max_body)
         pieces: list[bytes] = []
         size = 0
         while True:
@@ -166,8 +190,8 @@ class Request:
                 raise ClientLeft
             piece: bytes = message.get("body", b"")
             size += len(piece)
-            if size > MAX_BODY:
-                raise problems.too_large(MAX_BODY)
+            if size > self._max_body:
+                raise problems.too_large(self._max_body)
             pieces.append(piece)
             if not message.get("more_body", False):
                 break
@@ -184,9 +208,9 @@ class Request:
             raise problems.unsupported_media_type(f"a body must be {JSON}", media_type or "no Content-Type")
 
 
-def _announces_too_much(length: str) -> bool:
+def _announces_too_much(length: str, most: int) -> bool:
     # Count the digits first: int() raises above a few thousand.
-    return length.isdecimal() and (len(length) > len(str(MAX_BODY)) or int(length) > MAX_BODY)
+    return length.isdecimal() and (len(length) > len(str(most)) or int(length) > most)
 
 
 def decoded(body: bytes, decoder: msgspec.json.Decoder[M], *, optional: bool = False) -> M:

@@ -14,8 +14,9 @@ from purgatory_async.service.api import (
     signals,
     waits,
 )
-from purgatory_async.service.api.endpoint import Endpoint, Permission
+from purgatory_async.service.api.endpoint import Endpoint
 from purgatory_async.service.api.openapi import with_description
+from purgatory_async.service.grants import Permission
 from purgatory_async.service.http.stream import EVENT_STREAM
 from purgatory_async.service.messages import (
     Complete,
@@ -107,6 +108,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             query=("wait",),
             headers=_PREFER,
             problems=(*_ID, *_HELD),
+            own=_WAIT,
         ),
         "DELETE": Endpoint(
             operations.cancel_operation, _WAIT, {200: OperationView}, problems=(*_ID, Kind.OVERLOADED)
@@ -230,6 +232,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             {200: LeaseList},
             query=("cursor", "limit", "queue"),
             problems=_QUEUE,
+            own=_WAIT,
         )
     },
     "/v1/leases/ack": {

@@ -53,6 +53,7 @@ OWN: Final = frozenset(
         "purgatory_log_unwritten",
         "purgatory_loop_lag_seconds",
         "purgatory_refused",
+        "purgatory_stalled",
         "purgatory_streams",
         "purgatory_undelivered",
         "purgatory_used",

@@ -50,6 +50,8 @@ async def signal_key(service: Service, request: Request) -> Answer:
         voter=body.voter,
         idem=once.key,
         digest=once.digest,
+        owner=request.grant.owner,
+        room=request.grant.room,
     )
     result, completed = await service.signal(entry)
     headers = await service.records.settle()
@@ -62,8 +64,11 @@ async def signal_keys(service: Service, request: Request) -> Answer:
     request.query()
     text = await request.body()
     signals = _checked(decoded(text, _BATCH).signals)
+    request.use(*(signal.key for signal in signals))
     once = request.repeatable(text)
-    result, completed = await service.signal(SignalKeys(signals=signals, idem=once.key, digest=once.digest))
+    entry = SignalKeys(signals=signals, idem=once.key, digest=once.digest, owner=request.grant.owner)
+    entry.room = request.grant.room
+    result, completed = await service.signal(entry)
     headers = await service.records.settle()
     return answer(200, SignalledBatch(result.index, completed), *headers, *replayed(result))
 

@@ -35,12 +35,13 @@ async def wait_once(service: Service, request: Request) -> Answer:
     if not query.keys():
         raise problems.invalid("/key", f"name at least one key in the query, got {query.keys()!r}")
     keys = distinct_keys(query.keys())
+    request.use(*keys)
     service.holds.check_room()
     if not wait.seconds:
         return Answer(204, headers=wait.headers)  # only later signals count
     held_for = service.shortened(wait.seconds)
     await service.state.caught_up()  # only later signals count, wherever the earlier ones were given
-    once = service.wait_once(keys, need, held_for)
+    once = service.wait_once(keys, need, held_for, request.grant)
     # One that has a timeout ends its hold by itself.
     longest = held_for if once.timeout is None else None
     try:
@@ -62,6 +63,7 @@ async def _follow(service: Service, request: Request, query: Query, since: Since
         raise problems.bad_parameter("need", query.values["need"][0], "left out beside since")
     limit = query.integer("limit", 1, MAX_SIGNALS) or MAX_SIGNALS
     wanted = _wanted(query)
+    request.use(*wanted.keys, *wanted.prefixes)
     await service.state.caught_up()
     if since.index is None:
         found = Found((), gap=False)

@@ -43,9 +43,10 @@ from purgatory_async.service import problems
 from purgatory_async.service.header_fields import Field
 from purgatory_async.service.http.answer import PROBLEM_JSON, Answer
 from purgatory_async.service.http.body import Body, ChunkedBody, SizedBody
-from purgatory_async.service.http.context import Allowed, ServerContext, Watched
+from purgatory_async.service.http.context import Allowed, ServerContext
 from purgatory_async.service.http.exchange import Exchange, opening, scope_of
 from purgatory_async.service.http.head import END, Head, check_start, read_head
+from purgatory_async.service.http.outlet import Outlet
 from purgatory_async.service.http.phase import TRANSITIONS, Phase
 from purgatory_async.service.visit import VISIT, Visit
 
@@ -57,15 +58,10 @@ MAX_IGNORED: Final = 1 << 22  # bytes discarded after the last answer, before an
 _DEAF: Final = frozenset({Phase.DISCARDING, Phase.LINGERING, Phase.CLOSING, Phase.CLOSED})
 
 
-class Connection(Watched, asyncio.Protocol):
+class Connection(Outlet, asyncio.Protocol):
     """A client's connection; uvicorn makes it from the class that `connection_class` returns."""
 
-    __slots__ = (
-        *("_body", "_exchange", "_ignored", "_input", "_last", "_phase"),
-        *("_state", "_transport", "_unread", "_writable"),
-    )
-
-    _transport: asyncio.Transport
+    __slots__ = ("_body", "_exchange", "_ignored", "_input", "_last", "_phase", "_state")
 
     def __init__(
         self,
@@ -82,8 +78,6 @@ class Connection(Watched, asyncio.Protocol):
         self._body: Body | None = None  # of the exchange, until it is complete
         self._input: bytearray | None = None  # an incomplete head, or bytes that follow the exchange
         self._ignored = 0
-        self._writable: asyncio.Future[None] | None = None  # until the client reads
-        self._unread = 0  # bytes in the write buffer at the last check
 
     def __repr__(self) -> str:
         return f"<Connection {self._phase}>"
@@ -102,6 +96,7 @@ class Connection(Watched, asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - the reason does not matter
         """Release everything and report the disconnect to the application."""
         self._state.connections.discard(cast("Any", self))
+        self.context.unsent.forget(self)
         self._move("lose")
         self._unwatch()
         if self._exchange is not None:
@@ -120,17 +115,6 @@ class Connection(Watched, asyncio.Protocol):
         else:
             self._take_head(data)
 
-    def pause_writing(self) -> None:
-        """Block `writable` until the client reads, with a deadline."""
-        self._writable = asyncio.get_running_loop().create_future()
-        self._unread = self._transport.get_write_buffer_size()
-        self._watch()
-
-    def resume_writing(self) -> None:
-        """Unblock `writable`."""
-        self._let_write()
-        self._watch()
-
     def shutdown(self) -> None:
         """Close after the present answer; without one, after that to a request that may be on its way.
 
@@ -146,16 +130,6 @@ class Connection(Watched, asyncio.Protocol):
             self._exchange.keep_alive = False
 
     # For the exchange.
-
-    def write(self, data: bytes) -> None:
-        """Send bytes, unless the connection is closing."""
-        if not self._transport.is_closing():
-            self._transport.write(data)
-
-    async def writable(self) -> None:
-        """Wait until the write buffer has room."""
-        while self._writable is not None:
-            await asyncio.shield(self._writable)
 
     def pause_reading(self) -> None:
         """Stop reading from the socket."""
@@ -188,10 +162,6 @@ class Connection(Watched, asyncio.Protocol):
         visit.task = None  # or the task would keep itself by its context
         if error is not None:
             self.context.log.error("request failed", request_id=visit.request_id, exc_info=error)
-
-    def cut(self) -> None:
-        """Abort, so that the client does not take a partial answer as complete."""
-        self._transport.abort()
 
     def refuse(self, problem: problems.Problem) -> None:
         """Answer with a problem and close; never begins a second answer."""
@@ -339,17 +309,15 @@ class Connection(Watched, asyncio.Protocol):
     def _close(self) -> None:
         self._move("close")
         self._transport.close()
-        self._unread = self._transport.get_write_buffer_size()
-        self._watch()
+        self._expect_reading()
 
     # Deadlines.
 
     def _allowed(self) -> Allowed:
         """Return the deadline of the present phase, and what runs then."""
-        deadlines = self.context.deadlines
-        if self._writable is not None or self._transport.is_closing():
-            return deadlines.stall, Connection._stalled
-        allowed: Allowed = None
+        deadlines, allowed = self.context.deadlines, self._stall_allowed()
+        if allowed is not None:
+            return allowed
         match self._phase:
             case Phase.HEAD:
                 allowed = self._head_time, Connection._late_head
@@ -377,19 +345,6 @@ class Connection(Watched, asyncio.Protocol):
 
     def _late_body(self) -> None:
         self.refuse(problems.too_slow("body", self.context.deadlines.body))
-
-    def _stalled(self) -> None:
-        unread = self._transport.get_write_buffer_size()
-        if unread < self._unread:  # slow but reading
-            self._unread = unread
-            self._watch()
-        else:
-            self.cut()
-
-    def _let_write(self) -> None:
-        if self._writable is not None and not self._writable.done():
-            self._writable.set_result(None)
-        self._writable = None
 
 
 def connection_class(context: ServerContext) -> type[Connection]:

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 
 from purgatory_async import Timer, TimerHandle
 from purgatory_async.service.http.traffic import Traffic
+from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.logs import Log
 
 __all__ = ["Allowed", "Deadlines", "ServerContext", "Watched"]
@@ -45,12 +46,14 @@ class ServerContext:
     Attributes:
         log: For errors of the application.
         traffic: Counts what the application does not see: requests that are refused for their framing.
+        unsent: Counts what connections have not sent.
     """
 
     app: ASGIApp
     timer: Timer
     deadlines: Deadlines
     log: Log
+    unsent: Unsent
     traffic: Traffic = field(default_factory=Traffic)
 
 

@@ -18,6 +18,7 @@ from purgatory_async import Timer
 from purgatory_async.events import Event, KeySignalled, OperationEnded
 from purgatory_async.patterns import Watermark
 from purgatory_async.service.messages import GapEvent, OperationEvent, SignalEvent, State
+from purgatory_async.service.state.fold.kept_bytes import PIECE_BYTES
 from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.state import State as Source
 
@@ -25,7 +26,7 @@ __all__ = ["EVENT_ID", "Feed"]
 
 EVENT_ID: Final = r"[0-9A-Za-z]{1,40}-[0-9]{1,18}(\.[0-9]{1,18})?|[0-9]{1,18}"
 KEPT: Final = 10_000
-MAX_KEPT: Final = 16 << 20  # characters of keys: ten thousand events may have 64 long ones each
+MAX_KEPT: Final = 16 << 20  # bytes: ten thousand events may have 64 long keys each
 CHUNK: Final = 1 << 15  # bytes, and the rest of an event
 NS_PER_SECOND: Final = 1_000_000_000
 _UNKNOWN: Final = -1  # the number of an event of another epoch, or of one that is gone
@@ -38,7 +39,7 @@ _Place = tuple[int, int]
 
 
 class Feed:
-    """The last 10 000 events, fewer if their keys are very long; observes the purgatory of the operations.
+    """The last 10 000 events, fewer if the budget of bytes ends; observes the purgatory of the operations.
 
     Args:
         timer: For readers that wait.
@@ -55,13 +56,19 @@ class Feed:
         self._gone: _Place = (0, 0)  # of the event before the oldest
         # Event n is at n modulo the size.
         self._ring: list[_Note | bytes | None] = [None] * KEPT
+        self._keys: list[tuple[str, ...]] = [()] * KEPT
         self._places: list[_Place] = [(0, 0)] * KEPT
         self._sizes = [0] * KEPT
-        self._size = 0
-        self._read = (-1, -1, (b"", 0))  # the last reading: after, newest, and what came of it
+        self._size = 0  # of their keys, and 128 bytes for each
+        self._read: tuple[int, int, tuple[bytes, int]] = (-1, -1, (b"", 0))  # after, newest, what came of it
 
     def __repr__(self) -> str:
         return f"<Feed newest={self.newest} oldest={self._oldest} waiting={self._newest.waiting}>"
+
+    @property
+    def size(self) -> int:
+        """The bytes that the kept events count. O(1)."""
+        return self._size
 
     @property
     def newest(self) -> int:
@@ -83,7 +90,7 @@ class Feed:
                 note = (known_as, keys, state, event.at_ns, event.at_ns - event.submitted_ns)
             else:
                 note = (known_as, keys, "pending", event.at_ns, 0)
-        size = 0
+        size = PIECE_BYTES
         for key in keys:
             size += len(key)
         self._keep(note, size)
@@ -114,11 +121,12 @@ class Feed:
         kept = range(self._oldest, self.newest + 1)
         return self._oldest - 1 + bisect_right(kept, wanted, key=lambda event: self._places[event % KEPT])
 
-    def read(self, after: int) -> tuple[bytes, int]:
+    def read(self, after: int, prefixes: tuple[str, ...] = ()) -> tuple[bytes, int]:
         """Read on, as server-sent events.
 
         Args:
             after: The number of the event read last; 0 for none, -1 for one of another epoch.
+            prefixes: All keys of an event begin with one of these; none for all events.
 
         Returns:
             At most about 32 KiB of events, a ``gap`` before them where some are lost; and the number of the last
@@ -126,6 +134,8 @@ class Feed:
             nothing.
         """
         newest = self.newest
+        if prefixes:
+            return self._text(after, newest, prefixes)
         if self._read[:2] != (after, newest):  # several readers who wait are at the same place
             self._read = (after, newest, self._text(after, newest))
         return self._read[2]
@@ -156,7 +166,10 @@ class Feed:
         self._size += size
         self._sizes[place] = size
         self._ring[place] = note
-        while self._size > MAX_KEPT:
+        self._keys[place] = note[1]
+        # The feed is this process's own, so it takes what the state has left of the budget.
+        room = self._source.fold.shared.bytes_left
+        while self._size > MAX_KEPT or (self._size > room and self._oldest < number):
             self._drop_oldest()
         self._newest.advance(number)
 
@@ -165,21 +178,24 @@ class Feed:
         self._gone = self._places[place]
         self._size -= self._sizes[place]
         self._ring[place] = None
+        self._keys[place] = ()
         self._oldest += 1
 
-    def _text(self, after: int, newest: int) -> tuple[bytes, int]:
+    def _text(self, after: int, newest: int, prefixes: tuple[str, ...] = ()) -> tuple[bytes, int]:
         pieces: list[bytes] = []
         last = after
         if after < self._oldest - 1:
             last = self._oldest - 1
-            missed = None if after == _UNKNOWN else last - after
-            gap = GapEvent(
-                self._id(self._places[self._oldest % KEPT]) if self._oldest <= newest else None, missed
-            )
+            # How many of them had the prefixes is not known any more, nor which comes next.
+            missed = None if after == _UNKNOWN or prefixes else last - after
+            following = self._oldest <= newest and not prefixes
+            gap = GapEvent(self._id(self._places[self._oldest % KEPT]) if following else None, missed)
             pieces.append(self._sse(self._gone, b"gap", gap))
         size = 0
         while last < newest and size < CHUNK:
             last += 1
+            if prefixes and not all(key.startswith(prefixes) for key in self._keys[last % KEPT]):
+                continue
             piece = self._encoded(last)
             pieces.append(piece)
             size += len(piece)

@@ -21,7 +21,7 @@ from purgatory_async.service import problems
 from purgatory_async.service.http.exchange import Exchange
 from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.pacing import Pace
-from purgatory_async.service.visit import count_held
+from purgatory_async.service.visit import begin_hold, check_admission, end_hold
 from purgatory_async.web._race import ClientLeft
 
 
@@ -40,6 +40,10 @@ class Hold(DelayedOperation[None]):
         """End, because the client has left."""
         self.gone = True
         self.cancel()
+
+    def release(self) -> None:
+        """End early: its request may not go on."""
+        self.force_complete(None)
 
 
 class Holds:
@@ -102,9 +106,11 @@ class Holds:
             True if it happened, False if the wait is over.
 
         Raises:
-            Problem: ``overloaded``, ``draining`` (also while held) or ``gap``.
+            Problem: ``overloaded``, ``draining`` (also while held) or ``gap``; ``unauthorized`` or ``forbidden`` if
+                the tokens have changed.
             ClientLeft: The client left; the hold is cancelled.
         """
+        check_admission()
         hold = Hold(wait)
         try:
             self._purgatory.try_complete_else_watch(hold, (watched,))
@@ -113,7 +119,7 @@ class Holds:
         except PurgatoryClosed:
             raise problems.draining() from None
         unwatch = _watch_client(receive, hold)
-        count_held(1)
+        begin_hold(hold)
         try:
             if begin is not None and not await begin():
                 return False
@@ -122,11 +128,12 @@ class Holds:
             # Also when the request's task is cancelled.
             hold.cancel()
             unwatch()
-            count_held(-1)
+            end_hold()
         if hold.gone:
             if outcome is Outcome.COMPLETED:
                 self._on_undelivered()
             raise ClientLeft
+        check_admission()
         if hold.lost:
             raise problems.gap()
         if outcome is Outcome.CLOSED:

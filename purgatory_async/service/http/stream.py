@@ -2,7 +2,7 @@
 
 A stream keeps one chunk, and reads the next once the client has taken it; a client that is too slow for the feed gets a
 gap. A stream ends when its client leaves or takes nothing for a minute, and when the service drains (after the events
-until then).
+until then), or its token is taken away.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from purgatory_async.service import problems
 from purgatory_async.service.header_fields import Field
 from purgatory_async.service.http.answer import fields_of
 from purgatory_async.service.http.feed import Feed
-from purgatory_async.service.visit import count_held
+from purgatory_async.service.visit import begin_hold, end_hold
 from purgatory_async.web._asgi import listening
 from purgatory_async.web._race import ClientLeft, Race
 
@@ -43,6 +43,10 @@ class Stalled(ConnectionAbortedError):  # noqa: N818 - an event, not a fault
     """The client took nothing for too long: the server must cut the connection."""
 
 
+class _Released(Exception):  # noqa: N818 - an event, not a fault
+    """The reader's token has changed."""
+
+
 class Streams:
     """All streams of events of a service."""
 
@@ -54,12 +58,13 @@ class Streams:
     def __repr__(self) -> str:
         return f"<Streams running={len(self.running)} limit={MAX_STREAMS}>"
 
-    def stream(self, after: int | None, receive: Receive) -> "EventStream":
+    def stream(self, after: int | None, receive: Receive, prefixes: tuple[str, ...] = ()) -> "EventStream":
         """Make a stream, which counts as running while it is sent.
 
         Args:
             after: The event that the client read last; None for the newest.
             receive: The request's; its body is ignored.
+            prefixes: All keys of its events begin with one of these; none for all events.
 
         Raises:
             Problem: ``overloaded`` or ``draining``.
@@ -68,7 +73,7 @@ class Streams:
             raise problems.draining()
         if len(self.running) >= MAX_STREAMS:
             raise problems.overloaded("streams of events", MAX_STREAMS)
-        return EventStream(self, self.feed.newest if after is None else after, receive)
+        return EventStream(self, self.feed.newest if after is None else after, receive, prefixes)
 
     def close(self) -> int:
         """End all streams after the events until now; return how many. Idempotent."""
@@ -87,12 +92,14 @@ class EventStream:
         sent: Bytes of the body so far.
     """
 
-    def __init__(self, streams: Streams, after: int, receive: Receive) -> None:
+    def __init__(self, streams: Streams, after: int, receive: Receive, prefixes: tuple[str, ...]) -> None:
         self._streams = streams
         self._feed = streams.feed
         self._timer = streams.timer
         self._after = after
         self._receive = receive
+        self._prefixes = prefixes
+        self._race: Race | None = None  # while it is sent
         self._patience: TimerHandle | None = None  # while the client is taking something
         self.status: Final = 200
         self.sent = 0
@@ -105,6 +112,11 @@ class EventStream:
         if self._patience is not None:
             self._patience.reschedule(LAST_PATIENCE)
 
+    def release(self) -> None:
+        """End the stream, between two events: its token may read no longer."""
+        if self._race is not None:
+            self._race.fail(_Released())
+
     async def send_to(self, send: Send, *, head_only: bool = False, stamp: Sequence[Field] = ()) -> None:
         """Send the stream to its end; ``head_only`` omits all events, as for HEAD; ``stamp`` are further fields.
 
@@ -113,20 +125,21 @@ class EventStream:
             Stalled: The client took nothing for too long.
         """
         await send({"type": "http.response.start", "status": self.status, "headers": [*_FIELDS, *stamp]})
-        race = Race()
+        race = self._race = Race()
         self._streams.running.add(self)
-        count_held(1)
+        begin_hold(self)
         try:
             if not head_only:
                 with listening(self._receive, race):
                     await race.run(self._pump, (send, race), PATIENCE)
         except ClientLeft:
             return
-        except PurgatoryClosed:
-            pass  # the timer is closed: nothing can wait
+        except (PurgatoryClosed, _Released):
+            pass  # the timer is closed, so nothing can wait; or the token may read no longer
         finally:
+            self._race = None
             self._streams.running.discard(self)
-            count_held(-1)
+            end_hold()
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, send: Send, race: Race, timeout: float) -> None:
@@ -135,7 +148,7 @@ class EventStream:
         await self._write(send, race, timeout, _COMMENT)
         while True:
             closing = self._feed.closed
-            chunk, self._after = self._feed.read(self._after)
+            chunk, self._after = self._feed.read(self._after, self._prefixes)
             if chunk:
                 await self._write(send, race, timeout, chunk)
             if closing:

@@ -57,7 +57,14 @@ class Takers:
         return f"<Takers held={self.holds.held}>"
 
     async def take(
-        self, queue: str, wait: float, lease: int | UnsetType, most: int, receive: Receive
+        self,
+        queue: str,
+        wait: float,
+        lease: int | UnsetType,
+        most: int,
+        receive: Receive,
+        *,
+        owner: str | None = None,
     ) -> list[Lease]:
         """Take the oldest items of a queue on loan.
 
@@ -67,12 +74,14 @@ class Takers:
             lease: Microseconds until the items go back; `UNSET` for as long as the queue says.
             most: The most items.
             receive: The request's; its body has been read.
+            owner: Whose the loans are; None without tokens.
 
         Returns:
             The loans; none if the wait is over.
 
         Raises:
-            Problem: ``overloaded``, ``draining`` (also while it waits) or ``gap``.
+            Problem: ``overloaded``, ``draining`` (also while it waits) or ``gap``; ``unauthorized`` or ``forbidden`` if
+                the tokens have changed; its items, if any, are back in their places.
             ClientLeft: The client left; its items, if any, are back in their places.
         """
         until = self._timer.time() + wait
@@ -83,6 +92,7 @@ class Takers:
                 lease=lease,
                 wait=microseconds(wait),
                 max=most,
+                owner=owner,
             )
             lent, why = await self._stand_in_line(order, receive)
             wait = until - self._timer.time()

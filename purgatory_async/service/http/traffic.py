@@ -120,5 +120,6 @@ def _log(log: Log, visit: Visit, status: int, seconds: float, sent: int) -> None
         status=status,
         seconds=round(seconds, 6),
         sent=sent,
+        **({} if visit.admission is None else {"owner": visit.admission.grant.owner}),
         **({} if trace_id is None else {"trace_id": trace_id}),
     )

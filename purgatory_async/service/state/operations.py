@@ -6,6 +6,7 @@ deadline.
 """
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import Final, cast
 
 from msgspec import UNSET
@@ -13,7 +14,7 @@ from msgspec import UNSET
 from purgatory_async import DelayedOperation, Outcome
 from purgatory_async.service.messages import Attached, OperationView, SignalView, State
 from purgatory_async.service.state.needs import Need, Progress
-from purgatory_async.service.state.signals import Ledger, Newest
+from purgatory_async.service.state.signals import Ledger, Newest, Signal
 
 STATES: Final[dict[Outcome | None, State]] = {
     None: "pending",
@@ -60,14 +61,20 @@ class SignalledOperation(DelayedOperation[Attached]):
         self._heard = signal.view.index
         # Most pending operations have no signal; an empty ledger would add a third to their size.
         if self._ledger is None:
-            self._ledger = Ledger()
-        self._ledger.note(signal.view)
+            self._ledger = self._new_ledger()
+        self._ledger.note(signal)
         return self.need.note(signal) and self.force_complete(UNSET)
 
-    def recall(self, views: tuple[SignalView, ...], progress: Progress) -> None:
+    def recall(self, signals: Sequence[Signal], progress: Progress) -> None:
         """Take over the signals and the progress of the same operation, from before it was saved."""
-        self._ledger = Ledger(views) if views else None
+        if signals:
+            self._ledger = self._new_ledger()
+            for signal in signals:
+                self._ledger.note(signal)
         self.need.resume(progress)
+
+    def _new_ledger(self) -> Ledger:
+        return Ledger()
 
     @property
     def needed(self) -> int:
@@ -91,6 +98,8 @@ class SignalledOperation(DelayedOperation[Attached]):
         submitted_at: dt.datetime,
         deadline: dt.datetime | None,
         elapsed: float,
+        *,
+        owner: str | None,
     ) -> OperationView:
         """Return its status; ``elapsed`` is in seconds."""
         pending = self.outcome is None
@@ -106,4 +115,5 @@ class SignalledOperation(DelayedOperation[Attached]):
             result=UNSET if self.result is None else self.result,
             data=data,
             waiting_for=self.need.waiting_for() if pending else UNSET,
+            owner=UNSET if owner is None else owner,
         )

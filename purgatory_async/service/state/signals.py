@@ -3,7 +3,6 @@
 A signal's index is its position in the log, so an idle key can be dropped and its index never goes back.
 """
 
-from collections.abc import Iterable
 from typing import Final, Protocol
 
 from msgspec import Struct
@@ -13,12 +12,25 @@ from purgatory_async.service.messages import SignalView
 LEDGER_SIZE: Final = 64
 
 
-class Signal(Struct, frozen=True):
-    """A signal: its public view, its amount, and its log time in microseconds."""
+class Signal(Struct, eq=False):
+    """A signal.
+
+    Attributes:
+        view: Its public view.
+        amount: Its amount.
+        at_us: Its log time in microseconds.
+        size: The bytes that it counts in the state.
+        owner: Who signalled; None without tokens.
+        holds, pins: How many keep it, and how many of them keep it from making room; see `fold.kept_bytes`.
+    """
 
     view: SignalView
     amount: int
     at_us: int = 0
+    size: int = 0
+    holds: int = 0
+    pins: int = 0
+    owner: str | None = None
 
 
 class Newest(Protocol):
@@ -29,27 +41,21 @@ class Newest(Protocol):
 
 
 class Ledger:
-    """The latest signal of each key and voter, at most 64 of them, in the order of their indexes.
+    """The latest signal of each key and voter, at most 64 of them, in the order of their indexes."""
 
-    Args:
-        views: Those that it had when it was saved, in that order.
-    """
+    __slots__ = ("latest",)
 
-    __slots__ = ("_latest",)
+    def __init__(self) -> None:
+        self.latest: dict[tuple[str, object], Signal] = {}
 
-    def __init__(self, views: Iterable[SignalView] = ()) -> None:
-        self._latest: dict[tuple[str, object], SignalView] = {}
-        for view in views:
-            self._latest[view.key, view.voter] = view
-
-    def note(self, view: SignalView) -> None:
-        """Add a signal; drop the oldest above 64. O(1)."""
+    def note(self, signal: Signal) -> Signal | None:
+        """Add a signal; return the one that it replaces, or the oldest if there would be more than 64. O(1)."""
+        latest, view = self.latest, signal.view
         slot = (view.key, view.voter)
-        self._latest.pop(slot, None)  # so that the dict's order is the order of the indexes
-        self._latest[slot] = view
-        if len(self._latest) > LEDGER_SIZE:
-            del self._latest[next(iter(self._latest))]
+        replaced = latest.pop(slot, None)  # so that the dict's order is the order of the indexes
+        latest[slot] = signal
+        return latest.pop(next(iter(latest))) if len(latest) > LEDGER_SIZE else replaced
 
     def views(self) -> tuple[SignalView, ...]:
         """The kept signals, oldest first."""
-        return tuple(self._latest.values())
+        return tuple([signal.view for signal in self.latest.values()])

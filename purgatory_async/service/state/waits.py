@@ -7,6 +7,7 @@ Waits with the same keys and need share a condition, so a signal decides on thou
 fulfils have completed then, whatever happens to them; but they end a few at a time, each with its event and its answer.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final, cast, final
 
@@ -63,12 +64,16 @@ class Wait(DelayedOperation[None]):
         condition: What it waits for.
         submitted: When, in seconds of its timer.
         fulfilled: Whether a signal has completed it, also if it has yet to end.
+        owner: Whose it is; None without tokens.
     """
 
-    __slots__ = ("condition", "fulfilled", "submitted")
+    __slots__ = ("condition", "fulfilled", "owner", "submitted")
 
-    def __init__(self, condition: Condition, seconds: float | None, submitted: float) -> None:
+    def __init__(
+        self, condition: Condition, seconds: float | None, submitted: float, owner: str | None = None
+    ) -> None:
         super().__init__(seconds)
+        self.owner = owner
         self.condition = condition
         self.submitted = submitted
         self.fulfilled = False
@@ -115,6 +120,7 @@ class Waits:
         self.conditions: Final = Purgatory("conditions", timer=timer)
         self._joinable: Final[dict[tuple[tuple[str, ...], WireNeed], Condition]] = {}
         self._met: Final[set[Condition]] = set()  # by the signal that is being handled
+        self._pending_of: Final[Counter[str]] = Counter()  # of each owner that has some
         self._pace: Final = pace
         self._on_undelivered: Final = on_undelivered
         self.completed = 0
@@ -147,7 +153,13 @@ class Waits:
         self._fold, self._observer, self.source = fold, observer, self._made
         self._answering = observer if self._told else answering
 
-    def wait_once(self, keys: tuple[str, ...], need: WireNeed, seconds: float | None) -> Wait:
+    def pending_of(self, owner: str | None) -> int:
+        """Return how many waits of an owner are pending. O(1)."""
+        return 0 if owner is None else self._pending_of[owner]
+
+    def wait_once(
+        self, keys: tuple[str, ...], need: WireNeed, seconds: float | None, owner: str | None = None
+    ) -> Wait:
         """Add a wait on distinct keys, which expires after some seconds, or is cancelled by its caller. O(keys).
 
         Raises:
@@ -159,8 +171,10 @@ class Waits:
         condition = self._joinable.get((keys, need))
         if condition is None or not condition.untouched:
             condition = Condition(self._fold.signals, keys, need, now, self._met)
-        wait = Wait(condition, seconds, now)
+        wait = Wait(condition, seconds, now, owner)
         self.purgatory.try_complete_else_watch(wait, keys)
+        if owner is not None:
+            self._pending_of[owner] += 1
         if not condition.waits:
             self.conditions.try_complete_else_watch(condition, keys)
             self._joinable[keys, need] = condition
@@ -209,10 +223,15 @@ class Waits:
                 if event.outcome is Outcome.CANCELLED:
                     self._on_undelivered()
                 _correct(event, "outcome", Outcome.COMPLETED)
-            self._leave(wait.condition)
+            self._leave(wait)
         cast("Observer", self._answering).notify(event)
 
-    def _leave(self, condition: Condition) -> None:
+    def _leave(self, wait: Wait) -> None:
+        condition, owner = wait.condition, wait.owner
+        if owner is not None:
+            self._pending_of[owner] -= 1
+            if not self._pending_of[owner]:
+                del self._pending_of[owner]
         condition.waits -= 1
         if not condition.waits:
             condition.cancel()

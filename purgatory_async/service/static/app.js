@@ -616,7 +616,7 @@ function drawDetail(operation) {
     ["Signals", operation.signals.length ? operation.signals.map(signalled).join("\n") : "none so far"],
     ["Age", seconds(operation.elapsed)],
     ["Deadline", deadline ? `${dated.format(new Date(deadline))}${operation.state === "pending" ? `, in ${seconds(Math.max(0, (new Date(deadline) - Date.now()) / 1000))}` : ""}` : "none"],
-    ["Owner", operation.owner ?? (token ? "not recorded" : "everybody")],
+    ["Owner", operation.owner ?? "none"],
     ...["data", "result"].filter((name) => operation[name] !== undefined)
       .map((name) => [name === "data" ? "Data" : "Result", plain(JSON.stringify(operation[name]))]),
   ]);

@@ -23,23 +23,27 @@ class Found:
         text: The start of an id or of a key; empty for all operations.
         first: How many matches come before the page.
         limit: The most matches on the page.
+        prefixes: All keys of a match begin with one of these; none for any keys.
 
     Attributes:
         total: How many matches there are, on this page or not.
         page: Those on the page.
     """
 
-    def __init__(self, text: str, first: int, limit: int) -> None:
+    def __init__(self, text: str, first: int, limit: int, prefixes: tuple[str, ...] = ()) -> None:
         self.total = 0
         self.page: list[Operation | Wait] = []
         self._text: Final = text
         self._first: Final = first
         self._limit: Final = limit
+        self._prefixes: Final = prefixes
 
     def add(self, operations: Iterable[Operation | Wait]) -> None:
         """Count those that match, and keep those on the page. O(their keys)."""
-        text = self._text
+        text, prefixes = self._text, self._prefixes
         for operation in operations:
+            if prefixes and not all(key.startswith(prefixes) for key in operation.watch_keys):
+                continue
             if text and not _matches(operation, text):
                 continue
             if self._first <= self.total < self._first + self._limit:

@@ -43,6 +43,7 @@ PERIOD: Final = 1.0  # seconds between two surveys
 STEPS: Final = 4096  # keys, or entries of the wheel, in one pass
 MOST_KEYS: Final = 10
 MOST_OPERATIONS: Final = 20
+MOST_NARROWER: Final = 64  # surveys of some prefixes that are remembered
 SHARE: Final = 0.1  # of the time, at most: a survey of millions of keys takes over a second
 _WATCHERS: Final = itemgetter(1)
 
@@ -70,6 +71,7 @@ class Survey:
         recent: Has the rates and delays.
         wall_clock: The time of the history.
         listed: Lists the operations in order of submission.
+        prefixes: All keys of what it names begin with one of these; none for all operations.
 
     Attributes:
         oldest: The oldest item of all queues, as of the last survey or scrape.
@@ -84,8 +86,12 @@ class Survey:
         wall_clock: Callable[[], dt.datetime],
         *,
         listed: Listed,
+        prefixes: tuple[str, ...] = (),
     ) -> None:
+        self._prefixes: Final = prefixes
+        self._narrower: Final[dict[tuple[str, ...], Survey]] = {}
         self._state: Final = state
+        self._all_waits: Final = waits
         self._waits: Final = waits.purgatory
         self._timer: Final = timer
         self._recent: Final = recent
@@ -100,6 +106,25 @@ class Survey:
     def __repr__(self) -> str:
         age = "none" if self._findings is None else f"{self._timer.time() - self._findings.taken:.3f} s ago"
         return f"<Survey last={age}>"
+
+    def within(self, prefixes: tuple[str, ...]) -> "Survey":
+        """Return the survey that names only what lies wholly within some prefixes; itself for none. O(1)."""
+        if not prefixes:
+            return self
+        found = self._narrower.get(prefixes)
+        if found is None:
+            if len(self._narrower) == MOST_NARROWER:
+                del self._narrower[next(iter(self._narrower))]
+            found = self._narrower[prefixes] = Survey(
+                self._state,
+                self._all_waits,
+                self._timer,
+                self._recent,
+                self._wall_clock,
+                listed=self._listed,
+                prefixes=prefixes,
+            )
+        return found
 
     async def findings(self) -> Findings:
         """Return the last survey's findings, or run a new survey if they are a second old or more."""
@@ -118,10 +143,12 @@ class Survey:
             first: How many matches to skip.
             limit: The most to return.
         """
-        found = Found(text, first, limit)
+        found = Found(text, first, limit, self._prefixes)
         waits = cast("Iterator[Operation | Wait]", self._waits.operations())
         await search(self._listed, waits, found)
         operation = self._state.fold.operations.by_id.get(text)
+        if operation is not None and not self._names(operation):
+            operation = None
         ended = None if operation is None or operation.outcome is None else operation.state
         pending = [each for each in found.page if each.outcome is None]
         return SearchPage(found.total, first, self._shown(pending), ended)
@@ -134,6 +161,7 @@ class Survey:
         wheel = await self._wheel()
         busiest = await self._busiest_keys()
         await self.oldest.look()
+        oldest = await self._oldest_operations()
         taken = self._timer.time()
         self._due = taken + max(PERIOD, self._spent / SHARE)
         self._findings = Findings(
@@ -142,7 +170,7 @@ class Survey:
             history=self._recent.history(sum(each.pending for each in self._purgatories), self._wall_clock()),
             delays=self._recent.delays(),
             busiest_keys=busiest,
-            oldest_operations=self._oldest_operations(),
+            oldest_operations=oldest,
             wheel=wheel,
         )
         return self._findings
@@ -192,6 +220,8 @@ class Survey:
         walk = cast("Iterator[tuple[str, int]]", chain(*(each.watchers() for each in purgatories)))
         best: list[tuple[str, int]] = []
         while part := list(islice(walk, STEPS)):
+            if self._prefixes:
+                part = [busy for busy in part if busy[0].startswith(self._prefixes)]
             best = nlargest(MOST_KEYS, best + part, key=_WATCHERS)
             await self._let_others_run()
         # Again, because each pass counted at another moment, and the operations and the waits each for themselves.
@@ -208,14 +238,25 @@ class Survey:
     def _purgatories(self) -> tuple[Purgatory, Purgatory]:
         return self._state.fold.operations.purgatory, self._waits
 
-    def _oldest_operations(self) -> list[OldOperation]:
-        oldest = self._shown(
-            each
-            for purgatory in self._purgatories
-            # They have no others.
-            for each in cast("Iterator[Operation | Wait]", purgatory.operations(limit=MOST_OPERATIONS))
-        )
+    async def _oldest_operations(self) -> list[OldOperation]:
+        if self._prefixes:
+            found = Found("", 0, MOST_OPERATIONS, self._prefixes)
+            waits = Found("", 0, MOST_OPERATIONS, self._prefixes)
+            await search(self._listed, (), found)
+            await search(_no_operations, cast("Iterator[Operation | Wait]", self._waits.operations()), waits)
+            oldest = self._shown(each for each in found.page + waits.page if each.outcome is None)
+        else:
+            oldest = self._shown(
+                each
+                for purgatory in self._purgatories
+                # They have no others.
+                for each in cast("Iterator[Operation | Wait]", purgatory.operations(limit=MOST_OPERATIONS))
+            )
         return nlargest(MOST_OPERATIONS, oldest, key=attrgetter("elapsed"))
+
+    def _names(self, operation: Operation) -> bool:
+        prefixes = self._prefixes
+        return not prefixes or all(key.startswith(prefixes) for key in operation.watch_keys)
 
     def _shown(self, operations: Iterable[Operation | Wait]) -> list[OldOperation]:
         now, now_us = self._timer.time(), self._state.now_us()
@@ -228,6 +269,10 @@ class Survey:
             )
             for each in operations
         ]
+
+
+def _no_operations(_: str | None, __: int) -> Iterator[Operation]:
+    return iter(())
 
 
 def _empty_strip(ticks_per_bucket: int, now_tick: int, size: int) -> WheelStrip:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from purgatory_async.service.api.endpoint import Permission
 from purgatory_async.service.api.routes import ROUTES
+from purgatory_async.service.grants import Permission
 from purgatory_async.service.http import stream
 from purgatory_async.testing import settle
 

@@ -206,6 +206,15 @@ async def test_a_body_of_a_megabyte_is_read_and_one_byte_more_refused(client):
     assert reply.headers["connection"] == "close"
 
 
+async def test_a_smaller_limit_on_bodies_counts(make_client):
+    client = make_client(max_body="64B")
+    order = b'{"keys": ["a"], "data": "%b"}' % (b"x" * 37)
+    assert (await client.request("POST", "/v1/operations", order, [JSON])).status == 202
+    longer = order.replace(b"xx", b"xxx", 1)
+    reply = await client.request("POST", "/v1/operations", longer, [JSON])
+    assert (len(order), reply.slug, reply.json["limit"]) == (64, "too-large", 64)
+
+
 async def test_reading_stops_where_a_body_becomes_too_large(client):
     reply = await refused(client, "POST", SIGNAL, [b"x" * (MEGABYTE // 2)] * 10, [JSON])
     assert (reply.slug, reply.unread) == ("too-large", 7)

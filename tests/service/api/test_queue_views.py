@@ -71,7 +71,7 @@ async def test_a_queue_shows_what_it_holds(client):
     await put(client, "c", delay=9)
     shown = await ask(client, "GET", JOBS)
     assert (shown["items"], shown["delayed"], shown["leased"], shown["oldest"]) == (2, 1, 0, 3.0)
-    assert (shown["max_items"], shown["max_bytes"], shown["dead"]) == (100_000, None, None)
+    assert (shown["max_items"], shown["max_bytes"], shown["dead"]) == (100_000, 64 << 20, None)
     await take(client, max=2)
     taker = await client.held("POST", f"{JOBS}/take?wait=5s")
     shown = await ask(client, "GET", JOBS)

@@ -17,6 +17,7 @@ from uvicorn.server import ServerState
 from purgatory_async import Timer
 from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
+from purgatory_async.service.http.unsent import Unsent
 from tests.service.http.malformed import BODIES, HEADS, TOO_LONG
 from tests.service.test_server import Served, read_answer
 from tests.service.wire import HELD, PATIENCE, SIGNAL, replies, request, until
@@ -212,7 +213,7 @@ async def listening(app, **deadlines):
     """An application behind our connections, in this process."""
     state, timer = ServerState(), Timer()
     limits = Deadlines(**{"head": PATIENCE, "body": PATIENCE, **deadlines})
-    kind = connection_class(ServerContext(app, timer, limits, Faults()))
+    kind = connection_class(ServerContext(app, timer, limits, Faults(), Unsent(1 << 30, timer)))
     loop = asyncio.get_running_loop()
     server = await loop.create_server(
         lambda: kind(config=None, server_state=state, app_state={}), "127.0.0.1", 0, backlog=1024

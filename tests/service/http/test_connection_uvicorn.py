@@ -13,11 +13,14 @@ from uvicorn.server import ServerState
 from purgatory_async import Timer
 from purgatory_async.service.http.connection import Connection, connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
+from purgatory_async.service.http.unsent import Unsent
 from tests.service.wire import PATIENCE, replies, request, until
 
 
 def front(app, timer=None):
-    return ServerContext(app, timer or Timer(), Deadlines(head=PATIENCE, body=PATIENCE), log=None)
+    timer = timer or Timer()
+    limits = Deadlines(head=PATIENCE, body=PATIENCE)
+    return ServerContext(app, timer, limits, log=None, unsent=Unsent(1 << 30, timer))
 
 
 async def nothing(scope, receive, send):

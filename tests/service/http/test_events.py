@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from purgatory_async.service.api.endpoint import Permission
 from purgatory_async.service.api.routes import ROUTES
+from purgatory_async.service.grants import Permission
 from purgatory_async.service.http import stream
 from purgatory_async.service.http.feed import CHUNK, KEPT
 from purgatory_async.service.state.fold.entries import SignalKey

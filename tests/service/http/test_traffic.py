@@ -43,7 +43,9 @@ def wired(make_client):
     def make(**settings):
         both = Wired(make_client(**settings))
         limits = Deadlines(head=HEAD_TIME, body=BODY_TIME)
-        context = ServerContext(both.client.app, both.service.timer, limits, both, both.client.app.traffic)
+        context = ServerContext(
+            both.client.app, both.service.timer, limits, both, both.service.unsent, both.client.app.traffic
+        )
         both.kind = connection_class(context)
         return both
 
@@ -167,6 +169,8 @@ async def test_a_limit_is_shown_beside_what_is_used_of_it(make_client):
     used, limit = ("purgatory_used", "purgatory_limit")
     assert samples(client, used) == {
         ("max_pending",): 1,
+        ("max_bytes",): 128 + len("a") + len("q") + 2 * (128 + len("a")),  # and two events
+        ("max_unsent",): 0,
         ("waits",): 1,
         ("held",): 2,
         ("streams",): 1,
@@ -174,6 +178,8 @@ async def test_a_limit_is_shown_beside_what_is_used_of_it(make_client):
     }
     assert samples(client, limit) == {
         ("max_pending",): 7,
+        ("max_bytes",): 256 << 20,
+        ("max_unsent",): 64 << 20,
         ("waits",): 7,
         ("held",): 7,
         ("streams",): 256,
@@ -305,6 +311,14 @@ async def test_tokens_and_queries_are_not_in_the_access_log(make_client, tmp_pat
     assert "horse" not in text
     assert "private" not in text
     assert [record["status"] for record in logged(client)] == [200]
+
+
+async def test_the_access_log_names_the_owner_if_there_is_one(tenants):
+    shop = tenants("ann read,wait name=ann rate=2/s", access_log=True)
+    for status in (200, 200, 429):
+        assert (await shop.ask("ann", "GET", "/v1/keys/k")).status == status
+    await shop.client.request("GET", "/healthz")
+    assert [record.get("owner") for record in logged(shop.client)] == ["ann", "ann", "ann", None]
 
 
 async def test_a_refused_head_is_in_the_access_log(wired):

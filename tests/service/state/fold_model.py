@@ -11,6 +11,7 @@ from msgspec import UNSET
 from purgatory_async.service.state.fold import entries as kinds
 from purgatory_async.service.state.fold import results
 from purgatory_async.service.state.fold.shared import Limits
+from tests.service.state.budget_model import BudgetModel, size_of
 from tests.service.state.queue_model import MEMORY, OPERATION, WRITER, QueueModel, up
 
 SILENT, FORGOTTEN = 6_000_000, 600_000_000
@@ -21,7 +22,7 @@ def rule_of(entry):
     return re.sub("(?<!^)(?=[A-Z])", "_", type(entry).__name__).lower()
 
 
-class Model(QueueModel):
+class Model(BudgetModel, QueueModel):
     """The state after the entries applied so far; `apply` returns the result and the facts of the effects."""
 
     def __init__(self):
@@ -40,6 +41,7 @@ class Model(QueueModel):
         dropped = self.dropped(entry)
         result = results.Dropped(dropped) if dropped else getattr(self, rule_of(entry))(entry)
         self.let_time_pass(at_us)
+        self.make_room()
         return result, self.facts
 
     # Time.
@@ -62,6 +64,7 @@ class Model(QueueModel):
             elif one.state != "pending":
                 yield up(one.ended + keep), one.position, MEMORY, 0, self.forget, one
         yield from self.due_of_queues()
+        yield from self.due_of_keys()
         yield from self.due_of_writers()
         for memory in (self.forgotten, self.ended_leases):
             for name, at in memory.items():
@@ -108,7 +111,7 @@ class Model(QueueModel):
         operation.state, operation.ended, operation.result = state, self.now, result
         self.facts.append(("OperationEnded", operation.id, state, self.now))
         self.ends.append(operation)
-        while self.weight() > self.limits.max_bytes and len(self.ends) > 1:
+        while self.limits.max_kept is UNSET and self.weight() > self.limits.max_bytes and len(self.ends) > 1:
             self.forget(self.ends[0])
 
     def weight(self):
@@ -147,6 +150,8 @@ class Model(QueueModel):
             return results.Refused("duplicate-id")
         if sum(one.state == "pending" for one in self.operations) >= self.limits.max_pending:
             return results.Refused("overloaded")
+        if not self.has_room(size_of(*entry.keys, entry.data)):
+            return results.Refused("over-budget")
         operation = SimpleNamespace(
             id=entry.id,
             keys=entry.keys,
@@ -178,6 +183,8 @@ class Model(QueueModel):
 
     def signal_key(self, entry):
         answer = self.known_answer(entry)
+        if answer is None and not self.room_for_signals([entry]):
+            return results.Refused("over-budget")
         return self.signalled(entry, [entry]) if answer is None else answer
 
     def signal_keys(self, entry):
@@ -187,6 +194,8 @@ class Model(QueueModel):
         newest = self.signals[-1].index if self.signals else 0
         if self.position - newest < len(entry.signals):
             return results.Refused("no-room")
+        if not self.room_for_signals(entry.signals):
+            return results.Refused("over-budget")
         return self.signalled(entry, entry.signals)
 
     def signalled(self, entry, signals):
@@ -205,6 +214,7 @@ class Model(QueueModel):
             at=self.now,
         )
         self.signals.append(entry)
+        self.keep_signal(entry)
         completed = 0
         for operation in [*self.operations]:  # in the order of submission
             if operation.state == "pending" and entry.key in operation.keys:
@@ -221,7 +231,7 @@ class Model(QueueModel):
             return results.Refused("forgotten" if entry.id in self.forgotten else "unknown-operation")
         if operation.state != "pending":
             return results.Refused("already-ended")
-        self.end(operation, entry.how, entry.result)
+        self.end(operation, entry.how, entry.result if entry.how == "completed" else UNSET)
         return results.Ended(entry.how)
 
     def tick(self, entry):
@@ -233,6 +243,8 @@ class Model(QueueModel):
         for name in Limits.__struct_fields__:
             if getattr(entry, name) is not UNSET:
                 setattr(self.limits, name, getattr(entry, name))
+        for signals in self.by_key.values():
+            self.cut_key(signals)
         return results.APPLIED
 
     def set_level(self, entry):

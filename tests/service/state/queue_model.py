@@ -116,8 +116,13 @@ class QueueModel:
         if most is not None and len(kept) + len(lent) + len(texts) > most:
             return True
         size = sum(len(text) + PIECE for text in [item.text for item in (*kept, *lent)] + texts)
-        most = self.setting(queue, "max_bytes", None)
+        quarter = None if self.limits.max_kept is UNSET else self.limits.max_kept // 4
+        most = self.setting(queue, "max_bytes", quarter)
         return most is not None and size + PIECE * len(lent) > most
+
+    def growth(self, queue, texts):
+        """The bytes that more items would add."""
+        return sum(len(text) + PIECE for text in texts) + len({queue} - self.busy_queues() and queue)
 
     # The rules, by the names of the entries.
 
@@ -129,6 +134,8 @@ class QueueModel:
             return self.put(entry, [(entry.item, entry.delay)], self.put_one)
         if len(self.items) + len(self.leases) >= self.limits.max_items:
             return results.Refused("overloaded")
+        if not self.has_room(self.growth(entry.queue, [entry.item])):
+            return results.Refused("over-budget")
         item = self.new_item(entry.queue, entry.item, (0, self.position, 0))
         self.hand_out(entry.queue)
         return self.keep_answer(entry, *self.put_one([item]))
@@ -142,6 +149,8 @@ class QueueModel:
     def put(self, entry, new, answers):
         if self.is_full(entry.queue, [text for text, _ in new]):
             return results.Refused("overloaded")
+        if not self.has_room(self.growth(entry.queue, [text for text, _ in new])):
+            return results.Refused("over-budget")
         items = []
         for nth, (text, delay) in enumerate(new):
             item = self.new_item(entry.queue, text, (self.now + delay, self.position, nth))

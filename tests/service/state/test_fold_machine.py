@@ -121,6 +121,7 @@ ENTRIES = st.one_of(
         keep_for=st.sampled_from((UNSET, 0, 1_000_000)),
         max_bytes=st.sampled_from((UNSET, 5, 12, 1000)),
         max_lease=st.sampled_from((UNSET, 1000, 60_000_000)),
+        max_kept=st.sampled_from((UNSET, 1, 600, 1000, 1800, 6000)),
     ),
 )
 
@@ -233,7 +234,12 @@ class Log(RuleBasedStateMachine):
             taker.lease_id for taker in model.takers
         ]
         assert [*fold.queues.leases] == [lease.id for lease in model.leases]
+        kept = fold.shared.kept
+        assert (kept.used, kept.pinned) == (model.used(), model.used(pinned=True))
         self.compare_queues(fold.queues)
+        assert {
+            key: [signal.view.index for signal in known.signals] for key, known in fold.signals.keys.items()
+        } == {key: [signal.index for signal in signals] for key, signals in model.by_key.items()}
         for key in ("k1", "k2", "k3"):
             self.compare_signals(fold, key)
 

@@ -72,12 +72,12 @@ def test_a_need_agrees_with_counting_the_whole_history_again(wire, history):
 def test_the_ledger_keeps_the_latest_signal_per_key_and_voter():
     ledger = Ledger()
     for index, (key, voter) in enumerate([("a", UNSET), ("b", "x"), ("a", "x"), ("a", UNSET)], 1):
-        ledger.note(SignalView(key, index, voter=voter))
+        ledger.note(signal(key, index, voter=voter))
     assert [(view.key, view.index) for view in ledger.views()] == [("b", 2), ("a", 3), ("a", 4)]
 
 
 def test_the_ledger_keeps_64_signals_at_most():
     ledger = Ledger()
     for index in range(1, 101):
-        ledger.note(SignalView("a", index, voter=f"v{index}"))
+        ledger.note(signal("a", index, voter=f"v{index}"))
     assert [view.index for view in ledger.views()] == list(range(37, 101))

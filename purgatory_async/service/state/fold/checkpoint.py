@@ -70,22 +70,23 @@ def _lines(fold: Fold) -> Iterator[lines.Line]:
     for operation in (*fold.operations.ended_ones, *pending):
         yield _operation_line(fold, operation)
     for operation_id, at_us in fold.operations.forgotten.items():
-        yield lines.ForgottenLine(operation_id, at_us)
-    for idem, replay in fold.replays.known.items():
-        yield lines.ReplayLine(idem, replay.digest, replay.answer, replay.at_us)
+        yield lines.ForgottenLine(operation_id, at_us, fold.operations.forgotten_of.get(operation_id))
+    for (owner, idem), replay in fold.replays.known.items():
+        yield lines.ReplayLine(idem, replay.digest, replay.answer, replay.at_us, owner)
     yield from _queue_lines(fold)
 
 
 def _signal_lines(fold: Fold, pending: list[Operation]) -> Iterator[lines.Line]:
     shown = {
-        view.index: view
+        signal.view.index: signal
         for operation in (*fold.operations.ended_ones, *pending)
-        for view in operation.signals
+        if operation.shown is not None
+        for signal in operation.shown.latest.values()
     }
     for known in fold.signals.keys.values():
-        shown.update((signal.view.index, signal.view) for signal in known.signals)
-    for _, view in sorted(shown.items(), key=itemgetter(0)):
-        yield lines.SignalLine(view)
+        shown.update((signal.view.index, signal) for signal in known.signals)
+    for _, signal in sorted(shown.items(), key=itemgetter(0)):
+        yield lines.SignalLine(signal.view, signal.owner)
     for key, known in fold.signals.keys.items():
         kept = [(signal.view.index, signal.amount, signal.at_us) for signal in known.signals]
         yield lines.KeyLine(key, known.floor, kept)
@@ -110,6 +111,7 @@ def _operation_line(fold: Fold, operation: Operation) -> lines.OperationLine:
         state=operation.state,
         ended_us=operation.ended_us,
         result=UNSET if pending or operation.result is None else operation.result,
+        owner=operation.owner,
     )
 
 
@@ -124,12 +126,21 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
         kept += [(each.item, queue.name, each.until_us, each.since) for each in queue.hidden.values()]
     for item, name, until_us, since in sorted(kept, key=itemgetter(0)):
         place = _place(item)
-        yield lines.ItemLine(item.number, name, item.text, place, item.put_us, item.attempts, until_us, since)
+        yield lines.ItemLine(
+            item.number, name, item.text, place, item.put_us, item.attempts, until_us, since, item.owner
+        )
     for taker in queues.takers.values():
         order = taker.order
         most = 0 if isinstance(order.max, UnsetType) else order.max
         yield lines.TakerLine(
-            taker.position, order.queue, order.lease_id, taker.lease_us, taker.until_us, order.writer, most
+            taker.position,
+            order.queue,
+            order.lease_id,
+            taker.lease_us,
+            taker.until_us,
+            order.writer,
+            most,
+            order.owner,
         )
     for lease in queues.leases.values():
         item = lease.item
@@ -146,9 +157,11 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
             attempts=lease.attempts,
             lease=lease.lease_us,
             taker=UNSET if lease.taker == lease.id else lease.taker,
+            owner=lease.owner,
+            by=item.owner,
         )
     for lease_id, at_us in queues.ended_leases.items():
-        yield lines.EndedLeaseLine(lease_id, at_us)
+        yield lines.EndedLeaseLine(lease_id, at_us, queues.ended_of.get(lease_id))
 
 
 def _place(item: Item) -> tuple[int, int, int] | None:

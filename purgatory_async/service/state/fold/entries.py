@@ -57,6 +57,9 @@ class SubmitOperation(Entry, tag="submit"):
         data: The client's attachment.
         idem: The Idempotency-Key.
         digest: Of the request, to compare with an earlier one of the same key.
+        owner: Who submits it; None without tokens.
+        most: How many operations the owner may have pending, this one included; absent for any number.
+        room: How many bytes the owner may have pinned, these included; absent for any number.
     """
 
     id: str
@@ -66,6 +69,9 @@ class SubmitOperation(Entry, tag="submit"):
     data: Attached = UNSET
     idem: Text = UNSET
     digest: str = ""
+    owner: str | None = None
+    most: Annotated[int, Meta(ge=0)] | UnsetType = UNSET
+    room: Setting = UNSET
 
 
 class SignalKey(Entry, tag="signal"):
@@ -77,6 +83,8 @@ class SignalKey(Entry, tag="signal"):
     voter: Text = UNSET
     idem: Text = UNSET
     digest: str = ""
+    owner: str | None = None
+    room: Setting = UNSET
 
 
 class SignalKeys(Entry, tag="signals"):
@@ -85,6 +93,8 @@ class SignalKeys(Entry, tag="signals"):
     signals: Annotated[tuple[KeyedSignal, ...], Meta(min_length=1)]
     idem: Text = UNSET
     digest: str = ""
+    owner: str | None = None
+    room: Setting = UNSET
 
     @property
     def places(self) -> int:
@@ -93,11 +103,12 @@ class SignalKeys(Entry, tag="signals"):
 
 
 class EndOperation(Entry, tag="end"):
-    """The end of an operation by a client."""
+    """The end of an operation by a client; of an owner's operation only, if it names one."""
 
     id: str
     how: Literal["completed", "cancelled"]
     result: Attached = UNSET
+    owner: str | None = None
 
 
 class PutItem(Entry, tag="put"):
@@ -110,6 +121,7 @@ class PutItem(Entry, tag="put"):
             those that have one, and is counted with the items of all queues.
         idem: The Idempotency-Key.
         digest: Of the request.
+        owner: Who puts it; None without tokens.
     """
 
     queue: str
@@ -117,6 +129,8 @@ class PutItem(Entry, tag="put"):
     delay: OptionalDuration = UNSET
     idem: Text = UNSET
     digest: str = ""
+    owner: str | None = None
+    room: Setting = UNSET
 
 
 class NewItem(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -133,6 +147,8 @@ class PutItems(Entry, tag="puts"):
     items: Annotated[tuple[NewItem, ...], Meta(min_length=1)]
     idem: Text = UNSET
     digest: str = ""
+    owner: str | None = None
+    room: Setting = UNSET
 
 
 class WantItem(Entry, tag="want"):
@@ -144,6 +160,7 @@ class WantItem(Entry, tag="want"):
         lease: How long a loan lasts, from the log time at which it begins; absent for the queue's own.
         wait: How long it stands in line; 0 not at all.
         max: The most items. In entries of before it is absent: that is one, and is not counted as an attempt.
+        owner: Whose the loans will be; None without tokens.
     """
 
     queue: str
@@ -151,6 +168,7 @@ class WantItem(Entry, tag="want"):
     lease: OptionalDuration = UNSET
     wait: Duration = 0
     max: Count | UnsetType = UNSET
+    owner: str | None = None
 
 
 class LeaveLine(Entry, tag="gone"):
@@ -160,18 +178,23 @@ class LeaveLine(Entry, tag="gone"):
 
 
 class EndLease(Entry, tag="done"):
-    """The end of a loan: acknowledged, or with ``back`` the item goes back to its place, hidden there for a delay."""
+    """The end of a loan: acknowledged, or with ``back`` the item goes back to its place, hidden there for a delay.
+
+    If it names an owner, it is for loans of that owner only.
+    """
 
     lease_id: str
     back: bool = False
     delay: Duration = 0
+    owner: str | None = None
 
 
 class ExtendLease(Entry, tag="extend"):
-    """A loan is counted again from now on, for as long as at first, or for another duration."""
+    """A loan is counted again from now on, for as long as at first, or for another duration; `EndLease.owner`."""
 
     lease_id: str
     lease: OptionalDuration = UNSET
+    owner: str | None = None
 
 
 class SetQueue(Entry, tag="queue"):
@@ -231,6 +254,7 @@ class SetLimits(Entry, tag="limits"):
     keep_for: OptionalDuration = UNSET
     max_bytes: Setting = UNSET
     max_lease: OptionalDuration = UNSET
+    max_kept: Setting = UNSET
 
 
 class SetLevel(Entry, tag="level"):
@@ -238,6 +262,9 @@ class SetLevel(Entry, tag="level"):
 
     level: Annotated[int, Meta(ge=1)]
 
+
+Keeping = SubmitOperation | SignalKey | SignalKeys | PutItem | PutItems
+"""What adds to the bytes that are kept."""
 
 AnyEntry = (
     SubmitOperation

@@ -28,19 +28,22 @@ from hashlib import blake2b
 from typing import Any, Final
 
 import msgspec
+from msgspec import UNSET
 
 from purgatory_async import Timer
 from purgatory_async.events import Observer
 from purgatory_async.service.messages import KeyedSignal
 from purgatory_async.service.state.fold import entries as kinds
+from purgatory_async.service.state.fold.kept_bytes import size_of_operation
 from purgatory_async.service.state.fold.kept_signals import KeptSignals, KeySignalled
 from purgatory_async.service.state.fold.log_clock import NEVER, LogClock
 from purgatory_async.service.state.fold.operations import Operations
 from purgatory_async.service.state.fold.queue_rules import QueueRules
 from purgatory_async.service.state.fold.queues import Queues
-from purgatory_async.service.state.fold.replays import Replays
+from purgatory_async.service.state.fold.replays import Repeatable, Replays
 from purgatory_async.service.state.fold.results import (
     APPLIED,
+    OVERLOADED,
     Dropped,
     Ended,
     Refused,
@@ -175,6 +178,8 @@ class Fold:
                 self.writers.listen(writer)
         if self._clock.next_ns <= self._clock.now_ns or at_us >= self._forget_from_us:
             self._pass(at_us)
+        if shared.kept.used > shared.limits.most_bytes:
+            self._make_room()
         if self._digests:
             self._digest(result, effects)
         return result, effects
@@ -224,6 +229,13 @@ class Fold:
                 min(whole_us + shortest, *[forget(whole_us) for forget in self._forgetting])
             )
 
+    def _make_room(self) -> None:
+        """Drop history, the oldest first, until what is kept is within its limit."""
+        kept, most = self.shared.kept, self.shared.limits.most_bytes
+        for make_room in (self.operations.make_room, self.signals.make_room):
+            while kept.used > most and make_room():
+                pass
+
     def _digest(self, result: Result, effects: Sequence[Effect]) -> None:
         facts = [effect.fact for effect in effects]
         step = msgspec.msgpack.encode((self.position, result, facts))
@@ -238,26 +250,40 @@ class Fold:
     def _submit(self, entry: kinds.SubmitOperation) -> Result:
         operations = self.operations
         if isinstance(entry.idem, str):
-            known = operations.by_idem.get(entry.idem)
-            if known is not None or entry.idem in self.replays.known:
+            key = (entry.owner, entry.idem)
+            known = operations.by_idem.get(key)
+            if known is not None or key in self.replays.known:
                 if known is None or operations.idem_of[known.id][1] != entry.digest:
                     return Refused("idempotency-mismatch")
                 return Submitted(known.id, known.state, replayed=True)
-        if entry.id in operations.by_id:
-            return Refused("duplicate-id")
-        if operations.purgatory.pending >= self.shared.limits.max_pending:
-            return Refused("overloaded")
+        refused = self._refused_submission(entry)
+        if refused is not None:
+            return refused
         operation = operations.submit(entry)
         if entry.timeout == 0:
             self._clock.advance_to(self._clock.now_us)
         return Submitted(operation.id, operation.state)
 
+    def _refused_submission(self, entry: kinds.SubmitOperation) -> Refused | None:
+        operations = self.operations
+        if entry.id in operations.by_id:
+            return Refused("duplicate-id")
+        if operations.purgatory.pending >= self.shared.limits.max_pending:
+            return OVERLOADED
+        if entry.most is not UNSET and operations.pending_of.get(entry.owner or "", 0) >= entry.most:
+            return Refused("limited")
+        size = size_of_operation(entry)
+        return self.shared.refusal(entry, size, size)
+
     def _signal(self, entry: kinds.SignalKey) -> Result:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
-        answer = Signalled(self.position, self._note(self.position, entry))
-        self.replays.keep(entry.idem, entry.digest, answer)
+        refused = self.shared.refusal(entry, *self.signals.growth((entry,), entry.owner))
+        if refused is not None:
+            return refused
+        answer = Signalled(self.position, self._note(self.position, entry, entry.owner))
+        self.replays.keep(entry, answer)
         return answer
 
     def _signals(self, entry: kinds.SignalKeys) -> Result:
@@ -267,33 +293,40 @@ class Fold:
         before = self.position - entry.places
         if before < self.signals.highest:
             return Refused("no-room")
-        completed = sum(self._note(before + nth, signal) for nth, signal in enumerate(entry.signals, 1))
+        refused = self.shared.refusal(entry, *self.signals.growth(entry.signals, entry.owner))
+        if refused is not None:
+            return refused
+        owner = entry.owner
+        completed = sum(
+            self._note(before + nth, signal, owner) for nth, signal in enumerate(entry.signals, 1)
+        )
         answer = Signalled(self.position, completed)
-        self.replays.keep(entry.idem, entry.digest, answer)
+        self.replays.keep(entry, answer)
         return answer
 
-    def _note(self, index: int, signal: kinds.SignalKey | KeyedSignal) -> int:
+    def _note(self, index: int, signal: kinds.SignalKey | KeyedSignal, owner: str | None) -> int:
         """Let a signal happen; return how many operations it completed."""
-        noted = self.signals.note(index, signal.key, signal.value, signal.amount, signal.voter)
+        noted = self.signals.note(index, signal, owner)
         self.shared.totals.signals += 1
         completed = self.operations.purgatory.check_and_complete(signal.key)
         self.shared.effects.append(KeySignalled(noted, completed))
         return completed
 
-    def _replayed(
-        self, entry: kinds.SignalKey | kinds.SignalKeys | kinds.PutItem | kinds.PutItems
-    ) -> Result | None:
+    def _replayed(self, entry: Repeatable) -> Result | None:
         if not isinstance(entry.idem, str):
             return None
-        known = self.replays.known.get(entry.idem)
+        key = (entry.owner, entry.idem)
+        known = self.replays.known.get(key)
         if known is None:
-            return Refused("idempotency-mismatch") if entry.idem in self.operations.by_idem else None
+            return Refused("idempotency-mismatch") if key in self.operations.by_idem else None
         if known.digest != entry.digest:
             return Refused("idempotency-mismatch")
         return msgspec.structs.replace(known.answer, replayed=True)
 
     def _end(self, entry: kinds.EndOperation) -> Result:
         operation = self.operations.by_id.get(entry.id)
+        if operation is not None and entry.owner not in {None, operation.owner}:
+            return Refused("unknown-operation")
         if operation is None:
             return Refused("forgotten" if entry.id in self.operations.forgotten else "unknown-operation")
         if operation.outcome is not None:

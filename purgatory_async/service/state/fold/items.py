@@ -1,12 +1,13 @@
 """A queue of the fold: its items in their places, its settings, and what both count."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from msgspec import UNSET, Raw, UnsetType
 
 from purgatory_async import DelayedOperation
+from purgatory_async.service.state.fold.kept_bytes import PIECE_BYTES, KeptBytes
 from purgatory_async.service.state.fold.shared import SECOND, Limits
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ DEAD: Final = ".dead"
 """What the name of a queue's dead items ends with."""
 LEASE_US: Final = 30 * SECOND
 """How long a loan lasts if neither its taker nor its queue says."""
-PIECE_BYTES: Final = 128
-"""What an item or a loan counts besides its text."""
+QUEUE_SHARE: Final = 4
+"""A queue may count a quarter of all bytes, unless it has a limit of its own."""
 TAKE_BYTES: Final = 1 << 20
 """Of several items that one taker gets."""
 
@@ -34,6 +35,7 @@ class Item(NamedTuple):
         put_us: The log time of its put; 0 if unknown.
         attempts: How often it was lent.
         text: Its JSON.
+        owner: Who put it; None without tokens.
     """
 
     due_us: int
@@ -43,6 +45,7 @@ class Item(NamedTuple):
     put_us: int
     attempts: int
     text: Raw
+    owner: str | None = None
 
     @property
     def place(self) -> tuple[int, int, int]:
@@ -99,14 +102,15 @@ class Queue:
         hidden: Those to take later, by number.
         leased: How many are on loan.
         takers: How many stand in line.
-        size: The bytes that its items and loans count.
+        size: The bytes that its items and loans count; changed by `weigh`.
         settings: What differs from every queue's; None for nothing.
     """
 
-    __slots__ = ("hidden", "leased", "name", "ready", "settings", "size", "takers")
+    __slots__ = ("_kept", "hidden", "leased", "name", "ready", "settings", "size", "takers")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, kept: KeptBytes | None = None) -> None:
         self.name: Final = name
+        self._kept: Final = KeptBytes() if kept is None else kept  # its own counts for nothing
         self.ready: Final[list[Item]] = []
         self.hidden: Final[dict[int | str, Hidden]] = {}
         self.leased = 0
@@ -139,11 +143,12 @@ class Queue:
         own = UNSET if self.settings is None else self.settings.max_attempts
         return None if isinstance(own, UnsetType) else own
 
-    @property
-    def max_bytes(self) -> int | None:
-        """The most bytes that it may count; None for no limit."""
+    def max_bytes(self, limits: Limits) -> int | None:
+        """Return the most bytes that it may count; None for no limit."""
         own = UNSET if self.settings is None else self.settings.max_bytes
-        return None if isinstance(own, UnsetType) else own
+        if not isinstance(own, UnsetType):
+            return own
+        return None if isinstance(limits.max_kept, UnsetType) else limits.max_kept // QUEUE_SHARE
 
     def max_items(self, limits: Limits) -> int | None:
         """Return the most items that it may have; None for no limit."""
@@ -152,17 +157,27 @@ class Queue:
 
     def has_room(self, count: int, size: int, limits: Limits) -> bool:
         """Whether it may have more items, so many and of so many bytes. O(1)."""
-        max_items, max_bytes = self.max_items(limits), self.max_bytes
+        max_items, max_bytes = self.max_items(limits), self.max_bytes(limits)
         return (max_items is None or self.count + count <= max_items) and (
             max_bytes is None or self.size + size <= max_bytes
         )
 
     def limit_for(self, count: int, limits: Limits) -> tuple[str, int]:
         """Return the limit that refuses so many more items: of ``items`` or ``bytes``, and how many."""
-        max_items, max_bytes = self.max_items(limits), self.max_bytes
+        max_items, max_bytes = self.max_items(limits), self.max_bytes(limits)
         if max_items is not None and (max_bytes is None or self.count + count > max_items):
             return "items", max_items
         return "bytes", max_bytes or 0
+
+    def weigh(self, size: int, owner: str | None) -> None:
+        """Count more bytes of an owner, all pinned; a negative size counts fewer. O(1)."""
+        self.size += size
+        self._kept.pin(size, owner)
+
+    def lift(self, items: Iterable[Item]) -> None:
+        """Count some items no longer. O(items)."""
+        for item in items:
+            self.weigh(-item.size, item.owner)
 
     def keep(self, item: Item) -> None:
         """Add an item to take, without its bytes. O(log n)."""

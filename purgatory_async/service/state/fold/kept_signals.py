@@ -5,22 +5,19 @@ when the key is idle; the floor says above which index none is missing.
 """
 
 from collections import OrderedDict
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import islice
+from operator import itemgetter
 from typing import Final
 
-from msgspec import UnsetType
-
-from purgatory_async.service.messages import Attached, SignalView
+from purgatory_async.service.messages import KeyedSignal, SignalView
+from purgatory_async.service.state.fold.entries import SignalKey
+from purgatory_async.service.state.fold.kept_bytes import size_of_signal, text_bytes
 from purgatory_async.service.state.fold.shared import FOREVER, Effect, Shared
+from purgatory_async.service.state.fold.superseded import Key, Superseded
 from purgatory_async.service.state.signals import Signal
 
-
-@dataclass(slots=True)
-class Key:
-    """The last signals of a key, oldest first and never empty; and the index above which none was dropped."""
-
-    signals: list[Signal]
-    floor: int
+__all__ = ["KeptSignals", "Key", "KeySignalled"]
 
 
 class KeySignalled(Effect, frozen=True, eq=False):
@@ -51,18 +48,47 @@ class KeptSignals:
         self.floor = 0
         self.keys: Final[OrderedDict[str, Key]] = OrderedDict()
         self._shared: Final = shared
+        self._superseded: Final = Superseded()
 
-    def note(self, index: int, key: str, value: Attached, amount: int, voter: str | UnsetType) -> Signal:
+    def growth(self, signals: Sequence[SignalKey | KeyedSignal], owner: str | None) -> tuple[int, int]:
+        """Return how many bytes more will be pinned by more signals: of all owners, and of theirs. O(signals).
+
+        Each key's newest signal makes room for the first of them, unless a pending operation shows it.
+        """
+        growth = own = 0
+        seen = set[str]()
+        for signal in signals:
+            size = size_of_signal(signal)
+            growth += size
+            own += size
+            if signal.key not in seen:
+                seen.add(signal.key)
+                known = self.keys.get(signal.key)
+                if known is None:
+                    growth += text_bytes(signal.key)
+                elif known.signals[-1].pins == 1:
+                    growth -= known.signals[-1].size
+                    if known.signals[-1].owner == owner:
+                        own -= known.signals[-1].size
+        return growth, own
+
+    def note(self, index: int, entry: SignalKey | KeyedSignal, owner: str | None = None) -> Signal:
         """Make a signal the newest of its key and of all keys. O(1), amortised."""
-        shared = self._shared
+        shared, key = self._shared, entry.key
+        kept = shared.kept
         self.index = index
         now_us = shared.clock.now_us
-        signal = Signal(SignalView(key, index, value, voter), amount, now_us)
+        view = SignalView(key, index, entry.value, entry.voter)
+        signal = Signal(view, entry.amount, now_us, size_of_signal(entry), owner=owner)
+        kept.show(signal)
         self.newest = signal
         known = self.keys.get(key)
         if known is None:
             self.keys[key] = Key([signal], self.floor)
+            kept.pin(text_bytes(key))
         else:
+            kept.unpin(known.signals[-1])
+            self._superseded.add(known)
             known.signals.append(signal)
             self.keys.move_to_end(key)
             too_old_us = now_us - now_us % 1000 - shared.limits.keep_for
@@ -102,7 +128,40 @@ class KeptSignals:
                 return newest.at_us + keep
             del self.keys[key]
             self.floor = newest.view.index  # keys leave in the order of their newest signals
+            kept = self._shared.kept
+            kept.pin(-text_bytes(key))
+            kept.unpin(newest)
+            self._let_go(known, len(known.signals))
         return FOREVER
+
+    def make_room(self) -> bool:
+        """Drop the signal that was superseded first; False if none is left but the newest of each key. O(1)."""
+        known = self._superseded.next()
+        if known is None:
+            return False
+        signal = known.signals.pop(0)
+        known.floor = signal.view.index
+        self._shared.kept.let_go(signal)
+        return True
+
+    def resume(self, key: str, signals: list[Signal], floor: int) -> None:
+        """Take over the signals of a key from before they were saved. O(signals)."""
+        self.keys[key] = Key(signals, floor)
+        kept = self._shared.kept
+        kept.pin(text_bytes(key))
+        kept.show(signals[-1])
+        for signal in signals[:-1]:
+            kept.hold(signal)
+
+    def take_turns(self) -> None:
+        """Give the superseded signals their turns, once all keys are taken over. O(n log n)."""
+        turns = [
+            (newer.view.index, known)
+            for known in self.keys.values()
+            for newer in islice(known.signals, 1, None)
+        ]
+        for _, known in sorted(turns, key=itemgetter(0)):
+            self._superseded.add(known)
 
     def cut(self) -> None:
         """Drop what new limits no longer keep. O(keys)."""
@@ -118,4 +177,13 @@ class KeptSignals:
             first += 1
         if first:
             known.floor = signals[first - 1].view.index
-            del signals[:first]
+            self._let_go(known, first)
+
+    def _let_go(self, known: Key, count: int) -> None:
+        """Drop the oldest signals of a key."""
+        signals = known.signals
+        for signal in signals[:count]:
+            self._shared.kept.let_go(signal)
+        # The newest of a key has no turn.
+        self._superseded.left(known, min(count, len(signals) - 1))
+        del signals[:count]

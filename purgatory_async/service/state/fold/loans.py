@@ -94,9 +94,13 @@ class Lease(DelayedOperation[None]):
         lease_us: How long the loan was to last.
         position: Of the entry in whose step the loan began, or was extended.
         until_us: The log time at which it ends.
+        owner: Who took it; None without tokens.
     """
 
-    __slots__ = ("_keeper", "attempts", "id", "item", "lease_us", "position", "queue", "taker", "until_us")
+    __slots__ = (
+        *("_keeper", "attempts", "id", "item", "lease_us", "owner"),
+        *("position", "queue", "taker", "until_us"),
+    )
 
     def __init__(
         self,
@@ -111,9 +115,11 @@ class Lease(DelayedOperation[None]):
         position: int,
         until_us: int,
         timeout: float,
+        owner: str | None,
     ) -> None:
         super().__init__(timeout)
         self._keeper = keeper
+        self.owner = owner
         self.id = lease_id
         self.taker = taker
         self.queue = queue

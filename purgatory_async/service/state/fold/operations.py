@@ -7,21 +7,55 @@ ends, so a queue is enough and no timer is needed: what is forgotten has no effe
 import datetime as dt
 from collections import OrderedDict, deque
 from collections.abc import Iterator
-from typing import Final, final
+from typing import Final, cast, final
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from purgatory_async import Outcome, Purgatory
 from purgatory_async.events import Observer
 from purgatory_async.service.messages import Attached, OperationView, State
 from purgatory_async.service.state.fold.entries import SubmitOperation
+from purgatory_async.service.state.fold.kept_bytes import KeptBytes, length, size_of_operation
 from purgatory_async.service.state.fold.shared import FOREVER, SECOND, Effect, Shared, whole_ms
 from purgatory_async.service.state.needs import need_for
 from purgatory_async.service.state.operations import STATES, SignalledOperation
-from purgatory_async.service.state.signals import Newest
+from purgatory_async.service.state.signals import Ledger, Newest, Signal
 from purgatory_async.service.state.weight import Weight
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+class Shown(Ledger):
+    """The signals of an operation, which count as long as it shows them, and are pinned until it ends.
+
+    Args:
+        kept: Where they are counted.
+    """
+
+    __slots__ = ("_kept",)
+
+    def __init__(self, kept: KeptBytes) -> None:
+        super().__init__()
+        self._kept = kept
+
+    def note(self, signal: Signal) -> Signal | None:
+        """Add a signal; see `Ledger.note`. O(1)."""
+        replaced = super().note(signal)
+        self._kept.show(signal)
+        if replaced is not None:
+            self._kept.unpin(replaced)
+            self._kept.let_go(replaced)
+        return replaced
+
+    def unpin(self) -> None:
+        """Let the signals become history. O(signals)."""
+        for signal in self.latest.values():
+            self._kept.unpin(signal)
+
+    def let_go(self) -> None:
+        """Drop the signals. O(signals)."""
+        for signal in self.latest.values():
+            self._kept.let_go(signal)
 
 
 @final
@@ -34,9 +68,14 @@ class Operation(SignalledOperation):
         data: The client's attachment.
         deadline_us: The log time at which it expires; None for none.
         ended_us: The log time of its end; 0 while it is pending.
+        owner: Who submitted it; None without tokens.
+        size: The bytes that it counts, without its signals.
     """
 
-    __slots__ = ("_operations", "data", "deadline_us", "ended_us", "id", "position")
+    __slots__ = (
+        *("_operations", "data", "deadline_us", "ended_us", "id"),
+        *("owner", "position", "size"),
+    )
 
     def __init__(
         self,
@@ -57,8 +96,18 @@ class Operation(SignalledOperation):
         self._operations = operations
         self.id = order.id
         self.data = order.data
+        self.owner = order.owner
         self.deadline_us = None if order.timeout is None else submitted_us + order.timeout
         self.ended_us = 0
+        self.size = size_of_operation(order)
+
+    def _new_ledger(self) -> Ledger:
+        return Shown(self._operations.kept)
+
+    @property
+    def shown(self) -> Shown | None:
+        """Its signals; None if it has none."""
+        return cast("Shown | None", self._ledger)
 
     def on_complete(self) -> None:
         """Start its retention: it has completed or expired."""
@@ -87,7 +136,8 @@ class Operation(SignalledOperation):
         timeout_us = None if self.deadline_us is None else self.deadline_us - submitted_us
         deadline = None if timeout_us is None else submitted_at + dt.timedelta(0, 0, timeout_us)
         elapsed_us = (self.ended_us or now_us) - submitted_us
-        return self.described(self.id, self.data, submitted_at, deadline, elapsed_us / SECOND)
+        elapsed = elapsed_us / SECOND
+        return self.described(self.id, self.data, submitted_at, deadline, elapsed, owner=self.owner)
 
 
 class OperationSubmitted(Effect, frozen=True, eq=False):
@@ -129,11 +179,17 @@ class Operations:
         # Not a dict, whose first is found by a scan past all that were removed before it.
         self.forgotten: Final[OrderedDict[str, int]] = OrderedDict()
         """When each id was forgotten, in this order."""
+        self.forgotten_of: Final[dict[str, str]] = {}
+        """The owner of each forgotten operation that has one."""
+        self.pending_of: Final[dict[str, int]] = {}
+        """How many operations are pending of each owner that has some."""
         self.idem_of: Final[dict[str, tuple[str, str]]] = {}
         """The Idempotency-Key and digest of each operation that has one."""
-        self.by_idem: Final[dict[str, Operation]] = {}
+        self.by_idem: Final[dict[tuple[str | None, str], Operation]] = {}
+        """The operations by owner and Idempotency-Key."""
+        self.kept: Final = shared.kept
         self._shared: Final = shared
-        self._weight: Final = Weight()
+        self._weight: Weight | None = Weight()  # for a log without `max_kept`
 
     def submit(self, order: SubmitOperation) -> Operation:
         """Add a pending operation under a free id. O(keys)."""
@@ -152,11 +208,16 @@ class Operations:
         self.purgatory.try_complete_else_watch(operation, operation.watch_keys)
 
     def add(self, operation: Operation, idem: str | UnsetType, digest: str) -> None:
-        """Make an operation known, and what its Idempotency-Key stands for. O(1)."""
+        """Make a pending operation known, and what its Idempotency-Key stands for. O(1)."""
+        owner = operation.owner
+        self.kept.pin(operation.size, owner)
         self.by_id[operation.id] = operation
         self.forgotten.pop(operation.id, None)
+        self.forgotten_of.pop(operation.id, None)
+        if owner is not None:
+            self.pending_of[owner] = self.pending_of.get(owner, 0) + 1
         if isinstance(idem, str):
-            self.by_idem[idem] = operation
+            self.by_idem[owner, idem] = operation
             self.idem_of[operation.id] = (idem, digest)
 
     def end(self, operation: Operation, how: str, result: Attached) -> None:
@@ -173,6 +234,7 @@ class Operations:
             return False
         operation.cancel()
         self._shared.totals.ended["cancelled"] += 1
+        self._age(operation)
         self._remove(operation)
         return True
 
@@ -183,16 +245,24 @@ class Operations:
         shared.totals.ended[STATES[operation.outcome]] += 1
         shared.effects.append(OperationEnded(operation))
         self.keep(operation)
-        if self._weight.total > shared.limits.max_bytes:
-            self.forget(shared.clock.now_us // 1000 * 1000)
-        # The newest is kept whatever its size: its client has yet to read it.
-        while self._weight.total > shared.limits.max_bytes and len(self.ended_ones) > 1:
-            self._forget_oldest(shared.clock.now_us)
+        if shared.limits.max_kept is UNSET:
+            self._make_room_as_before()
 
     def keep(self, operation: Operation) -> None:
-        """Put an ended operation behind those that ended before. O(its signals)."""
+        """Put an operation that was pending until now behind those that ended before. O(its signals)."""
         self.ended_ones.append(operation)
-        self._weight.put_on(operation)
+        self._age(operation)
+        if self._shared.limits.max_kept is not UNSET:
+            self._weight = None  # for good: a budget can be changed, but not taken back
+        if self._weight is not None:
+            self._weight.put_on(operation)
+
+    def make_room(self) -> bool:
+        """Forget the operation that ended first; False if only the newest is left, whose client has yet to read it."""
+        if len(self.ended_ones) <= 1:
+            return False
+        self._forget_oldest(self._shared.clock.now_us)
+        return True
 
     def pending(self) -> Iterator[Operation]:
         """Iterate over the pending operations in the order of their submission. O(n)."""
@@ -213,16 +283,54 @@ class Operations:
             if at_us + retention > whole_us:
                 return min(next_us, at_us + retention)
             del self.forgotten[operation_id]
+            self.forgotten_of.pop(operation_id, None)
         return next_us
 
     def _forget_oldest(self, at_us: int) -> None:
         operation = self.ended_ones.popleft()
-        self._weight.take_off(operation)
+        if self._weight is not None:
+            self._weight.take_off(operation)
         self._remove(operation)
-        self.forgotten[operation.id] = at_us
+        self.remember(operation.id, at_us, operation.owner)
+
+    def remember(self, operation_id: str, at_us: int, owner: str | None) -> None:
+        """Remember the id of an operation that is forgotten. O(1)."""
+        self.forgotten[operation_id] = at_us
+        if owner is not None:
+            self.forgotten_of[operation_id] = owner
+
+    def _no_longer_pending(self, operation: Operation) -> None:
+        owner = operation.owner
+        if owner is not None:
+            self.pending_of[owner] -= 1
+            if not self.pending_of[owner]:
+                del self.pending_of[owner]
+
+    def _make_room_as_before(self) -> None:
+        """Keep the bytes that ended operations keep within their own limit."""
+        shared, weight = self._shared, self._weight
+        if weight is not None and weight.total > shared.limits.max_bytes:
+            self.forget(shared.clock.now_us // 1000 * 1000)
+            while weight.total > shared.limits.max_bytes and self.make_room():
+                pass
+
+    def _age(self, operation: Operation) -> None:
+        """Let a pending operation become history, with its result."""
+        kept, shown = self.kept, operation.shown
+        self._no_longer_pending(operation)
+        kept.age(operation.size, operation.owner)
+        result = length(operation.result)
+        if result:
+            operation.size += result
+            kept.drop(-result)
+        if shown is not None:
+            shown.unpin()
 
     def _remove(self, operation: Operation) -> None:
+        self.kept.drop(operation.size)
+        if operation.shown is not None:
+            operation.shown.let_go()
         del self.by_id[operation.id]
         idem = self.idem_of.pop(operation.id, None)
         if idem is not None:
-            del self.by_idem[idem[0]]
+            del self.by_idem[operation.owner, idem[0]]

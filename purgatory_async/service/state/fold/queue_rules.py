@@ -24,8 +24,6 @@ from purgatory_async.service.state.fold.shared import Shared
 
 __all__ = ["QueueRules"]
 
-_OVERLOADED: Final = Refused("overloaded")
-
 
 class QueueRules:
     """Applies entries to the queues.
@@ -64,29 +62,30 @@ class QueueRules:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
-        queues = self._queues
-        if isinstance(entry.delay, UnsetType):
-            if queues.kept + len(queues.leases) >= self._shared.limits.max_items:
-                return _OVERLOADED
-            given = queues.put_undated(entry.queue, entry.item)
-        else:
-            new = (kinds.NewItem(entry.item, entry.delay),)
-            if not queues.has_room(entry.queue, new):
-                return _OVERLOADED
-            given = queues.put(entry.queue, new)[0][1]
+        queues, dated = self._queues, not isinstance(entry.delay, UnsetType)
+        new = (kinds.NewItem(entry.item, 0 if isinstance(entry.delay, UnsetType) else entry.delay),)
+        refused = queues.refusal(entry, new)
+        if refused is not None:
+            return refused
+        given = (
+            queues.put(entry.queue, new, entry.owner)[0][1]
+            if dated
+            else queues.put_undated(entry.queue, entry.item)
+        )
         answer = Put(self._shared.position, given)
-        self._replays.keep(entry.idem, entry.digest, answer)
+        self._replays.keep(entry, answer)
         return answer
 
     def _puts(self, entry: kinds.PutItems) -> Result:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
-        if not self._queues.has_room(entry.queue, entry.items):
-            return _OVERLOADED
-        numbers, given = zip(*self._queues.put(entry.queue, entry.items), strict=True)
+        refused = self._queues.refusal(entry, entry.items)
+        if refused is not None:
+            return refused
+        numbers, given = zip(*self._queues.put(entry.queue, entry.items, entry.owner), strict=True)
         answer = PutSome(numbers, given)
-        self._replays.keep(entry.idem, entry.digest, answer)
+        self._replays.keep(entry, answer)
         return answer
 
     def _want(self, entry: kinds.WantItem) -> Result:
@@ -107,20 +106,21 @@ class QueueRules:
 
     def _done(self, entry: kinds.EndLease) -> Result:
         lease = self._queues.leases.get(entry.lease_id)
-        if lease is None:
-            return self._unknown(entry.lease_id)
+        if lease is None or entry.owner not in {None, lease.owner}:
+            return self._unknown(entry.lease_id, entry.owner)
         self._queues.end(lease, back=entry.back, delay=entry.delay)
         return APPLIED
 
     def _extend(self, entry: kinds.ExtendLease) -> Result:
         lease = self._queues.leases.get(entry.lease_id)
-        if lease is None:
-            return self._unknown(entry.lease_id)
+        if lease is None or entry.owner not in {None, lease.owner}:
+            return self._unknown(entry.lease_id, entry.owner)
         lease_us = lease.lease_us if isinstance(entry.lease, UnsetType) else entry.lease
         return Extended(self._queues.extend(lease, lease_us))
 
-    def _unknown(self, lease_id: str) -> Refused:
-        known = lease_id in self._queues.ended_leases
+    def _unknown(self, lease_id: str, owner: str | None) -> Refused:
+        queues = self._queues
+        known = lease_id in queues.ended_leases and owner in {None, queues.ended_of.get(lease_id)}
         return Refused("lease-expired" if known else "unknown-lease")
 
     def _set(self, entry: kinds.SetQueue) -> Result:

@@ -11,8 +11,9 @@ from typing import Final
 from msgspec import UNSET, Raw, UnsetType
 
 from purgatory_async import Purgatory
-from purgatory_async.service.state.fold.entries import NewItem, SetQueue, WantItem
-from purgatory_async.service.state.fold.items import DEAD, PIECE_BYTES, Hidden, Item, Queue
+from purgatory_async.service.state.fold.entries import NewItem, PutItem, PutItems, SetQueue, WantItem
+from purgatory_async.service.state.fold.items import DEAD, Hidden, Item, Queue
+from purgatory_async.service.state.fold.kept_bytes import PIECE_BYTES, text_bytes
 from purgatory_async.service.state.fold.loans import (
     ItemHidden,
     ItemLent,
@@ -22,6 +23,7 @@ from purgatory_async.service.state.fold.loans import (
     TakerLeft,
     loan_ids,
 )
+from purgatory_async.service.state.fold.results import OVERLOADED, Refused
 from purgatory_async.service.state.fold.shared import FOREVER, Shared
 
 
@@ -37,6 +39,7 @@ class Queues:
         takers_of: The same by writer, in the order in which they came.
         leases: The loans, in the order in which they began or were extended.
         ended_leases: When each ended loan ended, in this order.
+        ended_of: The owner of each of them that has one.
     """
 
     def __init__(self, shared: Shared) -> None:
@@ -48,6 +51,7 @@ class Queues:
         self.takers_of: Final[dict[str, dict[str, Taker]]] = {}
         self.leases: Final[dict[str, Lease]] = {}
         self.ended_leases: Final[OrderedDict[str, int]] = OrderedDict()
+        self.ended_of: Final[dict[str, str]] = {}
         self.line: Final = Purgatory("takers", timer=shared.timer)
         self.loans: Final = Purgatory("leases", timer=shared.timer)
         self.delays: Final = Purgatory("delays", timer=shared.timer)
@@ -62,14 +66,24 @@ class Queues:
         """Return a queue, which may be new: then something must be put into it. O(1)."""
         found = self.by_name.get(name)
         if found is None:
-            found = self.by_name[name] = Queue(name)
+            found = self.by_name[name] = Queue(name, self._shared.kept)
+            self._shared.kept.pin(text_bytes(name))
         return found
 
-    def has_room(self, name: str, new: Sequence[NewItem]) -> bool:
-        """Whether a queue's own limits allow more items. O(items)."""
+    def refusal(self, entry: PutItem | PutItems, new: Sequence[NewItem]) -> Refused | None:
+        """Return why a queue cannot take the items of an entry; None if it can. O(items)."""
+        name = entry.queue
+        shared = self._shared
         size = sum(len(each.item) + PIECE_BYTES for each in new)
-        queue = self.by_name.get(name) or Queue(name)
-        return queue.has_room(len(new), size, self._shared.limits)
+        queue = self.by_name.get(name)
+        if isinstance(entry, PutItem) and isinstance(entry.delay, UnsetType):
+            # Items without a time count with those of all queues.
+            full = self.kept + len(self.leases) >= shared.limits.max_items
+        else:
+            full = not (queue or Queue(name)).has_room(len(new), size, shared.limits)
+        if full:
+            return OVERLOADED
+        return shared.refusal(entry, size if queue else size + text_bytes(name), size)
 
     def put_undated(self, name: str, text: Raw) -> bool:
         """Give an item without a time to the oldest taker, or keep it; return whether it was given."""
@@ -78,7 +92,9 @@ class Queues:
         item = Item(0, position, 0, position, 0, 0, text)
         return self._keep(name, item)
 
-    def put(self, name: str, new: Sequence[NewItem]) -> list[tuple[int | str, bool]]:
+    def put(
+        self, name: str, new: Sequence[NewItem], owner: str | None = None
+    ) -> list[tuple[int | str, bool]]:
         """Give items to the oldest takers, or keep or hide them. O(items log items of the queue).
 
         Returns:
@@ -92,9 +108,9 @@ class Queues:
         later, numbers = list[Item](), list[int | str]()
         for nth, each in enumerate(new):
             number = f"{position}.{nth}" if nth else position
-            item = Item(now_us + each.delay, position, nth, number, now_us, 0, each.item)
+            item = Item(now_us + each.delay, position, nth, number, now_us, 0, each.item, owner)
             numbers.append(number)
-            queue.size += item.size
+            queue.weigh(item.size, owner)
             if each.delay:
                 later.append(item)
             else:
@@ -187,6 +203,7 @@ class Queues:
             position=shared.position,
             until_us=until_us,
             timeout=shared.seconds_until(until_us),
+            owner=lease.owner,
         )
         shared.effects.append(LeaseExtended(extended))
         self.borrow(extended)
@@ -209,7 +226,7 @@ class Queues:
         for each in hidden:
             each.cancel()
         dropped = [*queue.ready, *(each.item for each in hidden)]
-        queue.size -= sum(item.size for item in dropped)
+        queue.lift(dropped)
         queue.ready.clear()
         queue.hidden.clear()
         self.kept -= len(dropped)
@@ -226,9 +243,9 @@ class Queues:
         moved = len(source.ready) if most is None else min(most, len(source.ready))
         for nth in range(moved):
             (item,) = source.pick(1)
-            source.size -= item.size
-            target.size += item.size
-            target.keep(Item(now_us, position, nth, item.number, item.put_us, 0, item.text))
+            source.lift([item])
+            target.weigh(item.size, item.owner)
+            target.keep(Item(now_us, position, nth, item.number, item.put_us, 0, item.text, item.owner))
         self._forget_idle(source)
         self.serve(target)
         self._forget_idle(target)
@@ -242,6 +259,7 @@ class Queues:
             if at_us + retention > whole_us:
                 return at_us + retention
             del self.ended_leases[lease_id]
+            self.ended_of.pop(lease_id, None)
         return FOREVER
 
     # For takers, loans and hidden items.
@@ -253,7 +271,7 @@ class Queues:
             return []
         items = queue.pick(1 if isinstance(order.max, UnsetType) else order.max)
         self.kept -= len(items)
-        queue.size -= sum(item.size for item in items)
+        queue.lift(items)
         return items
 
     def leave(self, taker: Taker) -> None:
@@ -287,6 +305,7 @@ class Queues:
                 position=shared.position,
                 until_us=until_us,
                 timeout=shared.seconds_until(until_us),
+                owner=order.owner,
             )
             shared.totals.loans += 1
             shared.effects.append(ItemLent(lease))
@@ -296,7 +315,8 @@ class Queues:
         """Make a loan known, and let it run."""
         queue = self.queue(lease.queue)
         queue.leased += 1
-        queue.size += lease.item.size + PIECE_BYTES
+        queue.weigh(lease.item.size, lease.item.owner)
+        queue.weigh(PIECE_BYTES, lease.owner)
         self.leases[lease.id] = lease
         self.loans.try_complete_else_watch(lease, (lease.queue,))
 
@@ -315,7 +335,7 @@ class Queues:
             self.dead += 1
             self._keep(lease.queue + DEAD, item)
         elif delay:
-            self.queue(lease.queue).size += item.size
+            self.queue(lease.queue).weigh(item.size, item.owner)
             self._hide(lease.queue, item, self._shared.clock.now_us + delay)
         else:
             self._keep(lease.queue, item)
@@ -345,7 +365,7 @@ class Queues:
     def _keep(self, name: str, item: Item) -> bool:
         """Give an item to the oldest taker, or keep it; return whether it was given."""
         queue = self.queue(name)
-        queue.size += item.size
+        queue.weigh(item.size, item.owner)
         queue.keep(item)
         self.kept += 1
         return self.serve(queue)
@@ -358,17 +378,25 @@ class Queues:
         shared.effects.append(ItemHidden(hidden))
         self.hide(hidden)
 
+    def remember(self, lease_id: str, at_us: int, owner: str | None) -> None:
+        """Remember the id of a loan that has ended. O(1)."""
+        self.ended_leases[lease_id] = at_us
+        if owner is not None:
+            self.ended_of[lease_id] = owner
+
     def _end(self, lease: Lease) -> None:
         self._let_go(lease)
-        self.ended_leases[lease.id] = self._shared.clock.now_us
+        self.remember(lease.id, self._shared.clock.now_us, lease.owner)
         self._forget_idle(self.by_name[lease.queue])
 
     def _let_go(self, lease: Lease) -> None:
         queue = self.by_name[lease.queue]
         queue.leased -= 1
-        queue.size -= lease.item.size + PIECE_BYTES
+        queue.lift([lease.item])
+        queue.weigh(-PIECE_BYTES, lease.owner)
         del self.leases[lease.id]
 
     def _forget_idle(self, queue: Queue) -> None:
         if queue.idle:
             del self.by_name[queue.name]
+            self._shared.kept.pin(-text_bytes(queue.name))

@@ -42,6 +42,7 @@ class SignalLine(Line, tag="signal", frozen=True):
     """A signal that a key keeps or an operation shows, by index."""
 
     view: SignalView
+    owner: str | None = None
 
 
 class KeyLine(Line, tag="key", frozen=True):
@@ -69,6 +70,7 @@ class OperationLine(Line, tag="operation", frozen=True):
     state: State = "pending"
     ended_us: int = 0
     result: Attached = UNSET
+    owner: str | None = None
 
 
 class ForgottenLine(Line, tag="forgotten", frozen=True):
@@ -76,6 +78,7 @@ class ForgottenLine(Line, tag="forgotten", frozen=True):
 
     id: str
     at_us: int
+    owner: str | None = None
 
 
 class ReplayLine(Line, tag="replay", frozen=True):
@@ -85,6 +88,7 @@ class ReplayLine(Line, tag="replay", frozen=True):
     digest: str
     answer: Signalled | Put | PutSome
     at_us: int
+    owner: str | None = None
 
 
 class QueueLine(Line, tag="queue", frozen=True):
@@ -109,6 +113,7 @@ class ItemLine(Line, tag="item", frozen=True):
         attempts: How often it was lent.
         until_us: The log time until which it is hidden; 0 if it is ready.
         since: The position from which on it is hidden.
+        owner: Who put it; absent without tokens.
     """
 
     number: int | str
@@ -119,6 +124,7 @@ class ItemLine(Line, tag="item", frozen=True):
     attempts: int = 0
     until_us: int = 0
     since: int = 0
+    owner: str | None = None
 
 
 class TakerLine(Line, tag="taker", frozen=True):
@@ -131,6 +137,7 @@ class TakerLine(Line, tag="taker", frozen=True):
     until_us: int
     writer: str | None
     max: int = 0
+    owner: str | None = None
 
 
 class LeaseLine(Line, tag="lease", frozen=True):
@@ -146,6 +153,8 @@ class LeaseLine(Line, tag="lease", frozen=True):
         until_us: The log time at which it ends.
         lease: How long it was to last; absent if unknown.
         taker: Whose it is; absent if the loan has its name.
+        owner: Who took the item; absent without tokens.
+        by: Who put it; absent without tokens.
     """
 
     position: int
@@ -160,6 +169,8 @@ class LeaseLine(Line, tag="lease", frozen=True):
     attempts: int = 0
     lease: OptionalDuration = UNSET
     taker: Text = UNSET
+    owner: str | None = None
+    by: str | None = None
 
 
 class EndedLeaseLine(Line, tag="ended", frozen=True):
@@ -167,6 +178,7 @@ class EndedLeaseLine(Line, tag="ended", frozen=True):
 
     id: str
     at_us: int
+    owner: str | None = None
 
 
 class Foot(Line, tag="foot", frozen=True):

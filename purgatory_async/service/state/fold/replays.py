@@ -3,10 +3,13 @@
 from collections import OrderedDict
 from typing import Final
 
-from msgspec import Struct, UnsetType
+from msgspec import Struct
 
+from purgatory_async.service.state.fold.entries import PutItem, PutItems, SignalKey, SignalKeys
 from purgatory_async.service.state.fold.results import Put, PutSome, Signalled
 from purgatory_async.service.state.fold.shared import FOREVER, Shared
+
+Repeatable = SignalKey | SignalKeys | PutItem | PutItems
 
 
 class Replay(Struct):
@@ -18,17 +21,16 @@ class Replay(Struct):
 
 
 class Replays:
-    """The answers by their Idempotency-Key, the oldest first."""
+    """The answers by owner and Idempotency-Key, the oldest first: each owner has a space of its own."""
 
     def __init__(self, shared: Shared) -> None:
-        self.known: Final[OrderedDict[str, Replay]] = OrderedDict()
+        self.known: Final[OrderedDict[tuple[str | None, str], Replay]] = OrderedDict()
         self._shared: Final = shared
 
-    def keep(self, idem: str | UnsetType, digest: str, answer: Signalled | Put | PutSome) -> None:
-        """Keep an answer, if its entry has a key. O(1)."""
-        if isinstance(idem, str):
-            now_us = self._shared.clock.now_us
-            self.known[idem] = Replay(digest, answer, now_us)
+    def keep(self, entry: Repeatable, answer: Signalled | Put | PutSome) -> None:
+        """Keep the answer to an entry, if it has a key. O(1)."""
+        if isinstance(entry.idem, str):
+            self.known[entry.owner, entry.idem] = Replay(entry.digest, answer, self._shared.clock.now_us)
 
     def forget(self, whole_us: int) -> int:
         """Forget the answers that were kept long enough; as `Operations.forget`. O(forgotten)."""

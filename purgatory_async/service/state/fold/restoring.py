@@ -37,7 +37,7 @@ from purgatory_async.service.state.fold.fold import (
     LevelError,
 )
 from purgatory_async.service.state.fold.items import LEASE_US, Hidden, Item
-from purgatory_async.service.state.fold.kept_signals import Key
+from purgatory_async.service.state.fold.kept_bytes import size_of_signal
 from purgatory_async.service.state.fold.loans import Lease, Taker
 from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.fold.replays import Replay
@@ -153,7 +153,7 @@ class _Lines:
 
     def __init__(self, head: lines.Head, make: Callable[[int], Fold]) -> None:
         self.fold: Final = make(head.at_us)
-        self._views: Final[dict[int, SignalView]] = {}
+        self._signals: Final[dict[int, Signal]] = {}
         self._listening: Final[set[str]] = set()  # writers
         self._pending: Final[list[Operation]] = []  # by position
         self._others: Final[list[_Due]] = []  # loans, takers and silent writers
@@ -184,7 +184,8 @@ class _Lines:
         self._rules[type(line)](line)
 
     def due(self) -> Iterator[_Due]:
-        """Iterate over what is due, in the order in which it was scheduled at first. O(n log others)."""
+        """Iterate over what is due, in the order in which it was scheduled at first. O(n log n)."""
+        self.fold.signals.take_turns()
         watch = self.fold.operations.watch
         pending = ((each.position, _OPERATION, watch, each) for each in self._pending)
         return merge(pending, sorted(self._others, key=_CAUSE))
@@ -194,23 +195,33 @@ class _Lines:
 
     def _signal(self, line: lines.SignalLine) -> None:
         view = line.view
-        self._views[view.index] = SignalView(view.key, view.index, detached(view.value), view.voter)
+        view = SignalView(view.key, view.index, detached(view.value), view.voter)
+        self._signals[view.index] = Signal(view, 1, size=size_of_signal(view), owner=line.owner)
 
     def _key(self, line: lines.KeyLine) -> None:
-        kept = [Signal(self._views[index], amount, at_us) for index, amount, at_us in line.signals]
-        self.fold.signals.keys[line.key] = Key(kept, line.floor)
+        kept = list[Signal]()
+        for index, amount, at_us in line.signals:
+            signal = self._signals[index]
+            signal.amount, signal.at_us = amount, at_us
+            kept.append(signal)
+        self.fold.signals.resume(line.key, kept, line.floor)
 
     def _operation(self, line: lines.OperationLine) -> None:
         operations, shared = self.fold.operations, self.fold.shared
         order = SubmitOperation(
-            id=line.id, keys=line.keys, need=line.need, timeout=line.timeout_us, data=detached(line.data)
+            id=line.id,
+            keys=line.keys,
+            need=line.need,
+            timeout=line.timeout_us,
+            data=detached(line.data),
+            owner=line.owner,
         )
         timeout = None
         if line.timeout_us is not None and line.state == "pending":
             timeout = shared.seconds_until(line.submitted_us + line.timeout_us)
         operation = Operation(operations, order, line.position, line.submitted_us, timeout)
-        operation.recall(tuple(self._views[index] for index in line.signals), line.progress)
         operations.add(operation, line.idem, line.digest)
+        operation.recall([self._signals[index] for index in line.signals], line.progress)
         if line.state == "pending":
             self._pending.append(operation)
         else:
@@ -218,10 +229,10 @@ class _Lines:
             operations.keep(operation)
 
     def _forgotten(self, line: lines.ForgottenLine) -> None:
-        self.fold.operations.forgotten[line.id] = line.at_us
+        self.fold.operations.remember(line.id, line.at_us, line.owner)
 
     def _replay(self, line: lines.ReplayLine) -> None:
-        self.fold.replays.known[line.idem] = Replay(line.digest, line.answer, line.at_us)
+        self.fold.replays.known[line.owner, line.idem] = Replay(line.digest, line.answer, line.at_us)
 
     def _queue(self, line: lines.QueueLine) -> None:
         self.fold.queues.set(
@@ -235,9 +246,9 @@ class _Lines:
         )
 
     def _item(self, line: lines.ItemLine) -> None:
-        queues, item = self.fold.queues, _item_of(line, line.attempts)
+        queues, item = self.fold.queues, _item_of(line, line.attempts, line.owner)
         queue = queues.queue(line.queue)
-        queue.size += item.size
+        queue.weigh(item.size, item.owner)
         if not line.until_us:
             queue.keep(item)
             queues.kept += 1
@@ -260,6 +271,7 @@ class _Lines:
             lease_id=line.lease_id,
             lease=line.lease,
             max=line.max or UNSET,
+            owner=line.owner,
         )
         timeout = self.fold.shared.seconds_until(line.until_us)
         taker = Taker(
@@ -280,23 +292,24 @@ class _Lines:
             line.id,
             line.id if isinstance(line.taker, UnsetType) else line.taker,
             line.queue,
-            _item_of(line, line.before),
+            _item_of(line, line.before, line.by),
             attempts=line.attempts,
             lease_us=LEASE_US if isinstance(line.lease, UnsetType) else line.lease,
             position=line.position,
             until_us=line.until_us,
             timeout=self.fold.shared.seconds_until(line.until_us),
+            owner=line.owner,
         )
         self._others.append((line.position, _LOAN, queues.borrow, lease))
 
     def _ended_lease(self, line: lines.EndedLeaseLine) -> None:
-        self.fold.queues.ended_leases[line.id] = line.at_us
+        self.fold.queues.remember(line.id, line.at_us, line.owner)
 
 
-def _item_of(line: lines.ItemLine | lines.LeaseLine, attempts: int) -> Item:
+def _item_of(line: lines.ItemLine | lines.LeaseLine, attempts: int, owner: str | None) -> Item:
     if line.place is None:
         assert isinstance(line.number, int), f"item {line.number!r} must have its place in its line"
         place = (0, line.number, 0)
     else:
         place = line.place
-    return Item(*place, line.number, line.put_us, attempts, one_line(line.item))
+    return Item(*place, line.number, line.put_us, attempts, one_line(line.item), owner)

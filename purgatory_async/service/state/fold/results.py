@@ -12,8 +12,11 @@ Refusal = Literal[
     "forgotten",
     "idempotency-mismatch",
     "lease-expired",
+    "limited",
+    "limited-bytes",
     "lower-level",
     "no-room",
+    "over-budget",
     "overloaded",
     "unknown-lease",
     "unknown-operation",
@@ -129,3 +132,5 @@ class Plain(Result, frozen=True, array_like=True, tag=True):
 
 
 APPLIED: Final = Plain()
+OVERLOADED: Final = Refused("overloaded")
+OVER_BUDGET: Final = Refused("over-budget")

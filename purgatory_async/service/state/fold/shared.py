@@ -4,13 +4,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET, Struct, UnsetType
 
 from purgatory_async import Timer
 from purgatory_async.clock import MAX_TIMEOUT
 from purgatory_async.service.messages import State
-from purgatory_async.service.state.fold.entries import Duration, SetLimits
+from purgatory_async.service.state.fold.entries import Duration, Keeping, SetLimits
+from purgatory_async.service.state.fold.kept_bytes import KeptBytes
 from purgatory_async.service.state.fold.log_clock import LogClock
+from purgatory_async.service.state.fold.results import OVER_BUDGET, Refused
 
 SECOND: Final = 1_000_000
 """Microseconds."""
@@ -18,6 +20,9 @@ LONGEST_US: Final = 3_155_760_000 * SECOND
 """100 years."""
 EXACT_US: Final = 2**42
 """50 days: up to here, seconds in a float are exact to the nanosecond."""
+USUAL_KEPT: Final = 256 << 20
+"""The budget of a state that no worker has given another one."""
+NO_LIMIT: Final = 2**62
 FOREVER: Final = 2**62
 """A log time that never comes."""
 
@@ -47,8 +52,10 @@ class Limits(Struct):
             newest value of an idle key are kept.
         keep_signals: The most signals kept of a key.
         keep_for: How long they are kept at least, up to that number.
-        max_bytes: The most bytes of JSON text that ended operations keep; the newest of them is kept anyway.
+        max_bytes: The most bytes of JSON text that ended operations keep; the newest of them is kept anyway. It counts
+            only without `max_kept`.
         max_lease: The longest loan; longer ones are shortened.
+        max_kept: The most bytes of all that is kept; see `kept_bytes`. A log of before has none.
     """
 
     max_pending: int = 100_000
@@ -58,12 +65,29 @@ class Limits(Struct):
     keep_for: Duration = 600 * SECOND
     max_bytes: int = 64 << 20
     max_lease: Duration = 43_200 * SECOND
+    max_kept: int | UnsetType = UNSET
+
+    @property
+    def most_bytes(self) -> int:
+        """The most bytes of all that is kept; more than there can be for no limit."""
+        return NO_LIMIT if isinstance(self.max_kept, UnsetType) else self.max_kept
+
+    @property
+    def ended_bytes(self) -> int:
+        """The limit for the sake of which ended operations are forgotten early."""
+        return self.max_bytes if isinstance(self.max_kept, UnsetType) else self.max_kept
 
     def would_change(self, entry: SetLimits) -> bool:
         """Whether an entry names a limit that has another value now."""
         return any(
             getattr(entry, name) not in {UNSET, getattr(self, name)} for name in self.__struct_fields__
         )
+
+    def wanted(self, entry: SetLimits) -> SetLimits | None:
+        """Return the entry that makes these limits those of another one, with a budget; None if none is needed."""
+        if self.max_kept is UNSET and entry.max_kept is UNSET:
+            entry = msgspec.structs.replace(entry, max_kept=USUAL_KEPT)
+        return entry if self.would_change(entry) else None
 
     def change(self, entry: SetLimits) -> None:
         """Take over the limits that an entry names."""
@@ -100,7 +124,32 @@ class Shared:
     before_us: int = 0
     limits: Limits = field(default_factory=Limits)
     totals: Totals = field(default_factory=Totals)
+    kept: KeptBytes = field(default_factory=KeptBytes)
     effects: list[Effect] = field(default_factory=list[Effect])
+
+    @property
+    def bytes_left(self) -> int:
+        """How many more bytes can be kept before history makes room. O(1)."""
+        return self.limits.most_bytes - self.kept.used
+
+    def has_room(self, size: int) -> bool:
+        """Whether so many more bytes can be kept, once all history has made room. O(1)."""
+        return self.kept.pinned + size <= self.limits.most_bytes
+
+    def refusal(self, entry: Keeping, size: int, own: int) -> Refused | None:
+        """Return why an entry's bytes cannot be kept; None if they can. O(1).
+
+        Args:
+            entry: Names its owner, and how many bytes that may have pinned.
+            size: How many more bytes it pins.
+            own: How many more of its owner's.
+        """
+        if not self.has_room(size):
+            return OVER_BUDGET
+        if isinstance(entry.room, UnsetType):
+            return None
+        pinned = self.kept.pinned_of.get(entry.owner or "", 0)
+        return Refused("limited-bytes") if pinned + own > entry.room else None
 
     def seconds_until(self, due_us: int) -> float:
         """Return a delay for the timer that ends in the first whole millisecond at or after a log time.

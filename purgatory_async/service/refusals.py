@@ -1,0 +1,38 @@
+"""Why the state has refused an entry, as the problem that answers its request."""
+
+from purgatory_async.service import problems
+from purgatory_async.service.state.fold import entries
+from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.fold.items import Queue
+from purgatory_async.service.state.fold.results import Refused
+
+__all__ = ["Proposal", "over_pending", "problem_of"]
+
+Proposal = (
+    entries.SubmitOperation | entries.SignalKey | entries.SignalKeys | entries.PutItem | entries.PutItems
+)
+"""What the state may refuse for want of room, or because of an Idempotency-Key."""
+
+
+def problem_of(refused: Refused, entry: Proposal, fold: Fold) -> problems.Problem:
+    """Return the problem of a refused entry; its figures are those of the present state. O(items of the entry)."""
+    if refused.why == "idempotency-mismatch":
+        return problems.idempotency_mismatch(str(entry.idem))
+    limits = fold.shared.limits
+    if refused.why == "over-budget":
+        return problems.over_budget("max_bytes", fold.shared.kept.used, limits.most_bytes)
+    if refused.why == "limited-bytes" and isinstance(entry.room, int):
+        used = fold.shared.kept.pinned_of.get(entry.owner or "", 0)
+        return problems.limited("max-bytes", entry.room, used, rule=f"max-bytes={entry.room}")
+    if isinstance(entry, entries.PutItem | entries.PutItems):
+        count = len(entry.items) if isinstance(entry, entries.PutItems) else 1
+        queue = fold.queues.by_name.get(entry.queue) or Queue(entry.queue)
+        return problems.queue_full(queue.name, *queue.limit_for(count, limits))
+    if isinstance(entry, entries.SubmitOperation) and refused.why == "duplicate-id":
+        return problems.duplicate_id(entry.id)
+    return problems.overloaded("operations", limits.max_pending)
+
+
+def over_pending(most: int, pending: int) -> problems.Problem:
+    """Return the problem of an owner that has as many operations and one-shot waits pending as it may have."""
+    return problems.limited("max-pending", most, pending, rule=f"max-pending={most}")

@@ -1,0 +1,89 @@
+"""What makes room in the fold, in which order, and for how long a signal counts."""
+
+from contextlib import closing
+
+from msgspec import Raw
+
+from purgatory_async.service.settings import Settings
+from purgatory_async.service.state.fold.checkpoint import parts
+from purgatory_async.service.state.fold.entries import EndOperation, SetLimits, SignalKey, SubmitOperation
+from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.fold.restoring import restored
+from purgatory_async.service.state.fold.shared import USUAL_KEPT
+from purgatory_async.service.state.fold.superseded import Key, Superseded
+
+
+def apply(fold, *entries):
+    return [fold.apply(fold.position + 1, 1_000_000, entry)[0] for entry in entries]
+
+
+def signalled(*keys, value=b"1"):
+    return [SignalKey(key=key, value=Raw(value)) for key in keys]
+
+
+def indexes(fold):
+    return {key: [each.view.index for each in known.signals] for key, known in fold.signals.keys.items()}
+
+
+def test_a_restarted_replica_drops_the_same_signals_for_room():
+    """The first to be superseded leaves first, not the oldest, nor that of the first key."""
+    with closing(Fold()) as before:
+        apply(before, *signalled("c", "a", "b", "a", "b", "c"), SetLimits(max_kept=5 * 129 + 3))
+        assert indexes(before) == {"a": [4], "b": [3, 5], "c": [1, 6]}
+        with closing(restored(parts(before))) as fold:
+            apply(fold, SetLimits(max_kept=4 * 129 + 3))
+            assert indexes(fold) == {"a": [4], "b": [5], "c": [1, 6]}
+            assert fold.shared.kept.used == 4 * 129 + 3
+
+
+def test_a_signal_that_a_pending_operation_shows_stays_counted():
+    with closing(Fold()) as fold:
+        apply(fold, SubmitOperation(id="op", keys=("k", "other"), need="all"))
+        apply(fold, SignalKey(key="k", value=Raw(b"1" * 1000), voter="v"), *signalled("k"))
+        kept = 128 + 6 + 1 + 1129 + 129
+        assert fold.shared.kept.used == kept
+        apply(fold, SetLimits(max_kept=kept - 1))
+        assert indexes(fold) == {"k": [3]}
+        assert (fold.shared.kept.used, fold.shared.kept.pinned) == (kept, kept)
+        apply(fold, EndOperation(id="op", how="cancelled"))
+        assert (fold.shared.kept.used, fold.shared.kept.pinned) == (kept, 130)
+
+
+def test_history_of_one_signal_is_freed_with_its_last_holder():
+    with closing(Fold()) as fold:
+        for name in ("a", "b"):
+            apply(fold, SubmitOperation(id=name, keys=("k",)))
+        apply(
+            fold,
+            *signalled("k", value=b"1" * 1000),
+            *signalled("k"),
+            SetLimits(max_kept=2 * 129 + 1128 + 130),
+        )
+        assert [*fold.operations.by_id] == ["a", "b"]
+        apply(fold, SubmitOperation(id="c", keys=("k",)), EndOperation(id="c", how="cancelled"))
+        # Forgetting the first of them frees its own bytes only.
+        assert ([*fold.operations.by_id], indexes(fold)) == (["b", "c"], {"k": [3, 4]})
+        apply(fold, SubmitOperation(id="d", keys=("k",)))
+        assert ([*fold.operations.by_id], indexes(fold)) == (["c", "d"], {"k": [3, 4]})
+        apply(fold, SubmitOperation(id="e", keys=("k",)))
+        assert ([*fold.operations.by_id], indexes(fold)) == (["c", "d", "e"], {"k": [4]})
+
+
+def test_stale_turns_are_swept_and_never_taken():
+    turns, keys = Superseded(), [Key([], 0) for _ in range(3)]
+    for number in range(3000):
+        turns.add(keys[number % 3])
+    turns.left(keys[0], 1000)
+    turns.left(keys[1], 999)
+    assert len(turns._turns) == 1001
+    taken = [turns.next() for _ in range(1001)]
+    assert (taken.count(keys[1]), taken.count(keys[2]), turns.next()) == (1, 1000, None)
+
+
+def test_a_state_without_a_budget_takes_that_of_its_first_worker():
+    with closing(Fold()) as fold:
+        limits = fold.shared.limits
+        assert limits.wanted(SetLimits(max_items=7)) == SetLimits(max_items=7, max_kept=USUAL_KEPT)
+        apply(fold, limits.wanted(SetLimits(max_kept=1 << 20)))
+        assert (limits.max_kept, limits.wanted(SetLimits())) == (1 << 20, None)
+    assert Settings().max_bytes == USUAL_KEPT

@@ -82,7 +82,8 @@ class SignalGap(ServiceError):  # noqa: N818 - what happened
 class Operation:
     """An operation as the service shows it; times are RFC 3339, ``elapsed`` is in seconds.
 
-    ``document`` is the service's whole document, with members that this version does not know.
+    ``left_out`` is how many older signals an answer of a megabyte had no room for. ``document`` is the service's whole
+    document, with members that this version does not know.
     """
 
     id: str
@@ -96,6 +97,7 @@ class Operation:
     result: Any = None
     data: Any = None
     waiting_for: Mapping[str, Any] | None = None
+    left_out: int = 0
     document: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     @property

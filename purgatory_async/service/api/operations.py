@@ -9,9 +9,10 @@ from msgspec import UnsetType
 from purgatory_async import Outcome
 from purgatory_async.service import problems
 from purgatory_async.service.api.holding import hold
-from purgatory_async.service.api.paging import PAGE_BYTES, limit_of
+from purgatory_async.service.api.paging import limit_of, page_of
 from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Repeatable, Request, decoded
+from purgatory_async.service.fitting import fitting
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http.holds import end_of
 from purgatory_async.service.http.stream import EVENT_STREAM, EventStream
@@ -31,7 +32,8 @@ COMPLETE: Final = msgspec.json.Decoder(Complete)
 async def submit_operation(service: Service, request: Request) -> Answer:
     """``POST /v1/operations``: submit an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
-    wait = request.wait(request.query("wait"), service.settings.max_wait)
+    query = request.query("full", "wait")
+    wait, full = request.wait(query, service.settings.max_wait), query.switch("full")
     body = await request.body()
     order = decoded(body, SUBMIT)
     if wait.seconds:
@@ -41,21 +43,22 @@ async def submit_operation(service: Service, request: Request) -> Answer:
     headers = (*wait.headers, *replayed(submission), *await service.records.record(operation))
     location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
     if operation.outcome is not None:
-        return answer(201, _view(service, operation), location, *headers)
+        return answer(201, _view(service, operation, full=full), location, *headers)
     operation = await _after_wait(service, request, operation, wait)
     if operation.outcome is not None:
-        return answer(200, _view(service, operation), *headers)
-    return answer(202, _view(service, operation), location, *headers)
+        return answer(200, _view(service, operation, full=full), *headers)
+    return answer(202, _view(service, operation, full=full), location, *headers)
 
 
 async def read_operation(service: Service, request: Request) -> Answer:
     """``GET /v1/operations/{id}``: show an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
-    wait = request.wait(request.query("wait"), service.settings.max_wait)
+    query = request.query("full", "wait")
+    wait, full = request.wait(query, service.settings.max_wait), query.switch("full")
     await service.state.caught_up()
     operation = _find(service, request)
     operation = await _after_wait(service, request, operation, wait)
-    return answer(200, _view(service, operation), *wait.headers)
+    return answer(200, _view(service, operation, full=full), *wait.headers)
 
 
 async def complete_operation(service: Service, request: Request) -> Answer:
@@ -112,16 +115,15 @@ async def read_events(service: Service, request: Request) -> EventStream:
 
 
 def _page(service: Service, pending: Iterator[Operation], limit: int) -> OperationList:
-    views: list[msgspec.Raw] = []
-    size, last, now_us = 0, 0, service.state.now_us()
-    for operation in pending:
-        if len(views) == limit or size > PAGE_BYTES:
-            return OperationList(views, str(last))
-        encoded = msgspec.json.encode(operation.view(now_us))
-        views.append(msgspec.Raw(encoded))
-        size += len(encoded)
-        last = operation.position
-    return OperationList(views)
+    now_us = service.state.now_us()
+    return OperationList(
+        *page_of(
+            pending,
+            limit,
+            lambda operation: msgspec.Raw(msgspec.json.encode(fitting(operation.view(now_us)))),
+            lambda operation: str(operation.position),
+        )
+    )
 
 
 async def _after_wait(service: Service, request: Request, operation: Operation, wait: Wait) -> Operation:
@@ -152,8 +154,9 @@ def _find(service: Service, request: Request) -> Operation:
         raise problems.unknown_operation(raw.decode("ascii", "backslashreplace")) from None
 
 
-def _view(service: Service, operation: Operation) -> OperationView:
-    return operation.view(service.state.now_us())
+def _view(service: Service, operation: Operation, *, full: bool = False) -> OperationView:
+    view = operation.view(service.state.now_us())
+    return view if full else fitting(view)
 
 
 def _entry_of(order: Submit, once: Repeatable) -> SubmitOperation:

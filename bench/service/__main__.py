@@ -18,6 +18,7 @@ FULL = ServiceSettings(
     wrk_s=2,
     visitors=1_000,
     restarts=10,
+    values=400,
     pending=100_000,
     rounds=7,
     heavy_rounds=5,
@@ -32,7 +33,7 @@ def numbers(settings: ServiceSettings) -> str:
         f"{settings.polls:,} polls held, {settings.rate:,} of them ended in a second; {settings.leaving:,} held when "
         f"clients leave or the service stops; {settings.slow:,} slow clients; "
         f"{settings.subscribers:,} polls beside nchan; {settings.visitors:,} clients across {settings.restarts} "
-        f"restarts; {settings.pending:,} operations folded"
+        f"restarts; {settings.values:,} values of a megabyte; {settings.pending:,} operations folded"
     )
 
 
@@ -65,6 +66,7 @@ BENCHMARK = Benchmark(
         wrk_s=1,
         visitors=100,
         restarts=2,
+        values=30,
         pending=1_000,
         rounds=1,
         heavy_rounds=1,

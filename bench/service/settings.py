@@ -21,6 +21,7 @@ class ServiceSettings(Conditions):
         wrk_s: Seconds of each of wrk's samples.
         visitors: How many clients come again and again while the service is restarted.
         restarts: How often it is, each way.
+        values: How many values of a megabyte are sent.
         pending: How many operations wait when the state is restored, and how many entries are folded.
     """
 
@@ -33,4 +34,5 @@ class ServiceSettings(Conditions):
     wrk_s: int
     visitors: int
     restarts: int
+    values: int
     pending: int

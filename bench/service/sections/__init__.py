@@ -1,6 +1,15 @@
 """The sections of ``python -m bench.service``, in the order they are run and printed."""
 
-from bench.service.sections import aborted, beside_nchan, folded, held, restarts, slow_clients, stopped
+from bench.service.sections import (
+    aborted,
+    beside_nchan,
+    budgets,
+    folded,
+    held,
+    restarts,
+    slow_clients,
+    stopped,
+)
 
 __all__ = ["SECTIONS"]
 
@@ -14,5 +23,6 @@ SECTIONS = {
         stopped.SECTION,
         restarts.SECTION,
         slow_clients.SECTION,
+        budgets.SECTION,
     )
 }

@@ -1,7 +1,9 @@
 """Answers of at most a megabyte: what they leave out, how they say so, and how to get all of it."""
 
 import pytest
+from msgspec import Raw
 
+from purgatory_async.service.state.fold.entries import SignalKey
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio
@@ -77,6 +79,17 @@ async def test_a_peek_shows_at_least_one_item_however_long(client):
     assert len(first["items"]) == 1
     rest = (await client.request("GET", f"/v1/queues/q/items?cursor={first['next']}")).json
     assert (len(rest["items"]), "next" in rest) == (1, False)
+
+
+async def test_a_follower_hears_no_more_than_an_answer_holds(client):
+    held = await client.held("GET", "/v1/wait?key=a&since=0&wait=30s")
+    for _ in range(9):
+        client.post(SignalKey(key="a", value=Raw(b'"%b"' % LARGE.encode())))
+    assert [len(each.heard) for each in client.service.followers._by_key["a"]] == [3]
+    await settle()
+    assert (len(held.json["signals"]), held.json["more"], held.json["gap"]) == (2, True, False)
+    rest = (await client.request("GET", f"/v1/wait?key=a&since={held.json['next']}")).json
+    assert rest["signals"][0]["index"] == 3
 
 
 @pytest.mark.parametrize("full", ["2", "yes", ""])

@@ -19,6 +19,8 @@ V = TypeVar("V", OperationView, WaitView)
 
 def fitting(view: V) -> V:
     """Return a view with as many of its newest signals as an answer holds. O(signals), or O(bytes) if it is large."""
+    if not view.signals:
+        return view
     size = sum(len(signal.value) for signal in view.signals if isinstance(signal.value, msgspec.Raw))
     if isinstance(view, OperationView):
         size += sum(len(each) for each in (view.data, view.result) if isinstance(each, msgspec.Raw))

@@ -27,7 +27,7 @@ LAYERS = {
     "adapters": (*("client", "client.*", "metrics", "pipeline.*", "testing", "testing.*", "web", "web.*"),),
     # The service: the words of all parts, the parts, the whole without HTTP, what requests mean, the process.
     "service": (
-        *("service", "service.admission", "service.grants", "service.header_fields"),
+        *("service", "service.admission", "service.fitting", "service.grants", "service.header_fields"),
         *("service.hosts", "service.logs", "service.messages"),
         *("service.problems", "service.queue_messages", "service.settings"),
         *("service.sizes", "service.store_url"),

@@ -20,6 +20,7 @@ FULL = ServiceSettings(
     guests=200,
     visitors=1_000,
     restarts=10,
+    values=400,
     pending=100_000,
     rounds=7,
     heavy_rounds=5,
@@ -34,8 +35,8 @@ def numbers(settings: ServiceSettings) -> str:
         f"{settings.polls:,} polls held, {settings.rate:,} of them ended in a second; {settings.leaving:,} held when "
         f"clients leave or the service stops; {settings.slow:,} slow clients; "
         f"{settings.abandoned:,} polls held by each peer, herds of {settings.herd:,}; "
-        f"{settings.visitors:,} clients across {settings.restarts} "
-        f"restarts; {settings.pending:,} operations folded"
+        f"{settings.visitors:,} clients across {settings.restarts} restarts; {settings.values:,} values of a megabyte; "
+        f"{settings.pending:,} operations folded"
     )
 
 
@@ -70,6 +71,7 @@ BENCHMARK = Benchmark(
         guests=20,
         visitors=100,
         restarts=2,
+        values=30,
         pending=1_000,
         rounds=1,
         heavy_rounds=1,

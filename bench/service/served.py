@@ -67,8 +67,15 @@ class Served:
 
     def resident_kib(self) -> int:
         """The memory it has, in KiB."""
+        return self._memory_kib("VmRSS")
+
+    def peak_kib(self) -> int:
+        """The most memory that it has had so far, in KiB."""
+        return self._memory_kib("VmHWM")
+
+    def _memory_kib(self, name: str) -> int:
         status = Path(f"/proc/{self.process.pid}/status").read_text(encoding="ascii")
-        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
+        return next(int(line.split()[1]) for line in status.splitlines() if line.startswith(name))
 
     def processor_lost_ms(self) -> float:
         """For how long it was ready to run and had no processor, in milliseconds, since its start."""

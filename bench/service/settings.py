@@ -23,6 +23,7 @@ class ServiceSettings(Conditions):
         guests: How many clients come again and again while a peer is restarted.
         visitors: How many clients come again and again while the service is restarted.
         restarts: How often it is, each way.
+        values: How many values of a megabyte are sent.
         pending: How many operations wait when the state is restored, and how many entries are folded.
     """
 
@@ -37,4 +38,5 @@ class ServiceSettings(Conditions):
     guests: int
     visitors: int
     restarts: int
+    values: int
     pending: int

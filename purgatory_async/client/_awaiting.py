@@ -69,9 +69,9 @@ class AsyncClient(QueueCalls):
             self._verbs.submit(keys, need=need, timeout=timeout, operation_id=operation_id, data=data)
         )
 
-    async def status(self, operation_id: str) -> Operation:
+    async def status(self, operation_id: str, *, full: bool = False) -> Operation:
         """Read an operation. See `Client.status`."""
-        return await self._run(self._verbs.status(operation_id))
+        return await self._run(self._verbs.status(operation_id, full=full))
 
     async def follow(self, operation_id: str, *, timeout: float | None = None) -> Operation:
         """Wait until an operation ends. See `Client.follow`."""

@@ -96,9 +96,14 @@ class Client(QueueCalls):
             self._verbs.submit(keys, need=need, timeout=timeout, operation_id=operation_id, data=data)
         )
 
-    def status(self, operation_id: str) -> Operation:
-        """Read an operation; raises as `submit`."""
-        return self._run(self._verbs.status(operation_id))
+    def status(self, operation_id: str, *, full: bool = False) -> Operation:
+        """Read an operation; raises as `submit`.
+
+        Args:
+            operation_id: The operation's id.
+            full: Whether to read all signals that it shows, also those that an answer of a megabyte has no room for.
+        """
+        return self._run(self._verbs.status(operation_id, full=full))
 
     def follow(self, operation_id: str, *, timeout: float | None = None) -> Operation:
         """Wait until an operation ends.

@@ -82,9 +82,8 @@ class SignalGap(ServiceError):  # noqa: N818 - what happened
 class Operation:
     """An operation as the service shows it; times are RFC 3339, ``elapsed`` is in seconds.
 
-    ``owner`` is whose token submitted it; None without tokens.
-
-    ``document`` is the service's whole document, with members that this version does not know.
+    ``owner`` is whose token submitted it; None without tokens. ``left_out`` is how many older signals the answer had no
+    room for. ``document`` is the service's whole document, with members that this version does not know.
     """
 
     id: str
@@ -99,6 +98,7 @@ class Operation:
     data: Any = None
     waiting_for: Mapping[str, Any] | None = None
     owner: str | None = None
+    left_out: int = 0
     document: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
 
     @property

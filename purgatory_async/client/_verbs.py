@@ -53,9 +53,10 @@ class Verbs:
         )
         return understood((yield from exchange(request, self.policy)), Operation.of)
 
-    def status(self, operation_id: str) -> Talk[Operation]:
+    def status(self, operation_id: str, *, full: bool = False) -> Talk[Operation]:
         """Show an operation."""
-        request = Request("GET", path("operations", operation_id), twice_is_once=True)
+        query = (("full", "1"),) if full else ()
+        request = Request("GET", path("operations", operation_id), query=query, twice_is_once=True)
         return understood((yield from exchange(request, self.policy)), Operation.of)
 
     def follow(self, operation_id: str, timeout: float | None) -> Talk[Operation]:

@@ -147,6 +147,7 @@ class OperationView(Struct):
     data: Attached = UNSET
     waiting_for: WaitingFor | UnsetType = UNSET
     owner: str | UnsetType = UNSET
+    left_out: int | UnsetType = UNSET  # how many older signals the answer has no room for
 
 
 class OperationList(Struct):
@@ -183,6 +184,7 @@ class WaitView(Struct):
     """The answer of ``GET /v1/wait`` without ``since``."""
 
     signals: tuple[SignalView, ...]
+    left_out: int | UnsetType = UNSET  # how many older signals the answer has no room for
 
 
 class FollowedSignal(Struct, omit_defaults=True):

@@ -383,3 +383,10 @@ def test_the_time_left_is_that_of_the_deadline_as_it_was_read():
     shown = {**PENDING, "deadline": "2026-01-01T12:00:30Z", "elapsed": 12.5}
     line = Line(answer(200, shown), answer(200, {**shown, "state": "expired"}), answer(200, PENDING))
     assert [line.run(line.verbs.status("o")).time_left for _ in range(3)] == [17.5, None, None]
+
+
+def test_a_status_says_what_was_left_out_and_full_gives_all():
+    line = Line(answer(200, {**PENDING, "left_out": 3}), answer(200, PENDING))
+    assert line.run(line.verbs.status("o")).left_out == 3
+    assert line.run(line.verbs.status("o", full=True)).left_out == 0
+    assert [request.query for request in line.requests] == [(), (("full", "1"),)]

@@ -1,6 +1,16 @@
 """The sections of ``python -m bench.service``, in the order they are run and printed."""
 
-from bench.service.sections import aborted, folded, held, instructions, peers, restarts, slow_clients, stopped
+from bench.service.sections import (
+    aborted,
+    budgets,
+    folded,
+    held,
+    instructions,
+    peers,
+    restarts,
+    slow_clients,
+    stopped,
+)
 
 __all__ = ["SECTIONS"]
 
@@ -15,5 +25,6 @@ SECTIONS = {
         stopped.SECTION,
         restarts.SECTION,
         slow_clients.SECTION,
+        budgets.SECTION,
     )
 }

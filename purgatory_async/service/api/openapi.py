@@ -40,6 +40,7 @@ _QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
     "delayed": _SWITCH,
     "digest": _SWITCH,
     "first": _INDEX,
+    "full": _SWITCH,
     "index": _INDEX,
     "key": _KEY,
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000},

@@ -10,9 +10,10 @@ from msgspec import UnsetType
 from purgatory_async import Outcome
 from purgatory_async.service import problems
 from purgatory_async.service.api.holding import hold
-from purgatory_async.service.api.paging import PAGE_BYTES, limit_of
+from purgatory_async.service.api.paging import STEPS, limit_of, page_of
 from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Request, decoded
+from purgatory_async.service.fitting import fitting
 from purgatory_async.service.grants import Grant
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http.holds import end_of
@@ -27,7 +28,6 @@ from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import Wait
 
 SUBMIT: Final = msgspec.json.Decoder(Submit)
-STEPS: Final = 4096  # operations that one pass looks at
 ANY: Final = ""  # a prefix of every key
 COMPLETE: Final = msgspec.json.Decoder(Complete)
 
@@ -35,7 +35,8 @@ COMPLETE: Final = msgspec.json.Decoder(Complete)
 async def submit_operation(service: Service, request: Request) -> Answer:
     """``POST /v1/operations``: submit an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
-    wait = request.wait(request.query("wait"), service.settings.max_wait)
+    query = request.query("full", "wait")
+    wait, full = request.wait(query, service.settings.max_wait), query.switch("full")
     body = await request.body()
     order = decoded(body, SUBMIT)
     if wait.seconds:
@@ -47,22 +48,23 @@ async def submit_operation(service: Service, request: Request) -> Answer:
     headers = (*wait.headers, *replayed(submission), *await service.records.record(operation))
     location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
     if operation.outcome is not None:
-        return answer(201, _view(service, operation), location, *headers)
+        return answer(201, _view(service, operation, full=full), location, *headers)
     operation = await _after_wait(service, request, operation, wait)
     if operation.outcome is not None:
-        return answer(200, _view(service, operation), *headers)
-    return answer(202, _view(service, operation), location, *headers)
+        return answer(200, _view(service, operation, full=full), *headers)
+    return answer(202, _view(service, operation, full=full), location, *headers)
 
 
 async def read_operation(service: Service, request: Request) -> Answer:
     """``GET /v1/operations/{id}``: show an operation; with ``wait`` hold the request until it ends."""
     request.check_accept(JSON)
-    wait = request.wait(request.query("wait"), service.settings.max_wait)
+    query = request.query("full", "wait")
+    wait, full = request.wait(query, service.settings.max_wait), query.switch("full")
     await service.state.caught_up()
     operation = _find(service, request)
     request.use(*operation.watch_keys)
     operation = await _after_wait(service, request, operation, wait)
-    return answer(200, _view(service, operation), *wait.headers)
+    return answer(200, _view(service, operation, full=full), *wait.headers)
 
 
 async def complete_operation(service: Service, request: Request) -> Answer:
@@ -104,7 +106,8 @@ async def list_operations(service: Service, request: Request) -> Answer:
     key = checked_key(keys[0]) if keys else None
     request.use(*keys)
     await service.state.caught_up()
-    return answer(200, await _page(service, key, after, limit, request.grant))
+    pending = await _seen(service, key, after, limit + 1, request.grant)
+    return answer(200, _page(service, pending, limit))
 
 
 async def read_events(service: Service, request: Request) -> EventStream:
@@ -123,25 +126,30 @@ async def read_events(service: Service, request: Request) -> EventStream:
     return service.streams.stream(after, request.receive, prefixes)
 
 
-async def _page(service: Service, key: str | None, after: int, limit: int, grant: Grant) -> OperationList:
-    views: list[msgspec.Raw] = []
-    size, last, now_us = 0, 0, service.state.now_us()
+async def _seen(service: Service, key: str | None, after: int, count: int, grant: Grant) -> list[Operation]:
+    """Return the first pending operations behind a place that a token may see."""
+    found: list[Operation] = []
     # A token with prefixes may see few of very many: they are looked at in passes of a millisecond.
-    while some := list(islice(service.listed(key, after), limit + 1 if not grant.prefixes else STEPS)):
-        for operation in some:
-            after = operation.position
-            if not grant.covers_all(operation.watch_keys):
-                continue
-            if len(views) == limit or size > PAGE_BYTES:
-                return OperationList(views, str(last))
-            encoded = msgspec.json.encode(operation.view(now_us))
-            views.append(msgspec.Raw(encoded))
-            size += len(encoded)
-            last = operation.position
+    step = STEPS if grant.prefixes else count
+    while len(found) < count and (some := list(islice(service.listed(key, after), step))):
+        found += [operation for operation in some if grant.covers_all(operation.watch_keys)]
+        after = some[-1].position
         if not grant.prefixes:
             break
         await asyncio.sleep(0)
-    return OperationList(views)
+    return found
+
+
+def _page(service: Service, pending: list[Operation], limit: int) -> OperationList:
+    now_us = service.state.now_us()
+    return OperationList(
+        *page_of(
+            pending,
+            limit,
+            lambda operation: msgspec.Raw(msgspec.json.encode(fitting(operation.view(now_us)))),
+            lambda operation: str(operation.position),
+        )
+    )
 
 
 async def _after_wait(service: Service, request: Request, operation: Operation, wait: Wait) -> Operation:
@@ -172,8 +180,9 @@ def _find(service: Service, request: Request) -> Operation:
         raise problems.unknown_operation(raw.decode("ascii", "backslashreplace")) from None
 
 
-def _view(service: Service, operation: Operation) -> OperationView:
-    return operation.view(service.state.now_us())
+def _view(service: Service, operation: Operation, *, full: bool = False) -> OperationView:
+    view = operation.view(service.state.now_us())
+    return view if full else fitting(view)
 
 
 def _entry_of(order: Submit, request: Request) -> SubmitOperation:

@@ -11,11 +11,12 @@ import msgspec
 
 from purgatory_async.service import problems
 from purgatory_async.service.api.query_string import Query
+from purgatory_async.service.fitting import ANSWER_BYTES
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000
-# Bytes after which a page ends early: a thousand operations can carry a gigabyte.
-PAGE_BYTES: Final = 1 << 20
+# What a page has around its elements: the names of its members and the next cursor.
+_AROUND: Final = 2048
 
 STEPS: Final = 2048
 """Elements that are looked at in one pass of the loop: some milliseconds."""
@@ -57,7 +58,7 @@ async def first_of(
 def page_of(
     found: Iterable[T], limit: int, show: Callable[[T], V], place: Callable[[T], str]
 ) -> tuple[list[V], str | msgspec.UnsetType]:
-    """Return the elements of a page. O(elements and their bytes).
+    """Return the elements of a page: as many as an answer holds, but at least one. O(elements and their bytes).
 
     Args:
         found: The elements from the page's beginning.
@@ -68,13 +69,15 @@ def page_of(
     Returns:
         The elements, and the cursor of the next page; `UNSET` on the last.
     """
-    views, size, cursor = list[V](), 0, ""
+    views, room, cursor = list[V](), ANSWER_BYTES - _AROUND, ""
     for each in found:
-        if len(views) == limit or size > PAGE_BYTES:
+        if len(views) == limit:
             return views, cursor
         view = show(each)
+        room -= len(msgspec.json.encode(view)) + 1  # and a comma
+        if room < 0 and views:
+            return views, cursor
         views.append(view)
-        size += len(msgspec.json.encode(view))
         cursor = place(each)
     return views, msgspec.UNSET
 

@@ -64,6 +64,14 @@ class Query:
             return int(values[0])
         raise problems.bad_parameter(name, values[0], f"an integer from {lowest} to {highest}")
 
+    def switch(self, name: str) -> bool:
+        """Return a parameter that is 0 or 1, False if it is absent.
+
+        Raises:
+            Problem: ``bad-parameter``.
+        """
+        return bool(self.integer(name, 0, 1))
+
     def wait(self) -> float | None:
         """Return ``wait`` in seconds, None if it is absent.
 

@@ -107,7 +107,7 @@ async def peek_items(service: Service, request: Request) -> Answer:
     """``GET /v1/queues/{queue}/items``: show items in the order in which they will be taken, or be due."""
     request.check_accept(JSON)
     query = request.query("cursor", "delayed", "limit")
-    limit, delayed = limit_of(query), bool(query.integer("delayed", 0, 1))
+    limit, delayed = limit_of(query), query.switch("delayed")
     after = numbers_of(query.text("cursor"), 4 if delayed else 3)
     queue = request.key("queue")
     await service.state.caught_up()

@@ -9,6 +9,7 @@ from purgatory_async import Outcome
 from purgatory_async.service import problems
 from purgatory_async.service.api.query_string import Query, Since
 from purgatory_async.service.api.request import Request
+from purgatory_async.service.fitting import ANSWER_BYTES
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http.holds import end_of
 from purgatory_async.service.messages import FollowedSignal, FollowView
@@ -18,7 +19,6 @@ from purgatory_async.service.state.signals import Signal
 from purgatory_async.service.state.since import Found, Place, Wanted
 
 MAX_SIGNALS: Final = 256
-ANSWER_BYTES: Final = 1 << 20
 # What an answer has around its signals: the names of its members, two indexes and an epoch.
 _AROUND: Final = 256
 
@@ -26,12 +26,14 @@ _AROUND: Final = 256
 async def wait_once(service: Service, request: Request) -> Answer:
     """``GET /v1/wait``: hold the request until a need holds, or with ``since`` while no signal came after that."""
     request.check_accept(JSON)
-    query = request.query(*("key", "limit", "need", "prefix", "since", "wait"), repeated=("key", "prefix"))
+    names = ("full", "key", "limit", "need", "prefix", "since", "wait")
+    query = request.query(*names, repeated=("key", "prefix"))
     query.only_with("since", "limit", "prefix")
     since = query.since()
     if since is not None:
         return await _follow(service, request, query, since)
     wait, need = request.wait(query, service.settings.max_wait), query.need()
+    full = query.switch("full")
     if not query.keys():
         raise problems.invalid("/key", f"name at least one key in the query, got {query.keys()!r}")
     keys = distinct_keys(query.keys())
@@ -50,7 +52,7 @@ async def wait_once(service: Service, request: Request) -> Answer:
     finally:
         once.cancel()  # it is over, the client left, or the service drains
     if once.fulfilled:
-        return Answer(200, once.view(), headers=wait.headers)
+        return Answer(200, once.view(full=full), headers=wait.headers)
     if once.outcome is Outcome.FAILED:
         raise problems.gap()
     return Answer(204, headers=wait.headers)
@@ -59,8 +61,9 @@ async def wait_once(service: Service, request: Request) -> Answer:
 async def _follow(service: Service, request: Request, query: Query, since: Since) -> Answer:
     """Answer with every signal after a place, or hold the request while there is none."""
     wait = request.wait(query, service.settings.max_wait)
-    if "need" in query.values:
-        raise problems.bad_parameter("need", query.values["need"][0], "left out beside since")
+    for name in ("need", "full"):
+        if name in query.values:
+            raise problems.bad_parameter(name, query.values[name][0], "left out beside since")
     limit = query.integer("limit", 1, MAX_SIGNALS) or MAX_SIGNALS
     wanted = _wanted(query)
     request.use(*wanted.keys, *wanted.prefixes)

@@ -11,6 +11,7 @@ from typing import Final
 from starlette.types import Receive
 
 from purgatory_async import Timer
+from purgatory_async.service.fitting import ANSWER_BYTES
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.problems import Kind, Problem
 from purgatory_async.service.state.fold.kept_signals import KeySignalled
@@ -25,11 +26,17 @@ __all__ = ["Followers"]
 class _Follower:
     """A held request and what it has heard; it hears no more than it can use."""
 
-    __slots__ = ("heard", "most")
+    __slots__ = ("heard", "most", "size")
 
     def __init__(self, most: int) -> None:
         self.heard: Final[list[Signal]] = []
         self.most: Final = most
+        self.size = 0  # bytes
+
+    @property
+    def sated(self) -> bool:
+        """Whether it has more than an answer holds."""
+        return len(self.heard) == self.most or self.size > ANSWER_BYTES
 
 
 class Followers:
@@ -106,9 +113,10 @@ class Followers:
             heard = follower.heard
             if not heard:
                 first.append(follower)
-            elif heard[-1] is signal or len(heard) == follower.most:
+            elif heard[-1] is signal or follower.sated:
                 continue  # heard by another of its prefixes, or more than it can use
             heard.append(signal)
+            follower.size += signal.size
         if first:
             self._holds.each_happened(first)
 

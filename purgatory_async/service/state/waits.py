@@ -15,6 +15,7 @@ import msgspec
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
 from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
+from purgatory_async.service.fitting import fitting
 from purgatory_async.service.messages import WaitView, WireNeed
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.needs import Need, need_for
@@ -93,11 +94,13 @@ class Wait(DelayedOperation[None]):
         """The sum of amounts that the journal records."""
         return self.condition.needed
 
-    def view(self) -> bytes:
-        """Return the signals that completed it, in JSON; equal waits share it."""
+    def view(self, *, full: bool = False) -> bytes:
+        """Return the signals that completed it, in JSON, ``full`` or as many as fit; equal waits share the latter."""
         condition = self.condition
+        if full:
+            return msgspec.json.encode(WaitView(condition.signals))
         if not condition.view:
-            condition.view = msgspec.json.encode(WaitView(condition.signals))
+            condition.view = msgspec.json.encode(fitting(WaitView(condition.signals)))
         return condition.view
 
 

@@ -241,15 +241,6 @@ async def test_pending_operations_are_paged_oldest_first(client):
     await client.advance(0)
 
 
-async def test_a_page_ends_early_when_its_operations_are_large(client):
-    for number in range(3):
-        await client.submit("a", id=f"op{number}", data="x" * 900_000)
-    page = (await client.request("GET", "/v1/operations")).json
-    assert [operation["id"] for operation in page["operations"]] == ["op0", "op1"]
-    rest = (await client.request("GET", f"/v1/operations?cursor={page['next']}")).json
-    assert [operation["id"] for operation in rest["operations"]] == ["op2"]
-
-
 async def test_preference_applied_says_what_was_used(client):
     await client.submit("a", id="op")
     prefer = ("prefer", "respond-async, wait=500")

@@ -170,7 +170,6 @@ async def test_a_limit_is_shown_beside_what_is_used_of_it(make_client):
     assert samples(client, used) == {
         ("max_pending",): 1,
         ("max_bytes",): 128 + len("a") + len("q") + 2 * (128 + len("a")),  # and two events
-        ("max_unsent",): 0,
         ("waits",): 1,
         ("held",): 2,
         ("streams",): 1,

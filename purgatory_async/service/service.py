@@ -174,15 +174,13 @@ class Service:
         Raises:
             Problem: ``forgotten`` or ``unknown-operation``.
         """
-        operations = self.state.fold.operations
+        operations = self.fold.operations
         operation = operations.by_id.get(operation_id)
         if operation is not None and grant.sees(operation.owner, *operation.watch_keys):
             return operation
-        # The keys of a forgotten one are not known any more.
-        if operation_id in operations.forgotten and grant.sees_forgotten(
-            operations.forgotten_of.get(operation_id)
-        ):
-            limits = self.state.fold.shared.limits
+        owner = operations.forgotten_of.get(operation_id)  # its keys are not known any more
+        if operation_id in operations.forgotten and grant.sees_forgotten(owner):
+            limits = self.fold.shared.limits
             raise problems.forgotten(operation_id, limits.retention / 1e6, limits.ended_bytes)
         raise problems.unknown_operation(operation_id)
 

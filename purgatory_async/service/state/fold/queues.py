@@ -89,8 +89,7 @@ class Queues:
         """Give an item without a time to the oldest taker, or keep it; return whether it was given."""
         self._shared.totals.items += 1
         position = self._shared.position
-        item = Item(0, position, 0, position, 0, 0, text)
-        return self._keep(name, item)
+        return self._keep(name, Item(0, position, 0, position, 0, 0, text))
 
     def put(
         self, name: str, new: Sequence[NewItem], owner: str | None = None
@@ -136,8 +135,7 @@ class Queues:
         until_us = shared.clock.now_us + order.wait
         lease_us = self.queue(order.queue).lease_us if isinstance(order.lease, UnsetType) else order.lease
         timeout = shared.seconds_until(until_us)
-        position = shared.position
-        self.stand(Taker(self, order, lease_us, position=position, until_us=until_us, timeout=timeout))
+        self.stand(Taker(self, order, lease_us, position=shared.position, until_us=until_us, timeout=timeout))
 
     def stand(self, taker: Taker) -> None:
         """Put a taker at the end of its line, or give it items."""

@@ -12,8 +12,16 @@ pytestmark = pytest.mark.asyncio
 
 # What KIP-896 lets a client of Kafka 4 send, and what clients in use sent when this was written.
 OFFERED = {
-    **{0: (0, 9), 1: (4, 12), 2: (1, 7), 3: (0, 12), 18: (0, 4), 19: (2, 7), 20: (1, 6)},
-    **{21: (0, 2), 22: (0, 4), 60: (0, 1)},
+    0: (0, 9),
+    1: (4, 12),
+    2: (1, 7),
+    3: (0, 12),
+    18: (0, 4),
+    19: (2, 7),
+    20: (1, 6),
+    21: (0, 2),
+    22: (0, 4),
+    60: (0, 1),
 }
 
 

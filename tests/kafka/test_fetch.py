@@ -3,7 +3,6 @@
 import pytest
 
 from purgatory_async.kafka.errors import ErrorCode
-from purgatory_async.kafka.partition import Partition
 from purgatory_async.testing import settle
 from tests.kafka.desk import fetched
 from tests.kafka.made_batches import batch, records_in
@@ -97,16 +96,14 @@ async def test_only_the_first_partition_may_go_over_the_bytes(desk):
     assert [len(records_in(part.records)) for part in parts] == [1, 0]
 
 
-async def test_a_consumer_waits_for_the_high_watermark_not_the_end(desk):
-    topic = desk.node.topics.create("r")
-    led = Partition("r", 0, leader=0, room=desk.node.topics.room, followers=(1,))
-    object.__setattr__(topic, "partitions", (led,))
-    await desk.produce("r", batch(b"a"), acks=1)
-    held = desk.begin(FETCH, 12, **fetched("r", 0))
+async def test_a_consumer_waits_for_the_high_watermark_not_the_end(replicated):
+    led = replicated.node.topics.partition("r", 0)
+    await replicated.produce("r", batch(b"a"), acks=1)
+    held = replicated.begin(FETCH, 12, **fetched("r", 0))
     await settle()
     assert not held.done()
     led.follow(1, 1, 0, now=0)
-    desk.node.changed(led)
+    replicated.node.changed(led)
     assert values_in(await held) == [b"a"]
 
 

@@ -32,11 +32,9 @@ async def deleted(desk, offset: int, *, topic: str = "t", version: int = 2):
 
 
 @pytest.fixture
-def led(desk) -> Partition:
+def led(replicated) -> Partition:
     """Partition 0 of ``r``, which another broker follows and has three records of."""
-    topic = desk.node.topics.create("r")
-    partition = Partition("r", 0, leader=0, room=desk.node.topics.room, followers=(1,))
-    object.__setattr__(topic, "partitions", (partition,))
+    partition = replicated.node.topics.partition("r", 0)
     partition.append(batch(b"a", b"b", b"c"), acks_all=False, max_batch_bytes=1 << 20)
     partition.follow(1, 3, 0, now=0)
     return partition
@@ -76,12 +74,12 @@ async def test_records_before_an_offset_are_deleted(desk, version):
     assert (await desk.fetch("t", 1)).log_start_offset == 1
 
 
-async def test_deleting_to_minus_1_deletes_to_the_high_watermark(desk, led):
+async def test_deleting_to_minus_1_deletes_to_the_high_watermark(replicated, led):
     led.append(batch(b"d"), acks_all=False, max_batch_bytes=1 << 20)
-    held = desk.begin(DELETE_RECORDS, 2, **deleting("r", -1))
+    held = replicated.begin(DELETE_RECORDS, 2, **deleting("r", -1))
     await settle()
     led.follow(1, 3, 3, now=0)
-    desk.node.changed(led)
+    replicated.node.changed(led)
     found = (await held).topics[0].partitions[0]
     assert (found.error_code, found.low_watermark) == (ErrorCode.none, 3)
 
@@ -93,18 +91,18 @@ async def test_deleting_out_of_range_is_refused(desk, wanted):
     assert await deleted(desk, wanted) == (ErrorCode.offset_out_of_range, -1)
 
 
-async def test_deleting_waits_until_followers_have_deleted(desk, led):
-    held = desk.begin(DELETE_RECORDS, 2, **deleting("r", 2))
+async def test_deleting_waits_until_followers_have_deleted(replicated, led):
+    held = replicated.begin(DELETE_RECORDS, 2, **deleting("r", 2))
     await settle()
-    assert (held.done(), desk.node.delete_records.pending) == (False, 1)
+    assert (held.done(), replicated.node.delete_records.pending) == (False, 1)
     led.follow(1, 3, 2, now=0)
-    desk.node.changed(led)
+    replicated.node.changed(led)
     found = (await held).topics[0].partitions[0]
     assert (found.error_code, found.low_watermark) == (ErrorCode.none, 2)
 
 
-async def test_deleting_times_out_with_a_follower_that_does_not(desk, led, manual_clock):
-    held = desk.begin(DELETE_RECORDS, 2, **deleting("r", 2))
+async def test_deleting_times_out_with_a_follower_that_does_not(replicated, led, manual_clock):
+    held = replicated.begin(DELETE_RECORDS, 2, **deleting("r", 2))
     await settle()
     manual_clock.advance(1.001)
     found = (await held).topics[0].partitions[0]
@@ -112,8 +110,8 @@ async def test_deleting_times_out_with_a_follower_that_does_not(desk, led, manua
     assert led.log.start == 2
 
 
-async def test_deleting_the_topic_ends_a_held_delete(desk, led):
-    held = desk.begin(DELETE_RECORDS, 2, **deleting("r", 2))
+async def test_deleting_the_topic_ends_a_held_delete(replicated, led):
+    held = replicated.begin(DELETE_RECORDS, 2, **deleting("r", 2))
     await settle()
-    await desk.ask(DELETE_TOPICS, 5, topic_names=["r"])
+    await replicated.ask(DELETE_TOPICS, 5, topic_names=["r"])
     assert (await held).topics[0].partitions[0].error_code is ErrorCode.unknown_topic_or_partition

@@ -13,12 +13,9 @@ pytestmark = pytest.mark.asyncio
 
 
 @pytest.fixture
-def led(desk) -> Partition:
+def led(replicated) -> Partition:
     """Partition 0 of ``r``, which another broker follows."""
-    topic = desk.node.topics.create("r")
-    partition = Partition("r", 0, leader=0, room=desk.node.topics.room, followers=(1,), min_insync=1)
-    object.__setattr__(topic, "partitions", (partition,))
-    return partition
+    return replicated.node.topics.partition("r", 0)
 
 
 def follow(desk: Desk, led: Partition, offset: int) -> None:
@@ -97,27 +94,27 @@ async def test_producers_errors_and_duplicates_reach_the_client(desk):
     assert len(await desk.read("t")) == 2
 
 
-async def test_acks_all_waits_for_the_high_watermark(desk, led):
-    held = desk.begin(PRODUCE, 9, **produced("r", batch(b"a", b"b")))
+async def test_acks_all_waits_for_the_high_watermark(replicated, led):
+    held = replicated.begin(PRODUCE, 9, **produced("r", batch(b"a", b"b")))
     await settle()
-    follow(desk, led, 1)
+    follow(replicated, led, 1)
     await settle()
-    assert (held.done(), desk.node.produce.pending) == (False, 1)
-    follow(desk, led, 2)
-    assert desk.node.produce.pending == 0
+    assert (held.done(), replicated.node.produce.pending) == (False, 1)
+    follow(replicated, led, 2)
+    assert replicated.node.produce.pending == 0
     answer = (await held).responses[0].partition_responses[0]
     assert (answer.error_code, answer.base_offset) == (ErrorCode.none, 0)
 
 
-async def test_acks_1_does_not_wait_for_a_follower(desk, led):
-    assert (await desk.produce("r", batch(), acks=1)).error_code is ErrorCode.none
-    assert await desk.read("r") == []
+async def test_acks_1_does_not_wait_for_a_follower(replicated, led):
+    assert (await replicated.produce("r", batch(), acks=1)).error_code is ErrorCode.none
+    assert await replicated.read("r") == []
 
 
-async def test_acks_all_times_out_for_the_partition_that_is_short(desk, led, manual_clock):
+async def test_acks_all_times_out_for_the_partition_that_is_short(replicated, led, manual_clock):
     values = produced("r", batch())
     values["topic_data"] += produced("t", batch())["topic_data"]
-    held = desk.begin(PRODUCE, 9, **values)
+    held = replicated.begin(PRODUCE, 9, **values)
     await settle()
     manual_clock.advance(0.999)
     await settle()
@@ -129,34 +126,39 @@ async def test_acks_all_times_out_for_the_partition_that_is_short(desk, led, man
     ]
 
 
-async def test_falling_short_of_replicas_after_the_append_is_told(desk, manual_clock):
-    topic = desk.node.topics.create("r")
-    led = Partition("r", 0, leader=0, room=desk.node.topics.room, followers=(1,), min_insync=2)
-    object.__setattr__(topic, "partitions", (led,))
+async def test_falling_short_of_replicas_after_the_append_is_told(manual_clock):
+    desk = Desk(manual_clock, brokers=2, min_insync=2)
+    (led,) = desk.node.topics.create("r", [(0, 1)]).partitions
     held = desk.begin(PRODUCE, 9, **produced("r", batch()))
     await settle()
     assert led.drop_laggards(now=11, lag=10)
     desk.node.changed(led)
-    assert (await held).responses[0].partition_responses[
-        0
-    ].error_code is ErrorCode.not_enough_replicas_after_append
+    answer = (await held).responses[0].partition_responses[0]
+    assert answer.error_code is ErrorCode.not_enough_replicas_after_append
     assert (await desk.produce("r", batch())).error_code is ErrorCode.not_enough_replicas
+    desk.node.close()
 
 
-async def test_deleting_the_topic_ends_a_held_produce_at_once(desk, led):
-    held = desk.begin(PRODUCE, 9, **produced("r", batch()))
+async def test_another_leaders_partition_is_refused(replicated):
+    answer = await replicated.produce("r", batch(), partition=1)
+    assert answer.error_code is ErrorCode.not_leader_or_follower
+    assert "leader 1" in answer.error_message
+
+
+async def test_deleting_the_topic_ends_a_held_produce_at_once(replicated, led):
+    held = replicated.begin(PRODUCE, 9, **produced("r", batch()))
     await settle()
-    await desk.ask(DELETE_TOPICS, 5, topic_names=["r"])
-    assert desk.node.produce.pending == 0
+    await replicated.ask(DELETE_TOPICS, 5, topic_names=["r"])
+    assert replicated.node.produce.pending == 0
     assert (await held).responses[0].partition_responses[0].error_code is ErrorCode.unknown_topic_or_partition
 
 
-async def test_a_cancelled_produce_leaves_its_purgatory_at_once(desk, led):
-    held = desk.begin(PRODUCE, 9, **produced("r", batch()))
+async def test_a_cancelled_produce_leaves_its_purgatory_at_once(replicated, led):
+    held = replicated.begin(PRODUCE, 9, **produced("r", batch()))
     await settle()
     held.cancel()
     await settle()
-    assert (desk.node.produce.pending, desk.node.produce.keys) == (0, 0)
+    assert (replicated.node.produce.pending, replicated.node.produce.keys) == (0, 0)
 
 
 async def test_a_full_broker_refuses_until_records_are_deleted(manual_clock):

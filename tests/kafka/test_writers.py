@@ -64,7 +64,7 @@ def answers(draw, schema) -> dict[str, Any]:
 
 
 def for_kio(schema: Any, answer: dict[str, Any]) -> Any:
-    """kio's entity of the same values."""
+    """The same values as an entity of kio."""
     values = {}
     for member in fields(schema):
         if member.name not in answer:

@@ -63,7 +63,9 @@ def read_body(header: Header, frame: Frame) -> tuple[Any, str]:
     read_rest, read_request = _readers(header.api_key, header.version)
     try:
         rest, at = read_rest(frame, 0)
-        request, _ = read_request(frame, at)  # librdkafka's Metadata 12 has bytes behind it, which Kafka ignores
+        request, _ = read_request(
+            frame, at
+        )  # librdkafka's Metadata 12 has bytes behind it, which Kafka ignores
     except Exception as cause:  # kio's readers raise whatever a wrong byte leads to
         raise MalformedRequestError(
             f"a request of api {header.api_key} version {header.version} must follow its schema, "

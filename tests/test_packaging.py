@@ -146,6 +146,7 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
         "client",
         "cluster",
         "journal",
+        "kafka",
         "postgres",
         "redis",
         "service",
@@ -165,6 +166,7 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
         "uvloop",
     }
     assert requirements(built, "service") == service
+    assert requirements(built, "kafka") == {"click", "crc32c", "kio"}
     assert requirements(built, "cluster") == {"msgspec"}
     assert requirements(built, "postgres") == {"asyncpg", "msgspec"}
     assert {name.partition("[")[0] for name in requirements(built, "redis")} == {"msgspec", "redis"}

@@ -48,6 +48,7 @@ SUBMODULES = {
         ),
     },
     "events": {"KeySignalled", "Observer", "Observers", "OperationEnded", "OperationSubmitted"},
+    "kafka": {"Broker"},
     "journal": {"Journal", "JournalError", "Sync", "WhenFull", "read_journal"},
     "patterns": {
         *("Barrier", "Correlator", "Generation", "HandOff", "Heartbeat", "Periodic", "Quorum", "Reply"),
@@ -59,7 +60,7 @@ SUBMODULES = {
 }
 
 # Of these, what is not in the standard library.
-NEEDS_EXTRA = {"cluster": "asyncpg", "journal": "msgspec"}
+NEEDS_EXTRA = {"cluster": "asyncpg", "journal": "msgspec", "kafka": "kio"}
 
 # What one writes in a call: names, kinds and defaults. ``async`` where the call is awaited.
 SIGNATURES = {

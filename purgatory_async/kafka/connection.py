@@ -1,0 +1,189 @@
+"""One connection: its requests in order, one at a time, as Kafka serves them.
+
+A request that must wait holds those behind it. Reading goes on meanwhile, up to a bound, because that is how a client
+that has gone is noticed; its held request is cancelled then, and leaves its purgatory at once.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable
+from typing import Any, Final, Protocol, cast
+
+from purgatory_async.kafka import wire
+from purgatory_async.kafka.api import Answer, Api
+from purgatory_async.kafka.client import Client
+from purgatory_async.kafka.errors import ErrorCode, MalformedRequestError
+from purgatory_async.kafka.frames import FrameReader
+from purgatory_async.kafka.node import Node
+from purgatory_async.kafka.requests import APIS
+
+__all__ = ["Connection", "Listener"]
+
+_LOG: Final = logging.getLogger(__name__)
+_MAX_AHEAD_BYTES: Final = 1 << 20  # of requests behind a held one, before reading pauses
+_JOINED_BYTES: Final = 1 << 16  # up to here one copy costs less than sending the parts
+
+
+class Listener(Protocol):
+    """What connections share: the broker that accepted them."""
+
+    @property
+    def node(self) -> Node:
+        """What requests are about."""
+        ...
+
+    @property
+    def scratch(self) -> memoryview:
+        """Where connections receive, one at a time."""
+        ...
+
+    def opened(self, connection: "Connection") -> bool:
+        """Count a connection; False refuses it."""
+        ...
+
+    def lost(self, connection: "Connection") -> None:
+        """Forget a connection whose held request has ended too."""
+        ...
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The broker's end of a client's connection.
+
+    Args:
+        listener: The broker.
+    """
+
+    __slots__ = ("_client", "_frames", "_held", "_listener", "_paused", "_reading", "_transport")
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._frames = FrameReader(listener.scratch, listener.node.settings.max_frame_bytes)
+        self._client = Client("", "")
+        self._held: asyncio.Task[None] | None = None
+        self._paused = False  # the client does not take its answers
+        self._reading = True
+        self._transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, unless the broker is full."""
+        self._transport = cast("asyncio.Transport", transport)
+        peer = transport.get_extra_info("peername")
+        self._client = Client("", peer[0] if isinstance(peer, tuple) else "")
+        if not self._listener.opened(self):
+            self._transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
+        """Cancel the held request; those behind it are dropped."""
+        self._frames.ready.clear()
+        if self._held is None:
+            self._listener.lost(self)
+        else:
+            self._held.add_done_callback(self._released)
+            self._held.cancel()
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002 - as asyncio calls it
+        """Where to receive."""
+        return self._frames.buffer()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Serve what has arrived."""
+        try:
+            self._frames.received(nbytes)
+        except MalformedRequestError as error:
+            self._refuse(error)
+            return
+        self._serve_ready()
+
+    def pause_writing(self) -> None:
+        """Serve no further request until the client has taken its answers."""
+        self._paused = True
+
+    def resume_writing(self) -> None:
+        """Serve on."""
+        self._paused = False
+        self._serve_ready()
+
+    def close(self) -> None:
+        """Drop the connection and its held request at once."""
+        self._transport.abort()
+
+    def _serve_ready(self) -> None:
+        frames = self._frames
+        while frames.ready and self._held is None and not self._paused:
+            if self._transport.is_closing():
+                frames.ready.clear()
+                return
+            self._serve(frames.take())
+        self._limit_reading()
+
+    def _limit_reading(self) -> None:
+        reading = self._frames.ready_bytes <= _MAX_AHEAD_BYTES
+        if reading != self._reading and not self._transport.is_closing():
+            self._reading = reading
+            (self._transport.resume_reading if reading else self._transport.pause_reading)()
+
+    def _serve(self, frame: bytes | bytearray) -> None:
+        """Answer a request, or hold it."""
+        try:
+            header = wire.read_header(frame)
+            api = APIS.get(header.api_key)
+            if api is None or not api.serves(header.version):
+                self._refuse_version(header, api)
+                return
+            request, client_id = wire.read_body(header, frame)
+            if client_id != self._client.id:
+                self._client = Client(client_id, self._client.host)
+            answer = api.handle(self._listener.node, request, self._client)
+            if isinstance(answer, Awaitable):
+                self._held = asyncio.get_running_loop().create_task(self._hold(header, answer))
+            else:
+                self._send(header, answer)
+        except MalformedRequestError as error:
+            self._refuse(error)
+        except Exception:  # noqa: BLE001 - reported there
+            self._fail(header)
+
+    async def _hold(self, header: wire.Header, answer: Awaitable[Answer]) -> None:
+        try:
+            self._send(header, await answer)
+        except Exception:  # noqa: BLE001 - reported there
+            self._fail(header)
+        finally:
+            self._held = None
+        self._serve_ready()
+
+    def _released(self, _: asyncio.Task[None]) -> None:
+        self._listener.lost(self)
+
+    def _send(self, header: wire.Header, answer: Answer, version: int | None = None) -> None:
+        if answer is None or self._transport.is_closing():
+            return
+        parts = wire.encode(header, answer, version=version)
+        if sum(map(len, parts)) <= _JOINED_BYTES:
+            self._transport.write(b"".join(parts))
+        else:
+            self._transport.writelines(parts)
+
+    def _refuse_version(self, header: wire.Header, api: Api | None) -> None:
+        """Answer a client that is newer than the broker with the versions there are; drop any other."""
+        if header.api_key == wire.API_VERSIONS and api is not None:
+            answer: Any = api.handle(self._listener.node, None, self._client)
+            self._send(header, {**answer, "error_code": ErrorCode.unsupported_version}, version=0)
+            return
+        served = "none" if api is None else f"{api.least} to {api.most}"
+        self._refuse(
+            MalformedRequestError(
+                f"api {header.api_key} must have a version in {served}, got {header.version}"
+            )
+        )
+
+    def _refuse(self, error: MalformedRequestError) -> None:
+        _LOG.warning("connection of %s closed: %s", self._client.host or "a client", error)
+        self._frames.ready.clear()
+        self._transport.close()
+
+    def _fail(self, header: wire.Header) -> None:
+        _LOG.exception(
+            "connection closed: request of api %d version %d failed", header.api_key, header.version
+        )
+        self._transport.abort()

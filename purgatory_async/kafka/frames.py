@@ -1,0 +1,88 @@
+"""Frames: four bytes of length, then as many bytes. From a socket's buffers to whole requests.
+
+Small frames are cut from a buffer that all connections of a broker share, since each reads and cuts in one step. A
+frame that the buffer does not hold is received into memory of its own, without another copy.
+"""
+
+from collections import deque
+from struct import Struct
+from typing import Final
+
+from purgatory_async.kafka.errors import MalformedRequestError
+
+__all__ = ["FrameReader"]
+
+_LENGTH: Final = Struct(">i")
+
+
+class FrameReader:
+    """Cuts a connection's bytes into frames.
+
+    Args:
+        scratch: Receives what belongs to no large frame; may be shared by readers of one thread.
+        max_frame_bytes: The longest frame allowed.
+    """
+
+    __slots__ = ("_filled", "_frame", "_head", "_max_frame_bytes", "_scratch", "ready", "ready_bytes")
+
+    def __init__(self, scratch: memoryview, max_frame_bytes: int) -> None:
+        self.ready: deque[bytes | bytearray] = deque()
+        self.ready_bytes = 0
+        self._scratch = scratch
+        self._max_frame_bytes = max_frame_bytes
+        self._head = b""  # of a length that came in parts
+        self._frame: bytearray | None = None  # one that came in part
+        self._filled = 0
+
+    def buffer(self) -> memoryview:
+        """Where to receive the next bytes; valid until `received`."""
+        if self._frame is not None:
+            return memoryview(self._frame)[self._filled :]
+        return self._scratch
+
+    def received(self, count: int) -> None:
+        """Take ``count`` bytes that were written to `buffer`. O(bytes).
+
+        Raises:
+            MalformedRequestError: A frame's length is negative or above the bound.
+        """
+        if self._frame is not None:
+            self._filled += count
+            if self._filled == len(self._frame):
+                self._add(self._frame)
+                self._frame = None
+            return
+        data = self._scratch[:count] if not self._head else memoryview(self._head + self._scratch[:count])
+        at = 0
+        while count_left := len(data) - at:
+            if count_left < _LENGTH.size:
+                break
+            at += _LENGTH.size
+            length = self._checked(_LENGTH.unpack_from(data, at - _LENGTH.size)[0])
+            if at + length > len(data):
+                self._begin(length, data[at:])
+                at = len(data)
+            else:
+                self._add(bytes(data[at : at + length]))
+                at += length
+        self._head = bytes(data[at:])
+
+    def take(self) -> bytes | bytearray:
+        """Remove and return the oldest ready frame. O(1)."""
+        frame = self.ready.popleft()
+        self.ready_bytes -= len(frame)
+        return frame
+
+    def _add(self, frame: bytes | bytearray) -> None:
+        self.ready.append(frame)
+        self.ready_bytes += len(frame)
+
+    def _begin(self, length: int, part: memoryview) -> None:
+        self._frame = bytearray(length)
+        self._frame[: len(part)] = part
+        self._filled = len(part)
+
+    def _checked(self, length: int) -> int:
+        if not 0 <= length <= self._max_frame_bytes:
+            raise MalformedRequestError(f"a frame must be 0 to {self._max_frame_bytes} bytes, got {length}")
+        return length

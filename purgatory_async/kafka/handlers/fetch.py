@@ -1,0 +1,105 @@
+"""Fetch: read what there is, or wait for more."""
+
+from collections.abc import Awaitable
+from typing import Any, Final
+
+from purgatory_async.kafka.api import Answer, Api
+from purgatory_async.kafka.client import Client
+from purgatory_async.kafka.delayed_fetch import DelayedFetch, FetchFrom
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.node import Node
+
+__all__ = ["FETCH"]
+
+_Part = FetchFrom | ProtocolError
+_Parts = list[tuple[str, list[tuple[int, _Part]]]]  # by topic, then by partition
+
+
+def _fetch(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
+    """Answer with records, or wait until there are ``min_bytes``."""
+    follower = request.replica_id >= 0
+    parts: _Parts = [
+        (topic.topic, [(part.partition, _find(node, topic.topic, part)) for part in topic.partitions])
+        for topic in request.topics
+    ]
+    found = [part for _, of_topic in parts for _, part in of_topic if isinstance(part, FetchFrom)]
+    refused = any(isinstance(part, ProtocolError) for _, of_topic in parts for _, part in of_topic)
+    if found and not refused and request.max_wait:
+        operation = DelayedFetch(
+            found,
+            min_bytes=request.min_bytes,
+            timeout=request.max_wait.total_seconds(),
+            follower=follower,
+        )
+        if not operation.try_complete():
+            return _delayed(node, operation, request, parts, found)
+    return _read(request, parts)
+
+
+async def _delayed(
+    node: Node, operation: DelayedFetch, request: Any, parts: _Parts, found: list[FetchFrom]
+) -> Answer:
+    await node.fetch.run(operation, [part.partition for part in found])
+    return _read(request, parts)
+
+
+def _find(node: Node, topic: str, part: Any) -> _Part:
+    try:
+        partition = node.topics.partition(topic, part.partition)
+        partition.check_offset(part.fetch_offset)
+    except ProtocolError as error:
+        return error
+    return FetchFrom(partition, part.fetch_offset, part.partition_max_bytes, partition.high_watermark)
+
+
+def _read(request: Any, parts: _Parts) -> Answer:
+    """Read up to the request's bounds; the first batch found is returned whatever its size, or nothing moves on."""
+    follower = request.replica_id >= 0
+    left_bytes = request.max_bytes
+    empty = True
+    responses = []
+    for topic, of_topic in parts:
+        read = []
+        for index, part in of_topic:
+            answer = _read_part(index, part, left_bytes, follower=follower, at_least_one=empty)
+            size_bytes = sum(map(len, answer["records"]))
+            left_bytes = max(0, left_bytes - size_bytes)
+            empty = empty and not size_bytes
+            read.append(answer)
+        responses.append({"topic": topic, "partitions": read})
+    return {"error_code": ErrorCode.none, "responses": responses}
+
+
+def _read_part(
+    index: int, part: _Part, max_bytes: int, *, follower: bool, at_least_one: bool
+) -> dict[str, Any]:
+    try:
+        if isinstance(part, ProtocolError):
+            raise part
+        partition = part.partition
+        partition.check_offset(part.offset)
+    except ProtocolError as error:
+        return {
+            "partition_index": index,
+            "error_code": error.code,
+            "high_watermark": -1,
+            "aborted_transactions": None,
+            "records": (),
+        }
+    return {
+        "partition_index": index,
+        "error_code": ErrorCode.none,
+        "high_watermark": partition.high_watermark,
+        "last_stable_offset": partition.high_watermark,
+        "log_start_offset": partition.log.start,
+        "aborted_transactions": None,
+        "records": partition.log.read(
+            part.offset,
+            partition.readable_to(follower=follower),
+            min(part.max_bytes, max_bytes),
+            at_least_one=at_least_one,
+        ),
+    }
+
+
+FETCH: Final = Api(1, 4, 12, _fetch)

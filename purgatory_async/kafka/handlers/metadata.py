@@ -1,0 +1,82 @@
+"""Metadata and DescribeCluster: brokers, topics, and who leads what."""
+
+from typing import Any, Final
+
+from purgatory_async.kafka.api import Answer, Api
+from purgatory_async.kafka.client import Client
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.node import Node
+from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.topics import Topic
+
+__all__ = ["DESCRIBE_CLUSTER", "METADATA"]
+
+
+def _metadata(node: Node, request: Any, _: Client) -> Answer:
+    """Describe the cluster and topics; a topic asked for by name may be created."""
+    return {
+        "brokers": _brokers(node, "node_id"),
+        "cluster_id": node.cluster_id,
+        "controller_id": min(node.addresses),
+        "topics": _topics(node, request),
+    }
+
+
+def _topics(node: Node, request: Any) -> list[dict[str, Any]]:
+    # Version 0 asks for all topics with an empty list, later ones with null.
+    if request.topics is None or (not request.topics and request.__version__ == 0):
+        return [_described(topic) for topic in node.topics]
+    create = getattr(request, "allow_auto_topic_creation", True)
+    return [_found(node, wanted, create=create) for wanted in request.topics]
+
+
+def _found(node: Node, wanted: Any, *, create: bool) -> dict[str, Any]:
+    try:
+        if wanted.name is None:
+            return _described(node.topics.find_id(wanted.topic_id))
+        return _described(node.topic_for(wanted.name) if create else node.topics.find(wanted.name))
+    except ProtocolError as error:
+        return {
+            "error_code": error.code,
+            "name": wanted.name if wanted.name is not None else "",
+            "topic_id": getattr(wanted, "topic_id", None),
+            "partitions": (),
+        }
+
+
+def _described(topic: Topic) -> dict[str, Any]:
+    return {
+        "error_code": ErrorCode.none,
+        "name": topic.name,
+        "topic_id": topic.id,
+        "partitions": [_partition(partition) for partition in topic.partitions],
+    }
+
+
+def _partition(partition: Partition) -> dict[str, Any]:
+    return {
+        "error_code": ErrorCode.none,
+        "partition_index": partition.index,
+        "leader_id": partition.leader,
+        "leader_epoch": partition.leader_epoch,
+        "replica_nodes": partition.replicas,
+        "isr_nodes": partition.replicas_in_sync,
+    }
+
+
+def _brokers(node: Node, id_field: str) -> list[dict[str, Any]]:
+    return [{id_field: number, "host": host, "port": port} for number, (host, port) in node.addresses.items()]
+
+
+def _describe_cluster(node: Node, request: Any, _: Client) -> Answer:  # noqa: ARG001 - as every handler
+    """Describe the brokers."""
+    return {
+        "error_code": ErrorCode.none,
+        "cluster_id": node.cluster_id,
+        "controller_id": min(node.addresses),
+        "brokers": _brokers(node, "broker_id"),
+    }
+
+
+METADATA: Final = Api(3, 0, 12, _metadata)
+DESCRIBE_CLUSTER: Final = Api(60, 0, 1, _describe_cluster)

@@ -1,0 +1,118 @@
+"""Produce, and the numbers of idempotent producers."""
+
+from collections.abc import Awaitable, Sequence
+from typing import Any, Final
+
+from purgatory_async.kafka.api import Answer, Api
+from purgatory_async.kafka.client import Client
+from purgatory_async.kafka.delayed_produce import DelayedProduce, PartitionStatus
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.node import Node
+
+__all__ = ["INIT_PRODUCER_ID", "PRODUCE"]
+
+_ALL: Final = -1
+_ACKS: Final = (_ALL, 0, 1)
+
+_Result = PartitionStatus | ProtocolError
+_Results = list[tuple[str, list[tuple[int, _Result]]]]  # by topic, then by partition
+
+
+def _produce(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
+    """Append, and with acks=all wait until all replicas in sync have the records."""
+    results: _Results = [
+        (
+            topic.name,
+            [(part.index, _append(node, topic.name, part, request)) for part in topic.partition_data],
+        )
+        for topic in request.topic_data
+    ]
+    statuses = [result for _, parts in results for _, result in parts if isinstance(result, PartitionStatus)]
+    for status in statuses:
+        node.changed(status.partition)
+    if request.acks == 0:
+        return None
+    if request.acks == _ALL and statuses:
+        operation = DelayedProduce(statuses, request.timeout.total_seconds())
+        if not operation.try_complete():
+            return _replicated(node, operation, statuses, results)
+    return _answer(results)
+
+
+async def _replicated(
+    node: Node, operation: DelayedProduce, statuses: Sequence[PartitionStatus], results: _Results
+) -> Answer:
+    await node.produce.run(operation, [status.partition for status in statuses])
+    return _answer(results)
+
+
+def _append(node: Node, topic: str, part: Any, request: Any) -> _Result:
+    try:
+        _check(request)
+        partition = node.topics.partition(topic, part.index)
+        base_offset, required_offset = partition.append(
+            part.records or b"",
+            acks_all=request.acks == _ALL,
+            max_batch_bytes=node.settings.max_batch_bytes,
+        )
+    except ProtocolError as error:
+        return error
+    return PartitionStatus(partition, base_offset, required_offset)
+
+
+def _check(request: Any) -> None:
+    if request.acks not in _ACKS:
+        raise ProtocolError(
+            ErrorCode.invalid_required_acks, f"acks must be one of {_ACKS}, got {request.acks}"
+        )
+    if request.transactional_id is not None:
+        raise _no_transactions(request.transactional_id)
+
+
+def _answer(results: _Results) -> Answer:
+    return {
+        "responses": [
+            {
+                "name": topic,
+                "partition_responses": [_partition_response(index, result) for index, result in parts],
+            }
+            for topic, parts in results
+        ]
+    }
+
+
+def _partition_response(index: int, result: _Result) -> dict[str, Any]:
+    if isinstance(result, ProtocolError):
+        return {
+            "index": index,
+            "error_code": result.code,
+            "base_offset": -1,
+            "record_errors": (),
+            "error_message": str(result),
+        }
+    return {
+        "index": index,
+        "error_code": result.error,
+        "base_offset": result.base_offset if result.error is ErrorCode.none else -1,
+        "log_start_offset": result.partition.log.start,
+        "record_errors": (),
+    }
+
+
+def _init_producer_id(node: Node, request: Any, _: Client) -> Answer:
+    """Give an idempotent producer its number, or its next epoch."""
+    if request.transactional_id is not None:
+        return {"error_code": _no_transactions(request.transactional_id).code, "producer_epoch": -1}
+    return {"error_code": ErrorCode.none, "producer_id": node.new_producer_id(), "producer_epoch": 0}
+
+
+def _no_transactions(transactional_id: str) -> ProtocolError:
+    return ProtocolError(
+        ErrorCode.unsupported_version,
+        f"transactional_id must be null, got {transactional_id!r}: this broker has no transactions",
+    )
+
+
+# From 0, because older clients send compressed batches only to a broker that offers it; such a client uses 3 and later.
+PRODUCE: Final = Api(0, 0, 9, _produce, served_from=3)
+INIT_PRODUCER_ID: Final = Api(22, 0, 4, _init_producer_id)

@@ -1,0 +1,267 @@
+"""A partition: its log, its replicas, and the high watermark up to which all replicas in sync have it.
+
+Nothing here waits or knows the time: callers pass ``now``, and check what waits when a call says that something moved.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from purgatory_async.kafka.batches import check_batch, read_batches
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.producers import Producers
+from purgatory_async.kafka.segments import Bytes, Log, Room
+
+__all__ = ["Partition"]
+
+
+class Follower:
+    """What the leader knows of a follower, from its fetches.
+
+    Attributes:
+        end: The offset it fetched from: it has everything before.
+        start: The first offset it can give.
+        caught_up_at: When it last had all that the leader had, in seconds.
+    """
+
+    __slots__ = ("caught_up_at", "end", "start")
+
+    def __init__(self, now: float) -> None:
+        self.end = 0
+        self.start = 0
+        self.caught_up_at = now
+
+
+class Partition:
+    """One partition of a topic.
+
+    Args:
+        topic: The topic's name.
+        index: Its number in the topic.
+        leader: The broker that leads it.
+        room: Where its memory is counted.
+        followers: The other brokers that replicate it; in sync at first.
+        min_insync: Replicas in sync that an acks=all append needs, the leader included.
+        now: When it is created, in seconds.
+
+    Attributes:
+        high_watermark: The least end among the replicas in sync; never goes back.
+        deleted: Whether its topic is gone.
+        in_sync: The followers in sync.
+    """
+
+    __slots__ = (
+        *(
+            "_followers",
+            "_producers",
+            "deleted",
+            "high_watermark",
+            "in_sync",
+            "index",
+            "leader",
+            "leader_epoch",
+        ),
+        *("log", "min_insync", "topic"),
+    )
+
+    def __init__(
+        self,
+        topic: str,
+        index: int,
+        *,
+        leader: int,
+        room: Room,
+        followers: Iterable[int] = (),
+        min_insync: int = 1,
+        now: float = 0.0,
+    ) -> None:
+        self.topic: Final = topic
+        self.index: Final = index
+        self.leader: Final = leader
+        self.leader_epoch = 0
+        self.min_insync: Final = min_insync
+        self.log: Final = Log(room)
+        self.high_watermark = 0
+        self.deleted = False
+        self._producers: Final = Producers()
+        self._followers: Final = {replica: Follower(now) for replica in followers}
+        self.in_sync: Final = set(self._followers)
+
+    def __repr__(self) -> str:
+        return (
+            f"<Partition {self.topic}-{self.index} {self.log.start}..{self.high_watermark}..{self.log.end}>"
+        )
+
+    @property
+    def replicas(self) -> tuple[int, ...]:
+        """The brokers that have it, the leader first."""
+        return (self.leader, *self._followers)
+
+    @property
+    def replicas_in_sync(self) -> tuple[int, ...]:
+        """The brokers in sync, the leader first."""
+        return (self.leader, *(replica for replica in self._followers if replica in self.in_sync))
+
+    @property
+    def low_watermark(self) -> int:
+        """The least start among the replicas in sync: everything before is deleted on all of them."""
+        return min((self.log.start, *(self._followers[replica].start for replica in self.in_sync)))
+
+    def enough_in_sync(self) -> bool:
+        """Whether an acks=all append is allowed."""
+        return 1 + len(self.in_sync) >= self.min_insync
+
+    def append(self, records: Bytes, *, acks_all: bool, max_batch_bytes: int) -> tuple[int, int]:
+        """Append a producer's batch as the leader, or find it as one appended before. O(bytes).
+
+        Args:
+            records: One batch.
+            acks_all: Whether all replicas in sync must have it.
+            max_batch_bytes: The longest batch allowed.
+
+        Returns:
+            The offset of its first record, and the high watermark at which all replicas in sync have it.
+
+        Raises:
+            ProtocolError: The batch is refused, and nothing is appended.
+        """
+        if acks_all and not self.enough_in_sync():
+            raise ProtocolError(
+                ErrorCode.not_enough_replicas,
+                f"{self.min_insync} replicas must be in sync, got {1 + len(self.in_sync)}",
+            )
+        batches = list(read_batches(records))
+        if len(batches) != 1:
+            raise ProtocolError(
+                ErrorCode.invalid_record, f"a produce must have one batch for a partition, got {len(batches)}"
+            )
+        (batch,) = batches
+        if batch.size_bytes > max_batch_bytes:
+            raise ProtocolError(
+                ErrorCode.message_too_large,
+                f"a batch must be at most {max_batch_bytes} bytes, got {batch.size_bytes}",
+            )
+        check_batch(batch, records)
+        offset = self._producers.check(batch)
+        if offset is None:
+            offset = self.log.append(records, batch, self.leader_epoch)
+            self._producers.appended(batch, offset)
+            self._advance()
+        return offset, offset + batch.last_offset_delta + 1
+
+    def append_copies(self, records: Bytes) -> None:
+        """Append a leader's batches as a follower. O(bytes).
+
+        Raises:
+            ProtocolError: corrupt_message if the batches are torn, offset_out_of_range if they do not follow the end.
+        """
+        for batch in read_batches(records):
+            if batch.base_offset != self.log.end:
+                raise ProtocolError(
+                    ErrorCode.offset_out_of_range,
+                    f"the next batch must begin at offset {self.log.end}, got {batch.base_offset}",
+                )
+            offset = self.log.append(
+                records[batch.at : batch.at + batch.size_bytes], batch, batch.leader_epoch
+            )
+            self._producers.appended(batch, offset)
+
+    def check_offset(self, offset: int) -> None:
+        """Check that one can read from an offset.
+
+        Raises:
+            ProtocolError: offset_out_of_range, or unknown_topic_or_partition once deleted.
+        """
+        if self.deleted:
+            raise ProtocolError(
+                ErrorCode.unknown_topic_or_partition, f"partition {self.index} of {self.topic!r} is deleted"
+            )
+        if not self.log.start <= offset <= self.log.end:
+            raise ProtocolError(
+                ErrorCode.offset_out_of_range,
+                f"offset must be {self.log.start} to {self.log.end}, got {offset}",
+            )
+
+    def readable_to(self, *, follower: bool) -> int:
+        """The offset before which records may be read: the high watermark, for a follower the end."""
+        return self.log.end if follower else self.high_watermark
+
+    def follow(self, replica: int, offset: int, start: int, now: float) -> bool:
+        """Take a follower's end from its fetch; one that caught up is in sync again.
+
+        Args:
+            replica: The follower's number.
+            offset: It fetches from here.
+            start: The first offset it has.
+            now: Seconds.
+
+        Returns:
+            Whether the high or low watermark may have moved.
+
+        Raises:
+            ProtocolError: not_leader_or_follower, if it is no replica.
+        """
+        follower = self._followers.get(replica)
+        if follower is None:
+            raise ProtocolError(
+                ErrorCode.not_leader_or_follower, f"replica must be one of {self.replicas}, got {replica}"
+            )
+        moved = follower.end != offset or follower.start != start
+        follower.end, follower.start = offset, start
+        if offset >= self.log.end:
+            follower.caught_up_at = now
+        if replica not in self.in_sync and offset >= self.high_watermark:
+            self.in_sync.add(replica)
+            follower.caught_up_at = now
+            moved = True
+        self._advance()
+        return moved
+
+    def drop_laggards(self, now: float, lag: float) -> bool:
+        """Take followers out of sync that have not caught up for ``lag`` seconds.
+
+        Returns:
+            Whether any left; the high watermark may have moved then. O(followers).
+        """
+        late = {
+            replica
+            for replica in self.in_sync
+            if self._followers[replica].end < self.log.end
+            and now - self._followers[replica].caught_up_at > lag
+        }
+        self.in_sync.difference_update(late)
+        self._advance()
+        return bool(late)
+
+    def learn_high_watermark(self, offset: int) -> bool:
+        """Take the leader's high watermark as a follower; returns whether it moved."""
+        before = self.high_watermark
+        self.high_watermark = max(before, min(offset, self.log.end))
+        return self.high_watermark != before
+
+    def delete_before(self, offset: int) -> int:
+        """Delete the records before an offset; -1 is the high watermark.
+
+        Returns:
+            The offset deleted to.
+
+        Raises:
+            ProtocolError: offset_out_of_range, outside of start and high watermark.
+        """
+        target = self.high_watermark if offset == -1 else offset
+        if not self.log.start <= target <= self.high_watermark:
+            raise ProtocolError(
+                ErrorCode.offset_out_of_range,
+                f"offset must be {self.log.start} to {self.high_watermark}, got {offset}",
+            )
+        self.log.trim(target)
+        return target
+
+    def delete(self) -> None:
+        """Free its memory; what waits for it must be checked."""
+        self.deleted = True
+        self.log.reset(self.log.end)
+
+    def _advance(self) -> None:
+        """Move the high watermark to the least end in sync; it never goes back."""
+        least = min((self.log.end, *(self._followers[replica].end for replica in self.in_sync)))
+        self.high_watermark = max(self.high_watermark, least)

@@ -1,0 +1,38 @@
+"""The request table: from an api's key to its versions and its handler."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from purgatory_async.kafka.api import Answer, Api
+from purgatory_async.kafka.client import Client
+from purgatory_async.kafka.errors import ErrorCode
+from purgatory_async.kafka.handlers.delete_records import DELETE_RECORDS
+from purgatory_async.kafka.handlers.fetch import FETCH
+from purgatory_async.kafka.handlers.list_offsets import LIST_OFFSETS
+from purgatory_async.kafka.handlers.metadata import DESCRIBE_CLUSTER, METADATA
+from purgatory_async.kafka.handlers.produce import INIT_PRODUCER_ID, PRODUCE
+from purgatory_async.kafka.handlers.topics import CREATE_TOPICS, DELETE_TOPICS
+from purgatory_async.kafka.node import Node
+
+__all__ = ["APIS"]
+
+
+def _api_versions(_: Node, request: object, client: Client) -> Answer:  # noqa: ARG001 - as every handler
+    """The versions of this table."""
+    return {
+        "error_code": ErrorCode.none,
+        "api_keys": [
+            {"api_key": api.key, "min_version": api.least, "max_version": api.most} for api in APIS.values()
+        ],
+    }
+
+
+_TABLE: Final = (
+    *(PRODUCE, FETCH, LIST_OFFSETS, METADATA),
+    Api(18, 0, 4, _api_versions),
+    *(CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, INIT_PRODUCER_ID, DESCRIBE_CLUSTER),
+)
+
+APIS: Final[Mapping[int, Api]] = MappingProxyType({api.key: api for api in _TABLE})
+"""Every api, by its key."""

@@ -1,0 +1,249 @@
+"""A partition's log in memory: segments of whole batches, and an index of them.
+
+A segment is one block of memory that is only appended to. Readers get views of it, so a fetch copies nothing; for
+that reason a segment never shrinks, and a truncated one takes no more batches.
+"""
+
+from array import array
+from bisect import bisect_left, bisect_right
+from typing import Final
+
+from purgatory_async.kafka.batches import Batch, place
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+
+__all__ = ["Bytes", "Log", "Room"]
+
+Bytes = bytes | bytearray | memoryview
+
+_SMALLEST_BYTES: Final = 1 << 12
+_LARGEST_BYTES: Final = 1 << 20
+
+
+class Room:
+    """Memory that the logs of a broker share.
+
+    Args:
+        max_bytes: Of all records.
+    """
+
+    __slots__ = ("max_bytes", "used_bytes")
+
+    def __init__(self, max_bytes: int) -> None:
+        self.max_bytes: Final = max_bytes
+        self.used_bytes = 0
+
+    def take(self, size_bytes: int) -> None:
+        """Take memory.
+
+        Raises:
+            ProtocolError: kafka_storage_error, as if a disk were full.
+        """
+        if self.used_bytes + size_bytes > self.max_bytes:
+            raise ProtocolError(
+                ErrorCode.kafka_storage_error,
+                f"records must have at most {self.max_bytes} bytes, got {size_bytes} more than {self.used_bytes}; "
+                "delete records or topics, or raise max_bytes",
+            )
+        self.used_bytes += size_bytes
+
+    def give_back(self, size_bytes: int) -> None:
+        """Return memory."""
+        self.used_bytes -= size_bytes
+
+
+class _Segment:
+    """Consecutive batches in one block.
+
+    Attributes:
+        offsets: First offset of each batch.
+        ends: Position after each batch, in bytes.
+        newest: Greatest timestamp up to each batch, in milliseconds.
+        next_offset: After its last record.
+        before_bytes: Bytes of the batches ever appended before it.
+        sealed: Whether it takes no more batches.
+    """
+
+    __slots__ = ("before_bytes", "block", "ends", "newest", "next_offset", "offsets", "sealed")
+
+    def __init__(self, capacity_bytes: int, next_offset: int, before_bytes: int) -> None:
+        self.block = bytearray(capacity_bytes)
+        self.offsets = array("q")
+        self.ends = array("q")
+        self.newest = array("q")
+        self.next_offset = next_offset
+        self.before_bytes = before_bytes
+        self.sealed = False
+
+    @property
+    def size_bytes(self) -> int:
+        return self.ends[-1] if self.ends else 0
+
+    def takes(self, size_bytes: int) -> bool:
+        return not self.sealed and self.size_bytes + size_bytes <= len(self.block)
+
+    def append(self, data: Bytes, batch: Batch, offset: int, leader_epoch: int) -> None:
+        start = self.size_bytes
+        end = start + len(data)
+        self.block[start:end] = data
+        place(self.block, start, offset, leader_epoch)
+        newest = batch.max_timestamp
+        self.newest.append(max(newest, self.newest[-1]) if self.newest else newest)
+        self.offsets.append(offset)
+        self.ends.append(end)
+        self.next_offset = offset + batch.last_offset_delta + 1
+
+    def start_of(self, index: int) -> int:
+        return self.ends[index - 1] if index else 0
+
+    def cut(self, index: int) -> None:
+        """Drop the batches from ``index`` on; what readers hold stays as it is."""
+        self.next_offset = self.offsets[index]
+        del self.offsets[index:], self.ends[index:], self.newest[index:]
+        self.sealed = True
+
+
+class Log:
+    """Batches in the order of their offsets, without gaps.
+
+    Args:
+        room: Where its memory is counted.
+
+    Attributes:
+        start: The first offset that may be read.
+        end: The offset after the last record.
+    """
+
+    __slots__ = ("_room", "_segments", "end", "start")
+
+    def __init__(self, room: Room) -> None:
+        self._room: Final = room
+        self._segments: list[_Segment] = []
+        self.start = 0
+        self.end = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the segments it holds. O(1)."""
+        if not self._segments:
+            return 0
+        last = self._segments[-1]
+        return last.before_bytes + last.size_bytes - self._segments[0].before_bytes
+
+    def append(self, data: Bytes, batch: Batch, leader_epoch: int) -> int:
+        """Append a batch, and write its place into it. O(bytes).
+
+        Args:
+            data: The batch's bytes.
+            batch: Its header.
+            leader_epoch: Written into it.
+
+        Returns:
+            The offset of its first record.
+
+        Raises:
+            ProtocolError: kafka_storage_error if there is no room.
+        """
+        self._room.take(len(data))
+        if not self._segments or not self._segments[-1].takes(len(data)):
+            self._segments.append(self._next_segment(len(data)))
+        offset = self.end
+        self._segments[-1].append(data, batch, offset, leader_epoch)
+        self.end = self._segments[-1].next_offset
+        return offset
+
+    def bytes_between(self, offset: int, until: int) -> int:
+        """Bytes of the batches from that of ``offset`` to before that of ``until``. O(log batches)."""
+        return max(0, self._position(until) - self._position(offset))
+
+    def read(self, offset: int, until: int, max_bytes: int, *, at_least_one: bool) -> list[memoryview]:
+        """Read whole batches, without copying. O(log batches + segments read).
+
+        Args:
+            offset: In the first batch to return.
+            until: Batches that begin here or later are left out.
+            max_bytes: Of all that is returned.
+            at_least_one: Return the first batch even if it has more.
+        """
+        views: list[memoryview] = []
+        for number in range(self._segment_of(offset), len(self._segments)):
+            segment = self._segments[number]
+            first = max(0, bisect_right(segment.offsets, offset) - 1)
+            start = segment.start_of(first)
+            last = min(bisect_left(segment.offsets, until), bisect_right(segment.ends, start + max_bytes))
+            if last <= first and at_least_one and not views and segment.offsets[first] < until:
+                last = first + 1
+            if last <= first:
+                break
+            views.append(memoryview(segment.block)[start : segment.ends[last - 1]].toreadonly())
+            max_bytes -= len(views[-1])
+            if last < len(segment.offsets):
+                break
+        return views
+
+    def offset_at(self, timestamp: int) -> tuple[int, int] | None:
+        """Find the first batch with a record at ``timestamp`` milliseconds or later. O(segments + log batches).
+
+        Returns:
+            The offset of the batch's first record, and the greatest timestamp up to its end; None if there is none.
+        """
+        for segment in self._segments:
+            index = bisect_left(segment.newest, timestamp)
+            if index < len(segment.newest):
+                return max(self.start, segment.offsets[index]), segment.newest[index]
+        return None
+
+    def newest(self) -> tuple[int, int] | None:
+        """As `offset_at`, for the batch with the greatest timestamp. O(segments)."""
+        latest = max((segment.newest[-1] for segment in self._segments), default=None)
+        return None if latest is None else self.offset_at(latest)
+
+    def trim(self, offset: int) -> None:
+        """Move the start up to ``offset``; segments wholly before it are freed. O(segments freed)."""
+        self.start = max(self.start, offset)
+        before = self.size_bytes
+        gone = 0
+        while gone < len(self._segments) and self._segments[gone].next_offset <= self.start:
+            gone += 1
+        del self._segments[:gone]
+        self._room.give_back(before - self.size_bytes)
+
+    def truncate(self, offset: int) -> None:
+        """Drop the records from the batch of ``offset`` on; the end is then at most ``offset``. O(batches dropped)."""
+        before = self.size_bytes
+        while self._segments and self._segments[-1].offsets[0] >= offset:
+            self._segments.pop()
+        if self._segments and (last := self._segments[-1]).next_offset > offset:
+            last.cut(bisect_right(last.offsets, offset) - 1)
+            if not last.ends:
+                self._segments.pop()
+        self._room.give_back(before - self.size_bytes)
+        self.end = self._segments[-1].next_offset if self._segments else min(self.end, offset)
+        self.start = min(self.start, self.end)
+
+    def reset(self, offset: int) -> None:
+        """Drop all records and begin again at ``offset``. O(segments)."""
+        self._room.give_back(self.size_bytes)
+        self._segments.clear()
+        self.start = self.end = offset
+
+    def _next_segment(self, size_bytes: int) -> _Segment:
+        """A segment twice as large as the last: a thousand small topics must not cost a gigabyte."""
+        last = self._segments[-1] if self._segments else None
+        capacity = min(_LARGEST_BYTES, 2 * len(last.block) if last else _SMALLEST_BYTES)
+        before = last.before_bytes + last.size_bytes if last else 0
+        return _Segment(max(capacity, size_bytes), self.end, before)
+
+    def _segment_of(self, offset: int) -> int:
+        return bisect_right(self._segments, offset, key=_next_offset)
+
+    def _position(self, offset: int) -> int:
+        """Bytes ever appended before the batch of ``offset``."""
+        number = self._segment_of(offset)
+        if number == len(self._segments):
+            return self._segments[-1].before_bytes + self._segments[-1].size_bytes if self._segments else 0
+        segment = self._segments[number]
+        return segment.before_bytes + segment.start_of(max(0, bisect_right(segment.offsets, offset) - 1))
+
+
+def _next_offset(segment: _Segment) -> int:
+    return segment.next_offset

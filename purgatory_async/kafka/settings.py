@@ -1,0 +1,42 @@
+"""What a broker can be given: names, defaults and bounds."""
+
+from dataclasses import dataclass, fields
+
+__all__ = ["Settings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Limits and defaults of a broker. Sizes are in bytes, times in seconds.
+
+    Attributes:
+        partitions: Of a topic that is created without a number.
+        auto_create: Create a topic when a client first asks for it, as Kafka does.
+        max_bytes: Of all records; a produce above it is refused with kafka_storage_error until records are deleted.
+        max_batch_bytes: Of one batch; a longer one is refused with message_too_large.
+        max_frame_bytes: Of one request; a longer one closes its connection.
+        max_connections: At once; each holds one request at most.
+        max_partitions: Of all topics; a topic above it is refused with policy_violation.
+        min_insync: Replicas in sync that an acks=all produce needs.
+        rebalance_delay: How long the first generation of an empty group waits after each newcomer.
+        replica_lag: How far behind, in seconds, a replica is still in sync.
+    """
+
+    partitions: int = 1
+    auto_create: bool = True
+    max_bytes: int = 1 << 30
+    max_batch_bytes: int = 1_048_588
+    max_frame_bytes: int = 100 << 20
+    max_connections: int = 10_000
+    max_partitions: int = 100_000
+    min_insync: int = 1
+    rebalance_delay: float = 3.0
+    replica_lag: float = 10.0
+
+    def __post_init__(self) -> None:
+        """Refuse a value out of bounds."""
+        for known in fields(self):
+            value = getattr(self, known.name)
+            least = 0 if isinstance(known.default, (bool, float)) else 1
+            if not value >= least:
+                raise ValueError(f"{known.name} must be at least {least}, got {value!r}")

@@ -1,0 +1,106 @@
+"""Requests and responses: kio reads, generated writers write."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from struct import Struct, error
+from typing import Any, Final
+
+from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
+from kio.serial import entity_reader
+from kio.serial.readers import Reader
+
+from purgatory_async.kafka.errors import MalformedRequestError
+from purgatory_async.kafka.writers import Buffer, Writer, writer_of
+
+__all__ = ["API_VERSIONS", "Header", "encode", "read_body", "read_header"]
+
+API_VERSIONS: Final = 18  # its response has the oldest header, so that any client can read it
+_START: Final = Struct(">hhi")
+_LENGTH_AND_CORRELATION: Final = Struct(">ii")
+_NO_TAGS: Final = b"\0"
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What stands before every request.
+
+    Attributes:
+        api_key: Which api.
+        version: Of the api.
+        correlation_id: Returned with the response.
+    """
+
+    api_key: int
+    version: int
+    correlation_id: int
+
+
+def read_header(frame: bytes | bytearray) -> Header:
+    """Read the part of the header that all versions share.
+
+    Raises:
+        MalformedRequestError: The frame is shorter.
+    """
+    try:
+        return Header(*_START.unpack_from(frame))
+    except error:
+        raise MalformedRequestError(
+            f"a request must have at least {_START.size} bytes, got {len(frame)}"
+        ) from None
+
+
+def read_body(header: Header, frame: bytes | bytearray) -> tuple[Any, str]:
+    """Read a request.
+
+    Returns:
+        kio's entity, and the client's name for itself.
+
+    Raises:
+        MalformedRequestError: kio has no such api or version, or the frame is not one.
+    """
+    read_rest, read_request = _readers(header.api_key, header.version)
+    try:
+        rest, at = read_rest(frame, 0)
+        request, size = read_request(frame, at)
+    except Exception as cause:  # kio's readers raise whatever a wrong byte leads to
+        raise MalformedRequestError(
+            f"a request of api {header.api_key} version {header.version} must follow its schema, "
+            f"got {len(frame)} bytes: {cause!r}"
+        ) from cause
+    if at + size != len(frame):
+        raise MalformedRequestError(
+            f"a request must end with its frame of {len(frame)} bytes, got {at + size}"
+        )
+    return request, rest.client_id or ""
+
+
+def encode(header: Header, answer: Mapping[str, Any], *, version: int | None = None) -> list[Buffer]:
+    """Write a response with its length, as buffers to send one after another. O(fields).
+
+    Args:
+        header: Of the request.
+        answer: Values by kio's field names; see `purgatory_async.kafka.writers`.
+        version: To write instead of the request's.
+    """
+    write, tags = _writer(header.api_key, header.version if version is None else version)
+    parts: list[Buffer] = [b"", *tags]
+    write(answer, parts.append)
+    length = sum(map(len, parts)) + _LENGTH_AND_CORRELATION.size // 2
+    parts[0] = _LENGTH_AND_CORRELATION.pack(length, header.correlation_id)
+    return parts
+
+
+@cache
+def _readers(api_key: int, version: int) -> tuple[Reader[Any], Reader[Any]]:
+    try:
+        schema = load_request_schema(api_key, version)
+    except (UnknownAPIKey, UnknownEntity):
+        raise MalformedRequestError(f"no request has api {api_key} version {version}") from None
+    return entity_reader(schema.__header_schema__), entity_reader(schema)
+
+
+@cache
+def _writer(api_key: int, version: int) -> tuple[Writer, tuple[bytes, ...]]:
+    schema = load_response_schema(api_key, version)
+    return writer_of(schema), (_NO_TAGS,) if schema.__header_schema__.__flexible__ else ()

@@ -10,8 +10,8 @@ from typing import Final
 from zlib import crc32
 
 from purgatory_async import Purgatory, Timer
-from purgatory_async.kafka.coordinator import Coordinator
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.groups.coordinator import Coordinator
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.kafka.settings import Settings
 from purgatory_async.kafka.topics import Topic, Topics

@@ -6,9 +6,9 @@ from typing import Any, Final
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.group import Group
-from purgatory_async.kafka.joining import Joined, JoinRequest
-from purgatory_async.kafka.members import MemberIdRequiredError
+from purgatory_async.kafka.groups.group import Group
+from purgatory_async.kafka.groups.joining import Joined, JoinRequest
+from purgatory_async.kafka.groups.members import MemberIdRequiredError
 from purgatory_async.kafka.node import Node
 
 __all__ = ["HEARTBEAT", "JOIN_GROUP", "LEAVE_GROUP", "SYNC_GROUP"]

@@ -6,8 +6,8 @@ from typing import Any, Final
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.groups.offsets import NO_OFFSET, CommittedOffset, TopicPartition
 from purgatory_async.kafka.node import Node
-from purgatory_async.kafka.offsets import NO_OFFSET, CommittedOffset, TopicPartition
 
 __all__ = ["OFFSET_COMMIT", "OFFSET_FETCH"]
 

@@ -5,8 +5,8 @@ from typing import Any, Final
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.group import Group
-from purgatory_async.kafka.group_state import GroupState
+from purgatory_async.kafka.groups.group import Group
+from purgatory_async.kafka.groups.state import GroupState
 from purgatory_async.kafka.node import Node
 
 __all__ = ["DESCRIBE_GROUPS", "FIND_COORDINATOR", "LIST_GROUPS"]

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from purgatory_async import Purgatory
-from purgatory_async.kafka.delayed_join import DelayedJoin
-from purgatory_async.kafka.delayed_sync import DelayedSync
-from purgatory_async.kafka.group_state import TRANSITIONS, GroupState
-from purgatory_async.kafka.members import Member, Members
+from purgatory_async.kafka.groups.delayed_join import DelayedJoin
+from purgatory_async.kafka.groups.delayed_sync import DelayedSync
+from purgatory_async.kafka.groups.members import Member, Members
+from purgatory_async.kafka.groups.state import TRANSITIONS, GroupState
 
 __all__ = ["SETTLED", "Membership"]
 

@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from purgatory_async.kafka.coordinator import Coordinator
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.group import Group
-from purgatory_async.kafka.joining import Joined, JoinRequest
-from purgatory_async.kafka.members import MemberIdRequiredError
+from purgatory_async.kafka.groups.coordinator import Coordinator
+from purgatory_async.kafka.groups.group import Group
+from purgatory_async.kafka.groups.joining import Joined, JoinRequest
+from purgatory_async.kafka.groups.members import MemberIdRequiredError
 from purgatory_async.testing import settle
 
 SESSION_S = 10.0

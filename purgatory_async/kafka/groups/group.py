@@ -12,12 +12,12 @@ from functools import partial
 
 from purgatory_async import OperationCancelled, Outcome, Purgatory, PurgatoryFull
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.group_state import GroupState
-from purgatory_async.kafka.joining import Joined, JoinedMember, JoinRequest
-from purgatory_async.kafka.members import Member, MemberIdRequiredError
-from purgatory_async.kafka.membership import SETTLED, Membership
-from purgatory_async.kafka.offsets import CommittedOffset, CommittedOffsets, TopicPartition
-from purgatory_async.kafka.sessions import Session
+from purgatory_async.kafka.groups.joining import Joined, JoinedMember, JoinRequest
+from purgatory_async.kafka.groups.members import Member, MemberIdRequiredError
+from purgatory_async.kafka.groups.membership import SETTLED, Membership
+from purgatory_async.kafka.groups.offsets import CommittedOffset, CommittedOffsets, TopicPartition
+from purgatory_async.kafka.groups.sessions import Session
+from purgatory_async.kafka.groups.state import GroupState
 
 __all__ = ["Group", "Synced"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.kafka.consumers import DELAY_S, Consumers
+from tests.kafka.groups.consumers import DELAY_S, Consumers
 
 
 @pytest.fixture

@@ -2,11 +2,11 @@
 
 import pytest
 
-from purgatory_async.kafka.coordinator import SWEEP_S
 from purgatory_async.kafka.errors import ProtocolError
-from purgatory_async.kafka.offsets import MAX_METADATA_CHARACTERS, NO_OFFSET, CommittedOffset
+from purgatory_async.kafka.groups.coordinator import SWEEP_S
+from purgatory_async.kafka.groups.offsets import MAX_METADATA_CHARACTERS, NO_OFFSET, CommittedOffset
 from purgatory_async.testing import settle
-from tests.kafka.consumers import SESSION_S, Consumers, code_of
+from tests.kafka.groups.consumers import SESSION_S, Consumers, code_of
 
 pytestmark = pytest.mark.asyncio
 

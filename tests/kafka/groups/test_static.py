@@ -4,7 +4,7 @@ import pytest
 
 from purgatory_async.kafka.errors import ProtocolError
 from purgatory_async.testing import settle
-from tests.kafka.consumers import SESSION_S, a_join, code_of, sending
+from tests.kafka.groups.consumers import SESSION_S, a_join, code_of, sending
 
 pytestmark = pytest.mark.asyncio
 

@@ -5,7 +5,7 @@ import pytest
 from purgatory_async import Purgatory, Timer
 from purgatory_async.kafka.errors import ProtocolError
 from purgatory_async.testing import settle
-from tests.kafka.consumers import DELAY_S, REBALANCE_S, SESSION_S, Consumers, a_join, code_of
+from tests.kafka.groups.consumers import DELAY_S, REBALANCE_S, SESSION_S, Consumers, a_join, code_of
 
 pytestmark = pytest.mark.asyncio
 

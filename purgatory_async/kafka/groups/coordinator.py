@@ -5,10 +5,10 @@ from typing import Final
 
 from purgatory_async import Purgatory, TimerHandle
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.group import Group
-from purgatory_async.kafka.joining import Joined, JoinRequest
-from purgatory_async.kafka.members import Member, unknown_member
-from purgatory_async.kafka.offsets import CommittedOffset, CommittedOffsets, TopicPartition
+from purgatory_async.kafka.groups.group import Group
+from purgatory_async.kafka.groups.joining import Joined, JoinRequest
+from purgatory_async.kafka.groups.members import Member, unknown_member
+from purgatory_async.kafka.groups.offsets import CommittedOffset, CommittedOffsets, TopicPartition
 
 __all__ = ["LEAST_SESSION_S", "LONGEST_SESSION_S", "Coordinator"]
 

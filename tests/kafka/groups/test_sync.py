@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.kafka.consumers import REBALANCE_S, SESSION_S, code_of
+from tests.kafka.groups.consumers import REBALANCE_S, SESSION_S, code_of
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.sessions import Session
+from purgatory_async.kafka.groups.sessions import Session
 
 __all__ = ["Member", "MemberIdRequiredError", "Members"]
 

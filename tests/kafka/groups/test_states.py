@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from purgatory_async.kafka.group_state import TRANSITIONS, GroupState
-from purgatory_async.kafka.offsets import CommittedOffset
+from purgatory_async.kafka.groups.offsets import CommittedOffset
+from purgatory_async.kafka.groups.state import TRANSITIONS, GroupState
 from purgatory_async.testing import settle
-from tests.kafka.consumers import a_join, code_of, sending
+from tests.kafka.groups.consumers import a_join, code_of, sending
 
 STATES = tuple(GroupState)
 OFFSETS = {("topic", 0): CommittedOffset(7)}

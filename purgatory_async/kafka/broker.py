@@ -1,9 +1,12 @@
 """The broker: listens, and serves the connections of Kafka clients."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any, Final, Self
 
 from purgatory_async import Timer
+from purgatory_async.kafka.api import Answer, Api
+from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.connection import Connection
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.settings import Settings
@@ -103,6 +106,10 @@ class Broker:
             return False
         self._connections.add(connection)
         return True
+
+    def answer(self, api: Api, request: Any, client: Client) -> Answer | Awaitable[Answer]:
+        """Serve a request: return the answer, or an awaitable of it if the request must wait."""
+        return api.handle(self.node, request, client)
 
     def lost(self, connection: Connection) -> None:
         """Forget a connection whose held request has ended too."""

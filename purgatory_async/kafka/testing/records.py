@@ -114,16 +114,19 @@ class _Reader:
         self._data = data
 
     def varint(self) -> int:
+        """A number of up to 32 bits."""
         value, size = read_signed_varint(self._data, self.at)
         self.at += size
         return value
 
     def varlong(self) -> int:
+        """A number of up to 64 bits."""
         value, size = read_signed_varlong(self._data, self.at)
         self.at += size
         return value
 
     def bytes_or_none(self) -> bytes | None:
+        """Bytes after their length."""
         length = self.varint()
         if length == _NONE:
             return None

@@ -13,7 +13,7 @@ from purgatory_async.kafka import wire
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, MalformedRequestError
-from purgatory_async.kafka.frames import FrameReader
+from purgatory_async.kafka.frames import Frame, FrameReader
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.requests import APIS
 
@@ -122,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reading = reading
             (self._transport.resume_reading if reading else self._transport.pause_reading)()
 
-    def _serve(self, frame: bytes | bytearray) -> None:
+    def _serve(self, frame: Frame) -> None:
         """Answer a request, or hold it."""
         try:
             header = wire.read_header(frame)
@@ -170,7 +170,7 @@ class Connection(asyncio.BufferedProtocol):
             answer: Any = api.handle(self._listener.node, None, self._client)
             self._send(header, {**answer, "error_code": ErrorCode.unsupported_version}, version=0)
             return
-        served = "none" if api is None else f"{api.least} to {api.most}"
+        served = "none" if api is None else f"{api.first} to {api.most}"
         self._refuse(
             MalformedRequestError(
                 f"api {header.api_key} must have a version in {served}, got {header.version}"

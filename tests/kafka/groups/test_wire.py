@@ -6,7 +6,7 @@ from purgatory_async.kafka.requests import APIS
 from purgatory_async.testing import settle
 from tests.kafka.desk import Desk
 
-pytestmark = pytest.mark.asyncio
+pytestmark = pytest.mark.asyncio(loop_factories=["asyncio"])  # hardly any request here waits
 
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN, HEARTBEAT, LEAVE, SYNC, DESCRIBE, LIST = range(8, 17)
 OFFERED = {

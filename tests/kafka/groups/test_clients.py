@@ -15,7 +15,9 @@ from purgatory_async.kafka import Broker
 
 for client in ("aiokafka", "confluent_kafka", "kafka"):
     pytest.importorskip(client)
-from confluent_kafka import Producer  # noqa: E402 - after the skip
+from confluent_kafka import ConsumerGroupTopicPartitions, Producer  # noqa: E402 - after the skip
+from confluent_kafka.admin import AdminClient  # noqa: E402 - likewise
+from kafka import KafkaAdminClient  # noqa: E402 - likewise
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["uvloop"])]
 
@@ -182,3 +184,52 @@ async def test_kcat_reads_in_a_group():
         assert sorted(printed.decode().split()) == sorted("abcdefgh")
         offsets = broker.node.groups.committed("g").values()
         assert sum(offset.offset for offset in offsets) == 8
+
+
+async def test_admin_clients_see_the_group_and_its_offsets():
+    async with a_broker() as broker, members(broker, "confluent") as start:
+        one = await start("one")
+        await until(lambda: shared(one))
+        await produce(broker, *"abcd")
+        await until(lambda: len(one.values) == PARTITIONS)
+        assert await asyncio.to_thread(seen_by_confluent, broker.address) == (
+            "STABLE",
+            ["one"],
+            [1] * PARTITIONS,
+        )
+        assert await asyncio.to_thread(seen_by_kafka_python, broker.address) == (
+            "Stable",
+            ["one"],
+            [1] * PARTITIONS,
+        )
+
+
+def seen_by_confluent(address):
+    """State, instances and offsets."""
+    admin = AdminClient({"bootstrap.servers": address})
+    listed = admin.list_consumer_groups().result(PATIENCE_S).valid
+    assert [group.group_id for group in listed] == ["g"]
+    group = admin.describe_consumer_groups(["g"])["g"].result(PATIENCE_S)
+    request = [ConsumerGroupTopicPartitions("g")]
+    committed = admin.list_consumer_group_offsets(request)["g"].result(PATIENCE_S)
+    return (
+        group.state.name,
+        [member.group_instance_id for member in group.members],
+        [part.offset for part in committed.topic_partitions],
+    )
+
+
+def seen_by_kafka_python(address):
+    """State, instances and offsets."""
+    admin = KafkaAdminClient(bootstrap_servers=address)
+    try:
+        assert [group["group_id"] for group in admin.list_groups()] == ["g"]
+        group = admin.describe_groups(["g"])["g"]
+        committed = admin.list_group_offsets(["g"])["g"]
+    finally:
+        admin.close()
+    return (
+        group["group_state"],
+        [member["group_instance_id"] for member in group["members"]],
+        [kept.offset for kept in committed.values()],
+    )

@@ -247,6 +247,17 @@ async def test_a_group_is_described_in_each_version(desk, version):
     assert (never.group_id, never.group_state, never.members) == ("never", "Dead", ())
 
 
+async def test_a_group_that_rebalances_shows_no_assignments(desk):
+    member_id = await member_of(desk)
+    newcomer = desk.begin(JOIN, 0, **joining(0))
+    await settle()
+    (group,) = (await desk.ask(DESCRIBE, 5, groups=["g"])).groups
+    assert (group.group_state, group.protocol_data) == ("PreparingRebalance", "")
+    assert [member.member_assignment for member in group.members] == [b"", b""]
+    assert group.members[0].member_id == member_id
+    newcomer.cancel()
+
+
 @versions(LIST)
 async def test_groups_are_listed_in_each_version(desk, version):
     await member_of(desk)

@@ -49,6 +49,7 @@ def kafka_command(host: str, port: int, advertised_host: str | None, **settings:
         ) from None
 
     async def serve() -> None:
+        """Serve until a signal."""
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)

@@ -10,7 +10,7 @@ from itertools import count
 from typing import Final
 from zlib import crc32
 
-from purgatory_async import Purgatory, Timer
+from purgatory_async import Observer, Purgatory, Timer
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.coordinator import Coordinator
 from purgatory_async.kafka.partition import Partition
@@ -28,6 +28,7 @@ class Node:
         id: The broker's number in the cluster.
         brokers: The numbers of all brokers; None for this one alone.
         timer: Expires what waits; if not given, it makes its own and closes it.
+        observer: Of all purgatories.
 
     Attributes:
         produce: Requests with acks=all, until their records are replicated. Keys: partitions.
@@ -45,16 +46,17 @@ class Node:
         id: int = 0,  # noqa: A002 - Kafka's name
         brokers: Sequence[int] | None = None,
         timer: Timer | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.id: Final = id
         self.settings: Final = settings
         self.cluster_id: Final = uuid.uuid4().hex[:22]
         self.timer: Final = Timer() if timer is None else timer
         self._owns_timer: Final = timer is None
-        self.produce: Final = Purgatory("Produce", timer=self.timer)
-        self.fetch: Final = Purgatory("Fetch", timer=self.timer)
-        self.delete_records: Final = Purgatory("DeleteRecords", timer=self.timer)
-        self.rebalance: Final = Purgatory("Rebalance", timer=self.timer)
+        self.produce: Final = Purgatory("Produce", timer=self.timer, observer=observer)
+        self.fetch: Final = Purgatory("Fetch", timer=self.timer, observer=observer)
+        self.delete_records: Final = Purgatory("DeleteRecords", timer=self.timer, observer=observer)
+        self.rebalance: Final = Purgatory("Rebalance", timer=self.timer, observer=observer)
         self.groups: Final = Coordinator(
             self.rebalance,
             initial_delay_s=settings.rebalance_delay,
@@ -66,6 +68,11 @@ class Node:
         )
         self.addresses: dict[int, tuple[str, int]] = {}
         self._producer_ids: Final = count(1)
+
+    @property
+    def purgatories(self) -> tuple[Purgatory, ...]:
+        """All of them, by their names in Kafka's metrics."""
+        return self.produce, self.fetch, self.delete_records, self.rebalance
 
     def new_producer_id(self) -> int:
         """A number that no producer has."""
@@ -137,7 +144,7 @@ class Node:
     def close(self) -> None:
         """End every wait; closing again does nothing."""
         self.groups.close()
-        for purgatory in (self.produce, self.fetch, self.delete_records, self.rebalance):
+        for purgatory in self.purgatories:
             purgatory.close()
         if self._owns_timer:
             self.timer.close()

@@ -3,9 +3,9 @@
 The package installs it (entry point ``purgatory_async``); request the fixtures by name.
 """
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,7 +17,7 @@ from purgatory_async.testing._settle import assert_clean
 if TYPE_CHECKING:
     from purgatory_async.kafka.testing import KafkaBroker
 
-Run = Callable[[Callable[[], Awaitable[object]]], object]
+Run = Callable[[Callable[[], Coroutine[Any, Any, object]]], object]
 
 
 def pytest_configure(config: pytest.Config) -> None:

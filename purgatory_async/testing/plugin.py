@@ -60,9 +60,10 @@ def kafka_broker(request: pytest.FixtureRequest) -> "Iterator[KafkaBroker]":
     try:
         from purgatory_async.kafka.testing import KafkaBroker  # noqa: PLC0415 - see above
     except ModuleNotFoundError as error:
-        pytest.fail(
-            f'kafka_broker needs {error.name}; run: pip install "purgatory-async[kafka]"', pytrace=False
-        )
+        missing = (error.name or "purgatory_async").partition(".")[0]
+        if missing == "purgatory_async":
+            raise
+        pytest.fail(f'kafka_broker needs {missing}; run: pip install "purgatory-async[kafka]"', pytrace=False)
     clock = request.getfixturevalue("manual_clock") if "manual_clock" in request.fixturenames else None
     marker = request.node.get_closest_marker("kafka_broker")
     with _runner_held(request) as run:

@@ -1,5 +1,6 @@
 """Batches that the fixture writes and reads, judged by kio and by every codec of the clients."""
 
+import asyncio
 import gzip
 import struct
 import sys
@@ -14,6 +15,7 @@ from purgatory_async.kafka.batches import HEADER_BYTES, check_batch, read_batche
 from purgatory_async.kafka.testing.codecs import CODECS, decompress
 from purgatory_async.kafka.testing.records import read_records, write_batch
 
+VALUES = [b"value %d " % number + b"x" * 50 for number in range(100)]
 SOME = st.none() | st.binary(max_size=200)
 HEADERS = st.lists(st.tuples(st.text(max_size=5), SOME), max_size=3)
 
@@ -75,3 +77,33 @@ def test_a_missing_codec_says_what_to_install(monkeypatch, codec):
 def test_an_unknown_codec_is_refused_with_its_number():
     with pytest.raises(ValueError, match="0 to 4, got 7"):
         decompress(7, b"")
+
+
+def write_confluent(address: str, codec: str) -> None:
+    """One batch by librdkafka."""
+    confluent_kafka = pytest.importorskip("confluent_kafka")
+    options = {"bootstrap.servers": address, "compression.type": codec, "linger.ms": 50}
+    producer = confluent_kafka.Producer(options)
+    for value in VALUES:
+        producer.produce("t", value, key=b"k", headers=[("h", b"x")])
+    assert producer.flush(30) == 0
+
+
+@pytest.mark.slow
+@pytest.mark.asyncio(loop_factories=["asyncio"])
+@pytest.mark.parametrize("codec", CODECS)
+async def test_what_real_clients_compressed_is_read(kafka_broker, codec):
+    aiokafka = pytest.importorskip("aiokafka")
+    await asyncio.to_thread(write_confluent, kafka_broker.address, codec)
+    producer = aiokafka.AIOKafkaProducer(
+        bootstrap_servers=kafka_broker.address, compression_type=None if codec == "none" else codec
+    )
+    async with producer:
+        for value in VALUES:
+            await producer.send("t", value, key=b"k", headers=[("h", b"x")])
+        await producer.flush()
+    records = kafka_broker.records("t")
+    assert [record.value for record in records] == VALUES * 2
+    assert {(record.key, record.headers) for record in records} == {(b"k", (("h", b"x"),))}
+    partition = kafka_broker.node.topics.partition("t", 0)
+    assert (partition.log.size_bytes < sum(map(len, VALUES))) == (codec != "none")

@@ -107,8 +107,9 @@ def test_a_held_fetch_shows_in_metrics_and_top(capsys):
             fetch = fetched("t", 0, max_wait=PATIENCE_S * 1_000)
             client.sendall(protocol.with_length(protocol.request_frame(FETCH, 12, **fetch)))
             held = {**dict.fromkeys(("Produce", "DeleteRecords", "Rebalance"), "0.0"), "Fetch": "1.0"}
-            while waiting(metrics) != held:
-                time.sleep(0.01)
+            patience = time.monotonic() + PATIENCE_S
+            while (shown := waiting(metrics)) != held:
+                assert time.monotonic() < patience, shown
             assert commands.run(["top", "--once", "--url", metrics.removesuffix("/metrics")]) == 0
             shown = " ".join(capsys.readouterr().out.split())
         assert f"kafka at {broker}" in shown

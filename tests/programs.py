@@ -21,6 +21,8 @@ NEEDS = {
     "purgatory_async.client": "httpx",
     "purgatory_async.cluster": "msgspec",
     "purgatory_async.journal": "msgspec",
+    "purgatory_async.kafka": "kio",
+    "purgatory_async.kafka.testing": "kio",
 }
 
 

@@ -109,6 +109,15 @@ FACTS: dict[str, tuple[str, ...]] = {
         "order 42: 200 {'amount': 99}, committed at the other worker",
         "the server ended with 0",
     ),
+    "test_a_kafka_app.py": (
+        "*::test_an_order_gets_its_invoice PASSED*",
+        "*::test_a_rebalance_shares_the_partitions PASSED*",
+        "*::test_a_worker_whose_session_expired_comes_back PASSED*",
+        "*::test_a_lost_leader_costs_no_invoice PASSED*",
+        "*::test_a_slow_replica_delays_the_commit PASSED*",
+        "*::test_a_slow_broker_holds_the_next_order PASSED*",
+        "*= 6 passed in *",
+    ),
     "test_with_virtual_time.py": (
         "*::test_an_hour_passes_in_a_millisecond PASSED*",
         "*::test_an_expired_quorum_names_the_missing_voters PASSED*",

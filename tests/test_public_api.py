@@ -49,6 +49,7 @@ SUBMODULES = {
     },
     "events": {"KeySignalled", "Observer", "Observers", "OperationEnded", "OperationSubmitted"},
     "kafka": {"Broker"},
+    "kafka.testing": {"KafkaBroker", "Record", "Refusal"},
     "journal": {"Journal", "JournalError", "Sync", "WhenFull", "read_journal"},
     "patterns": {
         *("Barrier", "Correlator", "Generation", "HandOff", "Heartbeat", "Periodic", "Quorum", "Reply"),
@@ -60,7 +61,7 @@ SUBMODULES = {
 }
 
 # Of these, what is not in the standard library.
-NEEDS_EXTRA = {"cluster": "asyncpg", "journal": "msgspec", "kafka": "kio"}
+NEEDS_EXTRA = {"cluster": "asyncpg", "journal": "msgspec", "kafka": "kio", "kafka.testing": "kio"}
 
 # What one writes in a call: names, kinds and defaults. ``async`` where the call is awaited.
 SIGNATURES = {
@@ -102,6 +103,19 @@ SIGNATURES = {
     "clock.Clock.call_at_ns": "(when_ns, callback)",
     "clock.MonotonicClock": "()",
     "clock.MonotonicClock.call_at_ns": "(when_ns, callback)",
+    "kafka.testing.KafkaBroker": "(*, clock=None, **settings)",
+    "kafka.testing.KafkaBroker.create_topic": "(topic, *, partitions)",
+    "kafka.testing.KafkaBroker.expire_session": "(group, *member_ids)",
+    "kafka.testing.KafkaBroker.fail_next": "(api, error, *, times=1)",
+    "kafka.testing.KafkaBroker.hold": "(api)",
+    "kafka.testing.KafkaBroker.next_request": "async (api, *, timeout=10.0)",
+    "kafka.testing.KafkaBroker.pause": "(topic, partition=None)",
+    "kafka.testing.KafkaBroker.produce": (
+        "async (topic, *values, key=None, partition=0, headers=(), timestamp_ms=None)"
+    ),
+    "kafka.testing.KafkaBroker.records": "(topic, partition=None)",
+    "kafka.testing.KafkaBroker.release": "(api)",
+    "kafka.testing.KafkaBroker.resume": "(topic, partition=None)",
     "cluster.Cluster": "(purgatory, log, *, apply=None, on_gap=None)",
     "cluster.Cluster.signal": "async (key, value=None, *, amount=1, voter=None, timeout=5.0)",
     "cluster.Cluster.caught_up": "async (position=None, timeout=None)",
@@ -237,12 +251,9 @@ def submodule(name: str) -> ModuleType:
 
 def public(path: str) -> object:
     """The object behind ``Purgatory.wait`` or ``timing.TimingWheel.advance``."""
-    first, *rest = path.split(".")
-    if first in SUBMODULES:
-        found: object = submodule(first)
-    else:
-        found = getattr(purgatory_async, first)
-    for name in rest:
+    module = max((name for name in SUBMODULES if path.startswith(f"{name}.")), key=len, default="")
+    found: object = submodule(module) if module else purgatory_async
+    for name in path.removeprefix(f"{module}." if module else "").split("."):
         found = inspect.getattr_static(found, name) if inspect.isclass(found) else getattr(found, name)
     return found
 

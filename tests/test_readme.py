@@ -22,6 +22,7 @@ FOLDERS = (
     "examples",
     "examples/deploy",
     "purgatory_async/cluster",
+    "purgatory_async/kafka",
     "purgatory_async/patterns",
     "purgatory_async/pipeline",
     "purgatory_async/service",

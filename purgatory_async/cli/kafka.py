@@ -2,7 +2,8 @@
 
 import asyncio
 import signal
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AsyncExitStack, contextmanager
 from typing import Any, Final
 
 import click
@@ -25,8 +26,17 @@ REFUSED: Final = 2
 @click.option("--max-frame-bytes", type=int, help="Of one request.  [default: 100 MiB]")
 @click.option("--max-connections", type=int, help="At once; each holds one request.  [default: 10000]")
 @click.option("--max-partitions", type=int, help="Of all topics.  [default: 100000]")
+@click.option("--max-groups", type=int, help="Of consumers.  [default: 10000]")
+@click.option("--max-members", type=int, help="Of one group.  [default: 10000]")
 @click.option("--rebalance-delay", type=float, help="Seconds a new group waits for members.  [default: 3]")
-def kafka_command(host: str, port: int, advertised_host: str | None, **settings: Any) -> None:
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve /metrics there, and figures for purgatory top; 0: a free one.  [default: neither]",
+)
+def kafka_command(
+    host: str, port: int, advertised_host: str | None, metrics_port: int | None, **settings: Any
+) -> None:
     """Serve the Kafka protocol until SIGTERM or SIGINT. Memory only, no security, no transactions.
 
     \b
@@ -35,25 +45,32 @@ def kafka_command(host: str, port: int, advertised_host: str | None, **settings:
       kcat -b 127.0.0.1:9092 -P -t greetings
     """  # noqa: D301 - click reads the backspace as "keep these lines"
     given = {name: value for name, value in settings.items() if value is not None}
-    # Inside: the command is listed without its extra, and a missing one deserves a sentence, not a traceback.
-    try:
+    # Inside: the command is listed without its extras, and a missing one deserves a sentence, not a traceback.
+    with _naming_the_extra("kafka"):
         import uvloop  # noqa: PLC0415 - see above
 
         from purgatory_async.kafka import Broker  # noqa: PLC0415 - see above
-    except ModuleNotFoundError as error:
-        missing = (error.name or "purgatory_async").partition(".")[0]
-        if missing == "purgatory_async":
-            raise
-        raise click.ClickException(
-            f'{missing} is not installed; run: pip install "purgatory-async[kafka]"'
-        ) from None
+    figures = None
+    if metrics_port is not None:
+        with _naming_the_extra("service"):
+            from purgatory_async.cli.kafka_figures import Figures  # noqa: PLC0415 - see above
+        figures = Figures()
+        given |= {"timer": figures.timer, "observer": figures.observer}
 
     async def serve() -> None:
         """Serve until a signal."""
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        async with Broker(host=host, port=port, advertised_host=advertised_host, **given) as broker:
+        async with AsyncExitStack() as stack:
+            if figures is not None:
+                stack.callback(figures.timer.close)
+            broker = await stack.enter_async_context(
+                Broker(host=host, port=port, advertised_host=advertised_host, **given)
+            )
+            if figures is not None:
+                address = await stack.enter_async_context(figures.served(broker, metrics_port or 0))
+                say(f"its metrics are at {address}/metrics")
             say(f"purgatory kafka serves at {broker.address}")
             await stop.wait()
 
@@ -62,6 +79,20 @@ def kafka_command(host: str, port: int, advertised_host: str | None, **settings:
             runner.run(serve())
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from None
+
+
+@contextmanager
+def _naming_the_extra(extra: str) -> Iterator[None]:
+    """Turn a missing module into a sentence with the extra that brings it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        missing = (error.name or "purgatory_async").partition(".")[0]
+        if missing == "purgatory_async":
+            raise
+        raise click.ClickException(
+            f'{missing} is not installed; run: pip install "purgatory-async[{extra}]"'
+        ) from None
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -38,6 +38,8 @@ Stats = Mapping[str, Any]
 def top_command(client: Client, interval: float, once: bool) -> None:
     """Watch a service live: rates, delays, the wheel, the busiest keys and the oldest operations.
 
+    A Kafka broker with --metrics-port is watched at that port: its purgatories, rates, delays and busiest keys.
+
     Ctrl-C ends it with exit code 0. If the service requires a token, it needs the scope admin.
 
     \b
@@ -75,6 +77,28 @@ def picture(stats: Stats) -> Group:
 
 
 def _picture(stats: Stats) -> Group:
+    return _broker(stats) if "purgatories" in stats else _service(stats)
+
+
+def _broker(stats: Stats) -> Group:
+    table = Table("purgatory", "pending", "watched", box=None, pad_edge=False)
+    for purgatory in stats["purgatories"]:
+        table.add_row(purgatory["name"], f"{purgatory['pending']:,}", f"{purgatory['watched']:,}")
+    return Group(
+        Text(
+            f"purgatory {stats['version']}  kafka at {stats['address']}  up {seconds(stats['uptime'])}",
+            style="bold",
+        ),
+        Text(f"connections {stats['connections']:,}   bytes of records {stats['records_bytes']:,}"),
+        table,
+        Text(f"pending {bars(stats['history']['pending'])}"),
+        _rates(stats),
+        _delays(stats["delays"]),
+        _keys(stats["busiest_keys"]),
+    )
+
+
+def _service(stats: Stats) -> Group:
     counts, queues = stats["counts"], stats["queues"]
     state = "draining" if stats["draining"] else "serving"
     return Group(

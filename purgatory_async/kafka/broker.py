@@ -1,9 +1,12 @@
 """The broker: listens, and serves the connections of Kafka clients."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any, Final, Self
 
-from purgatory_async import Timer
+from purgatory_async import Observer, Timer
+from purgatory_async.kafka.api import Answer, Api
+from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.connection import Connection
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.settings import Settings
@@ -26,6 +29,7 @@ class Broker:
         id: Its number in the cluster.
         advertised_host: Told to clients instead of ``host``, as for a broker on all interfaces.
         timer: Expires what waits; if not given, it makes its own.
+        observer: Hears of every request that waits, as of a purgatory's operations.
         settings: See `Settings` for names, units and defaults.
 
     Raises:
@@ -49,6 +53,7 @@ class Broker:
         id: int = 0,  # noqa: A002 - Kafka's name
         advertised_host: str | None = None,
         timer: Timer | None = None,
+        observer: Observer | None = None,
         **settings: Any,
     ) -> None:
         if advertised_host is None and host in _EVERY_INTERFACE:
@@ -57,7 +62,7 @@ class Broker:
             )
         self.host: Final = host
         self.port = port
-        self.node: Final = Node(Settings(**settings), id=id, timer=timer)
+        self.node: Final = Node(Settings(**settings), id=id, timer=timer, observer=observer)
         self.scratch: Final = memoryview(bytearray(_SCRATCH_BYTES))
         self._advertised_host: Final = host if advertised_host is None else advertised_host
         self._connections: Final[set[Connection]] = set()
@@ -103,6 +108,15 @@ class Broker:
             return False
         self._connections.add(connection)
         return True
+
+    @property
+    def connections(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    def answer(self, api: Api, request: Any, client: Client) -> Answer | Awaitable[Answer]:
+        """Serve a request: return the answer, or an awaitable of it if the request must wait."""
+        return api.handle(self.node, request, client)
 
     def lost(self, connection: Connection) -> None:
         """Forget a connection whose held request has ended too."""

@@ -41,6 +41,10 @@ class Listener(Protocol):
         """Count a connection; False refuses it."""
         ...
 
+    def answer(self, api: Api, request: Any, client: Client) -> Answer | Awaitable[Answer]:
+        """Serve a request."""
+        ...
+
     def lost(self, connection: "Connection") -> None:
         """Forget a connection whose held request has ended too."""
         ...
@@ -133,7 +137,7 @@ class Connection(asyncio.BufferedProtocol):
             request, client_id = wire.read_body(header, frame)
             if client_id != self._client.id:
                 self._client = Client(client_id, self._client.host)
-            answer = api.handle(self._listener.node, request, self._client)
+            answer = self._listener.answer(api, request, self._client)
             if isinstance(answer, Awaitable):
                 self._held = asyncio.get_running_loop().create_task(self._hold(header, answer))
             else:

@@ -46,6 +46,7 @@ class Partition:
         high_watermark: The least end among the replicas in sync; never goes back.
         deleted: Whether its topic is gone.
         in_sync: The followers in sync.
+        paused: Whether the high watermark stands still, for tests.
     """
 
     __slots__ = (
@@ -59,7 +60,7 @@ class Partition:
             "leader",
             "leader_epoch",
         ),
-        *("log", "min_insync", "topic"),
+        *("log", "min_insync", "paused", "topic"),
     )
 
     def __init__(
@@ -80,6 +81,7 @@ class Partition:
         self.log: Final = Log(room)
         self.high_watermark = 0
         self.deleted = False
+        self.paused = False
         self._producers: Final = Producers()
         self._followers: Final = {replica: Follower(now) for replica in followers}
         self.in_sync: Final = set(self._followers)
@@ -259,7 +261,18 @@ class Partition:
         self.deleted = True
         self.log.reset(self.log.end)
 
+    def pause(self) -> None:
+        """Let the high watermark stand still, as if a replica in sync had stopped."""
+        self.paused = True
+
+    def resume(self) -> None:
+        """Let the high watermark move again; what waits for it must be checked."""
+        self.paused = False
+        self._advance()
+
     def _advance(self) -> None:
         """Move the high watermark to the least end in sync; it never goes back."""
+        if self.paused:
+            return
         least = min((self.log.end, *(self._followers[replica].end for replica in self.in_sync)))
         self.high_watermark = max(self.high_watermark, least)

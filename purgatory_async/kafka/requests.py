@@ -9,6 +9,9 @@ from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.kafka.handlers.delete_records import DELETE_RECORDS
 from purgatory_async.kafka.handlers.fetch import FETCH
+from purgatory_async.kafka.handlers.group_members import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
+from purgatory_async.kafka.handlers.group_offsets import OFFSET_COMMIT, OFFSET_FETCH
+from purgatory_async.kafka.handlers.groups import DESCRIBE_GROUPS, FIND_COORDINATOR, LIST_GROUPS
 from purgatory_async.kafka.handlers.list_offsets import LIST_OFFSETS
 from purgatory_async.kafka.handlers.metadata import DESCRIBE_CLUSTER, METADATA
 from purgatory_async.kafka.handlers.produce import INIT_PRODUCER_ID, PRODUCE
@@ -30,6 +33,8 @@ def _api_versions(_: Node, request: object, client: Client) -> Answer:  # noqa: 
 
 _TABLE: Final = (
     *(PRODUCE, FETCH, LIST_OFFSETS, METADATA),
+    *(OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP),
+    *(DESCRIBE_GROUPS, LIST_GROUPS),
     Api(18, 0, 4, _api_versions),
     *(CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, INIT_PRODUCER_ID, DESCRIBE_CLUSTER),
 )

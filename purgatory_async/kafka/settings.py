@@ -18,6 +18,8 @@ class Settings:
         max_frame_bytes: Of one request; a longer one closes its connection.
         max_connections: At once; each holds one request at most.
         max_partitions: Of all topics; a topic above it is refused with policy_violation.
+        max_groups: Of consumers; one above it is refused with coordinator_not_available.
+        max_members: Of one group; one above it is refused with group_max_size_reached.
         min_insync: Replicas in sync that an acks=all produce needs.
         rebalance_delay: How long the first generation of an empty group waits after each newcomer.
         replica_lag: How far behind, in seconds, a replica is still in sync.
@@ -31,6 +33,8 @@ class Settings:
     max_frame_bytes: int = 100 << 20
     max_connections: int = 10_000
     max_partitions: int = 100_000
+    max_groups: int = 10_000
+    max_members: int = 10_000
     min_insync: int = 1
     rebalance_delay: float = 3.0
     replica_lag: float = 10.0

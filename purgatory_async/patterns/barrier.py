@@ -261,6 +261,20 @@ class Barrier(Generic[M]):
             )
         return result_of(arrival, f"the other members at {self._key!r}", self._key)
 
+    def dismiss(self, member: M) -> bool:
+        """End the wait of a member that has left, with `OperationCancelled`. O(1).
+
+        The others go on waiting; set `expect` if fewer are expected now.
+
+        Returns:
+            Whether it waited.
+        """
+        arrival = self._arrivals.get(member)
+        if arrival is None or not arrival.waits:
+            return False
+        self._forget(member, arrival)
+        return arrival.cancel()
+
     def _welcome(self, member: M, arrival: _Arrival) -> None:
         former = self._arrivals.get(member)
         if former is not None and former.waits:

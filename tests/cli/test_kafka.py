@@ -2,15 +2,23 @@
 
 import builtins
 import importlib
+import re
 import signal
+import socket
 import subprocess
 import sys
+import time
+from contextlib import contextmanager
 
 import confluent_kafka
+import httpx
 import pytest
 
 from purgatory_async import __main__
 from purgatory_async.cli import commands, kafka
+from tests.kafka import protocol
+from tests.kafka.desk import fetched
+from tests.kafka.protocol import FETCH, METADATA
 
 PATIENCE_S = 60
 
@@ -26,10 +34,12 @@ def test_the_help_lists_the_command(capsys):
     ("arguments", "sentence"),
     [
         (["--max-bytes", "0"], "max_bytes must be at least 1, got 0"),
+        (["--max-groups", "0"], "max_groups must be at least 1, got 0"),
+        (["--max-members", "0"], "max_members must be at least 1, got 0"),
         (["--host", "0.0.0.0"], "advertised_host must be given with host '0.0.0.0'"),
         (["--port", "65536"], "65536 is not in the range 0<=x<=65535"),
     ],
-    ids=["bound", "host", "port"],
+    ids=["bound", "groups", "members", "host", "port"],
 )
 def test_a_wrong_option_is_refused_in_one_sentence(capsys, arguments, sentence):
     assert kafka.run(["kafka", "--port", "0", *arguments]) == 2
@@ -84,3 +94,62 @@ def test_it_serves_until_a_signal(number):
             assert process.wait(PATIENCE_S) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.slow
+def test_a_held_fetch_shows_in_metrics_and_top(capsys):
+    with served("--metrics-port", "0") as (lines, broker):
+        metrics = lines[0].removeprefix("its metrics are at ").strip()
+        host, port = broker.rsplit(":", 1)
+        with socket.create_connection((host, int(port)), timeout=PATIENCE_S) as client:
+            client.sendall(protocol.with_length(protocol.request_frame(METADATA, 1, topics=[{"name": "t"}])))
+            assert client.recv(4)
+            fetch = fetched("t", 0, max_wait=PATIENCE_S * 1_000)
+            client.sendall(protocol.with_length(protocol.request_frame(FETCH, 12, **fetch)))
+            held = {**dict.fromkeys(("Produce", "DeleteRecords", "Rebalance"), "0.0"), "Fetch": "1.0"}
+            patience = time.monotonic() + PATIENCE_S
+            while (shown := waiting(metrics)) != held:
+                assert time.monotonic() < patience, shown
+            assert commands.run(["top", "--once", "--url", metrics.removesuffix("/metrics")]) == 0
+            shown = " ".join(capsys.readouterr().out.split())
+        assert f"kafka at {broker}" in shown
+        assert "Fetch 1 1 DeleteRecords 0 0" in shown
+        assert "busiest keys watchers t-0 1" in shown
+
+
+def waiting(metrics: str) -> dict[str, str]:
+    """Requests that wait, by purgatory."""
+    text = httpx.get(metrics, timeout=PATIENCE_S).text
+    return dict(re.findall(r'_numdelayedoperations\{delayedOperation="(\w+)"\} (\S+)', text))
+
+
+@contextmanager
+def served(*options: str):
+    """A broker in a process: what it prints, and its address."""
+    command = [sys.executable, "-m", "purgatory_async", "kafka", "--port", "0", *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            lines: list[str] = []
+            while not (lines and lines[-1].startswith("purgatory kafka serves at ")):
+                lines.append(process.stdout.readline())
+                assert lines[-1], lines
+            yield lines, lines[-1].removeprefix("purgatory kafka serves at ").strip()
+        finally:
+            process.kill()
+
+
+def test_a_missing_extra_of_the_metrics_is_one_sentence(capsys, monkeypatch):
+    monkeypatch.delitem(sys.modules, "purgatory_async.cli.kafka_figures", raising=False)
+    monkeypatch.setitem(sys.modules, "prometheus_client", None)
+    assert kafka.run(["kafka", "--port", "0", "--metrics-port", "0"]) == 2
+    assert capsys.readouterr().err == (
+        'purgatory: prometheus_client is not installed; run: pip install "purgatory-async[service]"\n'
+    )
+
+
+def test_metrics_on_a_taken_port_are_refused_in_one_sentence(capsys):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert kafka.run(["kafka", "--port", "0", "--metrics-port", port]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "in use" in line

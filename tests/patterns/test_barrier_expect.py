@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from purgatory_async import OperationCancelled
 from purgatory_async.patterns import Barrier
 from purgatory_async.testing import settle
 
@@ -49,3 +50,24 @@ async def test_a_bad_expectation_changes_nothing(purgatory, bad, error):
     with pytest.raises(error, match=r"expect|unhashable"):
         group.expect = bad
     assert group.expect == 2
+
+
+async def test_a_dismissed_member_ends_and_others_wait_on(purgatory):
+    group = Barrier(purgatory, "group", expect={"a", "b"}, timeout=30)
+    gone, stays = await gather(group, "a", "c")
+    assert (group.dismiss("a"), group.dismiss("a"), group.dismiss("b")) == (True, False, False)
+    with pytest.raises(OperationCancelled):
+        await gone
+    assert not stays.done()
+    assert group.present == ("c",)
+    group.expect = {"c"}
+    assert (await stays).members == ("c",)
+
+
+async def test_dismissing_the_last_member_closes_the_window(purgatory):
+    group = Barrier(purgatory, "group", expect=2, timeout=30)
+    (gone,) = await gather(group, "a")
+    assert group.dismiss("a")
+    assert purgatory.timer.pending == 0
+    with pytest.raises(OperationCancelled):
+        await gone

@@ -99,6 +99,12 @@ class JoinGroup:
         if self.here.get(visit.member) is visit:
             del self.here[visit.member]
 
+    def dismiss(self, member: str) -> bool:
+        visit = self.here.pop(member, None)
+        if visit is not None:
+            visit.end = OperationCancelled
+        return visit is not None
+
     def lose_timer(self) -> None:
         if self.closes < inf:
             self.end_all(PurgatoryClosed)
@@ -120,6 +126,7 @@ timeouts = st.sampled_from((None, 0.5, 1, 2, 4))
 delays = st.sampled_from((0, 0.5, 1, 2))
 new_times = st.one_of(st.tuples(st.just("set_timeout"), timeouts), st.tuples(st.just("set_delay"), delays))
 growths = st.tuples(st.just("expect_others"), expectations)
+dismissals = st.tuples(st.just("dismiss"), members)
 
 
 class BarrierMachine(RuleBasedStateMachine):
@@ -155,7 +162,8 @@ class BarrierMachine(RuleBasedStateMachine):
 
     @rule(
         steps=st.lists(
-            st.one_of(arrivals, arrivals, cancels, times, turns, sends_away, growths, new_times), max_size=8
+            st.one_of(arrivals, arrivals, cancels, times, turns, sends_away, growths, new_times, dismissals),
+            max_size=8,
         )
     )
     def one_turn(self, steps) -> None:
@@ -205,6 +213,9 @@ class BarrierMachine(RuleBasedStateMachine):
             self.starting = [other for other in self.starting if other is not visit]
             task.cancel()
             self.reference.cancel(visit)
+
+    def dismiss(self, member) -> None:
+        assert self.group.dismiss(member) == self.reference.dismiss(member)
 
     def pass_time(self, seconds) -> None:
         self.clock.advance(seconds)

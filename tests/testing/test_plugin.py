@@ -69,6 +69,44 @@ async def test_is_trios(purgatory):
     raise AssertionError("it does not come this far")
 """
 
+WITH_BROKER = """
+import asyncio
+import pytest
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+@pytest.mark.{runner}
+async def test_runs_on_the_brokers_loop(kafka_broker):
+    reader, writer = await asyncio.open_connection(kafka_broker.host, kafka_broker.port)
+    held = asyncio.ensure_future(kafka_broker.next_request("ApiVersions"))
+    await asyncio.sleep(0)
+    writer.write(bytes([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0, 1, 0, 0]))
+    await held
+    writer.close()
+"""
+
+WITHOUT_A_LOOP = """
+def test_is_sync(kafka_broker):
+    raise AssertionError("it does not come this far")
+"""
+
+WITHOUT_THE_EXTRA = """
+import sys
+sys.modules["kio"] = None
+
+def test_needs_kio(kafka_broker):
+    raise AssertionError("it does not come this far")
+"""
+
+WITHOUT_BROKER = """
+import sys
+
+def test_loads_nothing_of_kafka(purgatory):
+    assert not [name for name in sys.modules if name.startswith(("kio", "purgatory_async.kafka"))]
+"""
+
 ASYNCIO = ("-p", "pytest_asyncio.plugin", "-o", "asyncio_default_fixture_loop_scope=function")
 ANYIO = ("-p", "anyio")
 
@@ -148,9 +186,37 @@ def test_on_trio_the_fixture_says_that_it_is_asyncios(tmp_path: Path) -> None:
     assert "it does not come this far" not in report.text.partition("ERRORS")[2]
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(("runner", "options"), [("asyncio", ASYNCIO), ("anyio", ANYIO)])
+def test_a_broker_runs_on_the_loop_of_the_test(tmp_path: Path, runner, options) -> None:
+    pytest.importorskip("kio")
+    report = Report(tmp_path, WITH_BROKER.format(runner=runner), *options)
+    assert report.summary.split(" in ")[0].strip("= ") == "1 passed", report.text
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (WITHOUT_A_LOOP, "cannot serve test_is_sync, which has none; make it async"),
+        (WITHOUT_THE_EXTRA, 'kafka_broker needs kio; run: pip install "purgatory-async[kafka]"'),
+    ],
+    ids=["without a loop", "without the extra"],
+)
+def test_a_broker_that_cannot_start_says_why(tmp_path: Path, text, sentence) -> None:
+    report = Report(tmp_path, text)
+    assert "1 error" in report.summary, report.text
+    assert sentence in report.text
+
+
+def test_a_suite_without_a_broker_loads_nothing_of_it(tmp_path: Path) -> None:
+    report = Report(tmp_path, WITHOUT_BROKER)
+    assert "1 passed" in report.summary, report.text
+
+
 def test_its_fixtures_are_listed_with_what_they_give(tmp_path: Path) -> None:
     report = Report(tmp_path, CLEAN, "--fixtures")
-    for name in ("manual_clock", "purgatory"):
+    for name in ("kafka_broker", "manual_clock", "purgatory"):
         assert f"{name} --" in report.text
 
 

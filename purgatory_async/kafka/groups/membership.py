@@ -1,0 +1,138 @@
+"""The membership state machine of a group: which members there are, and the rebalances between generations.
+
+`TRANSITIONS` says which state may follow which. All state changes are synchronous, and complete before any held
+request goes on.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from purgatory_async import Purgatory
+from purgatory_async.kafka.groups.delayed_join import DelayedJoin
+from purgatory_async.kafka.groups.delayed_sync import DelayedSync
+from purgatory_async.kafka.groups.members import Member, Members
+from purgatory_async.kafka.groups.state import TRANSITIONS, GroupState
+
+__all__ = ["SETTLED", "Membership"]
+
+SETTLED: Final = (GroupState.COMPLETING_REBALANCE, GroupState.STABLE)
+"""The states in which a generation stands."""
+
+
+class Membership:
+    """The members of one group, its generations, and the state that it is in.
+
+    Args:
+        group_id: Its name.
+        rebalance: The Rebalance purgatory; its timer also runs the members' sessions.
+        initial_delay_s: Seconds that the first generation waits after each newcomer.
+        max_members: Members and pending ids allowed.
+    """
+
+    def __init__(
+        self, group_id: str, rebalance: Purgatory, *, initial_delay_s: float, max_members: int
+    ) -> None:
+        self.id = group_id
+        self.state = GroupState.EMPTY
+        self.generation = 0
+        self.protocol_type = ""
+        self.protocol_name = ""
+        self.leader_id = ""
+        self.members = Members()
+        self._max_members = max_members
+        self._rebalance = rebalance
+        self._join = DelayedJoin(
+            rebalance, group_id, initial_delay_s=initial_delay_s, on_complete=self._complete_join
+        )
+        self._sync: DelayedSync | None = None
+        self._sync_key = ("sync", group_id)
+        self._unsynced: set[str] = set()
+        self._first = False  # whether the present rebalance began in an empty group
+
+    def __repr__(self) -> str:
+        return f"<Group {self.id!r} {self.state} generation={self.generation} members={len(self.members)}>"
+
+    # The rebalance.
+
+    def _begin_rebalance(self) -> None:
+        """Wait for all known members to join, again or for the first time."""
+        if self.state is not GroupState.PREPARING_REBALANCE:
+            self._first = self.state is GroupState.EMPTY
+            self._enter(GroupState.PREPARING_REBALANCE)
+            if self._sync is not None:
+                self._sync.cancel()
+        self._expect()
+
+    def _expect(self) -> None:
+        """Tell the held joins what they wait for; a group without members is empty."""
+        if self.state is not GroupState.PREPARING_REBALANCE:
+            return
+        if self.members:
+            self._join.expect(self.members.known, self.members.rebalance_timeout_s(), first=self._first)
+        else:
+            self.generation += 1
+            self.protocol_type = self.protocol_name = self.leader_id = ""
+            self._enter(GroupState.EMPTY)
+
+    def _complete_join(self, joined: tuple[str, ...]) -> None:
+        """Begin a generation, without the dynamic members that have not joined. O(members x protocols)."""
+        here = set(joined)
+        for member in [member for member in self.members if member.id not in here]:
+            if member.instance_id is None:
+                self.members.remove(member)
+        self.generation += 1
+        self.protocol_name = self.members.choose_protocol()
+        if self.leader_id not in here:
+            self.leader_id = joined[0]
+        self._enter(GroupState.COMPLETING_REBALANCE)
+        self._unsynced = here
+        self._sync = DelayedSync(
+            self.members.rebalance_timeout_s(), lambda: self.state is GroupState.STABLE, self._give_up_sync
+        )
+        self._rebalance.try_complete_else_watch(self._sync, (self._sync_key,))
+
+    def _give_up_sync(self) -> None:
+        """Go on without those that have not asked for their assignments; the leader is one."""
+        for member_id in self._unsynced:
+            member = self.members.get(member_id)
+            if member is not None:
+                self.members.remove(member)
+        self._begin_rebalance()
+
+    def _assign(self, assignments: Mapping[str, bytes]) -> None:
+        for member in self.members:
+            member.assignment = assignments.get(member.id, b"")
+        self._enter(GroupState.STABLE)
+        self._rebalance.check_and_complete(self._sync_key)
+
+    # Members that go.
+
+    def _remove(self, member: Member) -> None:
+        """Remove a member that left, or whose session expired; the others rebalance."""
+        self.members.remove(member)
+        self._join.release(member.id)
+        if self.state in SETTLED:
+            self._begin_rebalance()
+        else:
+            self._expect()
+
+    def _forget_pending(self, member_id: str) -> None:
+        del self.members.pending[member_id]
+        self._expect()
+
+    def close(self) -> None:
+        """Remove the group: sessions end, held requests are answered. O(members)."""
+        self._enter(GroupState.DEAD)
+        for pending in self.members.pending.values():
+            pending.end()
+        self.members.pending.clear()
+        for member in list(self.members):
+            self.members.remove(member)
+            self._join.release(member.id)
+        if self._sync is not None:
+            self._sync.cancel()
+
+    def _enter(self, state: GroupState) -> None:
+        if state not in TRANSITIONS[self.state]:
+            raise RuntimeError(f"{self!r} must enter one of {sorted(TRANSITIONS[self.state])}, got {state}")
+        self.state = state

@@ -1,0 +1,74 @@
+"""The offsets that a group has committed."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+
+__all__ = ["MAX_METADATA_CHARACTERS", "NO_OFFSET", "CommittedOffset", "CommittedOffsets", "TopicPartition"]
+
+TopicPartition = tuple[str, int]
+"""A topic's name and the index of a partition."""
+
+MAX_METADATA_CHARACTERS: Final = 4096
+"""Kafka's default, ``offset.metadata.max.bytes``."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedOffset:
+    """Where a group goes on reading a partition.
+
+    Attributes:
+        offset: Of the next record to read.
+        leader_epoch: Of the last record read; -1 if the client did not send one.
+        metadata: The client's own note.
+
+    Raises:
+        ProtocolError: ``offset_metadata_too_large``.
+    """
+
+    offset: int
+    leader_epoch: int = -1
+    metadata: str | None = ""
+
+    def __post_init__(self) -> None:
+        length = len(self.metadata or "")
+        if length > MAX_METADATA_CHARACTERS:
+            raise ProtocolError(
+                ErrorCode.offset_metadata_too_large,
+                f"metadata must be at most {MAX_METADATA_CHARACTERS} characters long, got {length}",
+            )
+
+
+NO_OFFSET: Final = CommittedOffset(-1)
+"""The answer for a partition without a committed offset; it is no error."""
+
+
+class CommittedOffsets:
+    """The committed offsets of one group, by partition."""
+
+    __slots__ = ("_by_partition",)
+
+    def __init__(self) -> None:
+        self._by_partition: dict[TopicPartition, CommittedOffset] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_partition)
+
+    def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Replace the offsets of these partitions. O(partitions)."""
+        self._by_partition.update(offsets)
+
+    def fetch(
+        self, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """Return the offsets of the partitions, `NO_OFFSET` where none is committed; all for None. O(partitions)."""
+        if partitions is None:
+            return dict(self._by_partition)
+        return {partition: self._by_partition.get(partition, NO_OFFSET) for partition in partitions}
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop the offsets of a deleted topic. O(committed offsets)."""
+        for partition in [partition for partition in self._by_partition if partition[0] == topic]:
+            del self._by_partition[partition]

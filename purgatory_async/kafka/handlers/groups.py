@@ -1,0 +1,96 @@
+"""FindCoordinator, DescribeGroups and ListGroups: groups from outside."""
+
+from typing import Any, Final
+
+from purgatory_async.kafka.api import Answer, Api
+from purgatory_async.kafka.client import Client
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.groups.members import Member
+from purgatory_async.kafka.groups.state import GroupState
+from purgatory_async.kafka.node import Node
+
+__all__ = ["DESCRIBE_GROUPS", "FIND_COORDINATOR", "LIST_GROUPS"]
+
+_SEVERAL_KEYS: Final = 4  # version
+_GROUP_KEY: Final = 0
+
+
+def _find_coordinator(node: Node, request: Any, _: Client) -> Answer:
+    """Name the broker that coordinates a group or, from version 4, several groups."""
+    key_type = getattr(request, "key_type", _GROUP_KEY)
+    if request.__version__ < _SEVERAL_KEYS:
+        return _coordinator(node, request.key, key_type)
+    return {
+        "coordinators": [
+            {"key": key, **_coordinator(node, key, key_type)} for key in request.coordinator_keys
+        ]
+    }
+
+
+def _coordinator(node: Node, key: str, key_type: int) -> dict[str, Any]:
+    if key_type != _GROUP_KEY:
+        return {
+            "error_code": ErrorCode.invalid_request,
+            "error_message": f"key_type must be {_GROUP_KEY}, a group, got {key_type}; "
+            "this broker has no transactions",
+            "node_id": -1,
+            "host": "",
+            "port": -1,
+        }
+    coordinator = node.coordinator_id(key)
+    host, port = node.addresses[coordinator]
+    return {"error_code": ErrorCode.none, "node_id": coordinator, "host": host, "port": port}
+
+
+def _describe_groups(node: Node, request: Any, _: Client) -> Answer:
+    """Describe groups and their members; an unknown group is dead."""
+    return {"groups": [_described(node, group_id) for group_id in request.groups]}
+
+
+def _described(node: Node, group_id: str) -> dict[str, Any]:
+    nothing = {"group_id": group_id, "protocol_type": "", "protocol_data": "", "members": ()}
+    try:
+        group = node.coordinator_of(group_id).find(group_id)
+    except ProtocolError as error:
+        return nothing | {"error_code": error.code, "group_state": ""}
+    if group is None:
+        return nothing | {"error_code": ErrorCode.none, "group_state": GroupState.DEAD}
+    stable = group.state is GroupState.STABLE
+    return {
+        "error_code": ErrorCode.none,
+        "group_id": group_id,
+        "group_state": group.state,
+        "protocol_type": group.protocol_type,
+        "protocol_data": group.protocol_name if stable else "",
+        "members": [_member(member, group.protocol_name if stable else "") for member in group.members],
+    }
+
+
+def _member(member: Member, protocol: str) -> dict[str, Any]:
+    """Describe a member; between generations, without a protocol, there is no assignment to show."""
+    return {
+        "member_id": member.id,
+        "group_instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "member_metadata": member.protocols.get(protocol, b""),
+        "member_assignment": member.assignment if protocol else b"",
+    }
+
+
+def _list_groups(node: Node, request: Any, _: Client) -> Answer:
+    """List the groups that this broker coordinates; from version 4 only those in the states given, if any."""
+    wanted = {state.lower() for state in getattr(request, "states_filter", ())}
+    return {
+        "error_code": ErrorCode.none,
+        "groups": [
+            {"group_id": group.id, "protocol_type": group.protocol_type, "group_state": group.state}
+            for group in node.groups
+            if not wanted or group.state.lower() in wanted
+        ],
+    }
+
+
+FIND_COORDINATOR: Final = Api(10, 0, 4, _find_coordinator)
+DESCRIBE_GROUPS: Final = Api(15, 0, 5, _describe_groups)
+LIST_GROUPS: Final = Api(16, 0, 4, _list_groups)

@@ -1,0 +1,275 @@
+"""The broker as a test drives it."""
+
+import time
+from asyncio import get_running_loop
+from collections.abc import Awaitable
+from contextlib import ExitStack
+from typing import Any, Final
+
+from purgatory_async import Purgatory, Timer
+from purgatory_async.clock import Clock, describe
+from purgatory_async.kafka.api import Answer, Api
+from purgatory_async.kafka.broker import Broker
+from purgatory_async.kafka.client import Client
+from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.testing.records import Headers, Record, read_records, write_batch
+from purgatory_async.kafka.testing.refusals import Refusal, api_key, error_code, refused
+
+__all__ = ["KafkaBroker"]
+
+_EVERYTHING: Final = 1 << 62
+
+
+class KafkaBroker(Broker):
+    """A `Broker` for tests: groups form without delay, and a test can write, read and disturb.
+
+    What starts a disturbance takes effect at once, and returns a context manager that ends it.
+
+    Args:
+        clock: Of sessions and of all that waits, as a ``ManualClock``; real time if not given. Connections and
+            clients always live in real time.
+        settings: As for `Broker`; ``port`` is a free one and ``rebalance_delay`` is 0 unless given.
+
+    Example:
+        >>> import asyncio
+        >>> async def main():
+        ...     async with KafkaBroker() as broker:
+        ...         await broker.produce("orders", b"one", b"two", key=b"k")
+        ...         return [record.value for record in broker.records("orders")]
+        >>> asyncio.run(main())
+        [b'one', b'two']
+    """
+
+    def __init__(self, *, clock: Clock | None = None, **settings: Any) -> None:
+        timer = None if clock is None else Timer(clock=clock)
+        super().__init__(timer=timer, **{"rebalance_delay": 0.0, **settings})
+        self._own_timer: Final = timer
+        # In real time, as clients are. Keys: "came" or "held", and the api's number.
+        self._requests: Final = Purgatory("requests of a test")
+        self._held: Final = set[int]()
+        self._refusals: Final[list[Refusal]] = []
+
+    async def __aexit__(self, *raised: object) -> None:
+        """Close, as `Broker` does."""
+        await super().__aexit__(*raised)
+        self._requests.close()
+        if self._own_timer is not None:
+            self._own_timer.close()
+
+    # Records.
+
+    def create_topic(self, topic: str, *, partitions: int) -> None:
+        """Create a topic, as a client would. O(partitions).
+
+        Raises:
+            ProtocolError: The name or the number is refused, or the topic exists.
+        """
+        self.node.topics.create(topic, self.node.topics.placed(partitions))
+
+    async def produce(
+        self,
+        topic: str,
+        *values: bytes | None,
+        key: bytes | None = None,
+        partition: int = 0,
+        headers: Headers = (),
+        timestamp_ms: int | None = None,
+    ) -> range:
+        """Append one batch of records, as a producer with acks=1: it does not wait until they are replicated.
+
+        Args:
+            topic: Created if it does not exist, as for a client.
+            values: One record each; None makes a tombstone.
+            key: Of all of them.
+            partition: Where to append.
+            headers: Names and values, of all of them.
+            timestamp_ms: Milliseconds since 1970; now if not given.
+
+        Returns:
+            Their offsets.
+
+        Raises:
+            TypeError, ValueError: A value is not bytes or None, or there is none.
+            ProtocolError: The broker refuses them, with Kafka's error as ``code``.
+        """
+        for value in values:
+            if value is not None and not isinstance(value, bytes):
+                raise TypeError(f"values must be bytes or None, got {describe(value)}; encode it")
+        if not values:
+            raise ValueError(f"values must be at least one, got {values}")
+        self.node.topic_for(topic)
+        found = self.node.led(topic, partition)
+        batch = write_batch(
+            values,
+            key=key,
+            headers=headers,
+            timestamp_ms=time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
+        )
+        first, end = found.append(batch, acks_all=False, max_batch_bytes=self.node.settings.max_batch_bytes)
+        self.node.changed(found)
+        return range(first, end)
+
+    def records(self, topic: str, partition: int | None = None) -> list[Record]:
+        """Read what a topic has, also what is not yet replicated; partition by partition. O(bytes).
+
+        Args:
+            topic: Its name.
+            partition: Only this one.
+
+        Raises:
+            ProtocolError: There is no such topic or partition.
+            ModuleNotFoundError: A batch is compressed with snappy, lz4 or zstd, and cramjam is not installed.
+        """
+        return [
+            record
+            for found in self._partitions(topic, partition)
+            for view in found.log.read(found.log.start, found.log.end, _EVERYTHING, at_least_one=True)
+            for record in read_records(found.index, bytes(view))
+            if record.offset >= found.log.start
+        ]
+
+    # Disturbances.
+
+    def pause(self, topic: str, partition: int | None = None) -> ExitStack:
+        """Stop replication of a partition, or of all of a topic, until `resume` or the end of a ``with`` block.
+
+        It goes on taking records, but none is committed: producers with acks=all wait, consumers see nothing new.
+
+        Raises:
+            ProtocolError: There is no such topic or partition.
+        """
+        for found in self._partitions(topic, partition):
+            found.pause()
+        return _until(self.resume, topic, partition)
+
+    def resume(self, topic: str, partition: int | None = None) -> None:
+        """Replicate again what was paused; what waited for it goes on.
+
+        Raises:
+            ProtocolError: There is no such topic or partition.
+        """
+        for found in self._partitions(topic, partition):
+            found.resume()
+            self.node.changed(found)
+
+    def hold(self, api: str) -> ExitStack:
+        """Leave requests of an api unanswered until `release` or the end of a ``with`` block, then serve them.
+
+        A connection's requests are answered in order, so a held one also holds those behind it.
+
+        Args:
+            api: A name of Kafka's protocol, such as ``Produce``.
+
+        Raises:
+            ValueError: The broker has no such api.
+        """
+        self._held.add(api_key(api))
+        return _until(self.release, api)
+
+    def release(self, api: str) -> None:
+        """Serve the requests that were held.
+
+        Raises:
+            ValueError: The broker has no such api.
+        """
+        key = api_key(api)
+        self._held.discard(key)
+        self._requests.check_and_complete(("held", key))
+
+    def fail_next(self, api: str, error: str, *, times: int = 1) -> Refusal:
+        """Refuse the next requests of an api; they have no effect.
+
+        A request whose answer has room for no error is served: metadata without a topic, a produce with acks=0.
+
+        Args:
+            api: A name of Kafka's protocol, such as ``Produce``.
+            error: Likewise, such as ``NOT_LEADER_OR_FOLLOWER``.
+            times: How many requests.
+
+        Returns:
+            The refusal, whose ``left`` counts down to 0.
+
+        Raises:
+            ValueError: A name is unknown, or ``times`` is less than 1.
+        """
+        api_key(api)
+        if times < 1:
+            raise ValueError(f"times must be at least 1, got {times}")
+        refusal = Refusal(api, error_code(error), times)
+        self._refusals.append(refusal)
+        return refusal
+
+    def expire_session(self, group: str, *member_ids: str) -> tuple[str, ...]:
+        """Expire the sessions of these members of a group, or of all: as if they had been silent for too long.
+
+        Returns:
+            The ids of the members that were removed.
+
+        Raises:
+            ValueError: There is no such group.
+            ProtocolError: There is no such member.
+        """
+        if self.node.groups.find(group) is None:
+            raise ValueError(
+                f"group must be one of {[known.id for known in self.node.groups]}, got {group!r}"
+            )
+        return self.node.groups.expire_sessions(group, *member_ids)
+
+    # What arrives.
+
+    async def next_request(self, api: str, *, timeout: float = 10.0) -> Any:
+        """Wait until the next request of an api, from any client, is answered or waits to be.
+
+        Args:
+            api: A name of Kafka's protocol, such as ``JoinGroup``.
+            timeout: Seconds of real time.
+
+        Returns:
+            The request, as kio's entity.
+
+        Raises:
+            ValueError: The broker has no such api.
+            OperationExpired: None came in time.
+        """
+        return await self._requests.wait(("came", api_key(api)), timeout=timeout)
+
+    def answer(self, api: Api, request: Any, client: Client) -> Answer | Awaitable[Answer]:
+        """Serve a request, unless the test holds or refuses it."""
+        # Soon: the test resumes once the request waits, or is answered.
+        get_running_loop().call_soon(self._requests.complete_for_key, ("came", api.key), request)
+        return (
+            self._hold(api, request, client) if api.key in self._held else self._serve(api, request, client)
+        )
+
+    async def _hold(self, api: Api, request: Any, client: Client) -> Answer:
+        await self._requests.wait(("held", api.key), until=lambda: api.key not in self._held)
+        return await _settled(self._serve(api, request, client))
+
+    def _serve(self, api: Api, request: Any, client: Client) -> Answer | Awaitable[Answer]:
+        refusal = next((each for each in self._refusals if each.left and api_key(each.api) == api.key), None)
+        if refusal is None:
+            return super().answer(api, request, client)
+        refusal.left -= 1  # before it waits for anything: another connection may ask meanwhile
+        return self._refuse(refusal, api, request, client)
+
+    async def _refuse(self, refusal: Refusal, api: Api, request: Any, client: Client) -> Answer:
+        answer = await refused(self.node, api, request, client, refusal.error)
+        if answer is None:
+            refusal.left += 1
+            return await _settled(super().answer(api, request, client))
+        return answer
+
+    def _partitions(self, topic: str, partition: int | None) -> tuple[Partition, ...]:
+        if partition is None:
+            return self.node.topics.find(topic).partitions
+        return (self.node.topics.partition(topic, partition),)
+
+
+def _until(end: Any, *arguments: object) -> ExitStack:
+    stack = ExitStack()
+    stack.callback(end, *arguments)
+    return stack
+
+
+async def _settled(answer: Answer | Awaitable[Answer]) -> Answer:
+    return await answer if isinstance(answer, Awaitable) else answer

@@ -1,0 +1,24 @@
+"""The broker's page says what the broker serves."""
+
+import re
+
+from purgatory_async.kafka.requests import APIS
+from purgatory_async.kafka.testing.refusals import API_KEYS
+from tests.source_tree import ROOT
+
+
+def test_the_page_lists_the_versions_that_are_served():
+    page = (ROOT / "purgatory_async" / "kafka" / "README.md").read_text(encoding="utf-8")
+    table = page[page.index("| api | versions") :].partition("\n\n")[0]
+    cells = [cell.strip() for line in table.splitlines() for cell in line.strip("|").split("|")]
+    listed = {
+        name: tuple(map(int, re.findall(r"\d+", versions)[:2]))
+        for names, versions in zip(cells[::2], cells[1::2], strict=True)
+        for name in names.split(", ")
+        if re.match(r"\d", versions)
+    }
+    served = {name: APIS[key] for name, key in API_KEYS.items()}
+    assert listed == {
+        name: (api.least if api.served_from is None else api.served_from, api.most)
+        for name, api in served.items()
+    }

@@ -16,13 +16,15 @@ def main() -> None:
     try:
         if arguments[:1] == ["pipeline"]:  # needs no extra of the service
             from purgatory_async.cli.pipeline import run  # noqa: PLC0415 - see above
+        elif arguments[:1] == ["kafka"]:  # likewise
+            from purgatory_async.cli.kafka import run  # noqa: PLC0415 - see above
         else:
             from purgatory_async.cli.commands import run  # noqa: PLC0415 - see above
     except ModuleNotFoundError as error:
         missing = (error.name or "purgatory_async").partition(".")[0]
         if missing == "purgatory_async":
             raise
-        extra = "spark" if arguments[:1] == ["pipeline"] else "service"
+        extra = {"kafka": "kafka", "pipeline": "spark"}.get("".join(arguments[:1]), "service")
         sys.stderr.write(
             f'purgatory: {missing} is not installed; run: pip install "purgatory-async[{extra}]"\n'
         )

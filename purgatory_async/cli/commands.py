@@ -11,6 +11,7 @@ import click
 from purgatory_async.cli.bench import bench_command
 from purgatory_async.cli.demo import run_demo
 from purgatory_async.cli.detach import detach
+from purgatory_async.cli.kafka import kafka_command
 from purgatory_async.cli.pipeline import pipeline
 from purgatory_async.cli.remote import REMOTE
 from purgatory_async.cli.sentence import one_sentence, say
@@ -168,5 +169,5 @@ def demo_command(port: str, seconds: float | None, rate: float, detached: bool, 
         run_demo(settings, listen(settings), rate, seconds)
 
 
-for command in (*REMOTE, top_command, store_command, pipeline, bench_command):
+for command in (*REMOTE, top_command, store_command, kafka_command, pipeline, bench_command):
     purgatory.add_command(command)

@@ -12,6 +12,7 @@ __all__ = ["Broker"]
 
 _SCRATCH_BYTES: Final = 1 << 18
 _BACKLOG: Final = 4096
+_EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 
 
 class Broker:
@@ -28,7 +29,7 @@ class Broker:
         settings: See `Settings` for names, units and defaults.
 
     Raises:
-        ValueError: A setting is out of bounds.
+        ValueError: A setting is out of bounds, or ``advertised_host`` is missing.
         TypeError: There is no such setting.
 
     Example:
@@ -50,6 +51,10 @@ class Broker:
         timer: Timer | None = None,
         **settings: Any,
     ) -> None:
+        if advertised_host is None and host in _EVERY_INTERFACE:
+            raise ValueError(
+                f"advertised_host must be given with host {host!r}, which clients cannot connect to"
+            )
         self.host: Final = host
         self.port = port
         self.node: Final = Node(Settings(**settings), id=id, timer=timer)

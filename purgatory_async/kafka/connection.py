@@ -13,7 +13,7 @@ from purgatory_async.kafka import wire
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, MalformedRequestError
-from purgatory_async.kafka.frames import FrameReader
+from purgatory_async.kafka.frames import Frame, FrameReader
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.requests import APIS
 
@@ -122,7 +122,7 @@ class Connection(asyncio.BufferedProtocol):
             self._reading = reading
             (self._transport.resume_reading if reading else self._transport.pause_reading)()
 
-    def _serve(self, frame: bytes | bytearray) -> None:
+    def _serve(self, frame: Frame) -> None:
         """Answer a request, or hold it."""
         try:
             header = wire.read_header(frame)

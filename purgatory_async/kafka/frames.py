@@ -10,7 +10,9 @@ from typing import Final
 
 from purgatory_async.kafka.errors import MalformedRequestError
 
-__all__ = ["FrameReader"]
+__all__ = ["Frame", "FrameReader"]
+
+Frame = bytes | memoryview
 
 _LENGTH: Final = Struct(">i")
 
@@ -26,7 +28,7 @@ class FrameReader:
     __slots__ = ("_filled", "_frame", "_head", "_max_frame_bytes", "_scratch", "ready", "ready_bytes")
 
     def __init__(self, scratch: memoryview, max_frame_bytes: int) -> None:
-        self.ready: deque[bytes | bytearray] = deque()
+        self.ready: deque[Frame] = deque()
         self.ready_bytes = 0
         self._scratch = scratch
         self._max_frame_bytes = max_frame_bytes
@@ -49,7 +51,7 @@ class FrameReader:
         if self._frame is not None:
             self._filled += count
             if self._filled == len(self._frame):
-                self._add(self._frame)
+                self._add(memoryview(self._frame).toreadonly())  # kio takes nothing that may change
                 self._frame = None
             return
         data = self._scratch[:count] if not self._head else memoryview(self._head + self._scratch[:count])
@@ -67,13 +69,13 @@ class FrameReader:
                 at += length
         self._head = bytes(data[at:])
 
-    def take(self) -> bytes | bytearray:
+    def take(self) -> Frame:
         """Remove and return the oldest ready frame. O(1)."""
         frame = self.ready.popleft()
         self.ready_bytes -= len(frame)
         return frame
 
-    def _add(self, frame: bytes | bytearray) -> None:
+    def _add(self, frame: Frame) -> None:
         self.ready.append(frame)
         self.ready_bytes += len(frame)
 

@@ -76,12 +76,15 @@ class _Segment:
 
     @property
     def size_bytes(self) -> int:
+        """Bytes of its batches."""
         return self.ends[-1] if self.ends else 0
 
     def takes(self, size_bytes: int) -> bool:
+        """Whether a batch of that size has room."""
         return not self.sealed and self.size_bytes + size_bytes <= len(self.block)
 
     def append(self, data: Bytes, batch: Batch, offset: int, leader_epoch: int) -> None:
+        """Append a batch at an offset."""
         start = self.size_bytes
         end = start + len(data)
         self.block[start:end] = data
@@ -93,6 +96,7 @@ class _Segment:
         self.next_offset = offset + batch.last_offset_delta + 1
 
     def start_of(self, index: int) -> int:
+        """Position of a batch, in bytes."""
         return self.ends[index - 1] if index else 0
 
     def cut(self, index: int) -> None:

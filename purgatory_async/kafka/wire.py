@@ -11,6 +11,7 @@ from kio.serial import entity_reader
 from kio.serial.readers import Reader
 
 from purgatory_async.kafka.errors import MalformedRequestError
+from purgatory_async.kafka.frames import Frame
 from purgatory_async.kafka.writers import Buffer, Writer, writer_of
 
 __all__ = ["API_VERSIONS", "Header", "encode", "read_body", "read_header"]
@@ -36,7 +37,7 @@ class Header:
     correlation_id: int
 
 
-def read_header(frame: bytes | bytearray) -> Header:
+def read_header(frame: Frame) -> Header:
     """Read the part of the header that all versions share.
 
     Raises:
@@ -50,7 +51,7 @@ def read_header(frame: bytes | bytearray) -> Header:
         ) from None
 
 
-def read_body(header: Header, frame: bytes | bytearray) -> tuple[Any, str]:
+def read_body(header: Header, frame: Frame) -> tuple[Any, str]:
     """Read a request.
 
     Returns:

@@ -1,0 +1,148 @@
+"""A partition with followers: what is in sync, how far all have come, and what a follower does."""
+
+import pytest
+
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.segments import Room
+from tests.kafka.made_batches import batch, records_in
+
+EVERYTHING = 1 << 30
+
+
+def partition(*followers: int, min_insync: int = 1) -> Partition:
+    return Partition("t", 0, leader=0, room=Room(EVERYTHING), followers=followers, min_insync=min_insync)
+
+
+def append(to: Partition, count: int = 1, *, acks_all: bool = True) -> tuple[int, int]:
+    return to.append(batch(*[b"v"] * count), acks_all=acks_all, max_batch_bytes=EVERYTHING)
+
+
+def test_alone_the_high_watermark_is_the_end():
+    alone = partition()
+    assert append(alone, 3) == (0, 3)
+    assert (alone.high_watermark, alone.replicas_in_sync) == (3, (0,))
+
+
+def test_the_high_watermark_is_the_least_end_in_sync():
+    led = partition(1, 2)
+    append(led, 5)
+    assert led.high_watermark == 0
+    led.follow(1, 5, 0, now=1)
+    assert led.high_watermark == 0
+    led.follow(2, 3, 0, now=1)
+    assert led.high_watermark == 3
+
+
+def test_a_follower_that_lags_leaves_and_frees_the_rest():
+    led = partition(1, 2)
+    append(led, 5)
+    led.follow(1, 5, 0, now=1)
+    led.follow(2, 2, 0, now=1)
+    assert not led.drop_laggards(now=10, lag=10)
+    assert led.drop_laggards(now=10.5, lag=10)
+    assert (led.high_watermark, led.replicas_in_sync) == (5, (0, 1))
+
+
+def test_a_follower_with_everything_stays_however_long_it_is_quiet():
+    led = partition(1)
+    append(led)
+    led.follow(1, 1, 0, now=1)
+    assert not led.drop_laggards(now=1_000, lag=10)
+    assert led.replicas_in_sync == (0, 1)
+
+
+def test_a_follower_returns_at_the_high_watermark_not_before():
+    led = partition(1)
+    append(led, 5)
+    led.drop_laggards(now=20, lag=10)
+    assert led.high_watermark == 5
+    led.follow(1, 4, 0, now=21)
+    assert led.replicas_in_sync == (0,)
+    led.follow(1, 5, 0, now=22)
+    assert led.replicas_in_sync == (0, 1)
+
+
+def test_the_high_watermark_never_goes_back():
+    led = partition(1)
+    append(led, 5)
+    led.follow(1, 5, 0, now=1)
+    led.follow(1, 2, 0, now=2)
+    assert led.high_watermark == 5
+
+
+def test_too_few_in_sync_refuse_only_acks_all():
+    led = partition(1, min_insync=2)
+    append(led)
+    led.drop_laggards(now=20, lag=10)
+    with pytest.raises(ProtocolError, match="2 replicas must be in sync, got 1") as caught:
+        append(led)
+    assert caught.value.code is ErrorCode.not_enough_replicas
+    assert append(led, acks_all=False) == (1, 2)
+
+
+def test_the_low_watermark_is_the_least_start_in_sync():
+    led = partition(1, 2)
+    append(led, 5)
+    led.follow(1, 5, 0, now=1)
+    led.follow(2, 5, 0, now=1)
+    assert led.delete_before(4) == 4
+    led.follow(1, 5, 4, now=2)
+    assert led.low_watermark == 0
+    led.follow(2, 5, 4, now=2)
+    assert led.low_watermark == 4
+
+
+@pytest.mark.parametrize("offset", [-2, 1, 4])
+def test_deleting_outside_of_what_is_stored_is_refused(offset):
+    alone = partition()
+    append(alone, 3)
+    alone.delete_before(2)
+    with pytest.raises(ProtocolError, match=f"2 to 3, got {offset}") as caught:
+        alone.delete_before(offset)
+    assert caught.value.code is ErrorCode.offset_out_of_range
+
+
+def test_a_follower_keeps_its_leaders_offsets_and_epochs():
+    led, follower = partition(1), partition()
+    append(led, 2)
+    append(led, 3)
+    copied = b"".join(led.log.read(0, led.log.end, EVERYTHING, at_least_one=False))
+    follower.append_copies(copied)
+    assert b"".join(follower.log.read(0, 5, EVERYTHING, at_least_one=False)) == copied
+    assert (follower.log.end, follower.high_watermark) == (5, 0)
+    assert follower.learn_high_watermark(9)
+    assert follower.high_watermark == 5
+
+
+def test_a_follower_refuses_batches_that_leave_a_gap():
+    led, follower = partition(1), partition()
+    append(led, 2)
+    append(led, 3)
+    with pytest.raises(ProtocolError, match="begin at offset 0, got 2"):
+        follower.append_copies(b"".join(led.log.read(2, 5, EVERYTHING, at_least_one=False)))
+    assert follower.log.end == 0
+
+
+def test_a_batch_sent_again_is_not_appended_again():
+    alone = partition()
+    sent = batch(b"a", b"b", producer=(7, 0, 0))
+    assert [alone.append(sent, acks_all=True, max_batch_bytes=EVERYTHING) for _ in range(2)] == [
+        (0, 2),
+        (0, 2),
+    ]
+    assert [read.value for read in records_in(alone.log.read(0, 2, EVERYTHING, at_least_one=False)[0])] == [
+        b"a",
+        b"b",
+    ]
+
+
+def test_a_deleted_partition_gives_its_memory_back():
+    room = Room(EVERYTHING)
+    gone = Partition("t", 0, leader=0, room=room)
+    append(gone)
+    gone.delete()
+    assert room.used_bytes == 0
+    with pytest.raises(ProtocolError, match="deleted") as caught:
+        gone.check_offset(1)
+    assert caught.value.code is ErrorCode.unknown_topic_or_partition

@@ -39,6 +39,11 @@ class Api:
     handle: Handler
     served_from: int | None = None
 
+    @property
+    def first(self) -> int:
+        """The first version served."""
+        return self.least if self.served_from is None else self.served_from
+
     def serves(self, version: int) -> bool:
         """Whether a request of this version is answered."""
-        return (self.least if self.served_from is None else self.served_from) <= version <= self.most
+        return self.first <= version <= self.most

@@ -170,7 +170,7 @@ class Connection(asyncio.BufferedProtocol):
             answer: Any = api.handle(self._listener.node, None, self._client)
             self._send(header, {**answer, "error_code": ErrorCode.unsupported_version}, version=0)
             return
-        served = "none" if api is None else f"{api.least} to {api.most}"
+        served = "none" if api is None else f"{api.first} to {api.most}"
         self._refuse(
             MalformedRequestError(
                 f"api {header.api_key} must have a version in {served}, got {header.version}"

@@ -5,6 +5,7 @@ checked.
 """
 
 import uuid
+from collections.abc import Sequence
 from itertools import count
 from typing import Final
 from zlib import crc32
@@ -25,6 +26,7 @@ class Node:
     Args:
         settings: Limits and defaults.
         id: The broker's number in the cluster.
+        brokers: The numbers of all brokers; None for this one alone.
         timer: Expires what waits; if not given, it makes its own and closes it.
 
     Attributes:
@@ -36,7 +38,14 @@ class Node:
         addresses: Host and port of every broker, by its number.
     """
 
-    def __init__(self, settings: Settings, *, id: int = 0, timer: Timer | None = None) -> None:  # noqa: A002 - its name
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        id: int = 0,  # noqa: A002 - Kafka's name
+        brokers: Sequence[int] | None = None,
+        timer: Timer | None = None,
+    ) -> None:
         self.id: Final = id
         self.settings: Final = settings
         self.cluster_id: Final = uuid.uuid4().hex[:22]
@@ -52,13 +61,29 @@ class Node:
             max_groups=settings.max_groups,
             max_members=settings.max_members,
         )
-        self.topics: Final = Topics(settings, leader=id)
+        self.topics: Final = Topics(
+            settings, brokers=(id,) if brokers is None else brokers, now=self.timer.time
+        )
         self.addresses: dict[int, tuple[str, int]] = {}
         self._producer_ids: Final = count(1)
 
     def new_producer_id(self) -> int:
         """A number that no producer has."""
         return next(self._producer_ids)
+
+    def led(self, topic: str, index: int) -> Partition:
+        """Find a partition that this broker leads. O(1).
+
+        Raises:
+            ProtocolError: unknown_topic_or_partition, or not_leader_or_follower.
+        """
+        partition = self.topics.partition(topic, index)
+        if partition.leader != self.id:
+            raise ProtocolError(
+                ErrorCode.not_leader_or_follower,
+                f"partition {index} of {topic!r} must be asked of its leader {partition.leader}, got {self.id}",
+            )
+        return partition
 
     def topic_for(self, name: str) -> Topic:
         """Find a topic, or create it if that is allowed.

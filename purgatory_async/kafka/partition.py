@@ -3,7 +3,7 @@
 Nothing here waits or knows the time: callers pass ``now``, and check what waits when a call says that something moved.
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from purgatory_async.kafka.batches import check_batch, read_batches
@@ -37,9 +37,8 @@ class Partition:
     Args:
         topic: The topic's name.
         index: Its number in the topic.
-        leader: The broker that leads it.
+        replicas: The brokers that have it, the leader first; all are in sync at first.
         room: Where its memory is counted.
-        followers: The other brokers that replicate it; in sync at first.
         min_insync: Replicas in sync that an acks=all append needs, the leader included.
         now: When it is created, in seconds.
 
@@ -68,15 +67,14 @@ class Partition:
         topic: str,
         index: int,
         *,
-        leader: int,
+        replicas: Sequence[int],
         room: Room,
-        followers: Iterable[int] = (),
         min_insync: int = 1,
         now: float = 0.0,
     ) -> None:
         self.topic: Final = topic
         self.index: Final = index
-        self.leader: Final = leader
+        self.leader, *followers = replicas
         self.leader_epoch = 0
         self.min_insync: Final = min_insync
         self.log: Final = Log(room)

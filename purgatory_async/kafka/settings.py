@@ -11,6 +11,7 @@ class Settings:
 
     Attributes:
         partitions: Of a topic that is created without a number.
+        replication: Replicas of such a topic, at most as many as there are brokers.
         auto_create: Create a topic when a client first asks for it, as Kafka does.
         max_bytes: Of all records; a produce above it is refused with kafka_storage_error until records are deleted.
         max_batch_bytes: Of one batch; a longer one is refused with message_too_large.
@@ -25,6 +26,7 @@ class Settings:
     """
 
     partitions: int = 1
+    replication: int = 1
     auto_create: bool = True
     max_bytes: int = 1 << 30
     max_batch_bytes: int = 1_048_588

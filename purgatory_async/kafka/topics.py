@@ -2,7 +2,7 @@
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,20 +26,22 @@ class Topic:
 
 
 class Topics:
-    """The topics of a broker.
+    """The topics of a cluster, as one broker knows them.
 
     Args:
         settings: Limits and defaults.
-        leader: The broker that leads their partitions.
+        brokers: The numbers of all brokers.
+        now: Returns the time in seconds.
     """
 
-    def __init__(self, settings: Settings, *, leader: int) -> None:
+    def __init__(self, settings: Settings, *, brokers: Sequence[int], now: Callable[[], float]) -> None:
+        self.brokers: Final = tuple(sorted(brokers))
+        self.room: Final = Room(settings.max_bytes)
         self._settings: Final = settings
-        self._leader: Final = leader
+        self._now: Final = now
         self._by_name: Final[dict[str, Topic]] = {}
         self._by_id: Final[dict[uuid.UUID, Topic]] = {}
         self._partitions = 0
-        self.room: Final = Room(settings.max_bytes)
 
     def __contains__(self, name: object) -> bool:
         return name in self._by_name
@@ -88,44 +90,71 @@ class Topics:
             )
         return topic.partitions[index]
 
-    def check_new(self, name: str, partitions: int) -> None:
-        """Check that a topic can be created.
+    def check_new(self, name: str) -> None:
+        """Check that a topic can have a name.
 
         Raises:
-            ProtocolError: invalid_topic_exception, topic_already_exists, invalid_partitions or policy_violation.
+            ProtocolError: invalid_topic_exception, or topic_already_exists.
         """
         _check_name(name)
         if name in self._by_name:
             raise ProtocolError(
                 ErrorCode.topic_already_exists, f"topic {name!r} exists: cannot create it again"
             )
-        if partitions < 1:
-            raise ProtocolError(
-                ErrorCode.invalid_partitions, f"partitions must be at least 1, got {partitions}"
-            )
-        left = self._settings.max_partitions - self._partitions
-        if partitions > left:
-            raise ProtocolError(
-                ErrorCode.policy_violation,
-                f"partitions must be at most {left}, the rest of {self._settings.max_partitions}, got {partitions}",
-            )
 
-    def create(self, name: str, partitions: int | None = None) -> Topic:
-        """Create a topic. O(partitions).
+    def placed(self, partitions: int | None = None, replication: int | None = None) -> list[tuple[int, ...]]:
+        """Spread partitions over the brokers in turn; the first replica of each leads it.
+
+        Args:
+            partitions: How many; None for the default.
+            replication: Replicas of each; None for the default, or as many as there are brokers.
 
         Raises:
-            ProtocolError: As `check_new`.
+            ProtocolError: invalid_partitions, or policy_violation if the broker would have too many.
+
+        >>> topics = Topics(Settings(), brokers=(0, 1, 2), now=float)
+        >>> topics.placed(4, 2)
+        [(0, 1), (1, 2), (2, 0), (0, 1)]
         """
         number = self._settings.partitions if partitions is None else partitions
-        self.check_new(name, number)
+        self._check_number(number)
+        brokers = len(self.brokers)
+        copies = min(self._settings.replication, brokers) if replication is None else replication
+        return [
+            tuple(self.brokers[(index + copy) % brokers] for copy in range(copies)) for index in range(number)
+        ]
+
+    def create(self, name: str, placement: Sequence[Sequence[int]] | None = None) -> Topic:
+        """Create a topic. O(partitions).
+
+        Args:
+            name: Of the topic.
+            placement: The brokers of each partition, its leader first; None for the default.
+
+        Raises:
+            ProtocolError: As `check_new` and `placed`.
+        """
+        placement = self.placed() if placement is None else placement
+        self.check_new(name)
+        self._check_number(len(placement))
         topic = Topic(
             name,
             uuid.uuid4(),
-            tuple(Partition(name, index, leader=self._leader, room=self.room) for index in range(number)),
+            tuple(
+                Partition(
+                    name,
+                    index,
+                    replicas=replicas,
+                    room=self.room,
+                    min_insync=self._settings.min_insync,
+                    now=self._now(),
+                )
+                for index, replicas in enumerate(placement)
+            ),
         )
         self._by_name[name] = topic
         self._by_id[topic.id] = topic
-        self._partitions += number
+        self._partitions += len(placement)
         return topic
 
     def delete(self, topic: Topic) -> None:
@@ -134,6 +163,19 @@ class Topics:
         self._partitions -= len(topic.partitions)
         for partition in topic.partitions:
             partition.delete()
+
+    def _check_number(self, partitions: int) -> None:
+        if partitions < 1:
+            raise ProtocolError(
+                ErrorCode.invalid_partitions, f"partitions must be at least 1, got {partitions}"
+            )
+        left = self._settings.max_partitions - self._partitions
+        if partitions > left:
+            raise ProtocolError(
+                ErrorCode.policy_violation,
+                f"partitions must be at most {left}, the rest of {self._settings.max_partitions}, "
+                f"got {partitions}",
+            )
 
 
 def _check_name(name: str) -> None:

@@ -18,7 +18,7 @@ class Desk:
     """Asks a node, as one client that waits for each answer."""
 
     def __init__(self, clock, *, brokers: int = 1, **settings: Any) -> None:
-        self.node = Node(Settings(**settings), timer=Timer(clock=clock))
+        self.node = Node(Settings(**settings), brokers=range(brokers), timer=Timer(clock=clock))
         for number in range(brokers):
             self.node.addresses[number] = ("127.0.0.1", 9092 + number)
 

@@ -9,10 +9,14 @@ from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from tests.kafka.made_batches import batch, records_in
 
 
+def checked(data: bytes) -> None:
+    for found in read_batches(data):
+        check_batch(found, data)
+
+
 def refusal(data: bytes) -> ErrorCode:
     with pytest.raises(ProtocolError) as caught:
-        for found in read_batches(data):
-            check_batch(found, data)
+        checked(data)
     return caught.value.code
 
 

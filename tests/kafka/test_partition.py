@@ -11,7 +11,7 @@ EVERYTHING = 1 << 30
 
 
 def partition(*followers: int, min_insync: int = 1) -> Partition:
-    return Partition("t", 0, leader=0, room=Room(EVERYTHING), followers=followers, min_insync=min_insync)
+    return Partition("t", 0, replicas=(0, *followers), room=Room(EVERYTHING), min_insync=min_insync)
 
 
 def append(to: Partition, count: int = 1, *, acks_all: bool = True) -> tuple[int, int]:
@@ -139,7 +139,7 @@ def test_a_batch_sent_again_is_not_appended_again():
 
 def test_a_deleted_partition_gives_its_memory_back():
     room = Room(EVERYTHING)
-    gone = Partition("t", 0, leader=0, room=room)
+    gone = Partition("t", 0, replicas=(0,), room=room)
     append(gone)
     gone.delete()
     assert room.used_bytes == 0

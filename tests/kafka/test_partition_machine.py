@@ -21,7 +21,7 @@ class PartitionMachine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
         self.room = Room(EVERYTHING)
-        self.partition = Partition("t", 0, leader=0, room=self.room, followers=FOLLOWERS)
+        self.partition = Partition("t", 0, replicas=(0, *FOLLOWERS), room=self.room)
         self.values: list[bytes] = []
         self.bounds = [0]  # where batches begin, and the end
         self.start = self.high = 0

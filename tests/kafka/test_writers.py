@@ -17,11 +17,7 @@ from purgatory_async.kafka.requests import APIS
 from purgatory_async.kafka.writers import varint, writer_of
 from tests.kafka.protocol import made, present
 
-SERVED = [
-    (api.key, version)
-    for api in APIS.values()
-    for version in range(api.least if api.served_from is None else api.served_from, api.most + 1)
-]
+SERVED = [(api.key, version) for api in APIS.values() for version in range(api.first, api.most + 1)]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NUMBER_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64, "timedelta_i32": 31}
 
@@ -64,7 +60,7 @@ def answers(draw, schema) -> dict[str, Any]:
 
 
 def for_kio(schema: Any, answer: dict[str, Any]) -> Any:
-    """kio's entity of the same values."""
+    """The same values as an entity of kio."""
     values = {}
     for member in fields(schema):
         if member.name not in answer:

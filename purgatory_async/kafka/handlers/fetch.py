@@ -45,7 +45,7 @@ async def _delayed(
 
 def _find(node: Node, topic: str, part: Any) -> _Part:
     try:
-        partition = node.topics.partition(topic, part.partition)
+        partition = node.led(topic, part.partition)
         partition.check_offset(part.fetch_offset)
     except ProtocolError as error:
         return error

@@ -32,7 +32,7 @@ def _list_offsets(node: Node, request: Any, _: Client) -> Answer:
 def _find(node: Node, topic: str, part: Any) -> dict[str, Any]:
     answer: dict[str, Any] = {"partition_index": part.partition_index, "error_code": ErrorCode.none}
     try:
-        partition = node.topics.partition(topic, part.partition_index)
+        partition = node.led(topic, part.partition_index)
     except ProtocolError as error:
         return {**answer, "error_code": error.code}
     offset, timestamp = _offset_at(partition, part.timestamp)

@@ -1,6 +1,7 @@
 """CreateTopics and DeleteTopics."""
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 from purgatory_async.kafka.api import Answer, Api
@@ -27,46 +28,53 @@ def _create_topics(node: Node, request: Any, _: Client) -> Answer:
 def _created(node: Node, wanted: Any, *, check_only: bool, twice: bool) -> dict[str, Any]:
     answer = {"name": wanted.name, "error_code": ErrorCode.none, "configs": ()}
     try:
-        _check(node, wanted, twice=twice)
-        partitions = _partitions(node, wanted)
-        if check_only:
-            node.topics.check_new(wanted.name, partitions)
-            return {**answer, "num_partitions": partitions, "replication_factor": 1}
-        topic = node.topics.create(wanted.name, partitions)
+        _check_once(wanted.name, twice=twice)
+        node.topics.check_new(wanted.name)
+        placement = _placement(node, wanted)
+        if not check_only:
+            answer["topic_id"] = node.topics.create(wanted.name, placement).id
     except ProtocolError as error:
         return {**answer, "error_code": error.code, "error_message": str(error)}
-    return {**answer, "topic_id": topic.id, "num_partitions": len(topic.partitions), "replication_factor": 1}
+    return {**answer, "num_partitions": len(placement), "replication_factor": len(placement[0])}
 
 
-def _partitions(node: Node, wanted: Any) -> int:
-    if wanted.assignments:
-        numbers = sorted(assigned.partition_index for assigned in wanted.assignments)
-        if numbers != list(range(len(numbers))):
-            raise ProtocolError(
-                ErrorCode.invalid_replica_assignment,
-                f"partitions must be assigned from 0 to {len(numbers) - 1}, got {numbers}",
-            )
-        return len(numbers)
-    return node.settings.partitions if wanted.num_partitions == _DEFAULT else int(wanted.num_partitions)
-
-
-def _check(node: Node, wanted: Any, *, twice: bool) -> None:
+def _check_once(name: str, *, twice: bool) -> None:
     if twice:
         raise ProtocolError(
-            ErrorCode.invalid_request, f"a request must name a topic once, got {wanted.name!r} twice"
+            ErrorCode.invalid_request, f"a request must name a topic once, got {name!r} twice"
         )
-    brokers = len(node.addresses)
-    for assigned in wanted.assignments:
-        if not assigned.broker_ids or not set(assigned.broker_ids) <= set(node.addresses):
-            raise ProtocolError(
-                ErrorCode.invalid_replica_assignment,
-                f"replicas must be of brokers {sorted(node.addresses)}, got {list(assigned.broker_ids)}",
-            )
-    if not wanted.assignments and wanted.replication_factor not in {_DEFAULT, *range(1, brokers + 1)}:
+
+
+def _placement(node: Node, wanted: Any) -> list[tuple[int, ...]]:
+    """The brokers of each partition."""
+    brokers = node.topics.brokers
+    if wanted.assignments:
+        return _assigned(wanted.assignments, brokers)
+    replication = None if wanted.replication_factor == _DEFAULT else wanted.replication_factor
+    if replication is not None and not 1 <= replication <= len(brokers):
         raise ProtocolError(
             ErrorCode.invalid_replication_factor,
-            f"replication_factor must be 1 to {brokers}, the number of brokers, got {wanted.replication_factor}",
+            f"replication_factor must be 1 to {len(brokers)}, the number of brokers, got {replication}",
         )
+    return node.topics.placed(
+        None if wanted.num_partitions == _DEFAULT else wanted.num_partitions, replication
+    )
+
+
+def _assigned(assignments: Any, brokers: Sequence[int]) -> list[tuple[int, ...]]:
+    placement = {assigned.partition_index: tuple(assigned.broker_ids) for assigned in assignments}
+    if sorted(placement) != list(range(len(assignments))):
+        raise ProtocolError(
+            ErrorCode.invalid_replica_assignment,
+            f"partitions must be assigned from 0 to {len(assignments) - 1}, got {sorted(placement)}",
+        )
+    for replicas in placement.values():
+        if not replicas or len({*replicas}) < len(replicas) or not {*replicas} <= {*brokers}:
+            raise ProtocolError(
+                ErrorCode.invalid_replica_assignment,
+                f"replicas must be different ones of {list(brokers)}, got {list(replicas)}",
+            )
+    return [placement[index] for index in range(len(placement))]
 
 
 def _delete_topics(node: Node, request: Any, _: Client) -> Answer:

@@ -78,7 +78,9 @@ class Coordinator:
                 f"session.timeout.ms must be {LEAST_SESSION_S * 1000:.0f} to {LONGEST_SESSION_S * 1000:.0f}, "
                 f"got {request.session_timeout_s * 1000:.0f}",
             )
-        group = self.group_of(group_id, request.member_id) if request.member_id else self._opened(group_id)
+        if request.member_id or group_id in self._groups:
+            return await self.group_of(group_id, request.member_id).join(request)
+        group = self._opened(group_id)
         try:
             return await group.join(request)
         except BaseException:
@@ -105,11 +107,8 @@ class Coordinator:
                 ErrorCode.illegal_generation,
                 f"the group {group_id!r} has no generation, got {generation}; join it, or commit with -1",
             )
-        group = self._opened(group_id)
-        try:
-            group.commit(member_id, generation, offsets, instance_id=instance_id)
-        finally:
-            self._remove_unused(group)
+        if offsets or group_id in self._groups:
+            self._opened(group_id).commit(member_id, generation, offsets, instance_id=instance_id)
 
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None

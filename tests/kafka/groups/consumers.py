@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.coordinator import Coordinator
@@ -10,6 +10,8 @@ from purgatory_async.kafka.groups.group import Group
 from purgatory_async.kafka.groups.joining import Joined, JoinRequest
 from purgatory_async.kafka.groups.members import MemberIdRequiredError
 from purgatory_async.testing import settle
+
+T = TypeVar("T")
 
 SESSION_S = 10.0
 REBALANCE_S = 60.0
@@ -48,6 +50,13 @@ async def code_of(task: "asyncio.Task[Any]") -> str:
     return ErrorCode.none.name
 
 
+async def got(task: "asyncio.Task[T]") -> T:
+    """What a request was answered; a held one fails the test instead of hanging it."""
+    await settle()
+    assert task.done(), "the request is held"
+    return await task
+
+
 class Consumers:
     """What consumers do with the group ``g``.
 
@@ -76,7 +85,7 @@ class Consumers:
     async def id_of(self, name: str = "c", **fields: Any) -> str:
         """Be given an id, as a client of version 4 or later."""
         try:
-            await (await self.join(name, returns_with_id=True, **fields))
+            await got(await self.join(name, returns_with_id=True, **fields))
         except MemberIdRequiredError as given:
             return given.member_id
         raise AssertionError("a new member was given no id")
@@ -106,7 +115,7 @@ class Consumers:
         """Let members join one generation; the first leads. Returns their ids."""
         ids = [await self.id_of(name, **fields) for name in names]
         joins = [await self.join(name, member_id=id_, **fields) for name, id_ in zip(names, ids, strict=True)]
-        assert {(await join).leader_id for join in joins} == {ids[0]}
+        assert {(await got(join)).leader_id for join in joins} == {ids[0]}
         return ids
 
     async def stable(self, *names: str, **fields: Any) -> list[str]:

@@ -127,3 +127,12 @@ async def test_closing_answers_what_is_held(newcomers, purgatory):
     assert await code_of(joins) == "unknown_member_id"
     await settle()
     assert (purgatory.pending, purgatory.timer.pending) == (0, 0)
+
+
+async def test_a_refused_join_leaves_an_empty_group_alone(consumers):
+    (a,) = await consumers.stable("a")
+    group = consumers.group
+    group.leave(a)
+    assert await code_of(await consumers.join("a", member_id=a)) == "unknown_member_id"
+    assert await code_of(await consumers.join("a", protocols={})) == "inconsistent_group_protocol"
+    assert consumers.group is group, "its generations go on counting"

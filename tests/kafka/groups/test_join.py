@@ -5,7 +5,7 @@ import pytest
 from purgatory_async import Purgatory, Timer
 from purgatory_async.kafka.errors import ProtocolError
 from purgatory_async.testing import settle
-from tests.kafka.groups.consumers import DELAY_S, REBALANCE_S, SESSION_S, Consumers, a_join, code_of
+from tests.kafka.groups.consumers import DELAY_S, REBALANCE_S, SESSION_S, Consumers, a_join, code_of, got
 
 pytestmark = pytest.mark.asyncio
 
@@ -21,7 +21,7 @@ async def test_each_newcomer_delays_the_first_generation(newcomers):
     await newcomers.let_pass(DELAY_S - 0.001)
     assert [await code_of(task) for task in tasks] == ["held"] * 3
     await newcomers.let_pass(0.001)
-    places = [await task for task in tasks]
+    places = [await got(task) for task in tasks]
     assert {(place.generation, place.leader_id) for place in places} == {(1, places[0].member_id)}
     assert [len(place.members) for place in places] == [3, 0, 0]
 
@@ -33,21 +33,21 @@ async def test_newcomers_delay_it_no_longer_than_the_rebalance(newcomers):
     await newcomers.let_pass(1.499)
     assert await code_of(first) == "held"
     await newcomers.let_pass(0.001)
-    assert (await first).generation == (await second).generation == 1
+    assert (await got(first)).generation == (await got(second)).generation == 1
 
 
 async def test_without_a_delay_the_first_member_does_not_wait(consumers):
-    place = await (await consumers.join("a"))
+    place = await got(await consumers.join("a"))
     assert (place.generation, place.leader_id) == (1, place.member_id)
 
 
 async def test_the_delay_is_for_an_empty_group_only(newcomers):
     first = await newcomers.join("a")
     await newcomers.let_pass(DELAY_S)
-    a = (await first).member_id
+    a = (await got(first)).member_id
     second = await newcomers.join("b")
     again = await newcomers.join("a", member_id=a)
-    assert (await again).generation == (await second).generation == 2
+    assert (await got(again)).generation == (await got(second)).generation == 2
 
 
 # Rebalances.
@@ -59,7 +59,7 @@ async def test_a_rebalance_ends_when_all_have_joined_again(consumers):
     again = await consumers.join("a", member_id=a)
     assert await code_of(again) == "held"
     last = await consumers.join("b", member_id=b)
-    places = [await task for task in (again, last, third)]
+    places = [await got(task) for task in (again, last, third)]
     assert {place.generation for place in places} == {consumers.group.generation}
     assert {place.leader_id for place in places} == {a}, "the leader stays the leader"
 
@@ -70,7 +70,7 @@ async def test_one_that_misses_the_rebalance_is_removed(consumers):
     await consumers.let_pass(REBALANCE_S - 0.001)
     assert await code_of(again) == "held"
     await consumers.let_pass(0.001)
-    assert [member.id for member in (await again).members] == [a]
+    assert [member.id for member in (await got(again)).members] == [a]
     with pytest.raises(ProtocolError, match="has left, expired") as refused:
         consumers.group.heartbeat(b, consumers.group.generation)
     assert refused.value.code.name == "unknown_member_id"
@@ -101,7 +101,7 @@ async def test_the_protocol_most_members_prefer_is_chosen(consumers):
     tasks = [
         await consumers.join(member_id=id_, protocols=wish) for id_, wish in zip(ids, wishes, strict=True)
     ]
-    places = [await task for task in tasks]
+    places = [await got(task) for task in tasks]
     assert {place.protocol_name for place in places} == {"sticky"}
     assert [member.metadata for member in places[0].members] == [b"S", b"s", b"s"]
 
@@ -113,7 +113,7 @@ async def test_a_member_without_a_common_protocol_is_refused(consumers):
     assert await code_of(await consumers.join("b", protocols={})) == "inconsistent_group_protocol"
     assert [member.id for member in consumers.group.members] == [a]
     alone = await consumers.join("a", member_id=a, protocols={"sticky": b""})
-    assert (await alone).protocol_name == "sticky", "its own former protocols do not count"
+    assert (await got(alone)).protocol_name == "sticky", "its own former protocols do not count"
 
 
 # Ids that are given out.
@@ -125,7 +125,7 @@ async def test_a_rebalance_waits_for_an_id_that_was_given_out(consumers):
     again = await consumers.join("a", member_id=a)
     assert await code_of(again) == "held"
     comes = await consumers.join("b", member_id=b)
-    assert (await comes).generation == (await again).generation
+    assert (await got(comes)).generation == (await got(again)).generation
 
 
 async def test_an_id_that_was_given_out_is_kept_for_a_session(consumers):
@@ -135,7 +135,7 @@ async def test_an_id_that_was_given_out_is_kept_for_a_session(consumers):
     await consumers.let_pass(SESSION_S - 0.001)
     assert await code_of(again) == "held"
     await consumers.let_pass(0.001)
-    assert [member.id for member in (await again).members] == [a]
+    assert [member.id for member in (await got(again)).members] == [a]
     assert await code_of(await consumers.join("b", member_id=b)) == "unknown_member_id"
 
 

@@ -4,17 +4,17 @@ import pytest
 
 from purgatory_async.kafka.errors import ProtocolError
 from purgatory_async.testing import settle
-from tests.kafka.groups.consumers import SESSION_S, a_join, code_of, sending
+from tests.kafka.groups.consumers import SESSION_S, a_join, code_of, got, sending
 
 pytestmark = pytest.mark.asyncio
 
 
 async def a_pair(consumers):
     """The ids of the instances one, which leads, and two, of a stable group."""
-    one = (await (await consumers.join("a", instance_id="one"))).member_id
+    one = (await got(await consumers.join("a", instance_id="one"))).member_id
     two = await consumers.join("b", instance_id="two")
     again = await consumers.join("a", member_id=one, instance_id="one")
-    ids = [(await task).member_id for task in (again, two)]
+    ids = [(await got(task)).member_id for task in (again, two)]
     for id_, instance in zip(ids, ("one", "two"), strict=True):
         await consumers.sync(id_, instance_id=instance)
     assert consumers.group.state == "Stable"
@@ -23,16 +23,16 @@ async def a_pair(consumers):
 
 async def test_a_static_member_needs_no_second_join(consumers):
     joined = await consumers.join("a", instance_id="one", returns_with_id=True)
-    assert (await joined).member_id.startswith("one-")
+    assert (await got(joined)).member_id.startswith("one-")
 
 
 async def test_an_instance_that_comes_back_causes_no_rebalance(consumers):
     one, two = await a_pair(consumers)
-    back = await (await consumers.join("b", instance_id="two"))
+    back = await got(await consumers.join("b", instance_id="two"))
     assert back.member_id != two
     assert (back.generation, back.leader_id) == (2, one)
     assert consumers.group.state == "Stable"
-    synced = await (await consumers.sync(back.member_id, instance_id="two"))
+    synced = await got(await consumers.sync(back.member_id, instance_id="two"))
     assert synced.assignment.decode() == two, "it keeps what it was assigned"
 
 
@@ -48,7 +48,7 @@ FENCED = {
 @pytest.mark.parametrize("name", FENCED)
 async def test_the_former_self_of_an_instance_is_fenced(consumers, name):
     _, two = await a_pair(consumers)
-    await (await consumers.join("b", instance_id="two"))
+    await got(await consumers.join("b", instance_id="two"))
     with pytest.raises(ProtocolError, match="only one consumer") as refused:
         await sending(FENCED[name], consumers.group, two)
     assert refused.value.code.name == "fenced_instance_id"
@@ -78,13 +78,13 @@ async def test_a_held_sync_of_the_former_self_is_fenced(consumers):
 
 async def test_a_leader_that_comes_back_may_skip_assigning(consumers):
     await a_pair(consumers)
-    back = await (await consumers.join("a", instance_id="one", skips_assignment=True))
+    back = await got(await consumers.join("a", instance_id="one", skips_assignment=True))
     assert (back.leader_id, back.skip_assignment, len(back.members)) == (back.member_id, True, 2)
 
 
 async def test_an_older_leader_that_comes_back_is_no_leader(consumers):
     pair = await a_pair(consumers)
-    back = await (await consumers.join("a", instance_id="one", skips_assignment=False))
+    back = await got(await consumers.join("a", instance_id="one", skips_assignment=False))
     assert (back.leader_id, back.skip_assignment, back.members) == (pair[0], False, ())
     assert consumers.group.leader_id == back.member_id
 
@@ -98,11 +98,11 @@ async def test_an_instance_with_other_topics_rebalances(consumers):
 
 async def test_an_instance_that_misses_the_rebalance_stays(consumers):
     long = {"session_timeout_s": SESSION_S * 100}
-    a = (await (await consumers.join("a", instance_id="one", **long))).member_id
+    a = (await got(await consumers.join("a", instance_id="one", **long))).member_id
     await consumers.sync(a, instance_id="one")
     b = await consumers.join("b", **long)
     await consumers.let_pass(SESSION_S * 6)
-    place = await b
+    place = await got(b)
     assert (place.leader_id, len(place.members)) == (place.member_id, 2), "one that has joined leads"
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.kafka.groups.consumers import REBALANCE_S, SESSION_S, code_of
+from tests.kafka.groups.consumers import REBALANCE_S, SESSION_S, code_of, got
 
 pytestmark = pytest.mark.asyncio
 
@@ -12,14 +12,14 @@ async def test_followers_wait_for_the_leaders_assignments(consumers):
     held = [await consumers.sync(member_id) for member_id in (b, c)]
     assert [await code_of(task) for task in held] == ["held", "held"]
     leads = await consumers.sync(a)
-    assert [(await task).assignment.decode() for task in (leads, *held)] == [a, b, c]
-    assert (await (await consumers.sync(c))).assignment.decode() == c, "it may ask again"
+    assert [(await got(task)).assignment.decode() for task in (leads, *held)] == [a, b, c]
+    assert (await got(await consumers.sync(c))).assignment.decode() == c, "it may ask again"
 
 
 async def test_a_member_the_leader_forgets_gets_nothing(consumers):
     a, b = await consumers.completing("a", "b")
     await consumers.group.sync(a, consumers.group.generation, {a: b"all"})
-    assert (await (await consumers.sync(b))).assignment == b""
+    assert (await got(await consumers.sync(b))).assignment == b""
 
 
 async def test_a_follower_cannot_assign(consumers):
@@ -40,7 +40,7 @@ async def test_a_leader_that_never_syncs_is_removed(consumers):
     assert await code_of(held) == "rebalance_in_progress"
     assert [member.id for member in consumers.group.members] == [b], f"neither {a} nor {c} has synced"
     again = await consumers.join("b", member_id=b, session_timeout_s=long)
-    assert (await again).leader_id == b
+    assert (await got(again)).leader_id == b
 
 
 async def test_a_newcomer_ends_the_held_syncs(consumers):
@@ -85,7 +85,7 @@ async def test_a_sync_under_another_protocol_is_refused(consumers, wrong):
     (a,) = await consumers.completing("a")
     assert await code_of(await consumers.sync(a, **wrong)) == "inconsistent_group_protocol"
     right = await consumers.sync(a, protocol_type="consumer", protocol_name="range")
-    assert (await right).protocol_name == "range"
+    assert (await got(right)).protocol_name == "range"
 
 
 async def test_a_sync_of_an_old_generation_is_refused(consumers):
@@ -116,5 +116,5 @@ async def test_a_silent_member_makes_the_others_rebalance(consumers):
     await consumers.let_pass(0.001)
     assert [member.id for member in consumers.group.members] == [a]
     assert consumers.group.state == "PreparingRebalance"
-    assert (await (await consumers.join("a", member_id=a))).generation == 2
+    assert (await got(await consumers.join("a", member_id=a))).generation == 2
     assert consumers.group.members.get(b) is None

@@ -1,6 +1,7 @@
 """``purgatory kafka``: a Kafka broker in memory; the package behind it is loaded when the command runs."""
 
 import asyncio
+import re
 import signal
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,13 +13,39 @@ from purgatory_async.cli.sentence import one_sentence, say
 __all__ = ["kafka_command", "run"]
 
 REFUSED: Final = 2
+DEFAULT_PORT: Final = 9092
+_NODE: Final = re.compile(r"(?P<id>\d+)@(?P<host>.+):(?P<port>\d{1,5})")
+
+
+def _nodes(
+    context: click.Context,  # noqa: ARG001 - as click calls it
+    parameter: click.Parameter,  # noqa: ARG001
+    value: str | None,
+) -> dict[int, tuple[str, int]] | None:
+    """Read --nodes: comma-separated NUMBER@HOST:PORT."""
+    if value is None:
+        return None
+    nodes: dict[int, tuple[str, int]] = {}
+    for part in value.split(","):
+        found = _NODE.fullmatch(part.strip())
+        if found is None or int(found["id"]) in nodes:
+            raise click.BadParameter(
+                f"must be different NUMBER@HOST:PORT with commas between, got {part!r} in {value!r}"
+            )
+        nodes[int(found["id"])] = found["host"], int(found["port"])
+    return nodes
 
 
 @click.command("kafka")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=9092, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), help="0: a free one.  [default: 9092, or of --nodes]")
 @click.option("--advertised-host", help="Host that clients are given.  [default: the one of --host]")
+@click.option("--id", type=click.IntRange(0), default=0, show_default=True, help="Its number in the cluster.")
+@click.option("--nodes", callback=_nodes, help="All brokers, the same on each: 0@host:9092,1@host:9093")
 @click.option("--partitions", type=int, help="Of a topic created without a number.  [default: 1]")
+@click.option("--replication", type=int, help="Brokers that have such a topic.  [default: 1]")
+@click.option("--min-insync", type=int, help="Brokers in sync that acks=all needs.  [default: 1]")
+@click.option("--replica-lag", type=float, help="Seconds behind, up to which one is in sync.  [default: 10]")
 @click.option("--auto-create/--no-auto-create", default=None, help="Create a topic when it is asked for.")
 @click.option("--max-bytes", type=int, help="Of all records; more are refused.  [default: 1 GiB]")
 @click.option("--max-batch-bytes", type=int, help="Of one batch of records.  [default: 1 MiB]")
@@ -26,7 +53,7 @@ REFUSED: Final = 2
 @click.option("--max-connections", type=int, help="At once; each holds one request.  [default: 10000]")
 @click.option("--max-partitions", type=int, help="Of all topics.  [default: 100000]")
 @click.option("--rebalance-delay", type=float, help="Seconds a new group waits for members.  [default: 3]")
-def kafka_command(host: str, port: int, advertised_host: str | None, **settings: Any) -> None:
+def kafka_command(host: str, port: int | None, **settings: Any) -> None:
     """Serve the Kafka protocol until SIGTERM or SIGINT. Memory only, no security, no transactions.
 
     \b
@@ -34,6 +61,7 @@ def kafka_command(host: str, port: int, advertised_host: str | None, **settings:
       purgatory kafka --port 9092
       kcat -b 127.0.0.1:9092 -P -t greetings
     """  # noqa: D301 - click reads the backspace as "keep these lines"
+    listen_at = port if port is not None else 0 if settings["nodes"] else DEFAULT_PORT
     given = {name: value for name, value in settings.items() if value is not None}
     # Inside: the command is listed without its extra, and a missing one deserves a sentence, not a traceback.
     try:
@@ -52,7 +80,7 @@ def kafka_command(host: str, port: int, advertised_host: str | None, **settings:
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
-        async with Broker(host=host, port=port, advertised_host=advertised_host, **given) as broker:
+        async with Broker(host=host, port=listen_at, **given) as broker:
             say(f"purgatory kafka serves at {broker.address}")
             await stop.wait()
 

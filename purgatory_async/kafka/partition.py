@@ -240,7 +240,10 @@ class Partition:
         return self._follower(replica).told != (self.high_watermark, self.log.start)
 
     def learn(self, high_watermark: int, start: int) -> None:
-        """Take the leader's high watermark and its log's start as a follower, as far as it has come. O(segments freed)."""
+        """Take the leader's high watermark and its log's start as a follower, as far as it has come.
+
+        O(segments freed).
+        """
         self.high_watermark = max(self.high_watermark, min(high_watermark, self.log.end))
         self.log.trim(min(start, self.log.end))
 

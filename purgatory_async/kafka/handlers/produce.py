@@ -49,7 +49,7 @@ async def _replicated(
 def _append(node: Node, topic: str, part: Any, request: Any) -> _Result:
     try:
         _check(request)
-        partition = node.led(topic, part.index)
+        partition = node.writable(topic, part.index)
         base_offset, required_offset = partition.append(
             part.records or b"",
             acks_all=request.acks == _ALL,

@@ -77,6 +77,7 @@ def kafka_command(host: str, port: int | None, **settings: Any) -> None:
         ) from None
 
     async def serve() -> None:
+        """Serve until a signal."""
         stop = asyncio.Event()
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)

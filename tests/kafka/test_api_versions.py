@@ -44,7 +44,6 @@ async def test_produce_is_advertised_from_0_and_served_from_3():
 
 @pytest.mark.parametrize("key", sorted(OFFERED))
 async def test_a_served_request_cut_short_is_malformed(key):
-    frame = protocol.request_frame(key, APIS[key].most)
-    for broken in (frame[:-1], frame + b"\0"):
-        with pytest.raises(MalformedRequestError, match=f"{len(broken)} bytes"):
-            wire.read_body(wire.read_header(broken), broken)
+    broken = protocol.request_frame(key, APIS[key].most)[:-1]
+    with pytest.raises(MalformedRequestError, match=f"got {len(broken)} bytes"):
+        wire.read_body(wire.read_header(broken), broken)

@@ -44,7 +44,7 @@ def test_a_follower_that_lags_leaves_and_frees_the_rest():
     assert (led.high_watermark, led.replicas_in_sync) == (5, (0, 1))
 
 
-def test_a_follower_with_everything_stays_however_long_it_is_quiet():
+def test_a_quiet_follower_with_everything_stays_in_sync():
     led = partition(1)
     append(led)
     led.follow(1, 1, 0, now=1)

@@ -22,7 +22,7 @@ class Desk:
         for number in range(brokers):
             self.node.addresses[number] = ("127.0.0.1", 9092 + number)
 
-    async def ask(self, key: int, version: int, **values: Any) -> Any:
+    async def ask(self, key: int, version: int, /, **values: Any) -> Any:
         frame = protocol.request_frame(key, version, **values)
         header = wire.read_header(frame)
         request, client_id = wire.read_body(header, frame)
@@ -37,7 +37,7 @@ class Desk:
         assert correlation_id == header.correlation_id
         return entity
 
-    def begin(self, key: int, version: int, **values: Any) -> asyncio.Task[Any]:
+    def begin(self, key: int, version: int, /, **values: Any) -> asyncio.Task[Any]:
         return asyncio.get_running_loop().create_task(self.ask(key, version, **values))
 
     async def produce(

@@ -51,7 +51,7 @@ def value_of(member: Any, values: dict[str, Any]) -> Any:
 
 
 def request_frame(
-    key: int, version: int, correlation_id: int = 7, client_id="tester", **values: Any
+    key: int, version: int, /, correlation_id: int = 7, client_id="tester", **values: Any
 ) -> bytes:
     """A request without its length."""
     schema = load_request_schema(key, version)

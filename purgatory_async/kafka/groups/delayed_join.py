@@ -6,7 +6,7 @@ not with the cause of the rebalance. The first generation waits for its delay af
 that delay.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from purgatory_async import Purgatory
 from purgatory_async.patterns import Barrier, Generation
@@ -21,8 +21,7 @@ class DelayedJoin:
         rebalance: The Rebalance purgatory.
         group_id: The watch key is ``("join", group_id)``.
         initial_delay_s: Seconds that the first generation waits after each newcomer; 0 for not at all.
-        on_complete: Called with the members that have joined, in order of arrival, and the ids of those expected
-            that have not, before any held request goes on.
+        on_complete: Called with the members that have joined, in order of arrival, before any held request goes on.
     """
 
     __slots__ = ("_barrier", "_initial_delay_s", "_on_complete")
@@ -33,7 +32,7 @@ class DelayedJoin:
         group_id: str,
         *,
         initial_delay_s: float,
-        on_complete: Callable[[tuple[str, ...], frozenset[str]], object],
+        on_complete: Callable[[tuple[str, ...]], object],
     ) -> None:
         self._initial_delay_s = initial_delay_s
         self._on_complete = on_complete
@@ -41,18 +40,18 @@ class DelayedJoin:
             rebalance, ("join", group_id), expect=(), timeout=None, on_release=self._released
         )
 
-    def expect(self, member_ids: Iterable[str], rebalance_timeout_s: float, *, first: bool) -> None:
-        """Wait for these members, at most for the timeout; complete now if all of them have joined. O(members).
+    def expect(self, members: int, rebalance_timeout_s: float, *, first: bool) -> None:
+        """Wait for this many members, at most for the timeout; complete now if they have joined. O(1).
 
         Args:
-            member_ids: All that the group knows.
+            members: How many the group knows.
             rebalance_timeout_s: Seconds from the first join.
             first: Whether the group was empty: then only time completes the join, if there is an initial delay.
         """
         gathers = first and self._initial_delay_s > 0
         self._barrier.timeout = rebalance_timeout_s
         self._barrier.initial_delay = self._initial_delay_s if gathers else 0
-        self._barrier.expect = () if gathers else member_ids
+        self._barrier.expect = () if gathers else members
 
     async def hold(self, member_id: str) -> None:
         """Hold a request until the join completes.
@@ -68,4 +67,4 @@ class DelayedJoin:
         return self._barrier.dismiss(member_id)
 
     def _released(self, generation: Generation[str]) -> None:
-        self._on_complete(generation.members, generation.missing or frozenset())
+        self._on_complete(generation.members)

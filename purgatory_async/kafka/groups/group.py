@@ -85,7 +85,7 @@ class Group(Membership):
     async def _join_anew(self, request: JoinRequest) -> Joined:
         """Join as a member that the group does not have."""
         known = request.member_id in self.members.pending
-        if not known and len(self.members) + len(self.members.pending) >= self._max_members:
+        if not known and self.members.known >= self._max_members:
             raise ProtocolError(
                 ErrorCode.group_max_size_reached,
                 f"the group {self.id!r} must have at most {self._max_members} members; "
@@ -114,17 +114,14 @@ class Group(Membership):
         return member_id
 
     def _admit(self, member_id: str, request: JoinRequest) -> Member:
-        timeout_s = request.session_timeout_s
         member = Member(
             id=member_id,
             instance_id=request.instance_id,
             client_id=request.client_id,
             client_host=request.client_host,
             protocols=request.protocols,
-            rebalance_timeout_s=timeout_s
-            if request.rebalance_timeout_s is None
-            else request.rebalance_timeout_s,
-            session=Session(self._rebalance.timer, timeout_s, lambda: self._remove(member)),
+            rebalance_timeout_s=request.rebalance_s,
+            session=Session(self._rebalance.timer, request.session_timeout_s, lambda: self._remove(member)),
         )
         pending = self.members.pending.pop(member_id, None)
         if pending is not None:
@@ -152,11 +149,9 @@ class Group(Membership):
         return self._place_of(former, leader_id=leader_id)
 
     def _update(self, member: Member, request: JoinRequest) -> None:
-        self.members.set_protocols(member, request.protocols)
+        self.members.update(member, request.protocols, request.rebalance_s)
         member.client_id, member.client_host = request.client_id, request.client_host
         member.session.timeout_s = request.session_timeout_s
-        if request.rebalance_timeout_s is not None:
-            member.rebalance_timeout_s = request.rebalance_timeout_s
 
     async def _held(self, member: Member, member_id: str) -> Joined:
         try:

@@ -34,6 +34,11 @@ class JoinRequest:
     returns_with_id: bool = True
     skips_assignment: bool = True
 
+    @property
+    def rebalance_s(self) -> float:
+        """How long a rebalance waits for it, in seconds."""
+        return self.session_timeout_s if self.rebalance_timeout_s is None else self.rebalance_timeout_s
+
 
 @dataclass(frozen=True, slots=True)
 class JoinedMember:

@@ -60,6 +60,7 @@ class Members:
     _by_id: dict[str, Member] = field(default_factory=dict)
     _by_instance: dict[str, Member] = field(default_factory=dict)
     _supporters: Counter[str] = field(default_factory=Counter)  # of each protocol
+    _timeouts_s: Counter[float] = field(default_factory=Counter)  # for the rebalance
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -68,9 +69,9 @@ class Members:
         return iter(self._by_id.values())
 
     @property
-    def expected(self) -> set[str]:
-        """The ids that a rebalance waits for."""
-        return self._by_id.keys() | self.pending.keys()
+    def known(self) -> int:
+        """How many a rebalance waits for: those that joined, and those that were given an id."""
+        return len(self._by_id) + len(self.pending)
 
     def new_id(self, name: str) -> str:
         """Make an id that begins with the client's or the instance's name."""
@@ -110,7 +111,7 @@ class Members:
         self._by_id[member.id] = member
         if member.instance_id is not None:
             self._by_instance[member.instance_id] = member
-        self._supporters.update(member.protocols.keys())
+        self._count(member)
 
     def remove(self, member: Member) -> None:
         """Remove a member, and end its session. O(protocols)."""
@@ -118,7 +119,7 @@ class Members:
         del self._by_id[member.id]
         if member.instance_id is not None:
             del self._by_instance[member.instance_id]
-        self._forget_protocols(member)
+        self._discount(member)
 
     def rename(self, member: Member, member_id: str) -> None:
         """Give a static member another id; the former one is unknown from now on. O(1)."""
@@ -126,11 +127,11 @@ class Members:
         member.id = member_id
         self._by_id[member_id] = member
 
-    def set_protocols(self, member: Member, protocols: Mapping[str, bytes]) -> None:
-        """Replace what a member supports. O(protocols)."""
-        self._forget_protocols(member)
-        member.protocols = protocols
-        self._supporters.update(protocols.keys())
+    def update(self, member: Member, protocols: Mapping[str, bytes], rebalance_timeout_s: float) -> None:
+        """Replace what a member supports, and how long a rebalance waits for it. O(protocols)."""
+        self._discount(member)
+        member.protocols, member.rebalance_timeout_s = protocols, rebalance_timeout_s
+        self._count(member)
 
     def supports_one_of(self, protocols: Mapping[str, bytes], *, besides: Member | None = None) -> bool:
         """Whether all members, ``besides`` one, support one of these. O(protocols)."""
@@ -147,12 +148,17 @@ class Members:
         return votes.most_common(1)[0][0]
 
     def rebalance_timeout_s(self) -> float:
-        """Return the longest of the members' rebalance timeouts. O(members)."""
-        return max((member.rebalance_timeout_s for member in self), default=0.0)
+        """Return the longest of the members' rebalance timeouts. O(different timeouts)."""
+        return max(self._timeouts_s, default=0.0)
 
-    def _forget_protocols(self, member: Member) -> None:
+    def _count(self, member: Member) -> None:
+        self._supporters.update(member.protocols.keys())
+        self._timeouts_s[member.rebalance_timeout_s] += 1
+
+    def _discount(self, member: Member) -> None:
         self._supporters.subtract(member.protocols.keys())
-        self._supporters = +self._supporters  # without those that are supported no more
+        self._timeouts_s[member.rebalance_timeout_s] -= 1
+        self._supporters, self._timeouts_s = +self._supporters, +self._timeouts_s  # drops what counts 0
 
 
 def unknown_member(member_id: str, instance_id: str | None = None) -> ProtocolError:

@@ -68,23 +68,24 @@ class Membership:
         if self.state is not GroupState.PREPARING_REBALANCE:
             return
         if self.members:
-            self._join.expect(self.members.expected, self.members.rebalance_timeout_s(), first=self._first)
+            self._join.expect(self.members.known, self.members.rebalance_timeout_s(), first=self._first)
         else:
             self.generation += 1
             self.protocol_type = self.protocol_name = self.leader_id = ""
             self._enter(GroupState.EMPTY)
 
-    def _complete_join(self, joined: tuple[str, ...], missing: frozenset[str]) -> None:
-        """Begin a generation, without the dynamic members that have not joined."""
-        for member in [member for member in self.members if member.id in missing]:
+    def _complete_join(self, joined: tuple[str, ...]) -> None:
+        """Begin a generation, without the dynamic members that have not joined. O(members x protocols)."""
+        here = set(joined)
+        for member in [member for member in self.members if member.id not in here]:
             if member.instance_id is None:
                 self.members.remove(member)
         self.generation += 1
         self.protocol_name = self.members.choose_protocol()
-        if self.leader_id not in joined:
+        if self.leader_id not in here:
             self.leader_id = joined[0]
         self._enter(GroupState.COMPLETING_REBALANCE)
-        self._unsynced = set(joined)
+        self._unsynced = here
         self._sync = DelayedSync(
             self.members.rebalance_timeout_s(), lambda: self.state is GroupState.STABLE, self._give_up_sync
         )

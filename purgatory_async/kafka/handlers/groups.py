@@ -5,7 +5,7 @@ from typing import Any, Final
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.groups.group import Group
+from purgatory_async.kafka.groups.members import Member
 from purgatory_async.kafka.groups.state import GroupState
 from purgatory_async.kafka.node import Node
 
@@ -63,28 +63,27 @@ def _described(node: Node, group_id: str) -> dict[str, Any]:
         return nothing | {"error_code": error.code, "group_state": ""}
     if group is None:
         return nothing | {"error_code": ErrorCode.none, "group_state": GroupState.DEAD}
+    stable = group.state is GroupState.STABLE
     return {
         "error_code": ErrorCode.none,
         "group_id": group_id,
         "group_state": group.state,
         "protocol_type": group.protocol_type,
-        "protocol_data": group.protocol_name,
-        "members": _members(group),
+        "protocol_data": group.protocol_name if stable else "",
+        "members": [_member(member, group.protocol_name if stable else "") for member in group.members],
     }
 
 
-def _members(group: Group) -> list[dict[str, Any]]:
-    return [
-        {
-            "member_id": member.id,
-            "group_instance_id": member.instance_id,
-            "client_id": member.client_id,
-            "client_host": member.client_host,
-            "member_metadata": member.protocols.get(group.protocol_name, b""),
-            "member_assignment": member.assignment,
-        }
-        for member in group.members
-    ]
+def _member(member: Member, protocol: str) -> dict[str, Any]:
+    """Describe a member; between generations, without a protocol, there is no assignment to show."""
+    return {
+        "member_id": member.id,
+        "group_instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "client_host": member.client_host,
+        "member_metadata": member.protocols.get(protocol, b""),
+        "member_assignment": member.assignment if protocol else b"",
+    }
 
 
 def _list_groups(node: Node, request: Any, _: Client) -> Answer:

@@ -229,7 +229,8 @@ class GroupMachine(RuleBasedStateMachine):
         group = getattr(self, "group", None)
         if group is not None and group.state == GroupState.PREPARING_REBALANCE and not group._first:
             waiting = {each.id for each in self.consumers if each.held}
-            assert group.members.expected - waiting, f"{group!r} waits for no one"
+            known = {member.id for member in group.members} | group.members.pending.keys()
+            assert known - waiting, f"{group!r} waits for no one"
 
     @invariant()
     def silence_ends_a_member_and_a_heartbeat_does_not(self) -> None:

@@ -19,7 +19,13 @@ from purgatory_async.kafka.replication.cluster import Cluster
 from purgatory_async.kafka.settings import Settings
 from purgatory_async.kafka.topics import Topic, Topics, check_name
 
-__all__ = ["Node"]
+__all__ = ["CONSUMER", "DEBUGGER", "Node"]
+
+CONSUMER: Final = -1
+"""In place of a follower's number: of a consumer."""
+
+DEBUGGER: Final = -2
+"""Likewise: of a tool that reads from followers, too."""
 
 
 class Node:
@@ -98,6 +104,14 @@ class Node:
                 f"partition {index} of {topic!r} must be asked of its leader {partition.leader}, got {self.id}",
             )
         return partition
+
+    def readable(self, topic: str, index: int, replica: int) -> Partition:
+        """Find a partition to read: as its leader, or as any broker for a `DEBUGGER`. O(1).
+
+        Raises:
+            ProtocolError: As `led`.
+        """
+        return self.topics.partition(topic, index) if replica == DEBUGGER else self.led(topic, index)
 
     def writable(self, topic: str, index: int) -> Partition:
         """As `led`, for what clients change.

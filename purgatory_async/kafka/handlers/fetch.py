@@ -7,12 +7,10 @@ from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.delayed_fetch import DelayedFetch, FetchFrom
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.node import Node
+from purgatory_async.kafka.node import CONSUMER, Node
 from purgatory_async.kafka.partition import NO_EPOCH, Partition
 
 __all__ = ["FETCH"]
-
-_CONSUMER: Final = -1
 
 
 class _Diverging(NamedTuple):
@@ -27,7 +25,7 @@ _Parts = list[tuple[str, list[tuple[int, _Part]]]]  # by topic, then by partitio
 
 def _fetch(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
     """Answer with records, or wait until there are ``min_bytes``."""
-    replica = _replica(request)
+    replica: int = request.replica_id
     parts: _Parts = [
         (
             topic.topic,
@@ -42,7 +40,7 @@ def _fetch(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
             found,
             min_bytes=request.min_bytes,
             timeout=request.max_wait.total_seconds(),
-            replica=replica,
+            replica=_follower(replica),
         )
         if not operation.try_complete():
             return _delayed(node, operation, request, parts, found)
@@ -52,20 +50,20 @@ def _fetch(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
 async def _delayed(
     node: Node, operation: DelayedFetch, request: Any, parts: _Parts, found: list[FetchFrom]
 ) -> Answer:
-    topics = [] if _replica(request) is None else [topic for topic, _ in parts]
+    topics = [] if _follower(request.replica_id) is None else [topic for topic, _ in parts]
     await node.fetch.run(operation, [*(part.partition for part in found), *topics])
     return _read(request, parts)
 
 
-def _replica(request: Any) -> int | None:
+def _follower(replica: int) -> int | None:
     """The follower that fetches; None for a consumer."""
-    return None if request.replica_id <= _CONSUMER else int(request.replica_id)
+    return replica if replica > CONSUMER else None
 
 
-def _find(node: Node, topic: str, part: Any, replica: int | None) -> _Part:
+def _find(node: Node, topic: str, part: Any, replica: int) -> _Part:
     try:
-        partition = node.led(topic, part.partition)
-        if replica is not None:
+        partition = node.readable(topic, part.partition, replica)
+        if replica > CONSUMER:
             epoch = getattr(part, "last_fetched_epoch", NO_EPOCH)
             if not partition.continues(part.fetch_offset, epoch):
                 return _Diverging(partition)
@@ -78,7 +76,7 @@ def _find(node: Node, topic: str, part: Any, replica: int | None) -> _Part:
 
 def _read(request: Any, parts: _Parts) -> Answer:
     """Read up to the request's bounds; the first batch found is returned whatever its size, or nothing moves on."""
-    replica = _replica(request)
+    replica = _follower(request.replica_id)
     left_bytes = request.max_bytes
     empty = True
     responses = []

@@ -29,7 +29,7 @@ def _produce(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
     ]
     statuses = [result for _, parts in results for _, result in parts if isinstance(result, PartitionStatus)]
     for status in statuses:
-        node.changed(status.partition)
+        node.appended(status.partition, status.required_offset)
     if request.acks == 0:
         return None
     if request.acks == _ALL and statuses:

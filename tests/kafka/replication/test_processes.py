@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Iterator
+from contextlib import AsyncExitStack
 from types import SimpleNamespace
 
 import pytest
@@ -19,6 +20,7 @@ from tests.kafka.replication.processes import BROKERS, PATIENCE_S, Processes, ev
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["asyncio"])]
 
 HELD = 10_000
+IN_FLIGHT = 100
 
 
 class Stream:
@@ -45,9 +47,10 @@ class Stream:
     def _run(self) -> None:
         number = 0
         while not self._ended.is_set():
-            self._producer.produce(self._topic, str(number).encode(), on_delivery=self._delivered)
-            number += 1
-            self._producer.poll(0.0005)
+            if number - len(self.acknowledged) - len(self.failed) < IN_FLIGHT:
+                self._producer.produce(self._topic, str(number).encode(), on_delivery=self._delivered)
+                number += 1
+            self._producer.poll(0.001)
         assert self._producer.flush(PATIENCE_S) == 0
 
     def _delivered(self, error, message) -> None:
@@ -169,11 +172,14 @@ def outcomes_by_partition(addresses: str) -> dict[int, str | None]:
 
 async def test_held_produces_are_answered_when_the_follower_is_back():
     options = ("--replica-lag", "120", "--max-connections", str(HELD + 100))
-    with Processes(*options) as brokers:
+    async with AsyncExitStack() as stack:
+        brokers = stack.enter_context(Processes(*options))
         await all_reach_all(brokers)
         await asyncio.to_thread(create, brokers.addresses, "t", 1, 3)
         brokers.stop(1)
-        held = [await sent(brokers.ports[0]) for _ in range(HELD)]
+        held = [await stack.enter_async_context(client_of(brokers.ports[0])) for _ in range(HELD)]
+        for client in held:
+            client.send(PRODUCE, 9, **produced("t", batch(), timeout=120_000))
         answers = [asyncio.ensure_future(client.response()) for client in held]
 
         async def appended() -> bool:
@@ -185,16 +191,10 @@ async def test_held_produces_are_answered_when_the_follower_is_back():
         found = [answer.responses[0].partition_responses[0] for _, answer in await asyncio.gather(*answers)]
         assert {part.error_code for part in found} == {ErrorCode.none}
         assert len({part.base_offset for part in found}) == HELD
-        for client in held:
-            await client.__aexit__()
 
 
-async def sent(port: int) -> PlainClient:
-    """A client of its own that has sent an acks=all produce."""
-    client = PlainClient(SimpleNamespace(host="127.0.0.1", port=port))
-    await client.__aenter__()
-    client.send(PRODUCE, 9, **produced("t", batch(), timeout=120_000))
-    return client
+def client_of(port: int) -> PlainClient:
+    return PlainClient(SimpleNamespace(host="127.0.0.1", port=port))
 
 
 async def acks_1(brokers: Processes):

@@ -22,14 +22,15 @@ def _create_topics(node: Node, request: Any, _: Client) -> Answer | Awaitable[An
         _created(node, wanted, check_only=request.validate_only, twice=times[wanted.name] > 1)
         for wanted in request.topics
     ]
-    return _once_told(node, request, "topics", results)
+    return {"topics": results} if request.validate_only else _once_told(node, request, "topics", results)
 
 
 def _once_told(
     node: Node, request: Any, name: str, results: list[dict[str, Any]]
 ) -> Answer | Awaitable[Answer]:
-    """Answer with the results once the other brokers in sync know of them."""
-    status = node.told_others()
+    """Answer with the results once the other brokers in sync know of what was done."""
+    done = any(result["error_code"] is ErrorCode.none for result in results)
+    status = node.told_others() if done else None
     return {name: results} if status is None else _told(node, request, name, results, status)
 
 

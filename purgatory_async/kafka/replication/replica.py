@@ -19,10 +19,12 @@ __all__ = ["Replica"]
 _LOG: Final = logging.getLogger(__name__)
 _FETCH: Final = (1, 12)  # api and version
 _WAIT_MS: Final = 500
+_RESTING_WAIT_MS: Final = 100
 _MAX_BYTES: Final = 10 << 20
 _MAX_PARTITION_BYTES: Final = 1 << 20
 _RECONNECT_S: Final = 0.1
-_REST_S: Final = 0.1  # of a partition that cannot be followed at present
+_UNKNOWN_S: Final = 0.1  # rest of a partition that the leader does not know yet
+_FAILED_S: Final = 1.0  # of one that cannot be appended to
 
 _Wanted = dict[tuple[str, int], Partition]
 
@@ -57,19 +59,24 @@ class Replica:
                     host, port, name=f"broker-{node.id}", timer=node.timer, patience=patience
                 ) as peer:
                     while True:
-                        await self._fetch(peer)
+                        await self.fetch(peer)
             except (OSError, EOFError) as error:
                 if self._leader in node.cluster.reachable:
                     _LOG.warning("broker %d is out of reach: %r", self._leader, error)
                 node.cluster.reachable.discard(self._leader)
             await node.timer.sleep(_RECONNECT_S)
 
-    async def _fetch(self, peer: Peer) -> None:
+    async def fetch(self, peer: Peer) -> None:
+        """Fetch once, and append what comes. O(partitions + bytes).
+
+        Raises:
+            OSError, EOFError: As `Peer.ask`.
+        """
         wanted = self._wanted()
         response = await peer.ask(
             *_FETCH,
             replica_id=self._node.id,
-            max_wait=round(_REST_S * 1000) if self._resting else _WAIT_MS,
+            max_wait=_RESTING_WAIT_MS if self._resting else _WAIT_MS,
             min_bytes=1,
             max_bytes=_MAX_BYTES,
             isolation_level=0,
@@ -110,7 +117,8 @@ class Replica:
         if partition.deleted:
             return
         if part.error_code is not ErrorCode.none:
-            self._rest(partition, f"the leader answers {part.error_code.name}")
+            _LOG.info("%r: broker %d answers %s", partition, self._leader, part.error_code.name)
+            self._rest(partition, _UNKNOWN_S)
         elif part.diverging_epoch.end_offset >= 0:
             _LOG.warning("%r starts over: its leader, broker %d, has other records", partition, self._leader)
             partition.start_over(part.diverging_epoch.end_offset)
@@ -120,12 +128,12 @@ class Replica:
                     partition.append_copies(part.records)
                     self._node.cluster.learn(partition, part.records)
             except ProtocolError as error:
-                self._rest(partition, str(error))
+                _LOG.warning("%r does not follow broker %d: %s", partition, self._leader, error)
+                self._rest(partition, _FAILED_S)
             partition.learn(part.high_watermark, part.log_start_offset)
 
-    def _rest(self, partition: Partition, reason: str) -> None:
-        _LOG.warning("%r does not follow broker %d: %s", partition, self._leader, reason)
-        self._resting[partition] = self._node.timer.time() + _REST_S
+    def _rest(self, partition: Partition, seconds: float) -> None:
+        self._resting[partition] = self._node.timer.time() + seconds
 
 
 def _asked(partition: Partition) -> dict[str, int]:

@@ -21,6 +21,7 @@ class Desk:
         self.node = Node(
             Settings(**settings), id=id, brokers=range(brokers), epoch=epoch, timer=Timer(clock=clock)
         )
+        self.node.cluster.reachable.update(range(brokers))
         for number in range(brokers):
             self.node.addresses[number] = ("127.0.0.1", 9092 + number)
 

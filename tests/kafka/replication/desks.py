@@ -41,7 +41,6 @@ class Desks:
         if number in self.desks:
             self.desks[number].node.close()
         desk = Desk(self._clock, brokers=len(BROKERS), id=number, epoch=self._starts, **self._settings)
-        desk.node.cluster.reachable.update(BROKERS)
         self.desks[number] = desk
         for other in BROKERS:
             self.replicas[number, other] = Replica(desk.node, other)

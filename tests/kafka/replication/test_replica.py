@@ -20,6 +20,12 @@ def values_of(desks, number: int) -> list[bytes]:
     return [read.value for read in records_in(b"".join(log.read(0, log.end, 1 << 30, at_least_one=False)))]
 
 
+def in_sync(desks, number: int) -> tuple[int, ...]:
+    """Who is in sync, as a broker tells its clients."""
+    topic = desks[number].node.topics.find("t")
+    return desks[number].node.cluster.in_sync(topic, topic.partitions[0])
+
+
 @pytest_asyncio.fixture
 async def led(desks):
     """The brokers, with topic ``t``: broker 0 leads its partition."""
@@ -62,8 +68,8 @@ async def test_a_held_follower_learns_a_moved_high_watermark(led):
     await settle()
     assert (held.done(), led.partition(1, "t").high_watermark) == (False, 0)
     await led.fetch(2, 0)
-    await held
-    assert led.partition(1, "t").high_watermark == 1
+    await settle()
+    assert (held.done(), led.partition(1, "t").high_watermark) == (True, 1)
 
 
 async def test_a_follower_waits_by_topic_too_and_hears_of_its_end(led):
@@ -106,10 +112,7 @@ async def test_a_follower_that_lags_leaves_and_all_are_told(led, manual_clock):
     answer = await held
     assert answer.responses[0].partition_responses[0].error_code is ErrorCode.none
     await led.fetch(1, 0)
-    for number in (0, 1):
-        node = led[number].node
-        topic = node.topics.find("t")
-        assert node.cluster.in_sync(topic, topic.partitions[0]) == (0, 1)
+    assert in_sync(led, 0) == in_sync(led, 1) == (0, 1)
 
 
 async def test_a_follower_that_restarted_comes_back_in_sync(led):
@@ -119,8 +122,10 @@ async def test_a_follower_that_restarted_comes_back_in_sync(led):
     await led.fetch(1, 0)
     await led.fetch(1, 0)
     assert led.partition(0, "t").replicas_in_sync == (0, 2)
+    await led.fetch(2, 0)
+    assert in_sync(led, 2) == (0, 2)
     await led.settle()
-    assert led.partition(0, "t").replicas_in_sync == (0, 1, 2)
+    assert led.partition(0, "t").replicas_in_sync == in_sync(led, 2) == (0, 1, 2)
     assert values_of(led, 1) == [b"a"]
 
 

@@ -15,6 +15,15 @@ It needs the extra ``kafka``: ``pip install "purgatory-async[kafka]"``.
 ('127.0.0.1', True)
 """
 
-from purgatory_async.kafka.broker import Broker
+try:
+    from purgatory_async.kafka.broker import Broker
+except ModuleNotFoundError as missing:
+    if (missing.name or "").startswith("purgatory_async"):
+        raise
+    raise ModuleNotFoundError(
+        f"purgatory_async.kafka needs {missing.name}, which is not installed; "
+        'run: pip install "purgatory-async[kafka]"',
+        name=missing.name,
+    ) from missing
 
 __all__ = ["Broker"]

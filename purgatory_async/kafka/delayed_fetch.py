@@ -58,5 +58,7 @@ class DelayedFetch(DelayedOperation[None]):
                 return self.force_complete()
             until = partition.readable_to(follower=self._replica is not None)
             if until > offset:
+                if self._min_bytes <= 1:  # as most clients ask; a herd of them is checked at each record
+                    return self.force_complete()
                 available += min(max_bytes, partition.log.bytes_between(offset, until))
         return available >= self._min_bytes and self.force_complete()

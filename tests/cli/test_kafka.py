@@ -1,13 +1,13 @@
 """``purgatory kafka``: starts, stops on a signal, and refuses in one sentence."""
 
 import builtins
+import importlib
 import signal
 import subprocess
 import sys
 
+import confluent_kafka
 import pytest
-
-pytest.importorskip("kio")
 
 from purgatory_async import __main__
 from purgatory_async.cli import commands, kafka
@@ -60,11 +60,17 @@ def test_a_missing_extra_is_one_sentence_naming_it(capsys, monkeypatch, missing)
     )
 
 
+def test_the_package_without_its_extra_names_what_to_install(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("purgatory_async.kafka")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "kio.index", None)
+    with pytest.raises(ModuleNotFoundError, match=r'needs kio\.index.*purgatory-async\[kafka\]"'):
+        importlib.import_module("purgatory_async.kafka")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_it_serves_until_a_signal(number):
-    import confluent_kafka  # noqa: PLC0415 - a test extra
-
     command = [sys.executable, "-m", "purgatory_async", "kafka", "--port", "0", "--partitions", "4"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:

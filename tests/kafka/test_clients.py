@@ -5,20 +5,21 @@ import contextlib
 import shutil
 import subprocess
 import time
+import warnings
 
+import confluent_kafka
 import pytest
 import pytest_asyncio
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from purgatory_async.kafka import Broker
 from purgatory_async.kafka.requests import APIS
 from tests.kafka.made_batches import batch, records_in
 
-aiokafka = pytest.importorskip("aiokafka")
-confluent_kafka = pytest.importorskip("confluent_kafka")
-kafka = pytest.importorskip("kafka")
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition  # noqa: E402 - after the skip
-from confluent_kafka.admin import AdminClient, NewTopic  # noqa: E402 - likewise
-
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way of old
+    import kafka
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])]
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import time
 
 import pytest
 
@@ -16,11 +17,14 @@ from tests.kafka.protocol import API_VERSIONS, FETCH, METADATA, PRODUCE
 pytestmark = pytest.mark.asyncio
 
 LONG_MS = 60_000
+PATIENCE_S = 10
 
 
 async def until(condition) -> None:
     """Wait until a condition holds, a turn of the loop at a time."""
-    while not condition():  # noqa: ASYNC110 - what it asks has no event
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
         await asyncio.sleep(0)
 
 

@@ -63,7 +63,9 @@ async def test_at_its_timeout_a_fetch_returns_what_there_is(desk, manual_clock):
     await settle()
     assert not held.done()
     manual_clock.advance(0.002)
-    assert values_in(await held) == [b"a"]
+    await settle()
+    assert held.done()
+    assert values_in(held.result()) == [b"a"]
 
 
 @pytest.mark.parametrize("offset", [-1, 3, 4])

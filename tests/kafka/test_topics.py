@@ -2,7 +2,7 @@
 
 import pytest
 
-from purgatory_async.kafka.errors import ErrorCode
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from tests.kafka.desk import Desk
 from tests.kafka.protocol import CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CLUSTER, METADATA
 
@@ -41,7 +41,6 @@ async def test_topics_are_created_with_their_partitions(desk, version):
         (wanted("..", 1), ErrorCode.invalid_topic_exception),
         (wanted("a" * 250, 1), ErrorCode.invalid_topic_exception),
         (wanted("a", 100_000), ErrorCode.policy_violation),
-        (wanted("a", 2**31 - 1), ErrorCode.policy_violation),
         (
             wanted("a", assignments=[{"partition_index": 1, "broker_ids": [0]}]),
             ErrorCode.invalid_replica_assignment,
@@ -56,6 +55,11 @@ async def test_topics_are_created_with_their_partitions(desk, version):
 async def test_a_wrong_topic_is_refused_and_leaves_nothing(desk, topic, code):
     assert await created(desk, topic) == [code]
     assert [known.name for known in desk.node.topics] == ["t"]
+
+
+async def test_too_many_partitions_are_refused_before_they_are_placed(desk):
+    with pytest.raises(ProtocolError, match="at most 99998, the rest of 100000, got 2147483647"):
+        desk.node.topics.placed(2**31 - 1)
 
 
 async def test_a_topic_named_twice_is_refused_twice(desk):

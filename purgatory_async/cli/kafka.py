@@ -52,6 +52,8 @@ def _nodes(
 @click.option("--max-frame-bytes", type=int, help="Of one request.  [default: 100 MiB]")
 @click.option("--max-connections", type=int, help="At once; each holds one request.  [default: 10000]")
 @click.option("--max-partitions", type=int, help="Of all topics.  [default: 100000]")
+@click.option("--max-groups", type=int, help="Of consumers.  [default: 10000]")
+@click.option("--max-members", type=int, help="Of one group.  [default: 10000]")
 @click.option("--rebalance-delay", type=float, help="Seconds a new group waits for members.  [default: 3]")
 def kafka_command(host: str, port: int | None, **settings: Any) -> None:
     """Serve the Kafka protocol until SIGTERM or SIGINT. Memory only, no security, no transactions.

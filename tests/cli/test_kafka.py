@@ -26,10 +26,12 @@ def test_the_help_lists_the_command(capsys):
     ("arguments", "sentence"),
     [
         (["--max-bytes", "0"], "max_bytes must be at least 1, got 0"),
+        (["--max-groups", "0"], "max_groups must be at least 1, got 0"),
+        (["--max-members", "0"], "max_members must be at least 1, got 0"),
         (["--host", "0.0.0.0"], "advertised_host must be given with host '0.0.0.0'"),
         (["--port", "65536"], "65536 is not in the range 0<=x<=65535"),
     ],
-    ids=["bound", "host", "port"],
+    ids=["bound", "groups", "members", "host", "port"],
 )
 def test_a_wrong_option_is_refused_in_one_sentence(capsys, arguments, sentence):
     assert kafka.run(["kafka", "--port", "0", *arguments]) == 2

@@ -32,6 +32,11 @@ class Session:
         self._held = 0
         self._handle = timer.call_later(timeout_s, self.expire)
 
+    @property
+    def is_held(self) -> bool:
+        """Whether a request of the member is held."""
+        return self._held > 0
+
     def renew(self) -> None:
         """Start the timeout again, unless a request is held or the session has ended. O(1)."""
         if self._expire is not None and not self._held and not self._handle.reschedule(self.timeout_s):

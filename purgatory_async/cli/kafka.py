@@ -1,6 +1,7 @@
 """``purgatory kafka``: a Kafka broker in memory; the package behind it is loaded when the command runs."""
 
 import asyncio
+import re
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import AsyncExitStack, contextmanager
@@ -13,13 +14,39 @@ from purgatory_async.cli.sentence import one_sentence, say
 __all__ = ["kafka_command", "run"]
 
 REFUSED: Final = 2
+DEFAULT_PORT: Final = 9092
+_NODE: Final = re.compile(r"(?P<id>\d+)@(?P<host>.+):(?P<port>\d{1,5})")
+
+
+def _nodes(
+    context: click.Context,  # noqa: ARG001 - as click calls it
+    parameter: click.Parameter,  # noqa: ARG001
+    value: str | None,
+) -> dict[int, tuple[str, int]] | None:
+    """Read --nodes: comma-separated NUMBER@HOST:PORT."""
+    if value is None:
+        return None
+    nodes: dict[int, tuple[str, int]] = {}
+    for part in value.split(","):
+        found = _NODE.fullmatch(part.strip())
+        if found is None or int(found["id"]) in nodes:
+            raise click.BadParameter(
+                f"must be different NUMBER@HOST:PORT with commas between, got {part!r} in {value!r}"
+            )
+        nodes[int(found["id"])] = found["host"], int(found["port"])
+    return nodes
 
 
 @click.command("kafka")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--port", default=9092, show_default=True, type=click.IntRange(0, 65535), help="0: a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), help="0: a free one.  [default: 9092, or of --nodes]")
 @click.option("--advertised-host", help="Host that clients are given.  [default: the one of --host]")
+@click.option("--id", type=click.IntRange(0), default=0, show_default=True, help="Its number in the cluster.")
+@click.option("--nodes", callback=_nodes, help="All brokers, the same on each: 0@host:9092,1@host:9093")
 @click.option("--partitions", type=int, help="Of a topic created without a number.  [default: 1]")
+@click.option("--replication", type=int, help="Brokers that have such a topic.  [default: 1]")
+@click.option("--min-insync", type=int, help="Brokers in sync that acks=all needs.  [default: 1]")
+@click.option("--replica-lag", type=float, help="Seconds behind, up to which one is in sync.  [default: 10]")
 @click.option("--auto-create/--no-auto-create", default=None, help="Create a topic when it is asked for.")
 @click.option("--max-bytes", type=int, help="Of all records; more are refused.  [default: 1 GiB]")
 @click.option("--max-batch-bytes", type=int, help="Of one batch of records.  [default: 1 MiB]")
@@ -34,9 +61,7 @@ REFUSED: Final = 2
     type=click.IntRange(0, 65535),
     help="Serve /metrics there, and figures for purgatory top; 0: a free one.  [default: neither]",
 )
-def kafka_command(
-    host: str, port: int, advertised_host: str | None, metrics_port: int | None, **settings: Any
-) -> None:
+def kafka_command(host: str, port: int | None, metrics_port: int | None, **settings: Any) -> None:
     """Serve the Kafka protocol until SIGTERM or SIGINT. Memory only, no security, no transactions.
 
     \b
@@ -44,6 +69,7 @@ def kafka_command(
       purgatory kafka --port 9092
       kcat -b 127.0.0.1:9092 -P -t greetings
     """  # noqa: D301 - click reads the backspace as "keep these lines"
+    listen_at = port if port is not None else 0 if settings["nodes"] else DEFAULT_PORT
     given = {name: value for name, value in settings.items() if value is not None}
     # Inside: the command is listed without its extras, and a missing one deserves a sentence, not a traceback.
     with _naming_the_extra("kafka"):
@@ -65,9 +91,7 @@ def kafka_command(
         async with AsyncExitStack() as stack:
             if figures is not None:
                 stack.callback(figures.timer.close)
-            broker = await stack.enter_async_context(
-                Broker(host=host, port=port, advertised_host=advertised_host, **given)
-            )
+            broker = await stack.enter_async_context(Broker(host=host, port=listen_at, **given))
             if figures is not None:
                 address = await stack.enter_async_context(figures.served(broker, metrics_port or 0))
                 say(f"its metrics are at {address}/metrics")

@@ -1,7 +1,8 @@
 """The broker: listens, and serves the connections of Kafka clients."""
 
 import asyncio
-from collections.abc import Awaitable
+import time
+from collections.abc import Awaitable, Mapping
 from typing import Any, Final, Self
 
 from purgatory_async import Observer, Timer
@@ -9,10 +10,13 @@ from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.connection import Connection
 from purgatory_async.kafka.node import Node
+from purgatory_async.kafka.replication.replication import Replication
 from purgatory_async.kafka.settings import Settings
 
 __all__ = ["Broker"]
 
+_EPOCH_BEGINS_S: Final = 1_767_225_600  # 2026: 31 bits of quarter seconds last for 17 years
+_EPOCHS_PER_S: Final = 4  # no process starts, stops and starts again within one
 _SCRATCH_BYTES: Final = 1 << 18
 _BACKLOG: Final = 4096
 _EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared, not listened on
@@ -28,6 +32,8 @@ class Broker:
         port: 0 for a free one.
         id: Its number in the cluster.
         advertised_host: Told to clients instead of ``host``, as for a broker on all interfaces.
+        nodes: Host and port of every broker of the cluster, this one included, by number: all brokers must be given
+            the same. None for this one alone.
         timer: Expires what waits; if not given, it makes its own.
         observer: Hears of every request that waits, as of a purgatory's operations.
         settings: See `Settings` for names, units and defaults.
@@ -52,6 +58,7 @@ class Broker:
         port: int = 0,
         id: int = 0,  # noqa: A002 - Kafka's name
         advertised_host: str | None = None,
+        nodes: Mapping[int, tuple[str, int]] | None = None,
         timer: Timer | None = None,
         observer: Observer | None = None,
         **settings: Any,
@@ -60,13 +67,20 @@ class Broker:
             raise ValueError(
                 f"advertised_host must be given with host {host!r}, which clients cannot connect to"
             )
+        if nodes is not None:
+            advertised_host, port = _own_address(nodes, id, port)
         self.host: Final = host
         self.port = port
-        self.node: Final = Node(Settings(**settings), id=id, timer=timer, observer=observer)
+        epoch = _epoch() if nodes else 0
+        self.node: Final = Node(
+            Settings(**settings), id=id, brokers=nodes, epoch=epoch, timer=timer, observer=observer
+        )
+        self.node.addresses.update(nodes or {})
         self.scratch: Final = memoryview(bytearray(_SCRATCH_BYTES))
         self._advertised_host: Final = host if advertised_host is None else advertised_host
         self._connections: Final[set[Connection]] = set()
         self._server: asyncio.Server | None = None
+        self._replication: Replication | None = None
         self._emptied: asyncio.Event | None = None  # once it closes: set when no connection is left
 
     def __repr__(self) -> str:
@@ -89,12 +103,16 @@ class Broker:
         )
         self.port = self._server.sockets[0].getsockname()[1]
         self.node.addresses[self.node.id] = (self._advertised_host, self.port)
+        if len(self.node.addresses) > 1:
+            self._replication = Replication(self.node)
         return self
 
     async def __aexit__(self, *raised: object) -> None:
         """Stop listening, drop every connection, end every wait."""
         assert self._server is not None, f"{self!r} was not entered"
         self._server.close()
+        if self._replication is not None:
+            await self._replication.close()
         self._emptied = asyncio.Event()
         for connection in tuple(self._connections):
             connection.close()
@@ -123,3 +141,19 @@ class Broker:
         self._connections.discard(connection)
         if self._emptied is not None and not self._connections:
             self._emptied.set()
+
+
+def _own_address(nodes: Mapping[int, tuple[str, int]], number: int, port: int) -> tuple[str, int]:
+    """Where the others find this broker."""
+    if number not in nodes:
+        raise ValueError(f"id must be one of nodes, {sorted(nodes)}, got {number}")
+    if port not in {0, nodes[number][1]}:
+        raise ValueError(
+            f"port must be {nodes[number][1]}, as nodes says of broker {number}, got {port}; leave it out"
+        )
+    return nodes[number]
+
+
+def _epoch() -> int:
+    """Greater than at the start before, which clients and followers may remember: they ignore what is older."""
+    return int((time.time() - _EPOCH_BEGINS_S) * _EPOCHS_PER_S)

@@ -16,47 +16,47 @@ class FetchFrom(NamedTuple):
         partition: To read.
         offset: From here.
         max_bytes: For this partition.
-        known_high_watermark: When the fetch came; a follower is answered when it has moved.
     """
 
     partition: Partition
     offset: int
     max_bytes: int
-    known_high_watermark: int
 
 
 class DelayedFetch(DelayedOperation[None]):
     """Completes when ``min_bytes`` can be read, or one partition answers with an error.
 
-    For a follower it completes, too, when a high watermark has moved, so that the follower learns it. The answer is
-    read afterwards, by the task that waits: many fetches may wait for one record.
+    For a follower it completes, too, when a high watermark or the start of a log has moved since the follower was
+    sent it. The answer is read afterwards, by the task that waits: many fetches may wait for one record.
 
     Args:
         parts: What to read.
         min_bytes: Enough to answer.
         timeout: Seconds.
-        follower: Whether a replica fetches, which reads beyond the high watermark.
+        replica: The follower that fetches, which reads beyond the high watermark; None for a consumer.
     """
 
-    __slots__ = ("_follower", "_min_bytes", "_parts")
+    __slots__ = ("_min_bytes", "_parts", "_replica")
 
-    def __init__(self, parts: list[FetchFrom], *, min_bytes: int, timeout: float, follower: bool) -> None:
+    def __init__(
+        self, parts: list[FetchFrom], *, min_bytes: int, timeout: float, replica: int | None
+    ) -> None:
         super().__init__(timeout)
         self._parts: Final = parts
         self._min_bytes: Final = min_bytes
-        self._follower: Final = follower
+        self._replica: Final = replica
 
     def try_complete(self) -> bool:
         """Complete if there is enough."""
         available = 0
-        for partition, offset, max_bytes, known_high_watermark in self._parts:
+        for partition, offset, max_bytes in self._parts:
             try:
                 partition.check_offset(offset)
             except ProtocolError:
                 return self.force_complete()
-            if self._follower and partition.high_watermark > known_high_watermark:
+            if self._replica is not None and partition.has_news(self._replica):
                 return self.force_complete()
-            until = partition.readable_to(follower=self._follower)
+            until = partition.readable_to(follower=self._replica is not None)
             if until > offset:
                 if self._min_bytes <= 1:  # as most clients ask; a herd of them is checked at each record
                     return self.force_complete()

@@ -5,19 +5,27 @@ checked.
 """
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import count
 from typing import Final
 from zlib import crc32
 
 from purgatory_async import Observer, Purgatory, Timer
+from purgatory_async.kafka.delayed_produce import PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.coordinator import Coordinator
 from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.replication.cluster import Cluster
 from purgatory_async.kafka.settings import Settings
-from purgatory_async.kafka.topics import Topic, Topics
+from purgatory_async.kafka.topics import Topic, Topics, check_name
 
-__all__ = ["Node"]
+__all__ = ["CONSUMER", "DEBUGGER", "Node"]
+
+CONSUMER: Final = -1
+"""In place of a follower's number: of a consumer."""
+
+DEBUGGER: Final = -2
+"""Likewise: of a tool that reads from followers, too."""
 
 
 class Node:
@@ -27,16 +35,19 @@ class Node:
         settings: Limits and defaults.
         id: The broker's number in the cluster.
         brokers: The numbers of all brokers; None for this one alone.
+        epoch: Greater than at any start before, if the cluster has other brokers that may remember those.
         timer: Expires what waits; if not given, it makes its own and closes it.
         observer: Of all purgatories.
 
     Attributes:
         produce: Requests with acks=all, until their records are replicated. Keys: partitions.
-        fetch: Requests with too little to return. Keys: partitions.
+        fetch: Requests with too little to return. Keys: partitions; for followers also the names of their topics.
         delete_records: Requests, until every replica in sync has deleted. Keys: partitions.
         rebalance: Members that join or sync. Keys: see the group's operations.
         groups: The groups that this broker coordinates.
+        cluster: What this broker knows of the others.
         addresses: Host and port of every broker, by its number.
+        ask_for_topic: Has the controller create a topic.
     """
 
     def __init__(
@@ -44,13 +55,15 @@ class Node:
         settings: Settings,
         *,
         id: int = 0,  # noqa: A002 - Kafka's name
-        brokers: Sequence[int] | None = None,
+        brokers: Collection[int] | None = None,
+        epoch: int = 0,
         timer: Timer | None = None,
         observer: Observer | None = None,
     ) -> None:
         self.id: Final = id
         self.settings: Final = settings
-        self.cluster_id: Final = uuid.uuid4().hex[:22]
+        named = ",".join(map(str, sorted(brokers))) if brokers and len(brokers) > 1 else uuid.uuid4().hex
+        self.cluster_id: Final = uuid.uuid5(uuid.NAMESPACE_OID, named).hex[:22]
         self.timer: Final = Timer() if timer is None else timer
         self._owns_timer: Final = timer is None
         self.produce: Final = Purgatory("Produce", timer=self.timer, observer=observer)
@@ -64,10 +77,17 @@ class Node:
             max_members=settings.max_members,
         )
         self.topics: Final = Topics(
-            settings, brokers=(id,) if brokers is None else brokers, now=self.timer.time
+            settings,
+            brokers=(id,) if brokers is None else brokers,
+            now=self.timer.time,
+            id=id,
+            epoch=epoch,
         )
+        self.cluster: Final = Cluster(id, self.topics, drop=self._drop_topic, moved=self.changed)
         self.addresses: dict[int, tuple[str, int]] = {}
-        self._producer_ids: Final = count(1)
+        self.ask_for_topic: Callable[[str], None] = _ask_no_other
+        among = self.cluster.brokers
+        self._producer_ids: Final = count((epoch << 32) + 1 + among.index(id), len(among))
 
     @property
     def purgatories(self) -> tuple[Purgatory, ...]:
@@ -75,7 +95,7 @@ class Node:
         return self.produce, self.fetch, self.delete_records, self.rebalance
 
     def new_producer_id(self) -> int:
-        """A number that no producer has."""
+        """A number that no producer of any broker has."""
         return next(self._producer_ids)
 
     def led(self, topic: str, index: int) -> Partition:
@@ -92,15 +112,101 @@ class Node:
             )
         return partition
 
+    def readable(self, topic: str, index: int, replica: int) -> Partition:
+        """Find a partition to read: as its leader, or as any broker for a `DEBUGGER`. O(1).
+
+        Raises:
+            ProtocolError: As `led`.
+        """
+        return self.topics.partition(topic, index) if replica == DEBUGGER else self.led(topic, index)
+
+    def writable(self, topic: str, index: int) -> Partition:
+        """As `led`, for what clients change.
+
+        Raises:
+            ProtocolError: As `led`, or invalid_topic_exception for the brokers' own topic.
+        """
+        partition = self.led(topic, index)
+        if partition is self.cluster.told:
+            raise ProtocolError(
+                ErrorCode.invalid_topic_exception,
+                f"a client's topic must not be the brokers' own, got {topic!r}",
+            )
+        return partition
+
     def topic_for(self, name: str) -> Topic:
         """Find a topic, or create it if that is allowed.
 
         Raises:
-            ProtocolError: It does not exist and may not be created.
+            ProtocolError: It does not exist and may not be created; leader_not_available while the controller is
+                asked to create it.
         """
-        if name not in self.topics and self.settings.auto_create:
-            return self.topics.create(name)
-        return self.topics.find(name)
+        if name in self.topics or not self.settings.auto_create:
+            return self.topics.find(name)
+        if self.cluster.controller == self.id:
+            return self.create_topic(name)
+        check_name(name)
+        self.ask_for_topic(name)
+        raise ProtocolError(
+            ErrorCode.leader_not_available,
+            f"topic {name!r} must exist, and is being created by broker {self.cluster.controller}; ask again",
+        )
+
+    def create_topic(self, name: str, placement: Sequence[Sequence[int]] | None = None) -> Topic:
+        """Create a topic as the controller, and tell the other brokers; see `Topics.create`.
+
+        Raises:
+            ProtocolError: As `Topics.create`, or not_controller.
+        """
+        self._check_controller()
+        topic = self.topics.create(name, placement)
+        self.cluster.tell_created(topic)
+        return topic
+
+    def delete_topic(self, topic: Topic) -> None:
+        """Delete a topic and the offsets committed for it as the controller, and tell the other brokers.
+
+        Requests that wait for its partitions end with unknown_topic_or_partition.
+
+        Raises:
+            ProtocolError: not_controller, or invalid_topic_exception for the brokers' own.
+        """
+        self._check_controller()
+        if topic.internal:
+            raise ProtocolError(
+                ErrorCode.invalid_topic_exception, f"a topic of the brokers must stay, got {topic.name!r}"
+            )
+        self._drop_topic(topic)
+        self.cluster.tell_deleted(topic)
+
+    def told_others(self) -> PartitionStatus | None:
+        """What to wait for until the brokers in sync know of all topics created and deleted; None if they do."""
+        told = self.cluster.told
+        if told is None or told.high_watermark >= told.log.end:
+            return None
+        return PartitionStatus(told, told.log.end, told.log.end)
+
+    def followed(self, partition: Partition, replica: int, offset: int, start: int) -> None:
+        """Take a follower's fetch of a partition that this broker leads; see `Partition.follow`.
+
+        Raises:
+            ProtocolError: As `Partition.follow`.
+        """
+        was_in_sync = replica in partition.in_sync
+        moved = partition.follow(replica, offset, start, self.timer.time())
+        if was_in_sync != (replica in partition.in_sync):
+            self.cluster.tell_in_sync(partition)
+        if moved:
+            self.changed(partition)
+
+    def drop_laggards(self) -> None:
+        """Take followers out of sync that lag; see `Partition.drop_laggards`. O(partitions)."""
+        now, lag = self.timer.time(), self.settings.replica_lag
+        for topic in self.topics:
+            for partition in topic.partitions:
+                if partition.leader == self.id and partition.drop_laggards(now, lag):
+                    self.cluster.tell_in_sync(partition)
+                    self.changed(partition)
 
     def coordinator_id(self, group_id: str) -> int:
         """Return the broker that coordinates a group; all brokers agree on it. O(brokers)."""
@@ -122,6 +228,17 @@ class Node:
             )
         return self.groups
 
+    def appended(self, partition: Partition, end: int) -> None:
+        """Check what waits for records appended up to ``end``.
+
+        Without followers in sync the high watermark has moved; otherwise only fetches can care, and walking all held
+        produces for each new one would take quadratic time. O(waiting fetches), or as `changed`.
+        """
+        if partition.high_watermark >= end:
+            self.changed(partition)
+        else:
+            self.fetch.check_and_complete(partition)
+
     def changed(self, partition: Partition) -> None:
         """Check what waits for a partition, after its records, its high watermark or its start moved.
 
@@ -131,16 +248,6 @@ class Node:
         self.fetch.check_and_complete(partition)
         self.delete_records.check_and_complete(partition)
 
-    def delete_topic(self, topic: Topic) -> None:
-        """Delete a topic and the offsets committed for it.
-
-        Requests that wait for its partitions end with unknown_topic_or_partition.
-        """
-        self.topics.delete(topic)
-        self.groups.forget_topic(topic.name)
-        for partition in topic.partitions:
-            self.changed(partition)
-
     def close(self) -> None:
         """End every wait; closing again does nothing."""
         self.groups.close()
@@ -148,3 +255,21 @@ class Node:
             purgatory.close()
         if self._owns_timer:
             self.timer.close()
+
+    def _check_controller(self) -> None:
+        if self.id != self.cluster.controller:
+            raise ProtocolError(
+                ErrorCode.not_controller,
+                f"topics must be created and deleted by broker {self.cluster.controller}, got {self.id}",
+            )
+
+    def _drop_topic(self, topic: Topic) -> None:
+        self.topics.delete(topic)
+        self.groups.forget_topic(topic.name)
+        self.fetch.check_and_complete(topic.name)
+        for partition in topic.partitions:
+            self.changed(partition)
+
+
+def _ask_no_other(name: str) -> None:
+    """For a controller, or a broker whose replication has not begun: the client asks again."""

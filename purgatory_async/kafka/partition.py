@@ -8,27 +8,13 @@ from typing import Final
 
 from purgatory_async.kafka.batches import check_batch, read_batches
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.follower import Follower
 from purgatory_async.kafka.producers import Producers
 from purgatory_async.kafka.segments import Bytes, Log, Room
 
-__all__ = ["Partition"]
+__all__ = ["NO_EPOCH", "Partition"]
 
-
-class Follower:
-    """What the leader knows of a follower, from its fetches.
-
-    Attributes:
-        end: The offset it fetched from: it has everything before.
-        start: The first offset it can give.
-        caught_up_at: When it last had all that the leader had, in seconds.
-    """
-
-    __slots__ = ("caught_up_at", "end", "start")
-
-    def __init__(self, now: float) -> None:
-        self.end = 0
-        self.start = 0
-        self.caught_up_at = now
+NO_EPOCH: Final = -1
 
 
 class Partition:
@@ -40,6 +26,7 @@ class Partition:
         replicas: The brokers that have it, the leader first; all are in sync at first.
         room: Where its memory is counted.
         min_insync: Replicas in sync that an acks=all append needs, the leader included.
+        leader_epoch: Grows with each start of the leader; on a follower, that of its last batch, -1 without one.
         now: When it is created, in seconds.
 
     Attributes:
@@ -71,12 +58,13 @@ class Partition:
         replicas: Sequence[int],
         room: Room,
         min_insync: int = 1,
+        leader_epoch: int = 0,
         now: float = 0.0,
     ) -> None:
         self.topic: Final = topic
         self.index: Final = index
         self.leader, *followers = replicas
-        self.leader_epoch = 0
+        self.leader_epoch = leader_epoch
         self.min_insync: Final = min_insync
         self.log: Final = Log(room)
         self.high_watermark = 0
@@ -152,9 +140,12 @@ class Partition:
         """Append a leader's batches as a follower. O(bytes).
 
         Raises:
-            ProtocolError: corrupt_message if the batches are torn, offset_out_of_range if they do not follow the end.
+            ProtocolError: corrupt_message if the batches are torn, offset_out_of_range if they do not follow the end,
+                kafka_storage_error if there is no room. Those before are appended.
         """
         for batch in read_batches(records):
+            if not self.log.size_bytes and batch.base_offset < self.log.end < batch.next_offset:
+                self.log.end = batch.base_offset  # the leader deleted a part of this batch only
             if batch.base_offset != self.log.end:
                 raise ProtocolError(
                     ErrorCode.offset_out_of_range,
@@ -164,6 +155,21 @@ class Partition:
                 records[batch.at : batch.at + batch.size_bytes], batch, batch.leader_epoch
             )
             self._producers.appended(batch, offset)
+            self.leader_epoch = batch.leader_epoch
+
+    def start_over(self, offset: int) -> None:
+        """Drop all records as a follower, and begin at ``offset``: the leader has none of them. O(segments)."""
+        self.log.reset(offset)
+        self.high_watermark = offset
+        self.leader_epoch = NO_EPOCH
+        self._producers.clear()
+
+    def continues(self, offset: int, epoch: int) -> bool:
+        """Whether a follower that ends at ``offset``, in this leader epoch, can go on from there.
+
+        A leader that starts has lost its records: what followers have of an older epoch is not what it appends.
+        """
+        return epoch in {NO_EPOCH, self.leader_epoch} and self.log.start <= offset <= self.log.end
 
     def check_offset(self, offset: int) -> None:
         """Check that one can read from an offset.
@@ -186,7 +192,7 @@ class Partition:
         return self.log.end if follower else self.high_watermark
 
     def follow(self, replica: int, offset: int, start: int, now: float) -> bool:
-        """Take a follower's end from its fetch; one that caught up is in sync again.
+        """Take a follower's end from its fetch. It is in sync from the high watermark on, and not before.
 
         Args:
             replica: The follower's number.
@@ -195,26 +201,21 @@ class Partition:
             now: Seconds.
 
         Returns:
-            Whether the high or low watermark may have moved.
+            Whether the high or low watermark has moved.
 
         Raises:
             ProtocolError: not_leader_or_follower, if it is no replica.
         """
-        follower = self._followers.get(replica)
-        if follower is None:
-            raise ProtocolError(
-                ErrorCode.not_leader_or_follower, f"replica must be one of {self.replicas}, got {replica}"
-            )
-        moved = follower.end != offset or follower.start != start
-        follower.end, follower.start = offset, start
-        if offset >= self.log.end:
-            follower.caught_up_at = now
-        if replica not in self.in_sync and offset >= self.high_watermark:
+        follower = self._follower(replica)
+        before = self.high_watermark, self.low_watermark
+        follower.fetched(offset, start, self.log.end, now)
+        if offset < self.high_watermark:
+            self.in_sync.discard(replica)  # it restarted, without its records
+        elif replica not in self.in_sync:
             self.in_sync.add(replica)
             follower.caught_up_at = now
-            moved = True
         self._advance()
-        return moved
+        return before != (self.high_watermark, self.low_watermark)
 
     def drop_laggards(self, now: float, lag: float) -> bool:
         """Take followers out of sync that have not caught up for ``lag`` seconds.
@@ -232,11 +233,21 @@ class Partition:
         self._advance()
         return bool(late)
 
-    def learn_high_watermark(self, offset: int) -> bool:
-        """Take the leader's high watermark as a follower; returns whether it moved."""
-        before = self.high_watermark
-        self.high_watermark = max(before, min(offset, self.log.end))
-        return self.high_watermark != before
+    def tell(self, replica: int) -> None:
+        """Note that a follower is sent the high watermark and the log's start. O(1)."""
+        self._follower(replica).told = self.high_watermark, self.log.start
+
+    def has_news(self, replica: int) -> bool:
+        """Whether either has moved since. O(1)."""
+        return self._follower(replica).told != (self.high_watermark, self.log.start)
+
+    def learn(self, high_watermark: int, start: int) -> None:
+        """Take the leader's high watermark and its log's start as a follower, as far as it has come.
+
+        O(segments freed).
+        """
+        self.high_watermark = max(self.high_watermark, min(high_watermark, self.log.end))
+        self.log.trim(min(start, self.log.end))
 
     def delete_before(self, offset: int) -> int:
         """Delete the records before an offset; -1 is the high watermark.
@@ -269,6 +280,14 @@ class Partition:
         """Let the high watermark move again; what waits for it must be checked."""
         self.paused = False
         self._advance()
+
+    def _follower(self, replica: int) -> Follower:
+        follower = self._followers.get(replica)
+        if follower is None:
+            raise ProtocolError(
+                ErrorCode.not_leader_or_follower, f"replica must be one of {self.replicas[1:]}, got {replica}"
+            )
+        return follower
 
     def _advance(self) -> None:
         """Move the high watermark to the least end in sync; it never goes back."""

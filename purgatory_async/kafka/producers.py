@@ -83,3 +83,7 @@ class Producers:
         known.batches.append(_Appended(batch.base_sequence, last, offset))
         if len(self._producers) > _MAX_PRODUCERS:
             self._producers.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget all. O(producers)."""
+        self._producers.clear()

@@ -2,27 +2,28 @@
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.partition import NO_EPOCH, Partition
 from purgatory_async.kafka.segments import Room
 from purgatory_async.kafka.settings import Settings
 
-__all__ = ["Topic", "Topics"]
+__all__ = ["Topic", "Topics", "check_name"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic; two of one name, created one after the other, differ by id."""
+    """A topic; two of one name, created one after the other, differ by id. An internal one is the brokers' own."""
 
     name: str
     id: uuid.UUID
     partitions: tuple[Partition, ...]
+    internal: bool = False
 
 
 class Topics:
@@ -32,11 +33,27 @@ class Topics:
         settings: Limits and defaults.
         brokers: The numbers of all brokers.
         now: Returns the time in seconds.
+        id: The broker that knows them; None for the first.
+        epoch: Of the partitions that it leads.
+
+    Attributes:
+        version: Grows with each topic created or deleted.
     """
 
-    def __init__(self, settings: Settings, *, brokers: Sequence[int], now: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        brokers: Collection[int],
+        now: Callable[[], float],
+        id: int | None = None,  # noqa: A002 - Kafka's name
+        epoch: int = 0,
+    ) -> None:
         self.brokers: Final = tuple(sorted(brokers))
         self.room: Final = Room(settings.max_bytes)
+        self.version = 0
+        self._id: Final = self.brokers[0] if id is None else id
+        self._epoch: Final = epoch
         self._settings: Final = settings
         self._now: Final = now
         self._by_name: Final[dict[str, Topic]] = {}
@@ -57,7 +74,7 @@ class Topics:
         """
         topic = self._by_name.get(name)
         if topic is None:
-            _check_name(name)
+            check_name(name)
             raise ProtocolError(
                 ErrorCode.unknown_topic_or_partition, f"topic {name!r} must exist, and does not"
             )
@@ -96,7 +113,7 @@ class Topics:
         Raises:
             ProtocolError: invalid_topic_exception, or topic_already_exists.
         """
-        _check_name(name)
+        check_name(name)
         if name in self._by_name:
             raise ProtocolError(
                 ErrorCode.topic_already_exists, f"topic {name!r} exists: cannot create it again"
@@ -137,30 +154,41 @@ class Topics:
         placement = self.placed() if placement is None else placement
         self.check_new(name)
         self._check_number(len(placement))
-        topic = Topic(
-            name,
-            uuid.uuid4(),
-            tuple(
-                Partition(
-                    name,
-                    index,
-                    replicas=replicas,
-                    room=self.room,
-                    min_insync=self._settings.min_insync,
-                    now=self._now(),
-                )
-                for index, replicas in enumerate(placement)
-            ),
+        return self.add(name, uuid.uuid4(), placement)
+
+    def add(
+        self,
+        name: str,
+        topic_id: uuid.UUID,
+        placement: Sequence[Sequence[int]],
+        *,
+        internal: bool = False,
+        min_insync: int | None = None,
+        room: Room | None = None,
+    ) -> Topic:
+        """Add a topic that was checked, as by the controller. O(partitions)."""
+        partitions = tuple(
+            Partition(
+                name,
+                index,
+                replicas=replicas,
+                room=self.room if room is None else room,
+                min_insync=self._settings.min_insync if min_insync is None else min_insync,
+                leader_epoch=self._epoch if replicas[0] == self._id else NO_EPOCH,
+                now=self._now(),
+            )
+            for index, replicas in enumerate(placement)
         )
-        self._by_name[name] = topic
-        self._by_id[topic.id] = topic
-        self._partitions += len(placement)
+        topic = self._by_name[name] = self._by_id[topic_id] = Topic(name, topic_id, partitions, internal)
+        self._partitions += 0 if internal else len(partitions)
+        self.version += 1
         return topic
 
     def delete(self, topic: Topic) -> None:
         """Remove a topic and give its memory back. O(partitions)."""
         del self._by_name[topic.name], self._by_id[topic.id]
         self._partitions -= len(topic.partitions)
+        self.version += 1
         for partition in topic.partitions:
             partition.delete()
 
@@ -178,7 +206,12 @@ class Topics:
             )
 
 
-def _check_name(name: str) -> None:
+def check_name(name: str) -> None:
+    """Check that a topic may have a name.
+
+    Raises:
+        ProtocolError: invalid_topic_exception.
+    """
     if not _NAME.fullmatch(name) or name in {".", ".."}:
         raise ProtocolError(
             ErrorCode.invalid_topic_exception,

@@ -14,11 +14,21 @@ from purgatory_async.kafka.errors import MalformedRequestError
 from purgatory_async.kafka.frames import Frame
 from purgatory_async.kafka.writers import Buffer, Writer, writer_of
 
-__all__ = ["API_VERSIONS", "Header", "encode", "read_body", "read_header"]
+__all__ = [
+    "API_VERSIONS",
+    "Header",
+    "encode",
+    "encode_request",
+    "read_body",
+    "read_header",
+    "read_response",
+]
 
 API_VERSIONS: Final = 18  # its response has the oldest header, so that any client can read it
 _START: Final = Struct(">hhi")
 _LENGTH_AND_CORRELATION: Final = Struct(">ii")
+_LENGTH: Final = Struct(">i")
+_NAME_LENGTH: Final = Struct(">h")
 _NO_TAGS: Final = b"\0"
 
 
@@ -90,6 +100,39 @@ def encode(header: Header, answer: Mapping[str, Any], *, version: int | None = N
     return parts
 
 
+def encode_request(
+    api_key: int, version: int, correlation_id: int, client_id: str, values: Mapping[str, Any]
+) -> list[Buffer]:
+    """Write a request with its length, as buffers; ``values`` as for `encode`. O(fields)."""
+    write, tags = _request_writer(api_key, version)
+    name = client_id.encode()
+    header = _START.pack(api_key, version, correlation_id) + _NAME_LENGTH.pack(len(name)) + name
+    parts: list[Buffer] = [b"", header, *tags]
+    write(values, parts.append)
+    parts[0] = _LENGTH.pack(sum(map(len, parts)))
+    return parts
+
+
+def read_response(api_key: int, version: int, frame: Frame) -> tuple[int, Any]:
+    """Read a response without its length.
+
+    Returns:
+        The correlation id, and kio's entity.
+
+    Raises:
+        ConnectionError: The frame is no such response.
+    """
+    read_header, read = _response_readers(api_key, version)
+    try:
+        header, at = read_header(frame, 0)
+        response, _ = read(frame, at)
+    except Exception as cause:  # kio's readers raise whatever a wrong byte leads to
+        raise ConnectionError(
+            f"a response of api {api_key} version {version} must follow its schema, got {len(frame)} bytes: {cause!r}"
+        ) from cause
+    return header.correlation_id, response
+
+
 @cache
 def _readers(api_key: int, version: int) -> tuple[Reader[Any], Reader[Any]]:
     try:
@@ -103,3 +146,15 @@ def _readers(api_key: int, version: int) -> tuple[Reader[Any], Reader[Any]]:
 def _writer(api_key: int, version: int) -> tuple[Writer, tuple[bytes, ...]]:
     schema = load_response_schema(api_key, version)
     return writer_of(schema), (_NO_TAGS,) if schema.__header_schema__.__flexible__ else ()
+
+
+@cache
+def _request_writer(api_key: int, version: int) -> tuple[Writer, tuple[bytes, ...]]:
+    schema = load_request_schema(api_key, version)
+    return writer_of(schema), (_NO_TAGS,) if schema.__header_schema__.__flexible__ else ()
+
+
+@cache
+def _response_readers(api_key: int, version: int) -> tuple[Reader[Any], Reader[Any]]:
+    schema = load_response_schema(api_key, version)
+    return entity_reader(schema.__header_schema__), entity_reader(schema)

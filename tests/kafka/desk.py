@@ -17,8 +17,11 @@ from tests.kafka.made_batches import Read, records_in
 class Desk:
     """Asks a node, as one client that waits for each answer."""
 
-    def __init__(self, clock, *, brokers: int = 1, **settings: Any) -> None:
-        self.node = Node(Settings(**settings), brokers=range(brokers), timer=Timer(clock=clock))
+    def __init__(self, clock, *, brokers: int = 1, id: int = 0, epoch: int = 0, **settings: Any) -> None:  # noqa: A002
+        self.node = Node(
+            Settings(**settings), id=id, brokers=range(brokers), epoch=epoch, timer=Timer(clock=clock)
+        )
+        self.node.cluster.reachable.update(range(brokers))
         for number in range(brokers):
             self.node.addresses[number] = ("127.0.0.1", 9092 + number)
 

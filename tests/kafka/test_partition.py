@@ -3,7 +3,7 @@
 import pytest
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.partition import NO_EPOCH, Partition
 from purgatory_async.kafka.segments import Room
 from tests.kafka.made_batches import batch, records_in
 
@@ -111,8 +111,46 @@ def test_a_follower_keeps_its_leaders_offsets_and_epochs():
     follower.append_copies(copied)
     assert b"".join(follower.log.read(0, 5, EVERYTHING, at_least_one=False)) == copied
     assert (follower.log.end, follower.high_watermark) == (5, 0)
-    assert follower.learn_high_watermark(9)
-    assert follower.high_watermark == 5
+    follower.learn(9, 3)
+    assert (follower.log.start, follower.high_watermark) == (3, 5)
+
+
+def test_a_follower_begins_inside_of_a_batch():
+    led, follower = partition(1), partition()
+    append(led, 5)
+    led.follow(1, 5, 0, now=1)
+    led.delete_before(3)
+    follower.start_over(3)
+    copied = b"".join(led.log.read(3, 5, EVERYTHING, at_least_one=False))
+    follower.append_copies(copied)
+    assert (follower.log.start, follower.log.end) == (3, 5)
+
+
+def test_a_follower_that_restarted_is_not_in_sync():
+    led = partition(1)
+    append(led, 5)
+    led.follow(1, 5, 0, now=1)
+    led.follow(1, 0, 0, now=2)
+    assert led.replicas_in_sync == (0,)
+    assert append(led) == (5, 6)
+    assert led.high_watermark == 6
+
+
+def test_a_follower_of_a_steady_stream_stays_in_sync():
+    led = partition(1)
+    for second in range(30):
+        append(led)
+        led.follow(1, second, 0, now=second)
+        assert not led.drop_laggards(now=second, lag=10)
+
+
+def test_a_leader_that_restarted_continues_no_older_epoch():
+    led = Partition("t", 0, replicas=(0, 1), room=Room(EVERYTHING), leader_epoch=2)
+    append(led, 5)
+    assert led.continues(5, 2)
+    assert led.continues(0, NO_EPOCH)
+    assert not led.continues(5, 1)
+    assert not led.continues(6, 2)
 
 
 def test_a_follower_refuses_batches_that_leave_a_gap():

@@ -28,6 +28,7 @@ class PartitionMachine(RuleBasedStateMachine):
         self.now = 0.0
         self.ends = dict.fromkeys(FOLLOWERS, 0)
         self.caught_up = dict.fromkeys(FOLLOWERS, 0.0)
+        self.fetches = dict.fromkeys(FOLLOWERS, (0.0, 0))  # the last one's time, and the leader's end then
         self.in_sync = set(FOLLOWERS)
 
     def advance(self):
@@ -46,9 +47,15 @@ class PartitionMachine(RuleBasedStateMachine):
         end = data.draw(st.sampled_from(self.bounds))
         self.partition.follow(replica, end, 0, self.now)
         self.ends[replica] = end
+        fetched_at, end_then = self.fetches[replica]
+        self.fetches[replica] = self.now, len(self.values)
         if end == len(self.values):
             self.caught_up[replica] = self.now
-        if replica not in self.in_sync and end >= self.high:
+        elif end >= end_then:
+            self.caught_up[replica] = max(fetched_at, self.caught_up[replica])
+        if end < self.high:
+            self.in_sync.discard(replica)
+        elif replica not in self.in_sync:
             self.in_sync.add(replica)
             self.caught_up[replica] = self.now
         self.advance()

@@ -39,7 +39,7 @@ async def _deleted(
 
 def _delete(node: Node, topic: str, part: Any) -> _Result:
     try:
-        partition = node.led(topic, part.partition_index)
+        partition = node.writable(topic, part.partition_index)
         return DeleteStatus(partition, partition.delete_before(part.offset))
     except ProtocolError as error:
         return error

@@ -1,35 +1,46 @@
 """Fetch: read what there is, or wait for more."""
 
 from collections.abc import Awaitable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.delayed_fetch import DelayedFetch, FetchFrom
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.node import Node
+from purgatory_async.kafka.node import CONSUMER, Node
+from purgatory_async.kafka.partition import NO_EPOCH, Partition
 
 __all__ = ["FETCH"]
 
-_Part = FetchFrom | ProtocolError
+
+class _Diverging(NamedTuple):
+    """A part for a follower that has what its leader has not."""
+
+    partition: Partition
+
+
+_Part = FetchFrom | _Diverging | ProtocolError
 _Parts = list[tuple[str, list[tuple[int, _Part]]]]  # by topic, then by partition
 
 
 def _fetch(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
     """Answer with records, or wait until there are ``min_bytes``."""
-    follower = request.replica_id >= 0
+    replica: int = request.replica_id
     parts: _Parts = [
-        (topic.topic, [(part.partition, _find(node, topic.topic, part)) for part in topic.partitions])
+        (
+            topic.topic,
+            [(part.partition, _find(node, topic.topic, part, replica)) for part in topic.partitions],
+        )
         for topic in request.topics
     ]
     found = [part for _, of_topic in parts for _, part in of_topic if isinstance(part, FetchFrom)]
-    refused = any(isinstance(part, ProtocolError) for _, of_topic in parts for _, part in of_topic)
+    refused = any(not isinstance(part, FetchFrom) for _, of_topic in parts for _, part in of_topic)
     if found and not refused and request.max_wait:
         operation = DelayedFetch(
             found,
             min_bytes=request.min_bytes,
             timeout=request.max_wait.total_seconds(),
-            follower=follower,
+            replica=_follower(replica),
         )
         if not operation.try_complete():
             return _delayed(node, operation, request, parts, found)
@@ -39,29 +50,40 @@ def _fetch(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
 async def _delayed(
     node: Node, operation: DelayedFetch, request: Any, parts: _Parts, found: list[FetchFrom]
 ) -> Answer:
-    await node.fetch.run(operation, [part.partition for part in found])
+    topics = [] if _follower(request.replica_id) is None else [topic for topic, _ in parts]
+    await node.fetch.run(operation, [*(part.partition for part in found), *topics])
     return _read(request, parts)
 
 
-def _find(node: Node, topic: str, part: Any) -> _Part:
+def _follower(replica: int) -> int | None:
+    """The follower that fetches; None for a consumer."""
+    return replica if replica > CONSUMER else None
+
+
+def _find(node: Node, topic: str, part: Any, replica: int) -> _Part:
     try:
-        partition = node.led(topic, part.partition)
+        partition = node.readable(topic, part.partition, replica)
+        if replica > CONSUMER:
+            epoch = getattr(part, "last_fetched_epoch", NO_EPOCH)
+            if not partition.continues(part.fetch_offset, epoch):
+                return _Diverging(partition)
+            node.followed(partition, replica, part.fetch_offset, part.log_start_offset)
         partition.check_offset(part.fetch_offset)
     except ProtocolError as error:
         return error
-    return FetchFrom(partition, part.fetch_offset, part.partition_max_bytes, partition.high_watermark)
+    return FetchFrom(partition, part.fetch_offset, part.partition_max_bytes)
 
 
 def _read(request: Any, parts: _Parts) -> Answer:
     """Read up to the request's bounds; the first batch found is returned whatever its size, or nothing moves on."""
-    follower = request.replica_id >= 0
+    replica = _follower(request.replica_id)
     left_bytes = request.max_bytes
     empty = True
     responses = []
     for topic, of_topic in parts:
         read = []
         for index, part in of_topic:
-            answer = _read_part(index, part, left_bytes, follower=follower, at_least_one=empty)
+            answer = _read_part(index, part, left_bytes, replica=replica, at_least_one=empty)
             size_bytes = sum(map(len, answer["records"]))
             left_bytes = max(0, left_bytes - size_bytes)
             empty = empty and not size_bytes
@@ -71,13 +93,17 @@ def _read(request: Any, parts: _Parts) -> Answer:
 
 
 def _read_part(
-    index: int, part: _Part, max_bytes: int, *, follower: bool, at_least_one: bool
+    index: int, part: _Part, max_bytes: int, *, replica: int | None, at_least_one: bool
 ) -> dict[str, Any]:
     try:
         if isinstance(part, ProtocolError):
             raise part
+        if isinstance(part, _Diverging):
+            return _starting_over(index, part.partition)
         partition = part.partition
         partition.check_offset(part.offset)
+        if replica is not None:
+            partition.tell(replica)
     except ProtocolError as error:
         return {
             "partition_index": index,
@@ -95,10 +121,22 @@ def _read_part(
         "aborted_transactions": None,
         "records": partition.log.read(
             part.offset,
-            partition.readable_to(follower=follower),
+            partition.readable_to(follower=replica is not None),
             min(part.max_bytes, max_bytes),
             at_least_one=at_least_one,
         ),
+    }
+
+
+def _starting_over(index: int, partition: Partition) -> dict[str, Any]:
+    """Where a follower begins again: none of the leader's records is of an older epoch than its own."""
+    return {
+        "partition_index": index,
+        "error_code": ErrorCode.none,
+        "high_watermark": partition.high_watermark,
+        "diverging_epoch": {"epoch": partition.leader_epoch, "end_offset": partition.log.start},
+        "aborted_transactions": None,
+        "records": (),
     }
 
 

@@ -38,6 +38,14 @@ def _coordinator(node: Node, key: str, key_type: int) -> dict[str, Any]:
             "port": -1,
         }
     coordinator = node.coordinator_id(key)
+    if coordinator not in node.cluster.reachable:
+        return {
+            "error_code": ErrorCode.coordinator_not_available,
+            "error_message": f"broker {coordinator} must be within reach, and is not",
+            "node_id": -1,
+            "host": "",
+            "port": -1,
+        }
     host, port = node.addresses[coordinator]
     return {"error_code": ErrorCode.none, "node_id": coordinator, "host": host, "port": port}
 

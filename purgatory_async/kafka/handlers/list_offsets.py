@@ -22,17 +22,19 @@ def _list_offsets(node: Node, request: Any, _: Client) -> Answer:
         "topics": [
             {
                 "name": topic.name,
-                "partitions": [_find(node, topic.name, part) for part in topic.partitions],
+                "partitions": [
+                    _find(node, topic.name, part, request.replica_id) for part in topic.partitions
+                ],
             }
             for topic in request.topics
         ]
     }
 
 
-def _find(node: Node, topic: str, part: Any) -> dict[str, Any]:
+def _find(node: Node, topic: str, part: Any, replica: int) -> dict[str, Any]:
     answer: dict[str, Any] = {"partition_index": part.partition_index, "error_code": ErrorCode.none}
     try:
-        partition = node.led(topic, part.partition_index)
+        partition = node.readable(topic, part.partition_index, replica)
     except ProtocolError as error:
         return {**answer, "error_code": error.code}
     offset, timestamp = _offset_at(partition, part.timestamp)

@@ -6,10 +6,12 @@ from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
-from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.partition import NO_EPOCH, Partition
 from purgatory_async.kafka.topics import Topic
 
 __all__ = ["DESCRIBE_CLUSTER", "METADATA"]
+
+_NO_BROKER: Final = -1
 
 
 def _metadata(node: Node, request: Any, _: Client) -> Answer:
@@ -17,7 +19,7 @@ def _metadata(node: Node, request: Any, _: Client) -> Answer:
     return {
         "brokers": _brokers(node, "node_id"),
         "cluster_id": node.cluster_id,
-        "controller_id": min(node.addresses),
+        "controller_id": _controller(node),
         "topics": _topics(node, request),
     }
 
@@ -25,7 +27,7 @@ def _metadata(node: Node, request: Any, _: Client) -> Answer:
 def _topics(node: Node, request: Any) -> list[dict[str, Any]]:
     # Version 0 asks for all topics with an empty list, later ones with null.
     if request.topics is None or (not request.topics and request.__version__ == 0):
-        return [_described(topic) for topic in node.topics]
+        return [_described(node, topic) for topic in node.topics if not topic.internal]
     create = getattr(request, "allow_auto_topic_creation", True)
     return [_found(node, wanted, create=create) for wanted in request.topics]
 
@@ -33,8 +35,8 @@ def _topics(node: Node, request: Any) -> list[dict[str, Any]]:
 def _found(node: Node, wanted: Any, *, create: bool) -> dict[str, Any]:
     try:
         if wanted.name is None:
-            return _described(node.topics.find_id(wanted.topic_id))
-        return _described(node.topic_for(wanted.name) if create else node.topics.find(wanted.name))
+            return _described(node, node.topics.find_id(wanted.topic_id))
+        return _described(node, node.topic_for(wanted.name) if create else node.topics.find(wanted.name))
     except ProtocolError as error:
         return {
             "error_code": error.code,
@@ -44,28 +46,43 @@ def _found(node: Node, wanted: Any, *, create: bool) -> dict[str, Any]:
         }
 
 
-def _described(topic: Topic) -> dict[str, Any]:
+def _described(node: Node, topic: Topic) -> dict[str, Any]:
     return {
         "error_code": ErrorCode.none,
         "name": topic.name,
         "topic_id": topic.id,
-        "partitions": [_partition(partition) for partition in topic.partitions],
+        "is_internal": topic.internal,
+        "partitions": [_partition(node, topic, partition) for partition in topic.partitions],
     }
 
 
-def _partition(partition: Partition) -> dict[str, Any]:
+def _partition(node: Node, topic: Topic, partition: Partition) -> dict[str, Any]:
+    """Describe a partition; without its leader it is not available, since no other takes over."""
+    available = partition.leader in node.cluster.reachable
     return {
-        "error_code": ErrorCode.none,
+        "error_code": ErrorCode.none if available else ErrorCode.leader_not_available,
         "partition_index": partition.index,
-        "leader_id": partition.leader,
-        "leader_epoch": partition.leader_epoch,
+        "leader_id": partition.leader if available else _NO_BROKER,
+        "leader_epoch": partition.leader_epoch if partition.leader == node.id else NO_EPOCH,
         "replica_nodes": partition.replicas,
-        "isr_nodes": partition.replicas_in_sync,
+        "isr_nodes": node.cluster.in_sync(topic, partition),
+        "offline_replicas": [
+            replica for replica in partition.replicas if replica not in node.cluster.reachable
+        ],
     }
 
 
 def _brokers(node: Node, id_field: str) -> list[dict[str, Any]]:
-    return [{id_field: number, "host": host, "port": port} for number, (host, port) in node.addresses.items()]
+    return [
+        {id_field: number, "host": host, "port": port}
+        for number, (host, port) in node.addresses.items()
+        if number in node.cluster.reachable
+    ]
+
+
+def _controller(node: Node) -> int:
+    controller = node.cluster.controller
+    return controller if controller in node.cluster.reachable else _NO_BROKER
 
 
 def _describe_cluster(node: Node, request: Any, _: Client) -> Answer:  # noqa: ARG001 - as every handler
@@ -73,7 +90,7 @@ def _describe_cluster(node: Node, request: Any, _: Client) -> Answer:  # noqa: A
     return {
         "error_code": ErrorCode.none,
         "cluster_id": node.cluster_id,
-        "controller_id": min(node.addresses),
+        "controller_id": _controller(node),
         "brokers": _brokers(node, "broker_id"),
     }
 

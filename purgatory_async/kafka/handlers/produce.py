@@ -29,7 +29,7 @@ def _produce(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
     ]
     statuses = [result for _, parts in results for _, result in parts if isinstance(result, PartitionStatus)]
     for status in statuses:
-        node.changed(status.partition)
+        node.appended(status.partition, status.required_offset)
     if request.acks == 0:
         return None
     if request.acks == _ALL and statuses:
@@ -49,7 +49,7 @@ async def _replicated(
 def _append(node: Node, topic: str, part: Any, request: Any) -> _Result:
     try:
         _check(request)
-        partition = node.led(topic, part.index)
+        partition = node.writable(topic, part.index)
         base_offset, required_offset = partition.append(
             part.records or b"",
             acks_all=request.acks == _ALL,

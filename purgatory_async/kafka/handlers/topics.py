@@ -1,11 +1,12 @@
 """CreateTopics and DeleteTopics."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
+from purgatory_async.kafka.delayed_produce import DelayedProduce, PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
 
@@ -14,15 +15,36 @@ __all__ = ["CREATE_TOPICS", "DELETE_TOPICS"]
 _DEFAULT: Final = -1
 
 
-def _create_topics(node: Node, request: Any, _: Client) -> Answer:
+def _create_topics(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
     """Create topics, or only check whether they could be created."""
     times = Counter(wanted.name for wanted in request.topics)
-    return {
-        "topics": [
-            _created(node, wanted, check_only=request.validate_only, twice=times[wanted.name] > 1)
-            for wanted in request.topics
+    results = [
+        _created(node, wanted, check_only=request.validate_only, twice=times[wanted.name] > 1)
+        for wanted in request.topics
+    ]
+    return {"topics": results} if request.validate_only else _once_told(node, request, "topics", results)
+
+
+def _once_told(
+    node: Node, request: Any, name: str, results: list[dict[str, Any]]
+) -> Answer | Awaitable[Answer]:
+    """Answer with the results once the other brokers in sync know of what was done."""
+    done = any(result["error_code"] is ErrorCode.none for result in results)
+    status = node.told_others() if done else None
+    return {name: results} if status is None else _told(node, request, name, results, status)
+
+
+async def _told(
+    node: Node, request: Any, name: str, results: list[dict[str, Any]], status: PartitionStatus
+) -> Answer:
+    operation = DelayedProduce([status], request.timeout.total_seconds())
+    await node.produce.run(operation, [status.partition])
+    if status.error is not ErrorCode.none:
+        late = {"error_code": status.error, "error_message": "done, but not all brokers know of it in time"}
+        results = [
+            {**result, **late} if result["error_code"] is ErrorCode.none else result for result in results
         ]
-    }
+    return {name: results}
 
 
 def _created(node: Node, wanted: Any, *, check_only: bool, twice: bool) -> dict[str, Any]:
@@ -32,7 +54,7 @@ def _created(node: Node, wanted: Any, *, check_only: bool, twice: bool) -> dict[
         node.topics.check_new(wanted.name)
         placement = _placement(node, wanted)
         if not check_only:
-            answer["topic_id"] = node.topics.create(wanted.name, placement).id
+            answer["topic_id"] = node.create_topic(wanted.name, placement).id
     except ProtocolError as error:
         return {**answer, "error_code": error.code, "error_message": str(error)}
     return {**answer, "num_partitions": len(placement), "replication_factor": len(placement[0])}
@@ -77,19 +99,21 @@ def _assigned(assignments: Any, brokers: Sequence[int]) -> list[tuple[int, ...]]
     return [placement[index] for index in range(len(placement))]
 
 
-def _delete_topics(node: Node, request: Any, _: Client) -> Answer:
+def _delete_topics(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
     """Delete topics by name or, from version 6, by id."""
     if hasattr(request, "topic_names"):
-        return {"responses": [_deleted(node, name, None) for name in request.topic_names]}
-    return {"responses": [_deleted(node, wanted.name, wanted.topic_id) for wanted in request.topics]}
+        results = [_deleted(node, name, None) for name in request.topic_names]
+    else:
+        results = [_deleted(node, wanted.name, wanted.topic_id) for wanted in request.topics]
+    return _once_told(node, request, "responses", results)
 
 
 def _deleted(node: Node, name: str | None, topic_id: Any) -> dict[str, Any]:
     try:
         topic = node.topics.find_id(topic_id) if name is None else node.topics.find(name)
+        node.delete_topic(topic)
     except ProtocolError as error:
         return {"name": name, "topic_id": topic_id, "error_code": error.code, "error_message": str(error)}
-    node.delete_topic(topic)
     return {"name": topic.name, "topic_id": topic.id, "error_code": ErrorCode.none}
 
 

@@ -1,0 +1,155 @@
+"""The cluster as one of its brokers knows it: topics, who is in sync, and which brokers are within reach.
+
+Each broker leads one partition of an internal topic, and the others follow it as any partition. There a broker tells
+what it decides: the controller, which is the broker with the least number, which topics exist; every leader, which
+of its followers are in sync. So what one broker tells reaches each other broker once, in its order, also after
+either has been away.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Final
+from uuid import UUID
+
+from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.replication.change import Change, CreatedTopic, InSync, read_changes
+from purgatory_async.kafka.segments import Bytes, Room
+from purgatory_async.kafka.topics import Topic, Topics
+
+__all__ = ["Cluster"]
+
+_INTERNAL: Final = "__cluster_metadata"
+_SPARE_BYTES: Final = 1 << 16  # of changes, before they are told anew as one
+
+
+class Cluster:
+    """All brokers.
+
+    Args:
+        id: The broker that knows this.
+        topics: Changed by what the controller tells.
+        drop: Deletes a topic and all that belongs to it.
+        moved: Called when its own partition of the internal topic has moved.
+
+    Attributes:
+        brokers: All of them, in order.
+        controller: The broker that creates and deletes topics.
+        reachable: The brokers that answer.
+    """
+
+    def __init__(
+        self,
+        id: int,  # noqa: A002 - Kafka's name
+        topics: Topics,
+        *,
+        drop: Callable[[Topic], None],
+        moved: Callable[[Partition], None],
+    ) -> None:
+        self.id: Final = id
+        self.brokers: Final = topics.brokers
+        self.controller: Final = self.brokers[0]
+        self.reachable: Final = {id}
+        self._topics: Final = topics
+        self._drop: Final = drop
+        self._moved: Final = moved
+        self._in_sync: Final[dict[int, dict[tuple[str, int], tuple[int, ...]]]] = {
+            broker: {} for broker in self.brokers
+        }
+        self._told: Partition | None = None  # where this broker tells the others
+        self._most_bytes = _SPARE_BYTES
+        if len(self.brokers) > 1:
+            self._told = self._open()
+            self._tell_everything()
+
+    @property
+    def told(self) -> Partition | None:
+        """Its own partition of the internal topic: the others have learnt all up to its high watermark."""
+        return self._told
+
+    def in_sync(self, topic: Topic, partition: Partition) -> tuple[int, ...]:
+        """The brokers in sync, as the partition's leader told last. O(replicas)."""
+        if partition.leader == self.id:
+            return partition.replicas_in_sync
+        return self._in_sync[partition.leader].get((str(topic.id), partition.index), partition.replicas)
+
+    def tell_created(self, topic: Topic) -> None:
+        """Tell the others of a new topic."""
+        self._tell(Change(created=(_created(topic),)))
+
+    def tell_deleted(self, topic: Topic) -> None:
+        """Tell the others that a topic is gone."""
+        self._tell(Change(deleted=(str(topic.id),)))
+
+    def tell_in_sync(self, partition: Partition) -> None:
+        """Tell the others who is in sync for a partition that this broker leads."""
+        if partition.topic != _INTERNAL:
+            topic = self._topics.find(partition.topic)
+            self._tell(Change(in_sync=(_in_sync(topic, partition),)))
+
+    def learn(self, partition: Partition, batches: Bytes) -> None:
+        """Take what the leader of a partition of the internal topic told; other topics' records are left alone."""
+        if partition.topic == _INTERNAL:
+            for change in read_changes(bytes(batches)):
+                self._apply(partition.leader, change)
+
+    def _apply(self, teller: int, change: Change) -> None:
+        told = self._in_sync[teller]
+        if change.everything:
+            told.clear()
+        if teller == self.controller:
+            known = {str(topic.id): topic for topic in self._topics if not topic.internal}
+            gone = known.keys() - {one.id for one in change.created} if change.everything else change.deleted
+            for topic_id in gone:
+                if topic_id in known:
+                    self._drop(known[topic_id])
+            for one in change.created:
+                if one.id not in known:
+                    self._topics.add(one.name, UUID(one.id), one.placement)
+        for one_set in change.in_sync:
+            told[one_set.topic_id, one_set.index] = one_set.replicas
+
+    def _open(self) -> Partition:
+        """Create the internal topic: one partition for each broker, on all brokers."""
+        placement = [
+            (leader, *(other for other in self.brokers if other != leader)) for leader in self.brokers
+        ]
+        topic = self._topics.add(
+            _INTERNAL, UUID(int=0), placement, internal=True, min_insync=1, room=Room(sys.maxsize)
+        )
+        return topic.partitions[self.brokers.index(self.id)]
+
+    def _tell(self, change: Change) -> None:
+        if self._told is None:
+            return
+        batch = change.encode()
+        self._told.append(batch, acks_all=False, max_batch_bytes=len(batch))
+        if self._told.log.size_bytes > self._most_bytes:
+            self._tell_everything()
+        self._moved(self._told)
+
+    def _tell_everything(self) -> None:
+        """Tell the whole state, and delete what was told before, or it would grow for ever."""
+        assert self._told is not None, f"broker {self.id} has no other to tell"
+        mine = [topic for topic in self._topics if not topic.internal]
+        change = Change(
+            everything=True,
+            created=tuple(map(_created, mine)) if self.id == self.controller else (),
+            in_sync=tuple(
+                _in_sync(topic, partition)
+                for topic in mine
+                for partition in topic.partitions
+                if partition.leader == self.id and partition.replicas_in_sync != partition.replicas
+            ),
+        )
+        batch = change.encode()
+        offset, _ = self._told.append(batch, acks_all=False, max_batch_bytes=len(batch))
+        self._told.log.trim(offset)
+        self._most_bytes = 2 * len(batch) + _SPARE_BYTES
+
+
+def _created(topic: Topic) -> CreatedTopic:
+    return CreatedTopic(topic.name, str(topic.id), tuple(part.replicas for part in topic.partitions))
+
+
+def _in_sync(topic: Topic, partition: Partition) -> InSync:
+    return InSync(str(topic.id), partition.index, partition.replicas_in_sync)

@@ -1,0 +1,146 @@
+"""A follower's side: fetches from one leader, for ever, what this broker replicates of it.
+
+Each fetch asks from the end of the copy, so it acknowledges everything before. The leader holds a fetch until there
+are records or a moved high watermark, for half a second at most; a leader that does not answer for much longer is
+out of reach.
+"""
+
+import logging
+from itertools import groupby
+from typing import Any, Final
+
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.node import Node
+from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.replication.peer import Peer
+
+__all__ = ["Replica"]
+
+_LOG: Final = logging.getLogger(__name__)
+_FETCH: Final = (1, 12)  # api and version
+_WAIT_MS: Final = 500
+_RESTING_WAIT_MS: Final = 100
+_MAX_BYTES: Final = 10 << 20
+_MAX_PARTITION_BYTES: Final = 1 << 20
+_RECONNECT_S: Final = 0.1
+_UNKNOWN_S: Final = 0.1  # rest of a partition that the leader does not know yet
+_FAILED_S: Final = 1.0  # of one that cannot be appended to
+
+_Wanted = dict[tuple[str, int], Partition]
+
+
+class Replica:
+    """Follows a leader.
+
+    Args:
+        node: The follower.
+        leader: The other broker.
+    """
+
+    def __init__(self, node: Node, leader: int) -> None:
+        self._node: Final = node
+        self._leader: Final = leader
+        self._version = -1
+        self._followed: list[Partition] = []
+        self._turn = 0
+        self._resting: dict[Partition, float] = {}  # until when
+
+    def __repr__(self) -> str:
+        return f"<Replica of {self._leader} on {self._node.id} partitions={len(self._followed)}>"
+
+    async def run(self) -> None:
+        """Follow until cancelled; connect again whenever the leader is away."""
+        node = self._node
+        while True:
+            host, port = node.addresses[self._leader]
+            patience = node.settings.replica_lag + _WAIT_MS / 1000
+            try:
+                async with Peer(
+                    host, port, name=f"broker-{node.id}", timer=node.timer, patience=patience
+                ) as peer:
+                    while True:
+                        await self.fetch(peer)
+            except (OSError, EOFError) as error:
+                if self._leader in node.cluster.reachable:
+                    _LOG.warning("broker %d is out of reach: %r", self._leader, error)
+                node.cluster.reachable.discard(self._leader)
+            await node.timer.sleep(_RECONNECT_S)
+
+    async def fetch(self, peer: Peer) -> None:
+        """Fetch once, and append what comes. O(partitions + bytes).
+
+        Raises:
+            OSError, EOFError: As `Peer.ask`.
+        """
+        wanted = self._wanted()
+        response = await peer.ask(
+            *_FETCH,
+            replica_id=self._node.id,
+            max_wait=_RESTING_WAIT_MS if self._resting else _WAIT_MS,
+            min_bytes=1,
+            max_bytes=_MAX_BYTES,
+            isolation_level=0,
+            topics=[
+                {"topic": topic, "partitions": [_asked(partition) for partition in partitions]}
+                for topic, partitions in groupby(wanted.values(), key=lambda partition: partition.topic)
+            ],
+            forgotten_topics_data=(),
+        )
+        self._node.cluster.reachable.add(self._leader)
+        for topic in response.responses:
+            for part in topic.partitions:
+                self._take(wanted[topic.topic, part.partition_index], part)
+
+    def _wanted(self) -> _Wanted:
+        """The partitions to ask for; each fetch begins with another one, so that none starves. O(partitions)."""
+        topics = self._node.topics
+        if self._version != topics.version:
+            self._version = topics.version
+            self._followed = [
+                partition
+                for topic in topics
+                for partition in topic.partitions
+                if partition.leader == self._leader and self._node.id in partition.replicas
+            ]
+        now = self._node.timer.time()
+        self._resting = {
+            partition: until
+            for partition, until in self._resting.items()
+            if until > now and not partition.deleted
+        }
+        self._turn = (self._turn + 1) % len(self._followed)
+        turned = self._followed[self._turn :] + self._followed[: self._turn]
+        return {(one.topic, one.index): one for one in turned if one not in self._resting}
+
+    def _take(self, partition: Partition, part: Any) -> None:
+        """Append what the leader sent, or start over with what it has."""
+        if partition.deleted:
+            return
+        if part.error_code is not ErrorCode.none:
+            _LOG.info("%r: broker %d answers %s", partition, self._leader, part.error_code.name)
+            self._rest(partition, _UNKNOWN_S)
+        elif part.diverging_epoch.end_offset >= 0:
+            _LOG.warning("%r starts over: its leader, broker %d, has other records", partition, self._leader)
+            partition.start_over(part.diverging_epoch.end_offset)
+        else:
+            try:
+                if part.records:
+                    partition.append_copies(part.records)
+                    self._node.cluster.learn(partition, part.records)
+            except ProtocolError as error:
+                _LOG.warning("%r does not follow broker %d: %s", partition, self._leader, error)
+                self._rest(partition, _FAILED_S)
+            partition.learn(part.high_watermark, part.log_start_offset)
+
+    def _rest(self, partition: Partition, seconds: float) -> None:
+        self._resting[partition] = self._node.timer.time() + seconds
+
+
+def _asked(partition: Partition) -> dict[str, int]:
+    return {
+        "partition": partition.index,
+        "fetch_offset": partition.log.end,
+        "last_fetched_epoch": partition.leader_epoch,
+        "log_start_offset": partition.log.start,
+        "partition_max_bytes": _MAX_PARTITION_BYTES,
+    }

@@ -1,0 +1,77 @@
+"""What a broker of a cluster does beside serving: it follows the others, and drops followers that lag."""
+
+import asyncio
+import logging
+from typing import Final
+
+from purgatory_async.kafka.errors import ErrorCode
+from purgatory_async.kafka.node import Node
+from purgatory_async.kafka.replication.peer import Peer
+from purgatory_async.kafka.replication.replica import Replica
+from purgatory_async.patterns import Periodic
+
+__all__ = ["Replication"]
+
+_LOG: Final = logging.getLogger(__name__)
+_CREATE_TOPICS: Final = (19, 7)  # api and version
+_CREATE_S: Final = 5.0
+_CHECKS: Final = 4  # looks for laggards within the lag that is allowed
+
+
+class Replication:
+    """The tasks of one broker; `close` ends them.
+
+    Args:
+        node: The broker.
+    """
+
+    def __init__(self, node: Node) -> None:
+        self._node: Final = node
+        self._asked: Final[set[str]] = set()  # topics
+        self._tasks: Final = {
+            asyncio.create_task(Replica(node, other).run())
+            for other in node.cluster.brokers
+            if other != node.id
+        }
+        self._laggards: Final = Periodic(
+            node.timer, max(0.01, node.settings.replica_lag / _CHECKS), node.drop_laggards
+        )
+        node.ask_for_topic = self.ask_for_topic
+
+    async def close(self) -> None:
+        """End all tasks."""
+        self._laggards.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def ask_for_topic(self, name: str) -> None:
+        """Ask the controller for a topic, unless that was done and is not answered."""
+        if name not in self._asked:
+            self._asked.add(name)
+            task = asyncio.create_task(self._create(name))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _create(self, name: str) -> None:
+        node = self._node
+        host, port = node.addresses[node.cluster.controller]
+        topic = {
+            "name": name,
+            "num_partitions": -1,
+            "replication_factor": -1,
+            "assignments": (),
+            "configs": (),
+        }
+        try:
+            async with Peer(
+                host, port, name=f"broker-{node.id}", timer=node.timer, patience=_CREATE_S
+            ) as peer:
+                response = await peer.ask(*_CREATE_TOPICS, topics=[topic], timeout=round(_CREATE_S * 1000))
+            (result,) = response.topics
+            if result.error_code not in {ErrorCode.none, ErrorCode.topic_already_exists}:
+                _LOG.warning("topic %r was not created: %s", name, result.error_message)
+        except (OSError, EOFError) as error:
+            _LOG.warning("topic %r was not created: the controller is out of reach: %r", name, error)
+        finally:
+            self._asked.discard(name)

@@ -1,0 +1,66 @@
+"""Three brokers without sockets: followers' fetches are carried by hand, on virtual time."""
+
+from typing import Any
+
+from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.replication.replica import Replica
+from tests.kafka.desk import Desk
+
+BROKERS = range(3)
+
+
+class Carrier:
+    """In place of a connection to a broker; the leader holds no fetch unless it ``waits``."""
+
+    def __init__(self, leader: Desk, *, waits: bool) -> None:
+        self._leader = leader
+        self._waits = waits
+
+    async def ask(self, key: int, version: int, **values: Any) -> Any:
+        return await self._leader.ask(key, version, **values | ({} if self._waits else {"max_wait": 0}))
+
+
+class Desks:
+    """The brokers of one cluster, each within reach of all."""
+
+    def __init__(self, clock, **settings: Any) -> None:
+        self._clock = clock
+        self._settings = {"replication": 3, **settings}
+        self._starts = 0
+        self.desks: dict[int, Desk] = {}
+        self.replicas: dict[tuple[int, int], Replica] = {}
+        for number in BROKERS:
+            self.start(number)
+
+    def __getitem__(self, number: int) -> Desk:
+        return self.desks[number]
+
+    def start(self, number: int) -> None:
+        """Start a broker without its memory."""
+        self._starts += 1
+        if number in self.desks:
+            self.desks[number].node.close()
+        desk = Desk(self._clock, brokers=len(BROKERS), id=number, epoch=self._starts, **self._settings)
+        self.desks[number] = desk
+        for other in BROKERS:
+            self.replicas[number, other] = Replica(desk.node, other)
+
+    async def fetch(self, follower: int, leader: int, *, waits: bool = False) -> None:
+        """Carry one fetch and its answer."""
+        await self.replicas[follower, leader].fetch(Carrier(self[leader], waits=waits))
+
+    async def settle(self) -> None:
+        """Carry fetches until all have what there is, and know it; partitions that rest are followed again."""
+        self._clock.advance(0.2)
+        for _ in range(3):
+            for follower in BROKERS:
+                for leader in BROKERS:
+                    if follower != leader:
+                        await self.fetch(follower, leader)
+
+    def partition(self, number: int, topic: str, index: int = 0) -> Partition:
+        return self[number].node.topics.partition(topic, index)
+
+    def close(self) -> None:
+        for desk in self.desks.values():
+            desk.node.close()

@@ -1,0 +1,103 @@
+"""A leader and two real followers, without sockets: what is in sync has what was acknowledged, whatever restarts."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from purgatory_async.kafka.partition import NO_EPOCH, Partition
+from purgatory_async.kafka.segments import Room
+from tests.kafka.made_batches import batch, records_in
+
+EVERYTHING = 1 << 30
+FOLLOWERS = (1, 2)
+LAG_S = 10.0
+
+
+def fresh(epoch: int) -> Partition:
+    return Partition("t", 0, replicas=(0, *FOLLOWERS), room=Room(EVERYTHING), leader_epoch=epoch)
+
+
+def values_of(partition: Partition) -> dict[int, bytes]:
+    log = partition.log
+    views = log.read(log.start, log.end, EVERYTHING, at_least_one=False)
+    return {read.offset: read.value for read in records_in(b"".join(views)) if read.offset >= log.start}
+
+
+class ReplicationMachine(RuleBasedStateMachine):
+    """The model: what the leader was given since it started."""
+
+    def __init__(self):
+        super().__init__()
+        self.now = 0.0
+        self.epoch = 0
+        self.followers = {replica: fresh(NO_EPOCH) for replica in FOLLOWERS}
+        self.start_leader()
+
+    @rule()
+    def start_leader(self):
+        self.epoch += 1
+        self.leader = fresh(self.epoch)
+        self.given: dict[int, bytes] = {}
+        self.high = 0
+
+    @rule(values=st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=3))
+    def append(self, values):
+        base, end = self.leader.append(batch(*values), acks_all=True, max_batch_bytes=EVERYTHING)
+        self.given |= dict(zip(range(base, end), values, strict=True))
+
+    @rule(replica=st.sampled_from(FOLLOWERS))
+    def start_follower(self, replica):
+        self.followers[replica] = fresh(NO_EPOCH)
+
+    @rule(replica=st.sampled_from(FOLLOWERS), max_bytes=st.sampled_from([1, 500, EVERYTHING]))
+    def fetch(self, replica, max_bytes):
+        leader, follower = self.leader, self.followers[replica]
+        offset = follower.log.end
+        if not leader.continues(offset, follower.leader_epoch):
+            follower.start_over(leader.log.start)
+            return
+        leader.follow(replica, offset, follower.log.start, self.now)
+        views = leader.log.read(offset, leader.log.end, max_bytes, at_least_one=True)
+        follower.append_copies(b"".join(views))
+        follower.learn(leader.high_watermark, leader.log.start)
+
+    @rule(seconds=st.sampled_from([1.0, 11.0]))
+    def pass_time(self, seconds):
+        self.now += seconds
+        self.leader.drop_laggards(self.now, LAG_S)
+
+    @rule(data=st.data())
+    def delete_records(self, data):
+        low = self.leader.log.start
+        self.leader.delete_before(data.draw(st.integers(low, self.leader.high_watermark)))
+
+    @invariant()
+    def the_high_watermark_never_goes_back(self):
+        assert self.high <= self.leader.high_watermark <= self.leader.log.end
+        self.high = self.leader.high_watermark
+
+    @invariant()
+    def the_leader_has_what_it_was_given(self):
+        start = self.leader.log.start
+        assert values_of(self.leader) == {at: value for at, value in self.given.items() if at >= start}
+
+    @invariant()
+    def replicas_in_sync_have_what_was_acknowledged(self):
+        for replica in self.leader.in_sync:
+            follower = self.followers[replica]
+            if follower.leader_epoch != self.epoch:  # it restarted, and will leave with its next fetch
+                continue
+            has = values_of(follower)
+            for offset in range(max(self.leader.log.start, follower.log.start), self.high):
+                assert has[offset] == self.given[offset]
+
+    @invariant()
+    def followers_never_have_anything_else(self):
+        for follower in self.followers.values():
+            if follower.leader_epoch == self.epoch:
+                assert values_of(follower).items() <= self.given.items()
+                assert follower.high_watermark <= follower.log.end
+
+
+TestReplicationMachine = ReplicationMachine.TestCase
+TestReplicationMachine.settings = settings(max_examples=30, stateful_step_count=30, deadline=None)

@@ -272,6 +272,8 @@ class Fold:
             return OVERLOADED
         if entry.most is not UNSET and operations.pending_of.get(entry.owner or "", 0) >= entry.most:
             return Refused("limited")
+        if self.shared.roomy(entry):
+            return None
         size = size_of_operation(entry)
         return self.shared.refusal(entry, size, size)
 
@@ -279,7 +281,7 @@ class Fold:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
-        refused = self.shared.refusal(entry, *self.signals.growth((entry,), entry.owner))
+        refused = self._refused_signals(entry, (entry,))
         if refused is not None:
             return refused
         answer = Signalled(self.position, self._note(self.position, entry, entry.owner))
@@ -293,7 +295,7 @@ class Fold:
         before = self.position - entry.places
         if before < self.signals.highest:
             return Refused("no-room")
-        refused = self.shared.refusal(entry, *self.signals.growth(entry.signals, entry.owner))
+        refused = self._refused_signals(entry, entry.signals)
         if refused is not None:
             return refused
         owner = entry.owner
@@ -303,6 +305,13 @@ class Fold:
         answer = Signalled(self.position, completed)
         self.replays.keep(entry, answer)
         return answer
+
+    def _refused_signals(
+        self, entry: kinds.SignalKey | kinds.SignalKeys, signals: Sequence[kinds.SignalKey | KeyedSignal]
+    ) -> Refused | None:
+        if self.shared.roomy(entry):
+            return None
+        return self.shared.refusal(entry, *self.signals.growth(signals, entry.owner))
 
     def _note(self, index: int, signal: kinds.SignalKey | KeyedSignal, owner: str | None) -> int:
         """Let a signal happen; return how many operations it completed."""

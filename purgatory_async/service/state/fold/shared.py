@@ -22,6 +22,8 @@ EXACT_US: Final = 2**42
 """50 days: up to here, seconds in a float are exact to the nanosecond."""
 USUAL_KEPT: Final = 256 << 20
 """The budget of a state that no worker has given another one."""
+MOST_OF_ENTRY: Final = 2 << 20
+"""More bytes than any entry has pinned: its own, at most 1.5 MiB, and those of up to 1,000 pieces."""
 NO_LIMIT: Final = 2**62
 FOREVER: Final = 2**62
 """A log time that never comes."""
@@ -135,6 +137,10 @@ class Shared:
     def has_room(self, size: int) -> bool:
         """Whether so many more bytes can be kept, once all history has made room. O(1)."""
         return self.kept.pinned + size <= self.limits.most_bytes
+
+    def roomy(self, entry: Keeping) -> bool:
+        """Whether there is room for any entry of this owner, so that its bytes need not be counted. O(1)."""
+        return entry.room is UNSET and self.has_room(MOST_OF_ENTRY)
 
     def refusal(self, entry: Keeping, size: int, own: int) -> Refused | None:
         """Return why an entry's bytes cannot be kept; None if they can. O(1).

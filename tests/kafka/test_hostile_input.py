@@ -156,8 +156,11 @@ async def test_a_refused_client_that_reads_nothing_is_dropped(caplog):
         broker.node.topics.create("t", [(0,)] * 5_000)  # so that answers are long
         frame = protocol.request_frame(METADATA, 9, topics=[{"name": "t"}])
         client._reader._transport.pause_reading()
-        client.send_bytes(protocol.with_length(frame) * 100 + pack(">i", -1))
+        client.send_bytes(protocol.with_length(frame) * 100)
         async with asyncio.timeout(20):
+            while not any(connection._paused for connection in broker._connections):
+                await other.ask(API_VERSIONS, 3)
+            client.send_bytes(pack(">i", -1))
             while len(broker._connections) > 1:
                 await other.ask(API_VERSIONS, 3)
         assert "bytes, got -1" in caplog.text

@@ -108,6 +108,7 @@ def _array(name: str, entry: tuple[_Step, ...], *, compact: bool, nullable: bool
     least = -1 if nullable else 0  # -1 stands for null
 
     def step(cursor: _Cursor) -> None:
+        """Check the length, and step over the entries."""
         length = _varint(cursor) - 1 if compact else _int32(cursor)
         left = len(cursor.frame) - cursor.at
         if not least <= length <= left:
@@ -127,6 +128,7 @@ def _array(name: str, entry: tuple[_Step, ...], *, compact: bool, nullable: bool
 
 def _skip(size_bytes: int) -> _Step:
     def step(cursor: _Cursor) -> None:
+        """Step over fields of fixed size."""
         cursor.at += size_bytes
 
     return step

@@ -16,6 +16,7 @@ _PURPOSES: Final = {
     "cluster": "The service on a store: its price over HTTP, and what chaos loses.",
     "core": "The core, compared with the event loops' own timers.",
     "journal": "The cost of a journal.",
+    "kafka": "The Kafka broker, compared with others that serve Kafka's clients.",
     "patterns": "The patterns, compared with code written without them.",
     "pipeline": "Rows per second of each job, with Spark on this machine.",
     "proposal": "The purgatory proposal's benchmark: older designs and today's peers, from a low rate to overload.",

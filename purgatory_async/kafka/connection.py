@@ -184,7 +184,10 @@ class Connection(asyncio.BufferedProtocol):
     def _refuse(self, error: MalformedRequestError) -> None:
         _LOG.warning("connection of %s closed: %s", self._client.host or "a client", error)
         self._frames.ready.clear()
-        self._transport.close()
+        if self._paused:
+            self._transport.abort()  # closing would wait for a client that does not take its answers
+        else:
+            self._transport.close()
 
     def _fail(self, header: wire.Header) -> None:
         _LOG.exception(

@@ -15,6 +15,8 @@ __all__ = ["Frame", "FrameReader"]
 Frame = bytes | memoryview
 
 _LENGTH: Final = Struct(">i")
+_FIRST_BYTES: Final = 1 << 16  # memory for a long frame, before more than its length has come
+_GROWTH: Final = 4
 
 
 class FrameReader:
@@ -25,7 +27,16 @@ class FrameReader:
         max_frame_bytes: The longest frame allowed.
     """
 
-    __slots__ = ("_filled", "_frame", "_head", "_max_frame_bytes", "_scratch", "ready", "ready_bytes")
+    __slots__ = (
+        "_filled",
+        "_frame",
+        "_head",
+        "_length",
+        "_max_frame_bytes",
+        "_scratch",
+        "ready",
+        "ready_bytes",
+    )
 
     def __init__(self, scratch: memoryview, max_frame_bytes: int) -> None:
         self.ready: deque[Frame] = deque()
@@ -33,8 +44,9 @@ class FrameReader:
         self._scratch = scratch
         self._max_frame_bytes = max_frame_bytes
         self._head = b""  # of a length that came in parts
-        self._frame: bytearray | None = None  # one that came in part
+        self._frame: bytearray | None = None  # one that came in part; grows as it comes
         self._filled = 0
+        self._length = 0
 
     def buffer(self) -> memoryview:
         """Where to receive the next bytes; valid until `received`."""
@@ -50,9 +62,11 @@ class FrameReader:
         """
         if self._frame is not None:
             self._filled += count
-            if self._filled == len(self._frame):
+            if self._filled == self._length:
                 self._add(memoryview(self._frame).toreadonly())  # kio takes nothing that may change
                 self._frame = None
+            elif self._filled == len(self._frame):
+                self._grow(self._frame)
             return
         data = self._scratch[:count] if not self._head else memoryview(self._head + self._scratch[:count])
         at = 0
@@ -80,9 +94,15 @@ class FrameReader:
         self.ready_bytes += len(frame)
 
     def _begin(self, length: int, part: memoryview) -> None:
-        self._frame = bytearray(length)
+        self._frame = bytearray(min(length, max(_FIRST_BYTES, _GROWTH * len(part))))
         self._frame[: len(part)] = part
         self._filled = len(part)
+        self._length = length
+
+    def _grow(self, full: bytearray) -> None:
+        # Into new memory: the loop still holds a view of the old one, which so cannot be resized.
+        self._frame = bytearray(min(self._length, _GROWTH * len(full)))
+        self._frame[: len(full)] = full
 
     def _checked(self, length: int) -> int:
         if not 0 <= length <= self._max_frame_bytes:

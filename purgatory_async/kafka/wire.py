@@ -9,7 +9,9 @@ from typing import Any, Final
 from kio.index import UnknownAPIKey, UnknownEntity, load_request_schema, load_response_schema
 from kio.serial import entity_reader
 from kio.serial.readers import Reader
+from kio.static.protocol import Entity
 
+from purgatory_async.kafka.arrays import check_arrays
 from purgatory_async.kafka.errors import MalformedRequestError
 from purgatory_async.kafka.frames import Frame
 from purgatory_async.kafka.writers import Buffer, Writer, writer_of
@@ -70,9 +72,10 @@ def read_body(header: Header, frame: Frame) -> tuple[Any, str]:
     Raises:
         MalformedRequestError: kio has no such api or version, or the frame is not one.
     """
-    read_rest, read_request = _readers(header.api_key, header.version)
+    schema, read_rest, read_request = _readers(header.api_key, header.version)
     try:
         rest, at = read_rest(frame, 0)
+        check_arrays(schema, frame, at)
         request, _ = read_request(
             frame, at
         )  # librdkafka's Metadata 12 has bytes behind it, which Kafka ignores
@@ -134,12 +137,12 @@ def read_response(api_key: int, version: int, frame: Frame) -> tuple[int, Any]:
 
 
 @cache
-def _readers(api_key: int, version: int) -> tuple[Reader[Any], Reader[Any]]:
+def _readers(api_key: int, version: int) -> tuple[type[Entity], Reader[Any], Reader[Any]]:
     try:
         schema = load_request_schema(api_key, version)
     except (UnknownAPIKey, UnknownEntity):
         raise MalformedRequestError(f"no request has api {api_key} version {version}") from None
-    return entity_reader(schema.__header_schema__), entity_reader(schema)
+    return schema, entity_reader(schema.__header_schema__), entity_reader(schema)
 
 
 @cache

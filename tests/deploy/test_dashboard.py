@@ -8,6 +8,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
+from http import HTTPStatus
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,11 @@ class Prometheus:
                 f"http://127.0.0.1:{self._port}/api/v1/query?{query}", timeout=9
             ) as reply:
                 return json.load(reply)["data"]["result"]
+        except urllib.error.HTTPError as error:
+            with error:
+                if error.code == HTTPStatus.SERVICE_UNAVAILABLE:  # it listens before it has loaded its data
+                    return []
+            raise
         except ConnectionRefusedError:
             return []
         except urllib.error.URLError as error:

@@ -9,7 +9,7 @@ from functools import partial
 from heapq import nlargest
 from itertools import chain
 from operator import itemgetter
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 import uvicorn
@@ -160,4 +160,4 @@ def _pending(purgatory: Purgatory) -> float:
 def _text(key: Hashable) -> str:
     if isinstance(key, Partition):
         return f"{key.topic}-{key.index}"
-    return " ".join(map(str, key)) if isinstance(key, tuple) else str(key)
+    return " ".join(map(str, cast("tuple[object, ...]", key))) if isinstance(key, tuple) else str(key)

@@ -71,8 +71,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, unless the broker is full."""
         self._transport = cast("asyncio.Transport", transport)
-        peer = transport.get_extra_info("peername")
-        self._client = Client("", peer[0] if isinstance(peer, tuple) else "")
+        peer: object = transport.get_extra_info("peername")
+        self._client = Client("", cast("tuple[str, int]", peer)[0] if isinstance(peer, tuple) else "")
         if not self._listener.opened(self):
             self._transport.abort()
 
@@ -127,9 +127,16 @@ class Connection(asyncio.BufferedProtocol):
             (self._transport.resume_reading if reading else self._transport.pause_reading)()
 
     def _serve(self, frame: Frame) -> None:
-        """Answer a request, or hold it."""
+        """Answer a request, or hold it; close the connection if it is none."""
         try:
             header = wire.read_header(frame)
+        except MalformedRequestError as error:
+            self._refuse(error)
+        else:
+            self._answer(header, frame)
+
+    def _answer(self, header: wire.Header, frame: Frame) -> None:
+        try:
             api = APIS.get(header.api_key)
             if api is None or not api.serves(header.version):
                 self._refuse_version(header, api)

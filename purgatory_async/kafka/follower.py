@@ -4,7 +4,7 @@ from typing import Final
 
 __all__ = ["Follower"]
 
-_NOTHING: Final = (-1, -1)
+_NOTHING: Final[tuple[int, int]] = (-1, -1)
 
 
 class Follower:

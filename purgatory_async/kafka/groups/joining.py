@@ -30,7 +30,7 @@ class JoinRequest:
     session_timeout_s: float = 45.0
     rebalance_timeout_s: float | None = None
     protocol_type: str = "consumer"
-    protocols: Mapping[str, bytes] = field(default_factory=dict)
+    protocols: Mapping[str, bytes] = field(default_factory=dict[str, bytes])
     returns_with_id: bool = True
     skips_assignment: bool = True
 

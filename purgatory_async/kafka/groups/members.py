@@ -56,11 +56,11 @@ class Members:
         pending: The sessions of ids that were given out and did not join yet.
     """
 
-    pending: dict[str, Session] = field(default_factory=dict)
-    _by_id: dict[str, Member] = field(default_factory=dict)
-    _by_instance: dict[str, Member] = field(default_factory=dict)
-    _supporters: Counter[str] = field(default_factory=Counter)  # of each protocol
-    _timeouts_s: Counter[float] = field(default_factory=Counter)  # for the rebalance
+    pending: dict[str, Session] = field(default_factory=dict[str, Session])
+    _by_id: dict[str, Member] = field(default_factory=dict[str, Member])
+    _by_instance: dict[str, Member] = field(default_factory=dict[str, Member])
+    _supporters: Counter[str] = field(default_factory=Counter[str])  # of each protocol
+    _timeouts_s: Counter[float] = field(default_factory=Counter[float])  # for the rebalance
 
     def __len__(self) -> int:
         return len(self._by_id)

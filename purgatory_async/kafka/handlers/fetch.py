@@ -79,9 +79,9 @@ def _read(request: Any, parts: _Parts) -> Answer:
     replica = _follower(request.replica_id)
     left_bytes = request.max_bytes
     empty = True
-    responses = []
+    responses: list[dict[str, Any]] = []
     for topic, of_topic in parts:
-        read = []
+        read: list[dict[str, Any]] = []
         for index, part in of_topic:
             answer = _read_part(index, part, left_bytes, replica=replica, at_least_one=empty)
             size_bytes = sum(map(len, answer["records"]))

@@ -42,7 +42,8 @@ class KafkaBroker(Broker):
 
     def __init__(self, *, clock: Clock | None = None, **settings: Any) -> None:
         timer = None if clock is None else Timer(clock=clock)
-        super().__init__(timer=timer, **{"rebalance_delay": 0.0, **settings})
+        settings.setdefault("rebalance_delay", 0.0)
+        super().__init__(timer=timer, **settings)
         self._own_timer: Final = timer
         # In real time, as clients are. Keys: "came" or "held", and the api's number.
         self._requests: Final = Purgatory("requests of a test")

@@ -6,7 +6,7 @@ version's answer is whole. Its errors are then replaced by the chosen one.
 
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from kio.schema.index import api_key_map
 
@@ -93,5 +93,6 @@ def _with_error(answer: Mapping[str, Any], error: ErrorCode) -> Mapping[str, Any
 def _each_with_error(value: object, error: ErrorCode) -> list[Mapping[str, Any]] | None:
     if not isinstance(value, Sequence) or not value or not isinstance(value[0], Mapping):
         return None
-    changed = [_with_error(part, error) for part in value]
+    parts = cast("Sequence[Mapping[str, Any]]", value)  # an answer's lists have one type of entry
+    changed = [_with_error(part, error) for part in parts]
     return None if None in changed else [part for part in changed if part is not None]

@@ -12,6 +12,8 @@ from purgatory_async.kafka.partition import NO_EPOCH, Partition
 
 __all__ = ["FETCH"]
 
+_NO_START: Final = -1  # the protocol's default; a fetch has the field from version 5
+
 
 class _Diverging(NamedTuple):
     """A part for a follower that has what its leader has not."""
@@ -67,7 +69,8 @@ def _find(node: Node, topic: str, part: Any, replica: int) -> _Part:
             epoch = getattr(part, "last_fetched_epoch", NO_EPOCH)
             if not partition.continues(part.fetch_offset, epoch):
                 return _Diverging(partition)
-            node.followed(partition, replica, part.fetch_offset, part.log_start_offset)
+            start = getattr(part, "log_start_offset", _NO_START)
+            node.followed(partition, replica, part.fetch_offset, start)
         partition.check_offset(part.fetch_offset)
     except ProtocolError as error:
         return error

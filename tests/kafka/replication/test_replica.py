@@ -8,9 +8,9 @@ import pytest_asyncio
 from purgatory_async.kafka.delayed_produce import PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.testing import settle
-from tests.kafka.desk import produced
+from tests.kafka.desk import fetched, produced
 from tests.kafka.made_batches import batch, records_in
-from tests.kafka.protocol import DELETE_RECORDS, PRODUCE
+from tests.kafka.protocol import DELETE_RECORDS, FETCH, PRODUCE
 
 pytestmark = pytest.mark.asyncio
 
@@ -158,6 +158,18 @@ async def test_a_stranger_may_not_fetch_as_a_follower(desks):
     desks[0].node.create_topic("t", [(0, 1)])
     part = await desks[0].fetch("t", 0, max_wait=0, replica_id=2)
     assert part.error_code is ErrorCode.not_leader_or_follower
+
+
+@pytest.mark.parametrize("version", [4, 5])
+async def test_a_follower_that_names_no_start_has_deleted_nothing(led, version):
+    """Up to version 4 a fetch has no field for it; from 5 it may be left out."""
+    await led[0].produce("t", batch(b"a"), acks=1)
+    asked = fetched("t", 1, replica_id=1, max_wait=0)
+    answer = await led[0].ask(FETCH, version, **asked)
+    assert answer.responses[0].partitions[0].error_code is ErrorCode.none
+    assert led.partition(0, "t").low_watermark == -1
+    await led.fetch(1, 0)
+    assert led.partition(0, "t").low_watermark == 0
 
 
 async def test_a_debugger_reads_from_a_follower_a_consumer_does_not(led):

@@ -9,7 +9,29 @@ from bench.kafka.settings import KafkaSettings
 from bench.measure.command import Benchmark
 from bench.measure.loops import UVLOOP
 
-FULL = KafkaSettings(records=500_000, singles=5_000, rounds=3, heavy_rounds=1, loops=(UVLOOP,), seed=1)
+FULL = KafkaSettings(
+    records=500_000,
+    singles=5_000,
+    held=3_000,
+    max_wait_s=20,
+    produces=10_000,
+    members=1_000,
+    rounds=3,
+    heavy_rounds=1,
+    loops=(UVLOOP,),
+    seed=1,
+)
+QUICK = dataclasses.replace(
+    FULL,
+    records=5_000,
+    singles=100,
+    held=30,
+    max_wait_s=4,
+    produces=100,
+    members=10,
+    rounds=1,
+    features=("acks=all",),
+)
 
 
 def numbers(settings: KafkaSettings) -> str:
@@ -28,7 +50,7 @@ BENCHMARK = Benchmark(
     title="purgatory_async: its Kafka broker, beside others",
     sections=SECTIONS,
     full=FULL,
-    quick=dataclasses.replace(FULL, records=5_000, singles=100, rounds=1, features=("acks=all",)),
+    quick=QUICK,
     numbers=numbers,
     conventions=conventions,
     chooses_loop=False,

@@ -6,17 +6,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["BROKERS", "MOCK", "OURS", "Running", "missing", "started"]
+__all__ = ["BROKERS", "MOCK", "OURS", "Running", "missing", "started", "started_cluster"]
 
 OURS: Final = "purgatory"
 MOCK: Final = "librdkafka mock"
 _PATIENCE_S: Final = 20.0
 _LOOK_S: Final = 0.002
+_REBALANCE_DELAY_S: Final = 1  # for a group's first members to come; Kafka has 3
 _HOST: Final = "127.0.0.1"
+_AS_INSTALLED: Final = (
+    "import runpy, sys\n"
+    "sys.modules['hypothesis'] = None\n"  # kio imports it if it is there; the extra kafka does not bring it
+    "runpy.run_module('purgatory_async', run_name='__main__', alter_sys=True)\n"
+)
 _MOCK: Final = (
     "import confluent_kafka, time\n"
     "producer = confluent_kafka.Producer({'test.mock.num.brokers': 1})\n"
@@ -39,6 +45,11 @@ class Running:
     pid: int
     started_s: float
 
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self.address.rpartition(":")[2])
+
 
 @dataclass(frozen=True, slots=True)
 class _Broker:
@@ -47,8 +58,9 @@ class _Broker:
     command: Callable[[int], list[str]]  # from the port to listen on
 
 
-def _ours(port: int) -> list[str]:
-    return [sys.executable, "-m", "purgatory_async", "kafka", "--port", str(port), "--rebalance-delay", "0"]
+def _ours(port: int, *options: str) -> list[str]:
+    command = [sys.executable, "-c", _AS_INSTALLED, "kafka", "--port", str(port)]
+    return [*command, "--rebalance-delay", str(_REBALANCE_DELAY_S), *options]
 
 
 def _tansu(port: int) -> list[str]:
@@ -81,8 +93,35 @@ def started(name: str) -> Iterator[Running]:
         RuntimeError: It ended, or did not listen within 20 seconds.
     """
     port = _free_port()
+    with _running(name, BROKERS[name].command(port), port) as running:
+        yield running
+
+
+@contextmanager
+def started_cluster(number: int, *options: str) -> Iterator[list[Running]]:
+    """Start brokers of ours that replicate to each other, as `started`; each knows the others at the end.
+
+    Args:
+        number: Of brokers; their ids begin with 0.
+        options: Of each.
+
+    Raises:
+        RuntimeError: As `started`.
+    """
+    ports = [_free_port() for _ in range(number)]
+    nodes = ",".join(f"{each}@{_HOST}:{port}" for each, port in enumerate(ports))
+    with ExitStack() as stack:
+        yield [
+            stack.enter_context(
+                _running(OURS, _ours(port, "--id", str(each), "--nodes", nodes, *options), port)
+            )
+            for each, port in enumerate(ports)
+        ]
+
+
+@contextmanager
+def _running(name: str, command: list[str], port: int) -> Iterator[Running]:
     begun = time.perf_counter()
-    command = BROKERS[name].command(port)
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         address = f"{_HOST}:{port}"

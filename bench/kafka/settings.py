@@ -14,9 +14,17 @@ class KafkaSettings(Conditions):
     Args:
         records: Produced and consumed in one sample.
         singles: Records sent one after another, each when the one before is acknowledged.
+        held: Fetches that wait at once.
+        max_wait_s: The longest that they wait; a broker that does not wake them answers then.
+        produces: With acks=all, held at once by a follower that has stopped.
+        members: Of one group.
         features: Which checks are made; all if empty.
     """
 
     records: int
     singles: int
+    held: int
+    max_wait_s: int
+    produces: int
+    members: int
     features: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,10 +63,11 @@ class Probe:
     Args:
         port: Of the server.
         pid: Of its process.
+        module: That runs it, for a server that is asked in another way.
     """
 
-    def __init__(self, port: int, pid: int) -> None:
-        self._command = [sys.executable, "-m", "bench.service.probe", str(port), str(pid)]
+    def __init__(self, port: int, pid: int, module: str = "bench.service.probe") -> None:
+        self._command = [sys.executable, "-m", module, str(port), str(pid)]
 
     def __enter__(self) -> Self:
         pipe = subprocess.PIPE
@@ -93,34 +94,6 @@ class Probe:
         return Waits.of([(wait, queued) for wait, queued in json.loads(line)])
 
 
-def run(port: int, pid: int) -> None:
-    """Ask until the input ends.
-
-    Args:
-        port: Of the server, on this machine.
-        pid: Of its process.
-    """
-    pairs: list[tuple[int, int]] = []
-    with socket.create_connection(("127.0.0.1", port)) as connection, ExitStack() as stack:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        counters = [stack.enter_context(Path(f"/proc/{each}/schedstat").open("rb")) for each in (pid, "self")]
-        due = time.perf_counter()
-        while True:
-            due = max(due + PERIOD_S, time.perf_counter())
-            queued_ns, begin_ns = _queued_ns(counters), time.perf_counter_ns()
-            if not _ask(connection):
-                return
-            wait_ns = time.perf_counter_ns() - begin_ns
-            lost_ns = [after - before for before, after in zip(queued_ns, _queued_ns(counters), strict=True)]
-            # Not the sum: while one had no processor, the other may have had none either.
-            pairs.append((wait_ns, max(lost_ns)))
-            if select.select([sys.stdin], [], [], max(0.0, due - time.perf_counter()))[0]:
-                if not sys.stdin.readline():
-                    return
-                print(json.dumps(pairs), flush=True)
-                pairs.clear()
-
-
 def _ask(connection: socket.socket) -> bool:
     """Ask, and wait for the answer; false if the server has closed the connection."""
     connection.sendall(_ASKED)
@@ -131,6 +104,35 @@ def _ask(connection: socket.socket) -> bool:
             return False
         buffer += piece
     return True
+
+
+def run(port: int, pid: int, ask: Callable[[socket.socket], bool] = _ask) -> None:
+    """Ask until the input ends.
+
+    Args:
+        port: Of the server, on this machine.
+        pid: Of its process.
+        ask: Asks once, and waits for the answer; false if the server has closed the connection.
+    """
+    pairs: list[tuple[int, int]] = []
+    with socket.create_connection(("127.0.0.1", port)) as connection, ExitStack() as stack:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        counters = [stack.enter_context(Path(f"/proc/{each}/schedstat").open("rb")) for each in (pid, "self")]
+        due = time.perf_counter()
+        while True:
+            due = max(due + PERIOD_S, time.perf_counter())
+            queued_ns, begin_ns = _queued_ns(counters), time.perf_counter_ns()
+            if not ask(connection):
+                return
+            wait_ns = time.perf_counter_ns() - begin_ns
+            lost_ns = [after - before for before, after in zip(queued_ns, _queued_ns(counters), strict=True)]
+            # Not the sum: while one had no processor, the other may have had none either.
+            pairs.append((wait_ns, max(lost_ns)))
+            if select.select([sys.stdin], [], [], max(0.0, due - time.perf_counter()))[0]:
+                if not sys.stdin.readline():
+                    return
+                print(json.dumps(pairs), flush=True)
+                pairs.clear()
 
 
 def _queued_ns(counters: Sequence[BinaryIO]) -> list[int]:

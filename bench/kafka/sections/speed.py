@@ -1,75 +1,52 @@
-"""How fast one client of librdkafka produces and consumes at each broker, and how soon a broker listens."""
+"""How fast one client of librdkafka produces and consumes at each broker."""
 
 import contextlib
 import time
-from collections.abc import Iterator
-from statistics import median
-from typing import Any
+from collections.abc import Iterator, Mapping
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
-from bench.kafka.brokers import BROKERS, MOCK, OURS, missing, started
+from bench.kafka.brokers import MOCK, started
+from bench.kafka.compared import Figure, compared
+from bench.kafka.producing import PATIENCE_S, RECORD, producer, send, singles_ms
 from bench.kafka.settings import KafkaSettings
-from bench.measure.collector import Collector
-from bench.measure.line import Line, Skipped
-from bench.measure.loops import UVLOOP
 from bench.measure.section import Row, Section
 
 __all__ = ["SECTION"]
 
-RECORD = b"x" * 100
-PATIENCE_S = 60.0
 QUEUED = 100_000  # records in a producer before it must wait
+QUEUES: Mapping[str, Mapping[str, int]] = {
+    "consume": {},
+    "consume, long queue": {"queued.min.messages": 1_000_000, "queued.max.messages.kbytes": 1 << 20},
+}
+"""A consumer's configuration, by the figure's name; as shipped, librdkafka pauses at 100 000 records for a second."""
 GOALS = {
-    "produce, 1/s": ">= 200 000",
-    "consume, 1/s": ">= 250 000",
+    "produce": ">= 200 000",
+    "consume": ">= 250 000",
     "one by one, p50": "<= 0.2 ms",
     "one by one, p99": "<= 0.5 ms",
-    "start to listening": "<= 0.3 s",
 }
 
 
 def lines(settings: KafkaSettings) -> Iterator[Row]:
-    """For each broker, the medians of all rounds; the brokers take turns."""
-    found: dict[str, dict[str, list[tuple[float, str]]]] = {}
-    present = [broker for broker in BROKERS if missing(broker) is None]
-    for _ in range(settings.rounds):
-        for broker in present:
-            for name, figure, unit in _measured(broker, settings):
-                found.setdefault(name, {}).setdefault(broker, []).append((figure, unit))
-    for name, by_broker in found.items():
-        for broker, figures in by_broker.items():
-            yield Line(
-                name=f"{name}: {broker}",
-                loop=UVLOOP,
-                collector=Collector.DEFAULT,
-                unit=figures[0][1],
-                ours=median(figure for figure, _ in figures),
-                note=f"goal {GOALS[name]}" if broker == OURS else "",
-            )
-    for broker in BROKERS:
-        if (package := missing(broker)) is not None:
-            yield Skipped(f"{broker} left out; run: pip install {package}")
+    """For each broker, the medians of all rounds."""
+    return compared(_measured, settings, GOALS, rounds=settings.rounds)
 
 
-def _measured(broker: str, settings: KafkaSettings) -> Iterator[tuple[str, float, str]]:
+def _measured(broker: str, settings: KafkaSettings) -> Iterator[Figure]:
     with started(broker) as running:
-        yield "start to listening", running.started_s, "s"
-        yield "produce, 1/s", settings.records / _produce_s(running.address, settings.records), "1/s"
+        address, records = running.address, settings.records
+        yield Figure("produce", records / _produce_s(address, records), "1/s")
         if broker != MOCK:  # it has deleted the first records by now
-            yield "consume, 1/s", settings.records / _consume_s(running.address, settings.records), "1/s"
-        singles_ms = sorted(_singles_ms(running.address, settings.singles))
-        for percent in (50, 99):
-            yield f"one by one, p{percent}", singles_ms[len(singles_ms) * percent // 100], "ms"
-
-
-def _producer(address: str, **configuration: Any) -> Producer:
-    return Producer({"bootstrap.servers": address, "acks": "all", **configuration})
+            for name, configuration in QUEUES.items():
+                yield Figure(name, records / _consume_s(address, records, configuration), "1/s")
+        for percentile, taken_ms in singles_ms(address, "single", settings.singles):
+            yield Figure(f"one by one, {percentile}", taken_ms, "ms")
 
 
 def _produce_s(address: str, records: int) -> float:
-    producer = _producer(address, **{"linger.ms": 5, "queue.buffering.max.messages": QUEUED})
-    _send(producer, "warm")  # connects, and makes the topic
+    by = producer(address, acks="all", **{"linger.ms": 5, "queue.buffering.max.messages": QUEUED})
+    send(by, "warm")  # connects
     failed: list[object] = []
 
     def delivered(error: object, _: object) -> None:
@@ -80,25 +57,20 @@ def _produce_s(address: str, records: int) -> float:
     for _ in range(records):
         while True:
             try:
-                producer.produce("many", RECORD, partition=0, on_delivery=delivered)
+                by.produce("many", RECORD, partition=0, on_delivery=delivered)
                 break
             except BufferError:
-                producer.poll(0.01)
-    left = producer.flush(PATIENCE_S)
+                by.poll(0.01)
+    left = by.flush(PATIENCE_S)
     if left or failed:
         raise RuntimeError(f"all {records} records must be taken, got {left} unanswered, {failed[:1]}")
     return time.perf_counter() - begun
 
 
-def _send(producer: Producer, topic: str) -> None:
-    failed: list[object] = []
-    producer.produce(topic, RECORD, partition=0, on_delivery=lambda error, _: failed.append(error))
-    if producer.flush(PATIENCE_S) or failed != [None]:
-        raise RuntimeError(f"a record must be taken within {PATIENCE_S:.0f} s, got {failed}")
-
-
-def _consume_s(address: str, records: int) -> float:
-    consumer = Consumer({"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False})
+def _consume_s(address: str, records: int, configuration: Mapping[str, int]) -> float:
+    consumer = Consumer(
+        {"bootstrap.servers": address, "group.id": "bench", "enable.auto.commit": False, **configuration}
+    )
     with contextlib.closing(consumer):
         consumer.assign([TopicPartition("many", 0, 0)])
         begun, read = time.perf_counter(), 0
@@ -110,24 +82,15 @@ def _consume_s(address: str, records: int) -> float:
         return time.perf_counter() - begun
 
 
-def _singles_ms(address: str, singles: int) -> Iterator[float]:
-    producer = _producer(address, **{"linger.ms": 0})
-    _send(producer, "single")
-    for _ in range(singles):
-        begun = time.perf_counter()
-        _send(producer, "single")
-        yield (time.perf_counter() - begun) * 1e3
-
-
 SECTION = Section(
     name="speed",
     title="One librdkafka client at each broker",
     timed=(
         "Each broker is a process, new for each round; the brokers take turns, and each figure is the median of the "
-        "rounds. Start: from starting the process to the first connection it accepts; the mock cluster listens when "
-        "it has printed its address. Produce: records of 100 bytes with acks=all to one partition, from the first to "
-        "the last acknowledgement. Consume: the same records, from assigning the partition to the last one, connecting "
-        "included. One by one: each record is sent when the one before is acknowledged, without lingering."
+        "rounds. Produce: records of 100 bytes with acks=all to one partition, from the first to the last "
+        "acknowledgement. Consume: the same records, from assigning the partition to the last one, connecting "
+        "included; with librdkafka's own settings, and with a queue that holds all. One by one: each record is sent "
+        "when the one before is acknowledged, without lingering."
     ),
     lines=lines,
 )

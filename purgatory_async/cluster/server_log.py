@@ -228,6 +228,11 @@ class ServerLog:
             if not self._followed:
                 await self._start_over()
             raise
+        if epoch != self._epoch:  # a follower has met a loss since the batch was sent
+            raise LogUnavailable(
+                f"epoch must still be {epoch}, got {self._epoch}: the batch of {len(entries)} at position "
+                f"{appended.first} may be lost; append it again"
+            )
         self._know(Entry(appended.first + len(entries) - 1, appended.at_us, entries[-1]))
         self._tail.append(epoch, appended, entries)
         return appended

@@ -178,6 +178,34 @@ async def test_a_loss_between_two_follows_is_a_gap(engine, connect):
     assert (await log.append([b"after"])).first == 2
 
 
+async def test_an_append_answered_after_a_loss_is_unknown(engine, connect):
+    log = await connect()
+    append, goes_on = log._engine.append, asyncio.Event()
+
+    async def answered_late(*arguments):
+        appended = await append(*arguments)
+        await goes_on.wait()
+        return appended
+
+    async with aclosing(log.follow(0)) as stream:
+        await log.append([b"kept"])
+        log._engine.append = answered_late
+        appending = asyncio.create_task(log.append([b"lost"]))
+        while (await anext(stream))[-1].data != b"lost":
+            pass
+        await engine.lose(1)
+        with pytest.raises(LogGap) as caught:
+            await drained(stream)
+    goes_on.set()
+    with pytest.raises(
+        LogUnavailable, match=r"epoch must still be .* the batch of 1 at position 2 may be lost"
+    ):
+        await appending
+    assert (await log.append([b"after"])).first == 2
+    assert [entry.data for entry in await read(log, 2)] == [b"kept", b"after"]
+    assert (await fresh_head(engine)).epoch == caught.value.epoch
+
+
 async def fresh_head(engine):
     log = engine.log()
     head = await log.open()

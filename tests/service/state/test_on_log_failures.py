@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import closing
 
 import pytest
 
@@ -101,6 +102,25 @@ async def test_a_loss_during_a_load_gives_the_load_its_epoch(workers):
     await settled(here, there)
     loads = list(zip(there.epochs, there.loads, strict=True))
     assert (loads[1], {*loads[1:]}) == ((workers.store.epoch, saved), {(workers.store.epoch, saved)})
+
+
+async def test_an_answer_from_before_a_loss_is_not_applied(workers):
+    worker = await workers.start()
+    await worker.propose(submit("a"))
+    append = worker.log.inner.append
+
+    async def answered_late(entries):
+        appended = await append(entries)
+        await asyncio.sleep(1)
+        return appended
+
+    worker.log.inner.append = answered_late
+    await worker.propose(submit("b"))
+    workers.store.lose(1)
+    await asyncio.sleep(2)
+    assert worker.state.position == workers.store.position
+    with closing(workers.store.folded()) as truth:
+        assert worker.fold.running == truth.running
 
 
 async def test_a_read_outlives_a_gap(workers):

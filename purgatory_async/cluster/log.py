@@ -124,14 +124,21 @@ class Appended(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A saved state: the last position that is in it, and its parts in order.
+    """A saved state.
 
     Iterating over the parts reads them one at a time. It raises `LogDamaged` if one is not what was saved, and
     `LogUnavailable` if a newer checkpoint replaced this one meanwhile: load again.
+
+    Attributes:
+        position: The last position that is in it.
+        parts: What was saved, in order.
+        epoch: The log's epoch when this was loaded, in which the position has its meaning. It can be another one than a
+            follower has heard of.
     """
 
     position: int
     parts: AsyncIterator[bytes]
+    epoch: str
 
 
 @runtime_checkable
@@ -159,7 +166,8 @@ class Log(Protocol):
 
         Raises:
             TypeError, ValueError: The batch is empty or too large, or an entry is no bytes or too large.
-            LogUnavailable: The outcome is unknown; the batch may be in the log, whole, now or later.
+            LogUnavailable: The outcome is unknown; the batch may be in the log, whole, now or later. After a loss each
+                append to a log that was followed raises this, until `follow` has raised its `LogGap`.
         """
         ...
 

@@ -151,7 +151,7 @@ class MemoryLog:
         self._open.require("load")
         store = self._store
         position = loads(store.head(), store.before, below)
-        return Checkpoint(position, _each(store.parts[position])) if position else None
+        return Checkpoint(position, _each(store.parts[position]), store.epoch) if position else None
 
     async def aclose(self) -> None:
         """Close it; see `Log.aclose`. The entries stay in the store."""

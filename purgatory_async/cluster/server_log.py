@@ -143,7 +143,7 @@ class ServerLog:
         self._queue = AppendQueue(self._append)
         self._trip = SharedTrip(engine.end)
         self._attending: asyncio.Task[None] | None = None
-        self._followers = 0
+        self._followed = False
         self._epoch = ""
         self._known = Known(0, b"")
 
@@ -172,13 +172,10 @@ class ServerLog:
         self._open.require("follow")
         check_follow(after)
         epoch = self._epoch
-        self._followers += 1
-        try:
-            async with aclosing(self._tail.follow(after, epoch, partial(self._read, epoch))) as reads:
-                async for entries in reads:
-                    yield entries
-        finally:
-            self._followers -= 1
+        self._followed = True
+        async with aclosing(self._tail.follow(after, epoch, partial(self._read, epoch))) as reads:
+            async for entries in reads:
+                yield entries
 
     async def end(self) -> int:
         """Return the newest position; see `Log.end`."""
@@ -208,7 +205,7 @@ class ServerLog:
         head = await self._engine.head()
         before = 0 if below is None else await self._engine.before()
         position = loads(head, before, below)
-        return Checkpoint(position, self._parts(position)) if position else None
+        return Checkpoint(position, self._parts(position), head.epoch) if position else None
 
     async def aclose(self) -> None:
         """Disconnect from the server; see `Log.aclose`."""
@@ -228,18 +225,24 @@ class ServerLog:
             appended = await self._engine.append(entries, epoch, self._known)
         except EntriesLost:
             self._tail.hint()  # a follower changes the epoch and raises LogGap
-            if not self._followers:
+            if not self._followed:
                 await self._start_over()
             raise
+        if epoch != self._epoch:  # a follower has met a loss since the batch was sent
+            raise LogUnavailable(
+                f"epoch must still be {epoch}, got {self._epoch}: the batch of {len(entries)} at position "
+                f"{appended.first} may be lost; append it again"
+            )
         self._know(Entry(appended.first + len(entries) - 1, appended.at_us, entries[-1]))
         self._tail.append(epoch, appended, entries)
         return appended
 
     async def _start_over(self) -> None:
-        """Accept the log as it is: nothing here depends on what was lost."""
+        """Accept the log as it is, unless it was followed: what was read may be lost, so a follower must hear of it."""
         found = await self._engine.read(self._known.position, self._known.position)
-        self._epoch = await self._present_epoch(found, self._known)
-        self._known = Known(0, b"")
+        present = await self._present_epoch(found, self._known)
+        if not self._followed:  # nor meanwhile
+            self._epoch, self._known = present, Known(0, b"")
 
     async def _read(self, epoch: str, after: int) -> Sequence[Entry]:
         known = self._known

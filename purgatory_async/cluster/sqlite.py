@@ -143,8 +143,8 @@ class SqliteLog:
     async def load(self, *, below: int | None = None) -> Checkpoint | None:
         """Return the newest checkpoint; see `Log.load`."""
         self._open.require("load")
-        position = await self._reading.submit(partial(self._reader.loads, below))
-        return Checkpoint(position, self._parts(position)) if position else None
+        position, epoch = await self._reading.submit(partial(self._reader.loads, below))
+        return Checkpoint(position, self._parts(position), epoch) if position else None
 
     async def aclose(self) -> None:
         """Finish the commit under way and close the file; see `Log.aclose`."""

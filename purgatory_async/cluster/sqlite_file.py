@@ -157,12 +157,12 @@ class SqliteReader(_File):
             epoch=head.epoch,
         )
 
-    def loads(self, below: int | None) -> int:
-        """Return the position of the checkpoint to load; see `loads`."""
+    def loads(self, below: int | None) -> tuple[int, str]:
+        """Return the position of the checkpoint to load, see `loads`, and the epoch."""
         with self._translating():
             head = self.head()
             (before,) = self._connection.execute(_BEFORE, [head.checkpoint]).fetchone() or (0,)
-        return loads(head, before, below)
+        return loads(head, before, below), head.epoch
 
     def part(self, position: int, number: int) -> bytes:
         """Read one part of a checkpoint; the last one is empty."""

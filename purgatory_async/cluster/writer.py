@@ -52,7 +52,8 @@ class Writer(Generic[E, R]):
         log: An open log.
         encode: Makes the bytes of an entry, given the writer's name and the entry's number.
         introduction: The entry that introduces a writer; it is appended alone, as number 1.
-        appended: Called with each batch that is in the log, before another one is sent.
+        appended: Called with each batch that is in the log, before another one is sent, unless `lose` was called
+            meanwhile.
         failed: Called when the outcome of an append is unknown; it is then appended again.
     """
 
@@ -164,10 +165,12 @@ class Writer(Generic[E, R]):
             batch = [self._encode(self._introduction, self.name, 1)]
         name = self.name
         appended = await self._append(batch, name, numbers)
+        if name != self.name:
+            return  # the engine may have lost the batch since; what it still has is read
         if appended is not None:
             self._sent_at = loop.time()
             self._appended(appended, batch)
-        elif name == self.name:
+        else:
             # The batch may still come, or never; its numbers are used up. An unknown writer would be dropped later.
             for number in numbers:
                 self._unsettled.pop(number, None)

@@ -19,6 +19,7 @@ class FaultyLog:
     Attributes:
         losses: What the next appends lose, in order: their `REQUEST`, so that nothing happens, or their `ANSWER`.
         late_s: How long requests and answers take.
+        answer_s: How much longer the answers to appends take.
         deaf_s: How long an entry takes to reach a follower.
         away: While true, no call reaches the engine.
         appended: The batches that the engine got.
@@ -27,7 +28,7 @@ class FaultyLog:
     def __init__(self, inner: MemoryLog) -> None:
         self.inner = inner
         self.losses: deque[str] = deque()
-        self.late_s = 0.0
+        self.late_s = self.answer_s = 0.0
         self.deaf_s = 0.0
         self.away = False
         self.appended = 0
@@ -58,7 +59,7 @@ class FaultyLog:
             raise LogUnavailable(f"connection was cut: the batch of {len(entries)} did not arrive")
         appended = await self.inner.append(entries)
         self.appended += 1
-        await asyncio.sleep(self.late_s)
+        await asyncio.sleep(self.late_s + self.answer_s)
         if loss == ANSWER:
             raise LogUnavailable(f"connection was cut: the batch at {appended.first} has no answer")
         return appended

@@ -60,6 +60,15 @@ async def test_a_checkpoint_is_loaded_as_it_was_saved(connect, parts):
     assert positions(await read(other, 5)) == [1, 2, 3, 4, 5]
 
 
+async def test_a_checkpoint_is_loaded_with_the_epoch(engine, connect):
+    log, fresh = await connect(), engine.log()
+    await log.append([b"x"])
+    await log.save(1, each([b"state"]), keep=5)
+    epoch = (await fresh.open()).epoch
+    assert (await log.load()).epoch == (await fresh.load()).epoch == epoch
+    await fresh.aclose()
+
+
 async def test_a_newer_checkpoint_replaces_the_older_one(connect):
     log = await connect()
     await log.append([b"x"] * 5)

@@ -149,6 +149,63 @@ async def test_an_append_after_a_loss_waits_for_its_follower(engine, connect):
     assert (await log.append([b"after"])).first == 2
 
 
+async def test_a_checkpoint_loaded_after_a_loss_has_its_epoch(engine, connect):
+    log, other = await connect(), await connect()
+    await log.append([b"kept"])
+    await log.save(1, each([b"state"]), keep=5)
+    async with aclosing(log.follow(0)) as stream:
+        await log.append([b"lost"])
+        await anext(stream)
+        await engine.lose(1)
+        with pytest.raises(LogGap) as caught:
+            await drained(stream)
+    assert (await other.load()).epoch == caught.value.epoch
+
+
+async def test_a_loss_between_two_follows_is_a_gap(engine, connect):
+    log, other = await connect(), await connect()
+    await log.append([b"kept", b"lost"])
+    await read(log, 2)
+    await read(other, 2)
+    await engine.lose(1)
+    with pytest.raises(LogGap):
+        await read(other, 3)
+    for _ in range(2):
+        with pytest.raises(LogUnavailable, match=r"lost|LOST"):
+            await log.append([b"after"])
+    with pytest.raises(LogGap):
+        await read(log, 3)
+    assert (await log.append([b"after"])).first == 2
+
+
+async def test_an_append_answered_after_a_loss_is_unknown(engine, connect):
+    log = await connect()
+    append, goes_on = log._engine.append, asyncio.Event()
+
+    async def answered_late(*arguments):
+        appended = await append(*arguments)
+        await goes_on.wait()
+        return appended
+
+    async with aclosing(log.follow(0)) as stream:
+        await log.append([b"kept"])
+        log._engine.append = answered_late
+        appending = asyncio.create_task(log.append([b"lost"]))
+        while (await anext(stream))[-1].data != b"lost":
+            pass
+        await engine.lose(1)
+        with pytest.raises(LogGap) as caught:
+            await drained(stream)
+    goes_on.set()
+    with pytest.raises(
+        LogUnavailable, match=r"epoch must still be .* the batch of 1 at position 2 may be lost"
+    ):
+        await appending
+    assert (await log.append([b"after"])).first == 2
+    assert [entry.data for entry in await read(log, 2)] == [b"kept", b"after"]
+    assert (await fresh_head(engine)).epoch == caught.value.epoch
+
+
 async def fresh_head(engine):
     log = engine.log()
     head = await log.open()

@@ -1,16 +1,16 @@
-"""The state of a log's newest checkpoint."""
+"""The state of a log's newest checkpoint, and its epoch."""
 
 import asyncio
 import logging
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from purgatory_async.cluster import Checkpoint, Log, LogDamaged, LogRefused
 from purgatory_async.cluster.retention import MARK
 from purgatory_async.service.state.fold.fold import Fold, FoldError, LevelError
 from purgatory_async.service.state.fold.restoring import Restoring, empty_after
 
-__all__ = ["MakeFold", "loaded", "restored"]
+__all__ = ["MakeFold", "Restored", "loaded", "restored"]
 
 MakeFold = Callable[[int], Fold]
 
@@ -18,7 +18,14 @@ _LOGGER: Final = logging.getLogger(__name__)
 _FOOT: Final = b'{"k":"foot"'  # how the last line of a checkpoint's part begins
 
 
-async def restored(log: Log, make: MakeFold = Fold, *, strict: bool = False) -> Fold:
+class Restored(NamedTuple):
+    """A state, and the epoch of its position; None for the empty state at 0, which every epoch begins with."""
+
+    fold: Fold
+    epoch: str | None
+
+
+async def restored(log: Log, make: MakeFold = Fold, *, strict: bool = False) -> Restored:
     """Return the state of a log's newest checkpoint; the empty one if there is none. O(n log n).
 
     If it is damaged, a warning says so, and the one before is taken if the log reaches back to it. Other tasks run
@@ -36,18 +43,18 @@ async def restored(log: Log, make: MakeFold = Fold, *, strict: bool = False) -> 
     """
     checkpoint = await log.load()
     if checkpoint is None:
-        return make(0)
+        return Restored(make(0), None)
     try:
-        return await _restored(checkpoint, make)
+        return Restored(await _state(checkpoint, make), checkpoint.epoch)
     except LogDamaged as damage:
         before = None if strict else await log.load(below=checkpoint.position)
         if before is None:
             raise
         _LOGGER.warning("%s; going on from the checkpoint before, %d", damage, before.position)
-        return await _restored(before, make)
+        return Restored(await _state(before, make), before.epoch)
 
 
-async def _restored(checkpoint: Checkpoint, make: MakeFold) -> Fold:
+async def _state(checkpoint: Checkpoint, make: MakeFold) -> Fold:
     position, restoring, part = checkpoint.position, Restoring(make), b""
     try:
         async for piece in checkpoint.parts:
@@ -72,7 +79,7 @@ async def _restored(checkpoint: Checkpoint, make: MakeFold) -> Fold:
     return fold
 
 
-async def loaded(log: Log, make: MakeFold) -> Fold:
+async def loaded(log: Log, make: MakeFold) -> Restored:
     """Do as `restored`, for a worker: a level above its own raises `LevelError`, as an entry of that level does."""
     try:
         return await restored(log, make)

@@ -30,7 +30,7 @@ from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.results import Dropped, InLine, Result
 from purgatory_async.service.state.fold.shared import Effect
 from purgatory_async.service.state.heartbeat import Diverged, Heartbeat
-from purgatory_async.service.state.loading import loaded
+from purgatory_async.service.state.loading import Restored, loaded
 from purgatory_async.service.state.log_time import LogTime
 from purgatory_async.service.state.progress import Progress
 from purgatory_async.service.state.ticks import Ticks
@@ -305,11 +305,15 @@ class OnLog(Generic[A]):
             await self._load(epoch, backoff.next_delay())
 
     async def _load(self, epoch: str, delay: float) -> None:
-        """Load the newest checkpoint after a delay; until then nothing is applied or shown."""
+        """Load the newest checkpoint after a delay; until then nothing is applied or shown.
+
+        The checkpoint's own epoch counts: entries may be lost again meanwhile. Without a checkpoint it is ``epoch``.
+        """
         lost = LogUnavailable("the state is loaded again: the outcome is unknown")
         self._progress.unload(lost)
         await self._timer.sleep(delay)
-        fold, end = await self._when_there()
+        (fold, found), end = await self._when_there()
+        epoch = found or epoch
         self._heartbeat.restart(end)
         self._writer.lose(lost)
         before, self.fold, self.epoch = self.fold, fold, epoch
@@ -319,8 +323,8 @@ class OnLog(Generic[A]):
         self._progress.loaded(fold.position, end)
         self._ticks.restart(fold, end)
 
-    async def _when_there(self) -> tuple[Fold, int]:
-        """Return the state of the newest checkpoint and the log's end, once the engine is there."""
+    async def _when_there(self) -> tuple[Restored, int]:
+        """Return the newest checkpoint's state and the log's end, once the engine is there."""
         backoff = Backoff()
         while True:
             try:

@@ -205,9 +205,9 @@ class Export:
     async def _begin_run(self, log: Log, epoch: str) -> None:
         run = Run(f"{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}", self._node)
         recorder = Recorder(run)
-        fold = await restored(log, recorder.make)
+        fold, found = await restored(log, recorder.make)
         self._turn_over()
-        self._epoch, self._run = epoch, run
+        self._epoch, self._run = found or epoch, run
         self._observe(recorder, fold)
         self.save()  # before the first record, so that no two runs have it
 

@@ -71,7 +71,7 @@ async def folded(log: Log, make: MakeFold = Fold, *, strict: bool = False) -> Fo
         LogUnavailable: The engine is away.
     """
     while True:
-        fold = await restored(log, make, strict=strict)
+        fold = (await restored(log, make, strict=strict)).fold
         try:
             await _fold_to_the_end(log, fold)
         except LogGap as gap:

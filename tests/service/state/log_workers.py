@@ -130,6 +130,7 @@ class Worker:
     Attributes:
         effects: Those of each step, as (log time, effect).
         loads: The positions at which the state was loaded.
+        epochs: The epochs in which it was loaded.
         stopped: The task of `OnLog.run`.
     """
 
@@ -138,12 +139,13 @@ class Worker:
         self.timer = Timer(clock=Shifted(hours))
         self.effects = []
         self.loads = []
+        self.epochs = []
         self.state = OnLog(
             self.log,
             timer=self.timer,
             timeout=TIMEOUT,
             applied=self.applied,
-            replaced=lambda fold: self.loads.append(fold.position),
+            replaced=self.replaced,
             limits=limits,
         )
         self.stopped = None
@@ -152,6 +154,10 @@ class Worker:
         fold = self.state.fold
         self.effects += [(fold.at_us, effect) for effect in effects]
         return Answer(self.state.epoch, fold.position, result)
+
+    def replaced(self, fold):
+        self.loads.append(fold.position)
+        self.epochs.append(self.state.epoch)
 
     @property
     def fold(self):

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from contextlib import closing
 
 import pytest
 
@@ -15,6 +16,19 @@ from tests.service.state.log_workers import Worker, settled, submit
 
 pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
 SECOND = 1_000_000
+
+
+def held_load(worker):
+    """Hold back the next loads of a worker's state; returns the future that lets them go on."""
+    goes_on = asyncio.get_running_loop().create_future()
+    load = worker.log.inner.load
+
+    async def held(*, below=None):
+        await goes_on
+        return await load(below=below)
+
+    worker.log.inner.load = held
+    return goes_on
 
 
 async def test_a_worker_that_fell_behind_loads_the_state_again(workers):
@@ -73,6 +87,35 @@ async def test_lost_entries_are_forgotten_by_every_worker(workers):
     await settled(here, there)
 
 
+async def test_a_loss_during_a_load_gives_the_load_its_epoch(workers):
+    here, there = await workers.start(), await workers.start()
+    await here.propose(submit("a"))
+    await settled(here, there)
+    loading = held_load(there)
+    for name in ("b", "c"):
+        workers.store.lose(1)
+        await asyncio.sleep(1)
+        await here.propose(submit(name))
+    workers.store.checkpoint_of(here.fold)
+    saved = workers.store.checkpoint
+    loading.set_result(None)
+    await settled(here, there)
+    loads = list(zip(there.epochs, there.loads, strict=True))
+    assert (loads[1], {*loads[1:]}) == ((workers.store.epoch, saved), {(workers.store.epoch, saved)})
+
+
+async def test_an_answer_from_before_a_loss_is_not_applied(workers):
+    worker = await workers.start()
+    await worker.propose(submit("a"))
+    worker.log.answer_s = 1
+    await worker.propose(submit("b"))
+    workers.store.lose(1)
+    await asyncio.sleep(2)
+    assert worker.state.position == workers.store.position
+    with closing(workers.store.folded()) as truth:
+        assert worker.fold.running == truth.running
+
+
 async def test_a_read_outlives_a_gap(workers):
     here, there = await workers.start(), await workers.start()
     await here.propose(submit("a"))
@@ -105,14 +148,7 @@ async def test_a_worker_is_not_connected_while_it_loads(workers):
     await here.propose(submit("b"))
     await here.propose(submit("c"))
     workers.store.checkpoint_of(here.fold)
-    loading = asyncio.get_running_loop().create_future()
-    load = there.log.inner.load
-
-    async def slow(*, below=None):
-        await loading
-        return await load(below=below)
-
-    there.log.inner.load = slow
+    loading = held_load(there)
     there.log.cut()
     await asyncio.sleep(3)
     assert not there.state.connected

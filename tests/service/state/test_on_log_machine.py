@@ -160,6 +160,10 @@ class Workers(RuleBasedStateMachine):
         log.late_s, log.deaf_s, log.away = late_s, deaf_s, away
         log.losses.extend(losses)
 
+    @rule(which=WHICH, answer_s=st.sampled_from((0.0, 0.4)))
+    def answer_late(self, which, answer_s):
+        self.workers[which % len(self.workers)].log.answer_s = answer_s
+
     @rule(which=WHICH)
     def cut(self, which):
         async def cut():
@@ -235,7 +239,7 @@ class Workers(RuleBasedStateMachine):
 
     async def end(self):
         for worker in self.workers:
-            worker.log.late_s = worker.log.deaf_s = 0.0
+            worker.log.late_s = worker.log.answer_s = worker.log.deaf_s = 0.0
             worker.log.away = False
             worker.log.losses.clear()
         await asyncio.sleep(20)

@@ -263,6 +263,15 @@ async def test_another_log_begins_another_run(exported):
     assert "has lost entries after position 1" in exported.said[0]
 
 
+async def test_a_run_has_the_epoch_of_its_checkpoint(exported):
+    await exported.append(SignalKey(key="k"))
+    async with exported.log() as (log, head):
+        await save(log)
+        with Export(exported.directory, "orders", exported.said.append) as journal:
+            await journal.begin(log, "one that was lost meanwhile")
+    assert exported_state.Exported.read(exported.directory).epoch == head.epoch
+
+
 async def test_a_damaged_entry_stops_the_export_before_it(exported):
     await exported.append(SignalKey(key="k"))
     await exported.export()

@@ -33,19 +33,23 @@ async def from_nothing(log):
         return digest(fold)
 
 
+async def from_checkpoint(log):
+    return (await restored(log)).fold
+
+
 async def test_a_fold_from_a_checkpoint_is_that_of_all_entries(log):
     await append(log, *some_entries())
     await save(log)
     await append(log, SignalKey(key="k1"), SignalKey(key="k3"))
     assert (await state(folded(log)))[:2] == (await log.end(), await from_nothing(log))
-    assert (await state(restored(log)))[0] == 30
+    assert (await state(from_checkpoint(log)))[0] == 30
 
 
 async def test_the_state_is_kept_when_its_entries_are_trimmed(log):
     await append(log, *some_entries())
     whole = await state(folded(log))
     await save(log, keep=0)
-    assert await state(restored(log)) == whole
+    assert await state(from_checkpoint(log)) == whole
     assert (await state(folded(log)))[2] == 10
 
 
@@ -55,7 +59,7 @@ async def test_lines_above_the_size_of_a_part_are_restored(log):
     await append(log, PutItem(queue="q", item=text), *some_entries())
     whole = await state(folded(log))
     await save(log)
-    assert await state(restored(log)) == whole
+    assert await state(from_checkpoint(log)) == whole
     _, parts = await saved(log)
     assert max(map(len, parts)) <= 1_572_864
 
@@ -238,7 +242,7 @@ async def test_other_tasks_run_while_a_state_is_loaded(log):
         await append(log, SubmitOperation(id=str(number), keys=("k",), data=text))
     await save(log)
     async with counted_turns() as turns:
-        assert (await state(restored(log)))[2] == 6
+        assert (await state(from_checkpoint(log)))[2] == 6
     assert len(turns) > 6
 
 
@@ -250,5 +254,5 @@ async def test_other_tasks_run_while_deadlines_are_scheduled():
         await append(log, *entries[begin : begin + 1000])
     saved_parts = (await save(log)).size >> 20
     async with counted_turns() as turns:
-        assert (await state(restored(log)))[2] == 4 * AT_ONCE
+        assert (await state(from_checkpoint(log)))[2] == 4 * AT_ONCE
     assert len(turns) > saved_parts + 4

@@ -29,7 +29,7 @@ def spark():
 def pytest_collection_modifyitems(items):
     """Mark each test that uses the session or starts commands as a Spark test.
 
-    The hook gets the items of the whole suite; here, what is slow runs with what starts Spark.
+    The hook gets the items of the whole suite; here, what is slow is so because it starts Spark.
     """
     for item in items:
         slow_here = item.get_closest_marker("slow") is not None and HERE in item.path.parents

@@ -9,6 +9,7 @@ import asyncio
 import gc
 import os
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -122,6 +123,7 @@ def forget_what_stays() -> None:
     gc.freeze()
 
 
+@cache
 def left_out() -> dict[str, str]:
     """Paths under tests/ that are not collected here, each with the distribution that is missing."""
     return {path: module for path, module in NEEDS_EXTRA.items() if find_spec(module) is None}

@@ -125,6 +125,8 @@ def test_a_python_block_of_a_readme_runs(code: str, tmp_path: Path) -> None:
         os.devnull,
         "-p",
         "no:cacheprovider",
+        "-p",
+        "no:schemathesis",
         "-o",
         "asyncio_default_fixture_loop_scope=function",
     )

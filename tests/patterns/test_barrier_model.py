@@ -328,7 +328,7 @@ machines = pytest.mark.parametrize(
 
 @machines
 def test_no_short_story_differs_from_the_reference(machine) -> None:
-    run_state_machine_as_test(machine, settings=settings(max_examples=100, stateful_step_count=12))
+    run_state_machine_as_test(machine, settings=settings(max_examples=50, stateful_step_count=12))
 
 
 @pytest.mark.slow

@@ -32,6 +32,6 @@ def pytest_collection_modifyitems(items):
     The hook gets the items of the whole suite; here, what is slow is so because it starts Spark.
     """
     for item in items:
-        slow_here = HERE in item.path.parents and item.get_closest_marker("slow") is not None
+        slow_here = item.get_closest_marker("slow") is not None and HERE in item.path.parents
         if slow_here or "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.spark)

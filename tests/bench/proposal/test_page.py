@@ -27,12 +27,15 @@ def readings():
     }
 
 
-@pytest.fixture
-def made(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(plots, "MEASURES", FEW)
-    save(tmp_path, measured(readings(), failed=["anyio fell asleep"]))
-    assert page.main([str(tmp_path)]) == 0
-    return tmp_path
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A directory with readings and their page; the measures stay few for all tests of it."""
+    directory = tmp_path_factory.mktemp("made")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "MEASURES", FEW)
+        save(directory, measured(readings(), failed=["anyio fell asleep"]))
+        assert page.main([str(directory)]) == 0
+        yield directory
 
 
 def test_every_measure_of_both_kinds_is_there_as_svg_and_png(made):

@@ -340,14 +340,15 @@ class ReplicasOfQueues(Log):
             self.append(step, entry)
 
 
-@pytest.mark.parametrize(("examples", "steps"), [(150, 10), (50, 50)])
-def test_replicas_agree_with_each_other_and_the_model(examples, steps):
-    run_state_machine_as_test(
-        Replicas, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
-    )
+SHORT_STORIES = ((Replicas, 60, 10), (Replicas, 15, 50), (ReplicasOfQueues, 40, 40))
+LONG_STORIES = ((Replicas, 500, 10), (Replicas, 200, 50), (ReplicasOfQueues, 300, 40))
 
 
-def test_replicas_agree_about_queues():
+@pytest.mark.parametrize(
+    ("machine", "examples", "steps"),
+    [*SHORT_STORIES, *(pytest.param(*story, marks=pytest.mark.slow) for story in LONG_STORIES)],
+)
+def test_replicas_agree_with_each_other_and_the_model(machine, examples, steps):
     run_state_machine_as_test(
-        ReplicasOfQueues, settings=settings(max_examples=100, stateful_step_count=40, deadline=None)
+        machine, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
     )

@@ -1,6 +1,7 @@
 """Brokers that are compared, each a process of its own that prints its address."""
 
 import importlib.util
+import os
 import socket
 import subprocess
 import sys
@@ -18,6 +19,8 @@ _PATIENCE_S: Final = 20.0
 _LOOK_S: Final = 0.002
 _REBALANCE_DELAY_S: Final = 1  # for a group's first members to come; Kafka has 3
 _HOST: Final = "127.0.0.1"
+# Some machines have it set; a process would compile all that it imports, each time.
+_ENVIRONMENT: Final = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 _AS_INSTALLED: Final = (
     "import runpy, sys\n"
     "sys.modules['hypothesis'] = None\n"  # kio imports it if it is there; the extra kafka does not bring it
@@ -122,7 +125,9 @@ def started_cluster(number: int, *options: str) -> Iterator[list[Running]]:
 @contextmanager
 def _running(name: str, command: list[str], port: int) -> Iterator[Running]:
     begun = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=_ENVIRONMENT
+    )
     try:
         address = f"{_HOST}:{port}"
         if name == MOCK:  # chooses its own port

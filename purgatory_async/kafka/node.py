@@ -83,6 +83,7 @@ class Node:
             id=id,
             epoch=epoch,
         )
+        self.topics.on_added.append(self._end_fetches_for)
         self.cluster: Final = Cluster(id, self.topics, drop=self._drop_topic, moved=self.changed)
         self.addresses: dict[int, tuple[str, int]] = {}
         self.ask_for_topic: Callable[[str], None] = _ask_no_other
@@ -262,6 +263,10 @@ class Node:
                 ErrorCode.not_controller,
                 f"topics must be created and deleted by broker {self.cluster.controller}, got {self.id}",
             )
+
+    def _end_fetches_for(self, topic: Topic) -> None:
+        """Answer followers that asked for a topic before this broker knew it; they ask again."""
+        self.fetch.complete_for_key(topic.name)
 
     def _drop_topic(self, topic: Topic) -> None:
         self.topics.delete(topic)

@@ -38,6 +38,7 @@ class Topics:
 
     Attributes:
         version: Grows with each topic created or deleted.
+        on_added: Called with each new topic.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class Topics:
         self.brokers: Final = tuple(sorted(brokers))
         self.room: Final = Room(settings.max_bytes)
         self.version = 0
+        self.on_added: Final[list[Callable[[Topic], object]]] = []
         self._id: Final = self.brokers[0] if id is None else id
         self._epoch: Final = epoch
         self._settings: Final = settings
@@ -182,6 +184,8 @@ class Topics:
         topic = self._by_name[name] = self._by_id[topic_id] = Topic(name, topic_id, partitions, internal)
         self._partitions += 0 if internal else len(partitions)
         self.version += 1
+        for call in self.on_added:
+            call(topic)
         return topic
 
     def delete(self, topic: Topic) -> None:

@@ -36,7 +36,7 @@ def _fetch(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
         for topic in request.topics
     ]
     found = [part for _, of_topic in parts for _, part in of_topic if isinstance(part, FetchFrom)]
-    refused = any(not isinstance(part, FetchFrom) for _, of_topic in parts for _, part in of_topic)
+    refused = any(_is_answer(part, replica) for _, of_topic in parts for _, part in of_topic)
     if found and not refused and request.max_wait:
         operation = DelayedFetch(
             found,
@@ -60,6 +60,13 @@ async def _delayed(
 def _follower(replica: int) -> int | None:
     """The follower that fetches; None for a consumer."""
     return replica if replica > CONSUMER else None
+
+
+def _is_answer(part: _Part, replica: int) -> bool:
+    """Whether a part must not wait. A follower waits by name for a topic that this leader does not know yet."""
+    if isinstance(part, ProtocolError) and _follower(replica) is not None:
+        return part.code is not ErrorCode.unknown_topic_or_partition
+    return not isinstance(part, FetchFrom)
 
 
 def _find(node: Node, topic: str, part: Any, replica: int) -> _Part:

@@ -48,6 +48,10 @@ class Peer:
         """Disconnect at once."""
         self._writer.transport.abort()
 
+    def hang_up(self) -> None:
+        """Give the connection up: the request in flight raises EOFError, and the other broker drops it. O(1)."""
+        self._writer.transport.abort()
+
     async def ask(self, api_key: int, version: int, **values: Any) -> Any:
         """Send a request, and return the response as kio's entity.
 
@@ -55,7 +59,7 @@ class Peer:
             OSError, EOFError: The connection is lost, or was given up.
         """
         number = next(self._numbers)
-        silence = self._timer.call_later(self._patience, self._writer.transport.abort)
+        silence = self._timer.call_later(self._patience, self.hang_up)
         try:
             self._writer.writelines(wire.encode_request(api_key, version, number, self._name, values))
             (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))

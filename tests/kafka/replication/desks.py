@@ -1,5 +1,6 @@
 """Three brokers without sockets: followers' fetches are carried by hand, on virtual time."""
 
+import asyncio
 from typing import Any
 
 from purgatory_async.kafka.partition import Partition
@@ -15,9 +16,20 @@ class Carrier:
     def __init__(self, leader: Desk, *, waits: bool) -> None:
         self._leader = leader
         self._waits = waits
+        self._hung_up = False
 
     async def ask(self, key: int, version: int, **values: Any) -> Any:
-        return await self._leader.ask(key, version, **values | ({} if self._waits else {"max_wait": 0}))
+        self._asking = self._leader.begin(key, version, **values | ({} if self._waits else {"max_wait": 0}))
+        try:
+            return await self._asking
+        except asyncio.CancelledError:
+            if self._hung_up:
+                raise EOFError("the connection was given up") from None
+            raise
+
+    def hang_up(self) -> None:
+        self._hung_up = True
+        self._asking.cancel()
 
 
 class Desks:

@@ -47,7 +47,6 @@ class Membership:
         self._sync: DelayedSync | None = None
         self._sync_key = ("sync", group_id)
         self._unsynced: set[str] = set()
-        self._first = False  # whether the present rebalance began in an empty group
 
     def __repr__(self) -> str:
         return f"<Group {self.id!r} {self.state} generation={self.generation} members={len(self.members)}>"
@@ -57,8 +56,9 @@ class Membership:
     def _begin_rebalance(self) -> None:
         """Wait for all known members to join, again or for the first time."""
         if self.state is not GroupState.PREPARING_REBALANCE:
-            self._first = self.state is GroupState.EMPTY
+            first = self.state is GroupState.EMPTY
             self._enter(GroupState.PREPARING_REBALANCE)
+            self._join.begin(self.members.rebalance_timeout_s(), first=first)
             if self._sync is not None:
                 self._sync.cancel()
         self._expect()
@@ -68,7 +68,7 @@ class Membership:
         if self.state is not GroupState.PREPARING_REBALANCE:
             return
         if self.members:
-            self._join.expect(self.members.known, self.members.rebalance_timeout_s(), first=self._first)
+            self._join.expect(self.members.known)
         else:
             self.generation += 1
             self.protocol_type = self.protocol_name = self.leader_id = ""

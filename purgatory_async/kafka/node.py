@@ -114,12 +114,15 @@ class Node:
         return partition
 
     def readable(self, topic: str, index: int, replica: int) -> Partition:
-        """Find a partition to read: as its leader, or as any broker for a `DEBUGGER`. O(1).
+        """Find a partition to read: as its leader, or as any broker for a `DEBUGGER` or for the leader. O(1).
 
         Raises:
             ProtocolError: As `led`.
         """
-        return self.topics.partition(topic, index) if replica == DEBUGGER else self.led(topic, index)
+        partition = self.topics.partition(topic, index)
+        if replica in {DEBUGGER, partition.leader}:
+            return partition
+        return self.led(topic, index)
 
     def writable(self, topic: str, index: int) -> Partition:
         """As `led`, for what clients change.

@@ -37,6 +37,7 @@ class Topics:
         epoch: Of the partitions that it leads.
 
     Attributes:
+        epoch: Of the partitions that this broker leads.
         version: Grows with each topic created or deleted.
         on_added: Called with each new topic.
     """
@@ -55,7 +56,7 @@ class Topics:
         self.version = 0
         self.on_added: Final[list[Callable[[Topic], object]]] = []
         self._id: Final = self.brokers[0] if id is None else id
-        self._epoch: Final = epoch
+        self.epoch: Final = epoch
         self._settings: Final = settings
         self._now: Final = now
         self._by_name: Final[dict[str, Topic]] = {}
@@ -176,7 +177,7 @@ class Topics:
                 replicas=replicas,
                 room=self.room if room is None else room,
                 min_insync=self._settings.min_insync if min_insync is None else min_insync,
-                leader_epoch=self._epoch if replicas[0] == self._id else NO_EPOCH,
+                leader_epoch=self.epoch if replicas[0] == self._id else NO_EPOCH,
                 now=self._now(),
             )
             for index, replicas in enumerate(placement)

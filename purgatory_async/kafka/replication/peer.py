@@ -3,14 +3,30 @@
 import asyncio
 from itertools import count
 from struct import Struct
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 from purgatory_async import Timer
 from purgatory_async.kafka import wire
 
-__all__ = ["Peer"]
+__all__ = ["Other", "Peer"]
 
 _LENGTH: Final = Struct(">i")
+
+
+class Other(Protocol):
+    """Another broker, as it can be asked; a `Peer` or a test's."""
+
+    def hang_up(self) -> None:
+        """Give it up: the request in flight raises EOFError."""
+        ...
+
+    async def ask(self, api_key: int, version: int, **values: Any) -> Any:
+        """Send a request, and return the response as kio's entity.
+
+        Raises:
+            OSError, EOFError: The other broker is lost.
+        """
+        ...
 
 
 class Peer:

@@ -16,7 +16,7 @@ from typing import Any, Final
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.partition import Partition
-from purgatory_async.kafka.replication.peer import Peer
+from purgatory_async.kafka.replication.peer import Other, Peer
 from purgatory_async.kafka.topics import Topic
 
 __all__ = ["Replica"]
@@ -49,10 +49,9 @@ class Replica:
         self._followed: list[Partition] = []
         self._turn = 0
         self._resting: dict[Partition, float] = {}  # until when
-        self._asked: Peer | None = None  # while it may hold a fetch
+        self._asked: Other | None = None  # while it may hold a fetch
         self._hung_up = False
         self._in_haste = False
-        node.topics.on_added.append(self._ask_anew)
 
     def __repr__(self) -> str:
         return f"<Replica of {self._leader} on {self._node.id} partitions={len(self._followed)}>"
@@ -60,6 +59,7 @@ class Replica:
     async def run(self) -> None:
         """Follow until cancelled; connect again whenever the leader is away."""
         node = self._node
+        node.topics.on_added.append(self.ask_anew)
         while True:
             host, port = node.addresses[self._leader]
             patience = node.settings.replica_lag + _WAIT_MS / 1000
@@ -78,15 +78,19 @@ class Replica:
                 node.cluster.reachable.discard(self._leader)
             await node.timer.sleep(_RECONNECT_S)
 
-    async def fetch(self, peer: Peer) -> None:
+    async def fetch(self, peer: Other, *, waits: bool = True) -> None:
         """Fetch once, and append what comes. O(partitions + bytes).
+
+        Args:
+            peer: The leader.
+            waits: Whether it may hold the fetch until there is something.
 
         Raises:
             OSError, EOFError: As `Peer.ask`.
         """
         wanted = self._wanted()
         # Without a wait after hanging up: when topics come one after another, each second fetch is answered.
-        wait_ms = 0 if self._in_haste else _RESTING_WAIT_MS if self._resting else _WAIT_MS
+        wait_ms = 0 if self._in_haste or not waits else _RESTING_WAIT_MS if self._resting else _WAIT_MS
         self._in_haste = False
         self._asked = peer if wait_ms else None
         try:
@@ -107,7 +111,7 @@ class Replica:
             for part in topic.partitions:
                 self._take(wanted[topic.topic, part.partition_index], part)
 
-    def _ask_anew(self, topic: Topic) -> None:
+    def ask_anew(self, topic: Topic) -> None:
         """Hang up if the leader may hold a fetch that lacks a new topic's partitions. O(partitions)."""
         if self._asked is not None and any(map(self._follows, topic.partitions)):
             self._hung_up = self._in_haste = True
@@ -145,8 +149,14 @@ class Replica:
             _LOG.info("%r: broker %d answers %s", partition, self._leader, part.error_code.name)
             self._rest(partition, _REFUSED_S)
         elif part.diverging_epoch.end_offset >= 0:
-            _LOG.warning("%r starts over: its leader, broker %d, has other records", partition, self._leader)
-            partition.start_over(part.diverging_epoch.end_offset)
+            before = partition.log.end
+            partition.drop_diverging(
+                part.diverging_epoch.epoch, part.diverging_epoch.end_offset, part.log_start_offset
+            )
+            _LOG.warning(
+                "%r drops its records up to offset %d: its leader, broker %d, has others",
+                *(partition, before, self._leader),
+            )
         else:
             try:
                 if part.records:

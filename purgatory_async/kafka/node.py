@@ -75,6 +75,7 @@ class Node:
             initial_delay_s=settings.rebalance_delay,
             max_groups=settings.max_groups,
             max_members=settings.max_members,
+            max_bytes=settings.max_group_bytes,
         )
         self.topics: Final = Topics(
             settings,

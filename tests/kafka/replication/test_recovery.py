@@ -121,7 +121,7 @@ async def test_a_broker_that_is_lost_meanwhile_is_left_out(desks):
     assert values_of(desks, 0) == [b"a"]
 
 
-async def test_a_restarted_leader_beside_the_controller_has_its_records(desks):
+async def test_a_restarted_leader_besides_the_controller_recovers(desks):
     await topic_with(desks, b"a", placement=((1, 2),))
     await desks.restart(1, 0, 2)
     await desks.settle()

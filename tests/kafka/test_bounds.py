@@ -1,5 +1,7 @@
 """What a client may make the broker hold, over the wire: each bound, and the protocol's error above it."""
 
+from contextlib import ExitStack
+
 import pytest
 
 from purgatory_async import Timer
@@ -51,10 +53,18 @@ async def sweep(clock) -> None:
     await settle()
 
 
-def bounded(clock, **settings) -> Desk:
-    desk = Desk(clock, rebalance_delay=0, **settings)
-    desk.node.topics.create("t", [(0,)] * 50)
-    return desk
+@pytest.fixture
+def bounded(manual_clock):
+    """Makes a node with these settings and a topic ``t``; it is closed in the end."""
+    with ExitStack() as stack:
+
+        def made(**settings) -> Desk:
+            desk = Desk(manual_clock, rebalance_delay=0, **settings)
+            stack.callback(desk.node.close)
+            desk.node.topics.create("t", [(0,)] * 50)
+            return desk
+
+        yield made
 
 
 async def test_long_metadata_refuses_its_partition_alone(desk):
@@ -62,8 +72,8 @@ async def test_long_metadata_refuses_its_partition_alone(desk):
     assert errors == [ErrorCode.none, ErrorCode.offset_metadata_too_large]
 
 
-async def test_offsets_of_all_groups_have_one_bound(manual_clock):
-    desk = bounded(manual_clock, max_group_bytes=20_000)
+async def test_offsets_of_all_groups_have_one_bound(bounded, manual_clock):
+    desk = bounded(max_group_bytes=20_000)
     room = desk.node.groups.room
     errors = [(await commit(desk, f"g{number}", "n" * 3_000))[0] for number in range(5)]
     refused = ErrorCode.invalid_commit_offset_size
@@ -76,11 +86,10 @@ async def test_offsets_of_all_groups_have_one_bound(manual_clock):
     desk.node.delete_topic(desk.node.topics.find("t"))
     await sweep(manual_clock)
     assert room.used_bytes == 0
-    desk.node.close()
 
 
-async def test_metadata_of_members_has_a_bound(manual_clock):
-    desk = bounded(manual_clock, max_group_bytes=10_000)
+async def test_metadata_of_members_has_a_bound(bounded, manual_clock):
+    desk = bounded(max_group_bytes=10_000)
     room = desk.node.groups.room
     joined = await join(desk, "g", b"m" * 5_000)
     assert joined.error_code is ErrorCode.none
@@ -93,11 +102,10 @@ async def test_metadata_of_members_has_a_bound(manual_clock):
     await desk.ask(LEAVE_GROUP, 0, group_id="g", member_id=joined.member_id)
     await sweep(manual_clock)
     assert (room.used_bytes, desk.node.timer.pending) == (0, 0)
-    desk.node.close()
 
 
-async def test_assignments_have_a_bound(manual_clock):
-    desk = bounded(manual_clock, max_group_bytes=10_000)
+async def test_assignments_have_a_bound(bounded, manual_clock):
+    desk = bounded(max_group_bytes=10_000)
     joined = await join(desk, "g")
     fields = {"group_id": "g", "generation_id": joined.generation_id, "member_id": joined.member_id}
     for size, error in ((9_000, ErrorCode.group_max_size_reached), (5_000, ErrorCode.none)):
@@ -107,11 +115,10 @@ async def test_assignments_have_a_bound(manual_clock):
     await desk.ask(LEAVE_GROUP, 0, group_id="g", member_id=joined.member_id)
     await sweep(manual_clock)
     assert desk.node.groups.room.used_bytes == 0
-    desk.node.close()
 
 
-async def test_ids_that_are_given_out_have_a_bound(manual_clock):
-    desk = bounded(manual_clock, max_group_bytes=100_000)
+async def test_ids_that_are_given_out_have_a_bound(bounded, manual_clock):
+    desk = bounded(max_group_bytes=100_000)
     errors = [
         (await desk.ask(
             JOIN_GROUP,
@@ -127,26 +134,23 @@ async def test_ids_that_are_given_out_have_a_bound(manual_clock):
     assert errors == [ErrorCode.member_id_required] * 3 + [ErrorCode.group_max_size_reached]
     await sweep(manual_clock)
     assert desk.node.groups.room.used_bytes == 0
-    desk.node.close()
 
 
-async def test_members_and_groups_above_the_bound_are_refused(manual_clock):
-    desk = bounded(manual_clock, max_groups=1, max_members=1)
+async def test_members_and_groups_above_the_bound_are_refused(bounded):
+    desk = bounded(max_groups=1, max_members=1)
     assert (await join(desk, "g")).error_code is ErrorCode.none
     assert (await join(desk, "g")).error_code is ErrorCode.group_max_size_reached
     assert (await join(desk, "other")).error_code is ErrorCode.coordinator_not_available
     assert await commit(desk, "other", "") == [ErrorCode.coordinator_not_available]
-    desk.node.close()
 
 
-async def test_records_above_the_bound_are_refused_until_deleted(manual_clock):
-    desk = bounded(manual_clock, max_bytes=1_000)
+async def test_records_above_the_bound_are_refused_until_deleted(bounded):
+    desk = bounded(max_bytes=1_000)
     assert (await desk.produce("t", batch(b"v" * 600))).error_code is ErrorCode.none
     assert (await desk.produce("t", batch(b"v" * 600))).error_code is ErrorCode.kafka_storage_error
     desk.node.delete_topic(desk.node.topics.find("t"))
     desk.node.topics.create("t", [(0,)])
     assert (await desk.produce("t", batch(b"v" * 600))).error_code is ErrorCode.none
-    desk.node.close()
 
 
 # Connections that stand idle, on real sockets and virtual time.

@@ -55,6 +55,10 @@ def _nodes(
 @click.option("--max-partitions", type=int, help="Of all topics.  [default: 100000]")
 @click.option("--max-groups", type=int, help="Of consumers.  [default: 10000]")
 @click.option("--max-members", type=int, help="Of one group.  [default: 10000]")
+@click.option("--max-group-bytes", type=int, help="Of all groups' members and offsets.  [default: 256 MiB]")
+@click.option(
+    "--idle-timeout", type=float, help="Seconds until an idle connection is closed.  [default: 600]"
+)
 @click.option("--rebalance-delay", type=float, help="Seconds a new group waits for members.  [default: 3]")
 @click.option(
     "--metrics-port",

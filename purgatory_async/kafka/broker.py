@@ -10,6 +10,7 @@ from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.connection import Connection
 from purgatory_async.kafka.node import Node
+from purgatory_async.kafka.replication.recovery import recover
 from purgatory_async.kafka.replication.replication import Replication
 from purgatory_async.kafka.settings import Settings
 
@@ -92,11 +93,13 @@ class Broker:
         return f"{self._advertised_host}:{self.port}"
 
     async def __aenter__(self) -> Self:
-        """Listen.
+        """Listen; a broker of several takes back first what the others have of it, see `recover`.
 
         Raises:
             OSError: The address cannot be listened on.
         """
+        if len(self.node.addresses) > 1:
+            await recover(self.node)
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: Connection(self), self.host, self.port, backlog=_BACKLOG

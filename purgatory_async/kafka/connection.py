@@ -7,7 +7,8 @@ that has gone is noticed; its held request is cancelled then, and leaves its pur
 import asyncio
 import logging
 from collections.abc import Awaitable
-from typing import Any, Final, Protocol, cast
+from math import inf
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from purgatory_async.kafka import wire
 from purgatory_async.kafka.api import Answer, Api
@@ -16,6 +17,9 @@ from purgatory_async.kafka.errors import ErrorCode, MalformedRequestError
 from purgatory_async.kafka.frames import Frame, FrameReader
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.requests import APIS
+
+if TYPE_CHECKING:
+    from purgatory_async import TimerHandle
 
 __all__ = ["Connection", "Listener"]
 
@@ -57,7 +61,10 @@ class Connection(asyncio.BufferedProtocol):
         listener: The broker.
     """
 
-    __slots__ = ("_client", "_frames", "_held", "_listener", "_paused", "_reading", "_transport")
+    __slots__ = (
+        *("_client", "_frames", "_heard_at", "_held", "_idle", "_listener", "_paused", "_reading"),
+        "_transport",
+    )
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
@@ -66,6 +73,8 @@ class Connection(asyncio.BufferedProtocol):
         self._held: asyncio.Task[None] | None = None
         self._paused = False  # the client does not take its answers
         self._reading = True
+        self._heard_at = listener.node.timer.time()
+        self._idle: TimerHandle | None = None
         self._transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -75,10 +84,14 @@ class Connection(asyncio.BufferedProtocol):
         self._client = Client("", cast("tuple[str, int]", peer)[0] if isinstance(peer, tuple) else "")
         if not self._listener.opened(self):
             self._transport.abort()
+        elif (idle_timeout := self._listener.node.settings.idle_timeout) < inf:
+            self._idle = self._listener.node.timer.call_later(idle_timeout, self._close_if_idle)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
         """Cancel the held request; those behind it are dropped."""
         self._frames.ready.clear()
+        if self._idle is not None:
+            self._idle.cancel()
         if self._held is None:
             self._listener.lost(self)
         else:
@@ -91,6 +104,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Serve what has arrived."""
+        self._heard_at = self._listener.node.timer.time()
         try:
             self._frames.received(nbytes)
         except MalformedRequestError as error:
@@ -110,6 +124,17 @@ class Connection(asyncio.BufferedProtocol):
     def close(self) -> None:
         """Drop the connection and its held request at once."""
         self._transport.abort()
+
+    def _close_if_idle(self) -> None:
+        """Close, or look again when the timeout since the last request or held answer would end."""
+        node = self._listener.node
+        idle_timeout = node.settings.idle_timeout
+        left_s = idle_timeout if self._held else self._heard_at + idle_timeout - node.timer.time()
+        if left_s > 0:
+            self._idle = node.timer.call_later(left_s, self._close_if_idle)
+        else:
+            _LOG.info("connection of %s closed: idle for %g s", self._client.host, idle_timeout)
+            self._transport.abort()
 
     def _serve_ready(self) -> None:
         frames = self._frames
@@ -161,6 +186,7 @@ class Connection(asyncio.BufferedProtocol):
             self._fail(header)
         finally:
             self._held = None
+            self._heard_at = self._listener.node.timer.time()
         self._serve_ready()
 
     def _released(self, _: asyncio.Task[None]) -> None:

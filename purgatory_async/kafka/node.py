@@ -75,6 +75,7 @@ class Node:
             initial_delay_s=settings.rebalance_delay,
             max_groups=settings.max_groups,
             max_members=settings.max_members,
+            max_bytes=settings.max_group_bytes,
         )
         self.topics: Final = Topics(
             settings,
@@ -83,6 +84,7 @@ class Node:
             id=id,
             epoch=epoch,
         )
+        self.topics.on_added.append(self._end_fetches_for)
         self.cluster: Final = Cluster(id, self.topics, drop=self._drop_topic, moved=self.changed)
         self.addresses: dict[int, tuple[str, int]] = {}
         self.ask_for_topic: Callable[[str], None] = _ask_no_other
@@ -113,12 +115,15 @@ class Node:
         return partition
 
     def readable(self, topic: str, index: int, replica: int) -> Partition:
-        """Find a partition to read: as its leader, or as any broker for a `DEBUGGER`. O(1).
+        """Find a partition to read: as its leader, or as any broker for a `DEBUGGER` or for the leader. O(1).
 
         Raises:
             ProtocolError: As `led`.
         """
-        return self.topics.partition(topic, index) if replica == DEBUGGER else self.led(topic, index)
+        partition = self.topics.partition(topic, index)
+        if replica in {DEBUGGER, partition.leader}:
+            return partition
+        return self.led(topic, index)
 
     def writable(self, topic: str, index: int) -> Partition:
         """As `led`, for what clients change.
@@ -262,6 +267,10 @@ class Node:
                 ErrorCode.not_controller,
                 f"topics must be created and deleted by broker {self.cluster.controller}, got {self.id}",
             )
+
+    def _end_fetches_for(self, topic: Topic) -> None:
+        """Answer followers that asked for a topic before this broker knew it; they ask again."""
+        self.fetch.complete_for_key(topic.name)
 
     def _drop_topic(self, topic: Topic) -> None:
         self.topics.delete(topic)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from purgatory_async.kafka.batches import check_batch, read_batches
+from purgatory_async.kafka.epochs import NO_EPOCH, Epochs
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.follower import Follower
 from purgatory_async.kafka.producers import Producers
@@ -14,7 +15,7 @@ from purgatory_async.kafka.segments import Bytes, Log, Room
 
 __all__ = ["NO_EPOCH", "Partition"]
 
-NO_EPOCH: Final = -1
+_EVERYTHING: Final = 1 << 62
 
 
 class Partition:
@@ -38,6 +39,7 @@ class Partition:
 
     __slots__ = (
         *(
+            "_epochs",
             "_followers",
             "_producers",
             "deleted",
@@ -71,6 +73,7 @@ class Partition:
         self.deleted = False
         self.paused = False
         self._producers: Final = Producers()
+        self._epochs: Final = Epochs()
         self._followers: Final = {replica: Follower(now) for replica in followers}
         self.in_sync: Final = set(self._followers)
 
@@ -132,6 +135,7 @@ class Partition:
         offset = self._producers.check(batch)
         if offset is None:
             offset = self.log.append(records, batch, self.leader_epoch)
+            self._epochs.appended(self.leader_epoch, offset)
             self._producers.appended(batch, offset)
             self._advance()
         return offset, offset + batch.last_offset_delta + 1
@@ -154,22 +158,65 @@ class Partition:
             offset = self.log.append(
                 records[batch.at : batch.at + batch.size_bytes], batch, batch.leader_epoch
             )
+            self._epochs.appended(batch.leader_epoch, offset)
             self._producers.appended(batch, offset)
             self.leader_epoch = batch.leader_epoch
+
+    def lead_again(self, epoch: int) -> None:
+        """Lead, in a greater epoch, with what was appended as copies: all of it counts as replicated.
+
+        No follower is in sync until it has come to the end.
+        """
+        self.leader_epoch = epoch
+        self.in_sync.clear()
+        self.high_watermark = self.log.end
 
     def start_over(self, offset: int) -> None:
         """Drop all records as a follower, and begin at ``offset``: the leader has none of them. O(segments)."""
         self.log.reset(offset)
         self.high_watermark = offset
         self.leader_epoch = NO_EPOCH
+        self._epochs.truncate(0)
         self._producers.clear()
 
-    def continues(self, offset: int, epoch: int) -> bool:
-        """Whether a follower that ends at ``offset``, in this leader epoch, can go on from there.
+    def drop_diverging(self, epoch: int, end: int, leader_start: int) -> None:
+        """Drop as a follower what the leader has not; `diverging` is its answer. O(records left), which are read.
 
-        A leader that starts has lost its records: what followers have of an older epoch is not what it appends.
+        Args:
+            epoch: The greatest epoch that the leader has, up to that of the last batch here.
+            end: Where that epoch ends on the leader.
+            leader_start: The first offset that the leader has.
         """
-        return epoch in {NO_EPOCH, self.leader_epoch} and self.log.start <= offset <= self.log.end
+        shared = self._epochs.end_of(epoch, self.log.end)
+        offset = self.log.start if shared is None else min(end, shared[1])
+        if shared is None or not max(self.log.start, leader_start) <= offset:
+            self.start_over(leader_start)
+            return
+        self.log.truncate(offset)
+        self.high_watermark = min(self.high_watermark, self.log.end)
+        self._epochs.truncate(self.log.end)
+        self.leader_epoch = self._epochs.last
+        self._producers.clear()
+        for view in self.log.read(self.log.start, self.log.end, _EVERYTHING, at_least_one=False):
+            for batch in read_batches(view):
+                self._producers.appended(batch, batch.base_offset)
+
+    def continues(self, offset: int, epoch: int) -> bool:
+        """Whether a follower can go on from ``offset``, where its last batch of ``epoch`` ends. O(log epochs)."""
+        if not self.log.start <= offset <= self.log.end:
+            return False
+        return epoch == NO_EPOCH or (
+            (shared := self._epochs.end_of(epoch, self.log.end)) is not None
+            and shared[0] == epoch
+            and offset <= shared[1]
+        )
+
+    def diverging(self, epoch: int) -> tuple[int, int]:
+        """Where a follower that cannot go on still has the same: the greatest epoch up to its own, and its end here.
+
+        O(log epochs).
+        """
+        return self._epochs.end_of(epoch, self.log.end) or (NO_EPOCH, self.log.start)
 
     def check_offset(self, offset: int) -> None:
         """Check that one can read from an offset.

@@ -20,9 +20,12 @@ class Settings:
         max_partitions: Of all topics; a topic above it is refused with policy_violation.
         max_groups: Of consumers; one above it is refused with coordinator_not_available.
         max_members: Of one group; one above it is refused with group_max_size_reached.
+        max_group_bytes: Of names, metadata, assignments and offsets of all groups; a commit above it is refused with
+            invalid_commit_offset_size, a member with group_max_size_reached.
         min_insync: Replicas in sync that an acks=all produce needs.
         rebalance_delay: How long the first generation of an empty group waits after each newcomer.
         replica_lag: How far behind, in seconds, a replica is still in sync.
+        idle_timeout: After so many seconds without a request a connection is closed; inf for never.
     """
 
     partitions: int = 1
@@ -35,9 +38,11 @@ class Settings:
     max_partitions: int = 100_000
     max_groups: int = 10_000
     max_members: int = 10_000
+    max_group_bytes: int = 256 << 20
     min_insync: int = 1
     rebalance_delay: float = 3.0
     replica_lag: float = 10.0
+    idle_timeout: float = 600.0
 
     def __post_init__(self) -> None:
         """Refuse a value out of bounds."""

@@ -37,7 +37,9 @@ class Topics:
         epoch: Of the partitions that it leads.
 
     Attributes:
+        epoch: Of the partitions that this broker leads.
         version: Grows with each topic created or deleted.
+        on_added: Called with each new topic.
     """
 
     def __init__(
@@ -52,8 +54,9 @@ class Topics:
         self.brokers: Final = tuple(sorted(brokers))
         self.room: Final = Room(settings.max_bytes)
         self.version = 0
+        self.on_added: Final[list[Callable[[Topic], object]]] = []
         self._id: Final = self.brokers[0] if id is None else id
-        self._epoch: Final = epoch
+        self.epoch: Final = epoch
         self._settings: Final = settings
         self._now: Final = now
         self._by_name: Final[dict[str, Topic]] = {}
@@ -174,7 +177,7 @@ class Topics:
                 replicas=replicas,
                 room=self.room if room is None else room,
                 min_insync=self._settings.min_insync if min_insync is None else min_insync,
-                leader_epoch=self._epoch if replicas[0] == self._id else NO_EPOCH,
+                leader_epoch=self.epoch if replicas[0] == self._id else NO_EPOCH,
                 now=self._now(),
             )
             for index, replicas in enumerate(placement)
@@ -182,6 +185,8 @@ class Topics:
         topic = self._by_name[name] = self._by_id[topic_id] = Topic(name, topic_id, partitions, internal)
         self._partitions += 0 if internal else len(partitions)
         self.version += 1
+        for call in self.on_added:
+            call(topic)
         return topic
 
     def delete(self, topic: Topic) -> None:

@@ -1,9 +1,20 @@
 """A client on a real socket that sends any bytes, and reads responses in the order they come."""
 
 import asyncio
+import time
 from typing import Any, Self
 
 from tests.kafka import protocol
+
+PATIENCE_S = 10
+
+
+async def until(condition) -> None:
+    """Wait until a condition holds, a turn of the loop at a time."""
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        await asyncio.sleep(0)
 
 
 class PlainClient:

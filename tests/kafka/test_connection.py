@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 
 import pytest
 
@@ -11,21 +10,12 @@ from purgatory_async.kafka.errors import ErrorCode
 from tests.kafka import protocol
 from tests.kafka.desk import fetched, produced
 from tests.kafka.made_batches import batch, records_in
-from tests.kafka.plain_client import PlainClient
+from tests.kafka.plain_client import PlainClient, until
 from tests.kafka.protocol import API_VERSIONS, FETCH, METADATA, PRODUCE
 
 pytestmark = pytest.mark.asyncio
 
 LONG_MS = 60_000
-PATIENCE_S = 10
-
-
-async def until(condition) -> None:
-    """Wait until a condition holds, a turn of the loop at a time."""
-    end = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        await asyncio.sleep(0)
 
 
 async def test_responses_come_in_the_order_of_requests():

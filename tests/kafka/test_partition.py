@@ -107,9 +107,9 @@ def test_a_follower_keeps_its_leaders_offsets_and_epochs():
     led, follower = partition(1), partition()
     append(led, 2)
     append(led, 3)
-    copied = b"".join(led.log.read(0, led.log.end, EVERYTHING, at_least_one=False))
-    follower.append_copies(copied)
-    assert b"".join(follower.log.read(0, 5, EVERYTHING, at_least_one=False)) == copied
+    sent = b"".join(led.log.read(0, led.log.end, EVERYTHING, at_least_one=False))
+    follower.append_copies(sent)
+    assert b"".join(follower.log.read(0, 5, EVERYTHING, at_least_one=False)) == sent
     assert (follower.log.end, follower.high_watermark) == (5, 0)
     follower.learn(9, 3)
     assert (follower.log.start, follower.high_watermark) == (3, 5)
@@ -121,8 +121,7 @@ def test_a_follower_begins_inside_of_a_batch():
     led.follow(1, 5, 0, now=1)
     led.delete_before(3)
     follower.start_over(3)
-    copied = b"".join(led.log.read(3, 5, EVERYTHING, at_least_one=False))
-    follower.append_copies(copied)
+    follower.append_copies(b"".join(led.log.read(3, 5, EVERYTHING, at_least_one=False)))
     assert (follower.log.start, follower.log.end) == (3, 5)
 
 
@@ -151,6 +150,68 @@ def test_a_leader_that_restarted_continues_no_older_epoch():
     assert led.continues(0, NO_EPOCH)
     assert not led.continues(5, 1)
     assert not led.continues(6, 2)
+
+
+def test_a_follower_forgets_the_producers_batches_it_drops():
+    led, follower = partition(1), partition()
+    first, again = (batch(b"x", producer=(9, 0, number)) for number in (0, 1))
+    for sent in (first, again):
+        led.append(sent, acks_all=False, max_batch_bytes=EVERYTHING)
+    follower.append_copies(b"".join(led.log.read(0, 2, EVERYTHING, at_least_one=False)))
+    follower.drop_diverging(led.leader_epoch, 1, 0)
+    assert follower.log.end == 1
+    assert follower.append(again, acks_all=False, max_batch_bytes=EVERYTHING) == (1, 2)
+    assert follower.log.end == 2, "a batch that was dropped was found at its former offset"
+    assert follower.append(first, acks_all=False, max_batch_bytes=EVERYTHING) == (0, 1)
+
+
+def copied(led, end: int, replica: Partition) -> Partition:
+    """A follower that has what its leader has up to an offset."""
+    replica.append_copies(b"".join(led.log.read(replica.log.end, end, EVERYTHING, at_least_one=False)))
+    return replica
+
+
+def in_epoch(epoch: int, copy: Partition) -> Partition:
+    """A leader that started again with what a follower has."""
+    led = copied(copy, copy.log.end, Partition("t", 0, replicas=(0, 1), room=Room(EVERYTHING)))
+    led.lead_again(epoch)
+    return led
+
+
+def test_a_follower_drops_only_what_its_new_leader_lacks():
+    old = partition(1)
+    append(old, 2)
+    append(old, 3)
+    behind, ahead = copied(old, 2, partition()), copied(old, 5, partition())
+    led = in_epoch(7, behind)
+    append(led, 1)
+    assert led.continues(2, 0)
+    assert not led.continues(ahead.log.end, ahead.leader_epoch)
+    ahead.drop_diverging(*led.diverging(ahead.leader_epoch), led.log.start)
+    assert (ahead.log.end, ahead.leader_epoch) == (2, 0)
+    assert led.continues(ahead.log.end, ahead.leader_epoch)
+    assert copied(led, 3, ahead).leader_epoch == 7
+
+
+def test_a_follower_starts_over_behind_its_leaders_start():
+    led = partition(1)
+    append(led, 2)
+    follower = copied(led, 2, partition())
+    append(led, 2)
+    led.follow(1, 4, 0, now=1)
+    led.delete_before(4)
+    assert not led.continues(2, 0)
+    follower.drop_diverging(*led.diverging(0), led.log.start)
+    assert (follower.log.start, follower.log.end) == (4, 4)
+
+
+def test_a_leader_that_starts_again_counts_no_follower_in_sync():
+    led = partition(1)
+    append(led, 2)
+    again = in_epoch(7, copied(led, 2, partition()))
+    assert (again.high_watermark, again.replicas_in_sync) == (2, (0,))
+    again.follow(1, 2, 0, now=1)
+    assert again.replicas_in_sync == (0, 1)
 
 
 def test_a_follower_refuses_batches_that_leave_a_gap():

@@ -6,6 +6,7 @@ from typing import Final
 from purgatory_async import Purgatory, TimerHandle
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.group import Group
+from purgatory_async.kafka.groups.group_room import MEMBER_BYTES, GroupRoom
 from purgatory_async.kafka.groups.joining import Joined, JoinRequest
 from purgatory_async.kafka.groups.members import Member, unknown_member
 from purgatory_async.kafka.groups.offsets import CommittedOffset, CommittedOffsets, TopicPartition
@@ -26,6 +27,7 @@ class Coordinator:
         initial_delay_s: Seconds that the first generation of an empty group waits after each newcomer.
         max_groups: Groups allowed.
         max_members: Members and pending ids allowed in one group.
+        max_bytes: What all groups may hold of names, metadata, assignments and offsets.
     """
 
     def __init__(
@@ -35,7 +37,9 @@ class Coordinator:
         initial_delay_s: float = 3.0,
         max_groups: int = 10_000,
         max_members: int = 10_000,
+        max_bytes: int = 256 << 20,
     ) -> None:
+        self.room = GroupRoom(max_bytes)
         self._rebalance = rebalance
         self._initial_delay_s = initial_delay_s
         self._max_groups = max_groups
@@ -108,7 +112,12 @@ class Coordinator:
                 f"the group {group_id!r} has no generation, got {generation}; join it, or commit with -1",
             )
         if offsets or group_id in self._groups:
-            self._opened(group_id).commit(member_id, generation, offsets, instance_id=instance_id)
+            group = self._opened(group_id)
+            try:
+                group.commit(member_id, generation, offsets, instance_id=instance_id)
+            except ProtocolError:
+                self._remove_unused(group)
+                raise
 
     def committed(
         self, group_id: str, partitions: Iterable[TopicPartition] | None = None
@@ -118,7 +127,7 @@ class Coordinator:
         A partition without one, or of an unknown group, gets `NO_OFFSET`.
         """
         group = self._groups.get(group_id)
-        return (CommittedOffsets() if group is None else group.offsets).fetch(partitions)
+        return (CommittedOffsets(self.room) if group is None else group.offsets).fetch(partitions)
 
     # For the broker and for tests.
 
@@ -166,6 +175,7 @@ class Coordinator:
                     ErrorCode.coordinator_not_available,
                     f"there must be at most {self._max_groups} groups, cannot make {group_id!r}; raise max_groups",
                 )
+            self.room.take(MEMBER_BYTES + len(group_id))
             if self._sweeper is None:
                 self._sweeper = self._rebalance.timer.call_later(SWEEP_S, self._sweep)
             group = self._groups[group_id] = Group(
@@ -173,12 +183,14 @@ class Coordinator:
                 self._rebalance,
                 initial_delay_s=self._initial_delay_s,
                 max_members=self._max_members,
+                room=self.room,
             )
         return group
 
     def _remove_unused(self, group: Group) -> None:
         if group.unused and self._groups.get(group.id) is group:
             del self._groups[group.id]
+            self.room.take(-MEMBER_BYTES - len(group.id))
             group.close()
 
     def _sweep(self) -> None:

@@ -1,9 +1,9 @@
 """The delayed join: hold JoinGroup requests until all known members have joined.
 
 Kafka's ``DelayedJoin`` and ``InitialDelayedJoin`` on one `Barrier` a group, whose arrivals wait in the Rebalance
-purgatory under the group's key. Two things differ. The rebalance timeout starts with the first member that joins,
-not with the cause of the rebalance. The first generation waits for its delay after each newcomer, not in steps of
-that delay.
+purgatory under the group's key. As in Kafka, the rebalance timeout starts with the cause of the rebalance, and later
+members do not extend it. Two things differ. If no member has joined by then, the next one ends the rebalance. The
+first generation waits for its delay after each newcomer, not in steps of that delay.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ class DelayedJoin:
         on_complete: Called with the members that have joined, in order of arrival, before any held request goes on.
     """
 
-    __slots__ = ("_barrier", "_initial_delay_s", "_on_complete")
+    __slots__ = ("_barrier", "_ends_at", "_held", "_initial_delay_s", "_on_complete", "_timer")
 
     def __init__(
         self,
@@ -36,22 +36,26 @@ class DelayedJoin:
     ) -> None:
         self._initial_delay_s = initial_delay_s
         self._on_complete = on_complete
+        self._timer = rebalance.timer
+        self._ends_at = 0.0
+        self._held = 0
         self._barrier: Barrier[str] = Barrier(
             rebalance, ("join", group_id), expect=(), timeout=None, on_release=self._released
         )
 
-    def expect(self, members: int, rebalance_timeout_s: float, *, first: bool) -> None:
-        """Wait for this many members, at most for the timeout; complete now if they have joined. O(1).
+    def begin(self, rebalance_timeout_s: float, *, first: bool) -> None:
+        """Begin a rebalance, which takes this many seconds at most. O(1).
 
         Args:
-            members: How many the group knows.
-            rebalance_timeout_s: Seconds from the first join.
+            rebalance_timeout_s: Seconds from now.
             first: Whether the group was empty: then only time completes the join, if there is an initial delay.
         """
-        gathers = first and self._initial_delay_s > 0
-        self._barrier.timeout = rebalance_timeout_s
-        self._barrier.initial_delay = self._initial_delay_s if gathers else 0
-        self._barrier.expect = () if gathers else members
+        self._ends_at = self._timer.time() + rebalance_timeout_s
+        self._barrier.initial_delay = self._initial_delay_s if first else 0
+
+    def expect(self, members: int) -> None:
+        """Wait for this many members, all that the group knows; complete now if they have joined. O(1)."""
+        self._barrier.expect = () if self.gathers else members
 
     async def hold(self, member_id: str) -> None:
         """Hold a request until the join completes.
@@ -60,7 +64,18 @@ class DelayedJoin:
             OperationCancelled: The member was released, or joined again by another request.
             PurgatoryFull, PurgatoryClosed: The purgatory holds no more.
         """
-        await self._barrier.arrive(member_id)
+        if not self._held:  # the barrier counts from the first arrival
+            self._barrier.timeout = max(0.0, self._ends_at - self._timer.time())
+        self._held += 1
+        try:
+            await self._barrier.arrive(member_id)
+        finally:
+            self._held -= 1
+
+    @property
+    def gathers(self) -> bool:
+        """Whether only time completes the join."""
+        return self._barrier.initial_delay > 0
 
     def release(self, member_id: str) -> bool:
         """End the member's held request with `OperationCancelled`; False if it has none. O(1)."""

@@ -12,6 +12,7 @@ from functools import partial
 
 from purgatory_async import OperationCancelled, Outcome, Purgatory, PurgatoryFull
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.groups.group_room import GroupRoom
 from purgatory_async.kafka.groups.joining import Joined, JoinedMember, JoinRequest
 from purgatory_async.kafka.groups.members import Member, MemberIdRequiredError
 from purgatory_async.kafka.groups.membership import SETTLED, Membership
@@ -35,10 +36,18 @@ class Group(Membership):
     """One group, by what its members ask of it. See `Membership` for the arguments."""
 
     def __init__(
-        self, group_id: str, rebalance: Purgatory, *, initial_delay_s: float, max_members: int
+        self,
+        group_id: str,
+        rebalance: Purgatory,
+        *,
+        initial_delay_s: float,
+        max_members: int,
+        room: GroupRoom,
     ) -> None:
-        super().__init__(group_id, rebalance, initial_delay_s=initial_delay_s, max_members=max_members)
-        self.offsets = CommittedOffsets()
+        super().__init__(
+            group_id, rebalance, initial_delay_s=initial_delay_s, max_members=max_members, room=room
+        )
+        self.offsets = CommittedOffsets(room)
 
     @property
     def unused(self) -> bool:
@@ -107,9 +116,14 @@ class Group(Membership):
 
     def _give_id(self, request: JoinRequest) -> str:
         member_id = self.members.new_id(request.client_id)
-        self.members.pending[member_id] = Session(
+        session = Session(
             self._rebalance.timer, request.session_timeout_s, partial(self._forget_pending, member_id)
         )
+        try:
+            self.members.give(member_id, session)
+        except ProtocolError:
+            session.end()
+            raise
         self._expect()
         return member_id
 
@@ -123,10 +137,12 @@ class Group(Membership):
             rebalance_timeout_s=request.rebalance_s,
             session=Session(self._rebalance.timer, request.session_timeout_s, lambda: self._remove(member)),
         )
-        pending = self.members.pending.pop(member_id, None)
-        if pending is not None:
-            pending.end()
-        self.members.add(member)
+        try:
+            self.members.add(member)
+        except ProtocolError:
+            member.session.end()
+            raise
+        self.members.take_back(member_id)
         self.protocol_type = request.protocol_type
         return member
 
@@ -134,11 +150,11 @@ class Group(Membership):
         """Let a static member's instance join anew; return its place if the generation can go on as it is."""
         former_id, leader_id = former.id, self.leader_id
         changes = self.state is not GroupState.STABLE or not _same(former.protocols, request.protocols)
+        self._update(former, request)  # first, as it may be refused
         self._join.release(former_id)
         self.members.rename(former, self.members.new_id(former.instance_id or ""))
         if leader_id == former_id:
             self.leader_id = former.id
-        self._update(former, request)
         if changes:
             self._begin_rebalance()
             return None
@@ -212,7 +228,8 @@ class Group(Membership):
         Raises:
             ProtocolError: ``unknown_member_id``, ``fenced_instance_id``, ``illegal_generation``,
                 ``inconsistent_group_protocol``; ``rebalance_in_progress`` if members join anew, or the leader does
-                not sync within the rebalance timeout; ``coordinator_not_available`` if the group is dead.
+                not sync within the rebalance timeout; ``coordinator_not_available`` if the group is dead;
+                ``group_max_size_reached`` if the groups would hold too many bytes.
         """
         member = self._member(member_id, instance_id, generation)
         for given, own in ((protocol_type, self.protocol_type), (protocol_name, self.protocol_name)):
@@ -282,7 +299,8 @@ class Group(Membership):
 
         Raises:
             ProtocolError: ``unknown_member_id``, ``fenced_instance_id``, ``illegal_generation``,
-                ``coordinator_not_available``; ``rebalance_in_progress`` between joining and the assignments.
+                ``coordinator_not_available``; ``rebalance_in_progress`` between joining and the assignments;
+                ``invalid_commit_offset_size`` if the groups would hold too many bytes.
         """
         self._require_alive()
         if generation >= 0 or self.state is not GroupState.EMPTY:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.groups.group_room import MEMBER_BYTES, GroupRoom
 from purgatory_async.kafka.groups.sessions import Session
 
 __all__ = ["Member", "MemberIdRequiredError", "Members"]
@@ -36,6 +37,7 @@ class Member:
         rebalance_timeout_s: Seconds that a rebalance waits for it.
         session: Ends when it stays silent.
         assignment: What the leader gave it.
+        taken_bytes: What is counted of it.
     """
 
     id: str
@@ -46,6 +48,7 @@ class Member:
     rebalance_timeout_s: float
     session: Session
     assignment: bytes = b""
+    taken_bytes: int = 0
 
 
 @dataclass(slots=True)
@@ -53,9 +56,11 @@ class Members:
     """All members of one group, in the order in which they became known.
 
     Attributes:
+        room: Where what they hold is counted.
         pending: The sessions of ids that were given out and did not join yet.
     """
 
+    room: GroupRoom
     pending: dict[str, Session] = field(default_factory=dict[str, Session])
     _by_id: dict[str, Member] = field(default_factory=dict[str, Member])
     _by_instance: dict[str, Member] = field(default_factory=dict[str, Member])
@@ -106,8 +111,29 @@ class Members:
             raise unknown_member(member_id, instance_id)
         return member
 
+    def give(self, member_id: str, session: Session) -> None:
+        """Keep an id that is given out. O(1).
+
+        Raises:
+            ProtocolError: As `add`.
+        """
+        self.room.take(_pending_bytes(member_id))
+        self.pending[member_id] = session
+
+    def take_back(self, member_id: str) -> None:
+        """Forget an id that was given out, if it was. O(1)."""
+        session = self.pending.pop(member_id, None)
+        if session is not None:
+            session.end()
+            self.room.take(-_pending_bytes(member_id))
+
     def add(self, member: Member) -> None:
-        """Add a member that has joined for the first time. O(protocols)."""
+        """Add a member that has joined for the first time. O(protocols).
+
+        Raises:
+            ProtocolError: ``group_max_size_reached`` if the groups hold too many bytes.
+        """
+        self._hold(member, member.protocols)
         self._by_id[member.id] = member
         if member.instance_id is not None:
             self._by_instance[member.instance_id] = member
@@ -116,6 +142,7 @@ class Members:
     def remove(self, member: Member) -> None:
         """Remove a member, and end its session. O(protocols)."""
         member.session.end()
+        self.room.take(-member.taken_bytes)
         del self._by_id[member.id]
         if member.instance_id is not None:
             del self._by_instance[member.instance_id]
@@ -128,7 +155,12 @@ class Members:
         self._by_id[member_id] = member
 
     def update(self, member: Member, protocols: Mapping[str, bytes], rebalance_timeout_s: float) -> None:
-        """Replace what a member supports, and how long a rebalance waits for it. O(protocols)."""
+        """Replace what a member supports, and how long a rebalance waits for it. O(protocols).
+
+        Raises:
+            ProtocolError: As `add`; nothing changes.
+        """
+        self._hold(member, protocols)
         self._discount(member)
         member.protocols, member.rebalance_timeout_s = protocols, rebalance_timeout_s
         self._count(member)
@@ -151,6 +183,26 @@ class Members:
         """Return the longest of the members' rebalance timeouts. O(different timeouts)."""
         return max(self._timeouts_s, default=0.0)
 
+    def assign(self, assignments: Mapping[str, bytes]) -> None:
+        """Give each member its assignment, by id; empty for one without. O(members).
+
+        Raises:
+            ProtocolError: As `add`; nothing changes.
+        """
+        given = {member: assignments.get(member.id, b"") for member in self}
+        more = {member: len(assignment) - len(member.assignment) for member, assignment in given.items()}
+        self.room.take(sum(more.values()))
+        for member, assignment in given.items():
+            member.assignment = assignment
+            member.taken_bytes += more[member]
+
+    def _hold(self, member: Member, protocols: Mapping[str, bytes]) -> None:
+        """Count what a member holds with these protocols."""
+        texts = (member.id, member.instance_id or "", member.client_id, *protocols)
+        held = sum(map(len, texts)) + sum(map(len, protocols.values())) + len(member.assignment)
+        self.room.take(MEMBER_BYTES + held - member.taken_bytes)
+        member.taken_bytes = MEMBER_BYTES + held
+
     def _count(self, member: Member) -> None:
         self._supporters.update(member.protocols.keys())
         self._timeouts_s[member.rebalance_timeout_s] += 1
@@ -159,6 +211,10 @@ class Members:
         self._supporters.subtract(member.protocols.keys())
         self._timeouts_s[member.rebalance_timeout_s] -= 1
         self._supporters, self._timeouts_s = +self._supporters, +self._timeouts_s  # drops what counts 0
+
+
+def _pending_bytes(member_id: str) -> int:
+    return MEMBER_BYTES + len(member_id)
 
 
 def unknown_member(member_id: str, instance_id: str | None = None) -> ProtocolError:

@@ -10,6 +10,7 @@ from typing import Final
 from purgatory_async import Purgatory
 from purgatory_async.kafka.groups.delayed_join import DelayedJoin
 from purgatory_async.kafka.groups.delayed_sync import DelayedSync
+from purgatory_async.kafka.groups.group_room import GroupRoom
 from purgatory_async.kafka.groups.members import Member, Members
 from purgatory_async.kafka.groups.state import TRANSITIONS, GroupState
 
@@ -27,10 +28,17 @@ class Membership:
         rebalance: The Rebalance purgatory; its timer also runs the members' sessions.
         initial_delay_s: Seconds that the first generation waits after each newcomer.
         max_members: Members and pending ids allowed.
+        room: Where what the group holds is counted.
     """
 
     def __init__(
-        self, group_id: str, rebalance: Purgatory, *, initial_delay_s: float, max_members: int
+        self,
+        group_id: str,
+        rebalance: Purgatory,
+        *,
+        initial_delay_s: float,
+        max_members: int,
+        room: GroupRoom,
     ) -> None:
         self.id = group_id
         self.state = GroupState.EMPTY
@@ -38,7 +46,7 @@ class Membership:
         self.protocol_type = ""
         self.protocol_name = ""
         self.leader_id = ""
-        self.members = Members()
+        self.members = Members(room)
         self._max_members = max_members
         self._rebalance = rebalance
         self._join = DelayedJoin(
@@ -47,7 +55,6 @@ class Membership:
         self._sync: DelayedSync | None = None
         self._sync_key = ("sync", group_id)
         self._unsynced: set[str] = set()
-        self._first = False  # whether the present rebalance began in an empty group
 
     def __repr__(self) -> str:
         return f"<Group {self.id!r} {self.state} generation={self.generation} members={len(self.members)}>"
@@ -57,8 +64,9 @@ class Membership:
     def _begin_rebalance(self) -> None:
         """Wait for all known members to join, again or for the first time."""
         if self.state is not GroupState.PREPARING_REBALANCE:
-            self._first = self.state is GroupState.EMPTY
+            first = self.state is GroupState.EMPTY
             self._enter(GroupState.PREPARING_REBALANCE)
+            self._join.begin(self.members.rebalance_timeout_s(), first=first)
             if self._sync is not None:
                 self._sync.cancel()
         self._expect()
@@ -68,7 +76,7 @@ class Membership:
         if self.state is not GroupState.PREPARING_REBALANCE:
             return
         if self.members:
-            self._join.expect(self.members.known, self.members.rebalance_timeout_s(), first=self._first)
+            self._join.expect(self.members.known)
         else:
             self.generation += 1
             self.protocol_type = self.protocol_name = self.leader_id = ""
@@ -100,8 +108,7 @@ class Membership:
         self._begin_rebalance()
 
     def _assign(self, assignments: Mapping[str, bytes]) -> None:
-        for member in self.members:
-            member.assignment = assignments.get(member.id, b"")
+        self.members.assign(assignments)
         self._enter(GroupState.STABLE)
         self._rebalance.check_and_complete(self._sync_key)
 
@@ -117,15 +124,14 @@ class Membership:
             self._expect()
 
     def _forget_pending(self, member_id: str) -> None:
-        del self.members.pending[member_id]
+        self.members.take_back(member_id)
         self._expect()
 
     def close(self) -> None:
         """Remove the group: sessions end, held requests are answered. O(members)."""
         self._enter(GroupState.DEAD)
-        for pending in self.members.pending.values():
-            pending.end()
-        self.members.pending.clear()
+        for member_id in tuple(self.members.pending):
+            self.members.take_back(member_id)
         for member in list(self.members):
             self.members.remove(member)
             self._join.release(member.id)

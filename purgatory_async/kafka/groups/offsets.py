@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.groups.group_room import OFFSET_BYTES, GroupRoom
 
 __all__ = ["MAX_METADATA_CHARACTERS", "NO_OFFSET", "CommittedOffset", "CommittedOffsets", "TopicPartition"]
 
@@ -46,18 +47,33 @@ NO_OFFSET: Final = CommittedOffset(-1)
 
 
 class CommittedOffsets:
-    """The committed offsets of one group, by partition."""
+    """The committed offsets of one group, by partition.
 
-    __slots__ = ("_by_partition",)
+    Args:
+        room: Where they are counted.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_by_partition", "_room")
+
+    def __init__(self, room: GroupRoom) -> None:
+        self._room = room
         self._by_partition: dict[TopicPartition, CommittedOffset] = {}
 
     def __len__(self) -> int:
         return len(self._by_partition)
 
     def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Replace the offsets of these partitions. O(partitions)."""
+        """Replace the offsets of these partitions. O(partitions).
+
+        Raises:
+            ProtocolError: ``invalid_commit_offset_size`` if the groups would hold too many bytes; nothing changes.
+        """
+        before = self._by_partition
+        more = sum(
+            _bytes_of(offset) - (_bytes_of(before[place]) if place in before else 0)
+            for place, offset in offsets.items()
+        )
+        self._room.take(more, ErrorCode.invalid_commit_offset_size)
         self._by_partition.update(offsets)
 
     def fetch(
@@ -71,4 +87,8 @@ class CommittedOffsets:
     def forget_topic(self, topic: str) -> None:
         """Drop the offsets of a deleted topic. O(committed offsets)."""
         for partition in [partition for partition in self._by_partition if partition[0] == topic]:
-            del self._by_partition[partition]
+            self._room.take(-_bytes_of(self._by_partition.pop(partition)))
+
+
+def _bytes_of(offset: CommittedOffset) -> int:
+    return OFFSET_BYTES + len(offset.metadata or "")

@@ -16,12 +16,21 @@ _NO_START: Final = -1  # the protocol's default; a fetch has the field from vers
 
 
 class _Diverging(NamedTuple):
-    """A part for a follower that has what its leader has not."""
+    """A part for a follower that has what its leader has not; ``epoch`` is that of its last batch."""
 
     partition: Partition
+    epoch: int
 
 
-_Part = FetchFrom | _Diverging | ProtocolError
+class _Copied(NamedTuple):
+    """A part for a leader that starts again, and reads what a follower has of its records."""
+
+    partition: Partition
+    offset: int
+    max_bytes: int
+
+
+_Part = FetchFrom | _Copied | _Diverging | ProtocolError
 _Parts = list[tuple[str, list[tuple[int, _Part]]]]  # by topic, then by partition
 
 
@@ -36,7 +45,7 @@ def _fetch(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
         for topic in request.topics
     ]
     found = [part for _, of_topic in parts for _, part in of_topic if isinstance(part, FetchFrom)]
-    refused = any(not isinstance(part, FetchFrom) for _, of_topic in parts for _, part in of_topic)
+    refused = any(_is_answer(part, replica) for _, of_topic in parts for _, part in of_topic)
     if found and not refused and request.max_wait:
         operation = DelayedFetch(
             found,
@@ -62,13 +71,22 @@ def _follower(replica: int) -> int | None:
     return replica if replica > CONSUMER else None
 
 
+def _is_answer(part: _Part, replica: int) -> bool:
+    """Whether a part must not wait. A follower waits by name for a topic that this leader does not know yet."""
+    if isinstance(part, ProtocolError) and _follower(replica) is not None:
+        return part.code is not ErrorCode.unknown_topic_or_partition
+    return not isinstance(part, FetchFrom)
+
+
 def _find(node: Node, topic: str, part: Any, replica: int) -> _Part:
     try:
         partition = node.readable(topic, part.partition, replica)
+        if replica == partition.leader != node.id:
+            return _Copied(partition, max(part.fetch_offset, partition.log.start), part.partition_max_bytes)
         if replica > CONSUMER:
             epoch = getattr(part, "last_fetched_epoch", NO_EPOCH)
             if not partition.continues(part.fetch_offset, epoch):
-                return _Diverging(partition)
+                return _Diverging(partition, epoch)
             start = getattr(part, "log_start_offset", _NO_START)
             node.followed(partition, replica, part.fetch_offset, start)
         partition.check_offset(part.fetch_offset)
@@ -102,7 +120,9 @@ def _read_part(
         if isinstance(part, ProtocolError):
             raise part
         if isinstance(part, _Diverging):
-            return _starting_over(index, part.partition)
+            return _starting_over(index, part)
+        if isinstance(part, _Copied):
+            return _copied(index, part, max_bytes, at_least_one=at_least_one)
         partition = part.partition
         partition.check_offset(part.offset)
         if replica is not None:
@@ -131,15 +151,33 @@ def _read_part(
     }
 
 
-def _starting_over(index: int, partition: Partition) -> dict[str, Any]:
-    """Where a follower begins again: none of the leader's records is of an older epoch than its own."""
+def _starting_over(index: int, part: _Diverging) -> dict[str, Any]:
+    """Up to where a follower has what the leader has."""
+    epoch, end = part.partition.diverging(part.epoch)
+    return {
+        "partition_index": index,
+        "error_code": ErrorCode.none,
+        "high_watermark": part.partition.high_watermark,
+        "log_start_offset": part.partition.log.start,
+        "diverging_epoch": {"epoch": epoch, "end_offset": end},
+        "aborted_transactions": None,
+        "records": (),
+    }
+
+
+def _copied(index: int, part: _Copied, max_bytes: int, *, at_least_one: bool) -> dict[str, Any]:
+    """All that a follower has, also beyond its high watermark, and where it ends."""
+    partition = part.partition
     return {
         "partition_index": index,
         "error_code": ErrorCode.none,
         "high_watermark": partition.high_watermark,
-        "diverging_epoch": {"epoch": partition.leader_epoch, "end_offset": partition.log.start},
+        "log_start_offset": partition.log.start,
+        "diverging_epoch": {"epoch": partition.leader_epoch, "end_offset": partition.log.end},
         "aborted_transactions": None,
-        "records": (),
+        "records": partition.log.read(
+            part.offset, partition.log.end, min(part.max_bytes, max_bytes), at_least_one=at_least_one
+        ),
     }
 
 

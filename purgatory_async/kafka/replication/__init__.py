@@ -3,6 +3,7 @@
     Cluster       topics, sets in sync and brokers within reach, as one broker knows them
     Change        one thing that a broker tells the others
     Replica       follows one leader
+    recover       takes back what a broker led before it started again
     Peer          a connection to another broker
     Replication   runs what a broker needs of these
 
@@ -13,7 +14,7 @@ with leader -1 and leader_not_available.
 Topics are created and deleted by the controller, the broker with the least number; others refuse with not_controller,
 and pass on what a client's metadata request creates. The answer waits until the brokers in sync know of it.
 
-Memory is all there is. A follower that starts again copies its leaders anew, and is in sync from the high watermark
-on. A leader that starts again has lost its records, and its followers drop them, too. A controller that starts again
-has no topics, and then no broker has any.
+Memory is all there is. A broker that starts again takes back what it led from its followers before it serves, the
+topics included. Followers keep what they share with it, by leader epoch, and drop the rest with a warning. What only
+it had is lost: records that no follower had, and the offsets of the groups that it coordinated.
 """

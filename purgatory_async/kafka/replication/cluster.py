@@ -59,12 +59,16 @@ class Cluster:
         self._most_bytes = _SPARE_BYTES
         if len(self.brokers) > 1:
             self._told = self._open()
-            self._tell_everything()
+            self.tell_everything()
 
     @property
     def told(self) -> Partition | None:
         """Its own partition of the internal topic: the others have learnt all up to its high watermark."""
         return self._told
+
+    def told_by(self, broker: int) -> Partition:
+        """The partition of the internal topic where a broker tells the others. O(1)."""
+        return self._topics.partition(_INTERNAL, self.brokers.index(broker))
 
     def in_sync(self, topic: Topic, partition: Partition) -> tuple[int, ...]:
         """The brokers in sync, as the partition's leader told last. O(replicas)."""
@@ -124,10 +128,10 @@ class Cluster:
         batch = change.encode()
         self._told.append(batch, acks_all=False, max_batch_bytes=len(batch))
         if self._told.log.size_bytes > self._most_bytes:
-            self._tell_everything()
+            self.tell_everything()
         self._moved(self._told)
 
-    def _tell_everything(self) -> None:
+    def tell_everything(self) -> None:
         """Tell the whole state, and delete what was told before, or it would grow for ever."""
         assert self._told is not None, f"broker {self.id} has no other to tell"
         mine = [topic for topic in self._topics if not topic.internal]

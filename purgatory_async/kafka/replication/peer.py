@@ -3,14 +3,30 @@
 import asyncio
 from itertools import count
 from struct import Struct
-from typing import Any, Final, Self
+from typing import Any, Final, Protocol, Self
 
 from purgatory_async import Timer
 from purgatory_async.kafka import wire
 
-__all__ = ["Peer"]
+__all__ = ["Other", "Peer"]
 
 _LENGTH: Final = Struct(">i")
+
+
+class Other(Protocol):
+    """Another broker, as it can be asked; a `Peer` or a test's."""
+
+    def hang_up(self) -> None:
+        """Give it up: the request in flight raises EOFError."""
+        ...
+
+    async def ask(self, api_key: int, version: int, **values: Any) -> Any:
+        """Send a request, and return the response as kio's entity.
+
+        Raises:
+            OSError, EOFError: The other broker is lost.
+        """
+        ...
 
 
 class Peer:
@@ -48,6 +64,10 @@ class Peer:
         """Disconnect at once."""
         self._writer.transport.abort()
 
+    def hang_up(self) -> None:
+        """Give the connection up: the request in flight raises EOFError, and the other broker drops it. O(1)."""
+        self._writer.transport.abort()
+
     async def ask(self, api_key: int, version: int, **values: Any) -> Any:
         """Send a request, and return the response as kio's entity.
 
@@ -55,7 +75,7 @@ class Peer:
             OSError, EOFError: The connection is lost, or was given up.
         """
         number = next(self._numbers)
-        silence = self._timer.call_later(self._patience, self._writer.transport.abort)
+        silence = self._timer.call_later(self._patience, self.hang_up)
         try:
             self._writer.writelines(wire.encode_request(api_key, version, number, self._name, values))
             (length,) = _LENGTH.unpack(await self._reader.readexactly(_LENGTH.size))

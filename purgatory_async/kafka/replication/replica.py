@@ -3,16 +3,21 @@
 Each fetch asks from the end of the copy, so it acknowledges everything before. The leader holds a fetch until there
 are records or a moved high watermark, for half a second at most; a leader that does not answer for much longer is
 out of reach.
+
+A held fetch does not name a partition that is created meanwhile. So the follower hangs up when it learns of one, and
+asks again; the leader drops what it held for a connection that has gone.
 """
 
 import logging
+from collections.abc import Iterable
 from itertools import groupby
 from typing import Any, Final
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.partition import Partition
-from purgatory_async.kafka.replication.peer import Peer
+from purgatory_async.kafka.replication.peer import Other, Peer
+from purgatory_async.kafka.topics import Topic
 
 __all__ = ["Replica"]
 
@@ -23,7 +28,7 @@ _RESTING_WAIT_MS: Final = 100
 _MAX_BYTES: Final = 10 << 20
 _MAX_PARTITION_BYTES: Final = 1 << 20
 _RECONNECT_S: Final = 0.1
-_UNKNOWN_S: Final = 0.1  # rest of a partition that the leader does not know yet
+_REFUSED_S: Final = 0.1  # rest of a partition that the leader refuses
 _FAILED_S: Final = 1.0  # of one that cannot be appended to
 
 _Wanted = dict[tuple[str, int], Partition]
@@ -44,6 +49,9 @@ class Replica:
         self._followed: list[Partition] = []
         self._turn = 0
         self._resting: dict[Partition, float] = {}  # until when
+        self._asked: Other | None = None  # while it may hold a fetch
+        self._hung_up = False
+        self._in_haste = False
 
     def __repr__(self) -> str:
         return f"<Replica of {self._leader} on {self._node.id} partitions={len(self._followed)}>"
@@ -51,6 +59,7 @@ class Replica:
     async def run(self) -> None:
         """Follow until cancelled; connect again whenever the leader is away."""
         node = self._node
+        node.topics.on_added.append(self.ask_anew)
         while True:
             host, port = node.addresses[self._leader]
             patience = node.settings.replica_lag + _WAIT_MS / 1000
@@ -61,35 +70,56 @@ class Replica:
                     while True:
                         await self.fetch(peer)
             except (OSError, EOFError) as error:
+                if self._hung_up:
+                    self._hung_up = False
+                    continue
                 if self._leader in node.cluster.reachable:
                     _LOG.warning("broker %d is out of reach: %r", self._leader, error)
                 node.cluster.reachable.discard(self._leader)
             await node.timer.sleep(_RECONNECT_S)
 
-    async def fetch(self, peer: Peer) -> None:
+    async def fetch(self, peer: Other, *, waits: bool = True) -> None:
         """Fetch once, and append what comes. O(partitions + bytes).
+
+        Args:
+            peer: The leader.
+            waits: Whether it may hold the fetch until there is something.
 
         Raises:
             OSError, EOFError: As `Peer.ask`.
         """
         wanted = self._wanted()
-        response = await peer.ask(
-            *_FETCH,
-            replica_id=self._node.id,
-            max_wait=_RESTING_WAIT_MS if self._resting else _WAIT_MS,
-            min_bytes=1,
-            max_bytes=_MAX_BYTES,
-            isolation_level=0,
-            topics=[
-                {"topic": topic, "partitions": [_asked(partition) for partition in partitions]}
-                for topic, partitions in groupby(wanted.values(), key=lambda partition: partition.topic)
-            ],
-            forgotten_topics_data=(),
-        )
+        # Without a wait after hanging up: when topics come one after another, each second fetch is answered.
+        wait_ms = 0 if self._in_haste or not waits else _RESTING_WAIT_MS if self._resting else _WAIT_MS
+        self._in_haste = False
+        self._asked = peer if wait_ms else None
+        try:
+            response = await peer.ask(
+                *_FETCH,
+                replica_id=self._node.id,
+                max_wait=wait_ms,
+                min_bytes=1,
+                max_bytes=_MAX_BYTES,
+                isolation_level=0,
+                topics=_by_topic(wanted.values()),
+                forgotten_topics_data=(),
+            )
+        finally:
+            self._asked = None
         self._node.cluster.reachable.add(self._leader)
         for topic in response.responses:
             for part in topic.partitions:
                 self._take(wanted[topic.topic, part.partition_index], part)
+
+    def ask_anew(self, topic: Topic) -> None:
+        """Hang up if the leader may hold a fetch that lacks a new topic's partitions. O(partitions)."""
+        if self._asked is not None and any(map(self._follows, topic.partitions)):
+            self._hung_up = self._in_haste = True
+            self._asked.hang_up()
+            self._asked = None
+
+    def _follows(self, partition: Partition) -> bool:
+        return partition.leader == self._leader and self._node.id in partition.replicas
 
     def _wanted(self) -> _Wanted:
         """The partitions to ask for; each fetch begins with another one, so that none starves. O(partitions)."""
@@ -97,10 +127,7 @@ class Replica:
         if self._version != topics.version:
             self._version = topics.version
             self._followed = [
-                partition
-                for topic in topics
-                for partition in topic.partitions
-                if partition.leader == self._leader and self._node.id in partition.replicas
+                partition for topic in topics for partition in topic.partitions if self._follows(partition)
             ]
         now = self._node.timer.time()
         self._resting = {
@@ -116,12 +143,20 @@ class Replica:
         """Append what the leader sent, or start over with what it has."""
         if partition.deleted:
             return
-        if part.error_code is not ErrorCode.none:
+        if part.error_code is ErrorCode.unknown_topic_or_partition:
+            _LOG.info("%r: broker %d does not know it yet", partition, self._leader)
+        elif part.error_code is not ErrorCode.none:
             _LOG.info("%r: broker %d answers %s", partition, self._leader, part.error_code.name)
-            self._rest(partition, _UNKNOWN_S)
+            self._rest(partition, _REFUSED_S)
         elif part.diverging_epoch.end_offset >= 0:
-            _LOG.warning("%r starts over: its leader, broker %d, has other records", partition, self._leader)
-            partition.start_over(part.diverging_epoch.end_offset)
+            before = partition.log.end
+            partition.drop_diverging(
+                part.diverging_epoch.epoch, part.diverging_epoch.end_offset, part.log_start_offset
+            )
+            _LOG.warning(
+                "%r drops its records up to offset %d: its leader, broker %d, has others",
+                *(partition, before, self._leader),
+            )
         else:
             try:
                 if part.records:
@@ -134,6 +169,13 @@ class Replica:
 
     def _rest(self, partition: Partition, seconds: float) -> None:
         self._resting[partition] = self._node.timer.time() + seconds
+
+
+def _by_topic(partitions: Iterable[Partition]) -> list[dict[str, Any]]:
+    return [
+        {"topic": topic, "partitions": [_asked(partition) for partition in of_topic]}
+        for topic, of_topic in groupby(partitions, key=lambda partition: partition.topic)
+    ]
 
 
 def _asked(partition: Partition) -> dict[str, int]:

@@ -4,6 +4,7 @@ import time
 from asyncio import get_running_loop
 from collections.abc import Awaitable
 from contextlib import ExitStack
+from math import inf
 from typing import Any, Final
 
 from purgatory_async import Purgatory, Timer
@@ -28,7 +29,8 @@ class KafkaBroker(Broker):
     Args:
         clock: Of sessions and of all that waits, as a ``ManualClock``; real time if not given. Connections and
             clients always live in real time.
-        settings: As for `Broker`; ``port`` is a free one and ``rebalance_delay`` is 0 unless given.
+        settings: As for `Broker`; ``port`` is a free one and ``rebalance_delay`` is 0 unless given;
+            no connection is closed for being idle.
 
     Example:
         >>> import asyncio
@@ -43,6 +45,7 @@ class KafkaBroker(Broker):
     def __init__(self, *, clock: Clock | None = None, **settings: Any) -> None:
         timer = None if clock is None else Timer(clock=clock)
         settings.setdefault("rebalance_delay", 0.0)
+        settings.setdefault("idle_timeout", inf)  # clients live in real time, and the clock may jump
         super().__init__(timer=timer, **settings)
         self._own_timer: Final = timer
         # In real time, as clients are. Keys: "came" or "held", and the api's number.

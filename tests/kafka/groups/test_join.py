@@ -86,6 +86,27 @@ async def test_the_longest_rebalance_timeout_counts(consumers):
     assert await code_of(again) == "none"
 
 
+async def test_the_timeout_counts_from_the_cause_of_the_rebalance(consumers):
+    long = {"session_timeout_s": REBALANCE_S * 4}
+    a, b, c = await consumers.stable("a", "b", "c", **long)
+    consumers.group.leave(c)
+    await consumers.let_pass(REBALANCE_S - 1)
+    again = await consumers.join("a", member_id=a, **long)
+    await consumers.let_pass(0.999)
+    assert await code_of(again) == "held"
+    await consumers.let_pass(0.001)
+    assert [member.id for member in (await got(again)).members] == [a], f"{b} had its time"
+
+
+async def test_a_later_member_does_not_extend_the_rebalance(consumers):
+    a, _ = await consumers.stable("a", "b", session_timeout_s=REBALANCE_S * 4)
+    again = await consumers.join("a", member_id=a, session_timeout_s=REBALANCE_S * 4)
+    await consumers.let_pass(REBALANCE_S / 2)
+    later = await consumers.join("c", rebalance_timeout_s=REBALANCE_S * 9)
+    await consumers.let_pass(REBALANCE_S / 2)
+    assert (await got(again)).generation == (await got(later)).generation
+
+
 async def test_a_leader_that_joins_again_starts_a_rebalance(consumers):
     a, b = await consumers.stable("a", "b")
     assert await code_of(await consumers.join("b", member_id=b)) == "none"

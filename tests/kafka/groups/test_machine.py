@@ -227,7 +227,7 @@ class GroupMachine(RuleBasedStateMachine):
     @invariant()
     def a_join_waits_only_for_a_member_or_for_the_delay(self) -> None:
         group = getattr(self, "group", None)
-        if group is not None and group.state == GroupState.PREPARING_REBALANCE and not group._first:
+        if group is not None and group.state == GroupState.PREPARING_REBALANCE and not group._join.gathers:
             waiting = {each.id for each in self.consumers if each.held}
             known = {member.id for member in group.members} | group.members.pending.keys()
             assert known - waiting, f"{group!r} waits for no one"

@@ -1,8 +1,10 @@
 """Three brokers without sockets: followers' fetches are carried by hand, on virtual time."""
 
+import asyncio
 from typing import Any
 
 from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.replication.recovery import take_back
 from purgatory_async.kafka.replication.replica import Replica
 from tests.kafka.desk import Desk
 
@@ -15,9 +17,22 @@ class Carrier:
     def __init__(self, leader: Desk, *, waits: bool) -> None:
         self._leader = leader
         self._waits = waits
+        self._hung_up = False
 
     async def ask(self, key: int, version: int, **values: Any) -> Any:
-        return await self._leader.ask(key, version, **values | ({} if self._waits else {"max_wait": 0}))
+        if "max_wait" in values and not self._waits:
+            values["max_wait"] = 0
+        self._asking = self._leader.begin(key, version, **values)
+        try:
+            return await self._asking
+        except asyncio.CancelledError:
+            if self._hung_up:
+                raise EOFError("the connection was given up") from None
+            raise
+
+    def hang_up(self) -> None:
+        self._hung_up = True
+        self._asking.cancel()
 
 
 class Desks:
@@ -35,15 +50,22 @@ class Desks:
     def __getitem__(self, number: int) -> Desk:
         return self.desks[number]
 
+    async def restart(self, number: int, *reached: int) -> None:
+        """Start a broker without its memory; it takes back what these have."""
+        self.start(number)
+        others = {other: Carrier(self[other], waits=False) for other in reached}
+        await take_back(self[number].node, others)
+
     def start(self, number: int) -> None:
-        """Start a broker without its memory."""
+        """Start a broker without its memory, which reaches no other before it serves."""
         self._starts += 1
         if number in self.desks:
             self.desks[number].node.close()
         desk = Desk(self._clock, brokers=len(BROKERS), id=number, epoch=self._starts, **self._settings)
         self.desks[number] = desk
         for other in BROKERS:
-            self.replicas[number, other] = Replica(desk.node, other)
+            replica = self.replicas[number, other] = Replica(desk.node, other)
+            desk.node.topics.on_added.append(replica.ask_anew)
 
     async def fetch(self, follower: int, leader: int, *, waits: bool = False) -> None:
         """Carry one fetch and its answer."""

@@ -23,6 +23,10 @@ def values_of(partition: Partition) -> dict[int, bytes]:
     return {read.offset: read.value for read in records_in(b"".join(views)) if read.offset >= log.start}
 
 
+def how_far(partition: Partition) -> tuple[int, int]:
+    return partition.leader_epoch, partition.log.end
+
+
 class ReplicationMachine(RuleBasedStateMachine):
     """The model: what the leader was given since it started."""
 
@@ -30,15 +34,28 @@ class ReplicationMachine(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         self.epoch = 0
+        self.remember: set[int] = set()  # those that have not restarted since they fetched
         self.followers = {replica: fresh(NO_EPOCH) for replica in FOLLOWERS}
-        self.start_leader()
-
-    @rule()
-    def start_leader(self):
-        self.epoch += 1
         self.leader = fresh(self.epoch)
         self.given: dict[int, bytes] = {}
         self.high = 0
+
+    @rule(replicas=st.sets(st.sampled_from(FOLLOWERS)))
+    def start_leader(self, replicas):
+        """It reaches these followers; what was acknowledged survives if one of them was in sync."""
+        copies = (self.followers[replica] for replica in replicas)
+        best = max(copies, key=how_far, default=fresh(NO_EPOCH))
+        start, high, before = self.leader.log.start, self.high, self.given
+        survives = bool(replicas & self.leader.in_sync & self.remember)
+        self.epoch += 1
+        self.leader = fresh(NO_EPOCH)
+        self.leader.start_over(best.log.start)
+        views = best.log.read(best.log.start, best.log.end, EVERYTHING, at_least_one=False)
+        self.leader.append_copies(b"".join(views))
+        self.leader.lead_again(self.epoch)
+        self.given, self.high = values_of(self.leader), 0
+        for offset in range(start, high) if survives else ():
+            assert self.given[offset] == before[offset], f"{offset} was acknowledged, and is gone"
 
     @rule(values=st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=3))
     def append(self, values):
@@ -48,18 +65,26 @@ class ReplicationMachine(RuleBasedStateMachine):
     @rule(replica=st.sampled_from(FOLLOWERS))
     def start_follower(self, replica):
         self.followers[replica] = fresh(NO_EPOCH)
+        self.remember.discard(replica)
 
     @rule(replica=st.sampled_from(FOLLOWERS), max_bytes=st.sampled_from([1, 500, EVERYTHING]))
     def fetch(self, replica, max_bytes):
         leader, follower = self.leader, self.followers[replica]
         offset = follower.log.end
         if not leader.continues(offset, follower.leader_epoch):
-            follower.start_over(leader.log.start)
+            follower.drop_diverging(*leader.diverging(follower.leader_epoch), leader.log.start)
             return
+        self.remember.add(replica)
         leader.follow(replica, offset, follower.log.start, self.now)
         views = leader.log.read(offset, leader.log.end, max_bytes, at_least_one=True)
         follower.append_copies(b"".join(views))
         follower.learn(leader.high_watermark, leader.log.start)
+
+    @rule()
+    def catch_up(self):
+        for _ in range(3):
+            for replica in FOLLOWERS:
+                self.fetch(replica, EVERYTHING)
 
     @rule(seconds=st.sampled_from([1.0, 11.0]))
     def pass_time(self, seconds):
@@ -85,7 +110,7 @@ class ReplicationMachine(RuleBasedStateMachine):
     def replicas_in_sync_have_what_was_acknowledged(self):
         for replica in self.leader.in_sync:
             follower = self.followers[replica]
-            if follower.leader_epoch != self.epoch:  # it restarted, and will leave with its next fetch
+            if replica not in self.remember:  # it will leave with its next fetch
                 continue
             has = values_of(follower)
             for offset in range(max(self.leader.log.start, follower.log.start), self.high):

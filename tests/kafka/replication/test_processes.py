@@ -138,6 +138,25 @@ async def test_followers_that_stop_or_die_lose_no_record():
         assert len(read) == len(set(read)) == end
 
 
+async def test_a_controller_that_dies_and_returns_loses_no_record():
+    """It leads the partition too; each kill comes while records are acknowledged."""
+    with Processes("--replica-lag", "5", "--rebalance-delay", "0") as brokers:
+        await all_reach_all(brokers)
+        await asyncio.to_thread(create, brokers.addresses, "t", 1, 3)
+        with Stream(brokers.addresses, "t") as stream:
+            for _ in range(2):
+                await stream.goes_on()
+                brokers.kill(0)
+                brokers.start(0)
+                await stream.goes_on()
+            await all_in_sync(brokers, 0, 1, 2)
+        assert stream.failed == []
+        end = await brokers.high_watermark(0, "t")
+        read = await asyncio.to_thread(lambda: list(consumed(brokers.addresses, "t", end)))
+        assert set(read) >= stream.acknowledged
+        assert len(read) == len(set(read)) == end
+
+
 async def test_clients_are_told_of_a_leader_that_died():
     with Processes("--replica-lag", "1") as brokers:
         await all_reach_all(brokers)

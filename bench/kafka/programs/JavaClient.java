@@ -29,7 +29,6 @@ import org.apache.kafka.common.serialization.StringSerializer;
 
 /** Kafka's own client in a process of its own; its verbs are described in __init__.py. */
 public final class JavaClient {
-    private static final String GROUP = "g";
     private static final Duration POLL = Duration.ofMillis(100);
 
     public static void main(String[] arguments) throws Exception {
@@ -85,12 +84,12 @@ public final class JavaClient {
     }
 
     private static void member(Properties settings, String[] values) {
-        settings.put("group.id", GROUP);
-        settings.put("session.timeout.ms", values[1]);
+        settings.put("group.id", values[1]);
+        settings.put("session.timeout.ms", values[2]);
         settings.put("heartbeat.interval.ms", "100");
         settings.put("max.poll.records", "1");
-        if (values.length > 2) {
-            settings.put("group.instance.id", values[2]);
+        if (values.length > 3) {
+            settings.put("group.instance.id", values[3]);
         }
         Thread main = Thread.currentThread();
         try (var consumer = consumer(settings)) {

@@ -2,7 +2,7 @@
 
     produce ADDRESS TOPIC ACKS CODEC IDEMPOTENT    send the lines of its input to partition 0, until it ends
     consume ADDRESS TOPIC COUNT                    read partition 0 from its beginning
-    member ADDRESS TOPIC SESSION_MS [INSTANCE]     read in the group ``g``, commit each record, leave it at SIGTERM
+    member ADDRESS TOPIC GROUP SESSION_MS [INSTANCE]    read in the group, commit each record, leave it at SIGTERM
     admin ADDRESS STEP...                          take steps, one after another:
         'create TOPIC PARTITIONS'  'topic TOPIC'  'topics'  'trim TOPIC OFFSET'  'delete TOPIC'
         'commit GROUP TOPIC OFFSET'  'groups'  'group GROUP'

@@ -8,7 +8,6 @@ const SnappyCodec = require('kafkajs-snappy')
 const Lz4Codec = require('@2l/kafkajs-lz4')
 const { ZstdCodec } = require('zstd-codec')
 
-const GROUP = 'g'
 const ACKS = { 0: 0, 1: 1, all: -1 }
 const HEARTBEAT_MS = 100
 const CODECS = {
@@ -62,9 +61,9 @@ async function consume(kafka, topic, count) {
   await consumer.disconnect()
 }
 
-async function member(kafka, topic, sessionMs) { // it knows no group.instance.id
+async function member(kafka, topic, groupId, sessionMs) { // it knows no group.instance.id
   const consumer = kafka.consumer({
-    groupId: GROUP,
+    groupId,
     sessionTimeout: Number(sessionMs),
     heartbeatInterval: HEARTBEAT_MS,
     maxWaitTimeInMs: HEARTBEAT_MS, // it sends heartbeats between fetches

@@ -8,7 +8,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from bench.kafka.brokers import BROKERS, MOCK, OURS, missing, started
+from bench.kafka.brokers import MOCK, OURS, TANSU, missing, started
 from bench.kafka.settings import KafkaSettings
 from bench.measure.collector import Collector
 from bench.measure.line import Line, Skipped
@@ -19,6 +19,7 @@ __all__ = ["SECTION"]
 
 RECORD = b"x" * 100
 PATIENCE_S = 60.0
+BROKERS = OURS, MOCK, TANSU
 QUEUED = 100_000  # records in a producer before it must wait
 GOALS = {
     "produce, 1/s": ">= 200 000",
@@ -48,8 +49,8 @@ def lines(settings: KafkaSettings) -> Iterator[Row]:
                 note=f"goal {GOALS[name]}" if broker == OURS else "",
             )
     for broker in BROKERS:
-        if (package := missing(broker)) is not None:
-            yield Skipped(f"{broker} left out; run: pip install {package}")
+        if (command := missing(broker)) is not None:
+            yield Skipped(f"{broker} left out; run: {command}")
 
 
 def _measured(broker: str, settings: KafkaSettings) -> Iterator[tuple[str, float, str]]:

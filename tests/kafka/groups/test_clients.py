@@ -77,7 +77,7 @@ async def members(broker, client, session_ms=1_000):
 
     async def start(*instance):
         process = await asyncio.create_subprocess_exec(
-            *(*line, broker.address, "t", str(session_ms), *instance),
+            *(*line, broker.address, "t", "g", str(session_ms), *instance),
             stdout=asyncio.subprocess.PIPE,
             env=environment(),
         )

@@ -41,6 +41,7 @@ NEEDS_EXTRA = {
     "journal/test_rotation.py": "pyarrow",
     "kafka": "kio",
     "kafka/test_clients.py": "confluent_kafka",
+    "kafka/test_clients_of_other_languages.py": "confluent_kafka",
     "kafka/test_records.py": "cramjam",
     "pipeline": "pyspark",
     "service": "starlette",

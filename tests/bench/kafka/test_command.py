@@ -15,7 +15,8 @@ from bench.measure.line import Verdict
 def test_quick_finds_every_feature_at_our_broker(tmp_path):
     _, lines = run_quick("bench.kafka", SECTIONS, tmp_path)
     ours = [line for line in lines if line.get("broker") == "purgatory"]
-    assert [(line["passed"], line["failed"]) for line in ours] == [(1, [])] * 3
+    assert {line["client"] for line in ours} >= {"confluent", "kafka-python", "aiokafka"}
+    assert {(line["passed"], len(line["failed"])) for line in ours} == {(1, 0)}
     assert {line["name"] for line in lines if "name" in line} >= {
         "process: purgatory",
         "in a test: purgatory",

@@ -1,4 +1,4 @@
-"""A consumer in a process of its own: ``CLIENT ADDRESS TOPIC SESSION_MS [INSTANCE]``.
+"""A consumer in a process of its own: ``CLIENT ADDRESS TOPIC GROUP SESSION_MS [INSTANCE]``.
 
 It prints a JSON line for each assignment and each record, commits after each record, and leaves its group at SIGTERM.
 """
@@ -8,8 +8,6 @@ import json
 import signal
 import sys
 from typing import Any
-
-GROUP = "g"
 
 
 class Stopped(Exception):  # noqa: N818 - not an error
@@ -25,12 +23,12 @@ def say(**event: Any) -> None:
     sys.stdout.flush()
 
 
-def confluent(address: str, topic: str, session_ms: int, instance: str | None) -> None:
+def confluent(address: str, topic: str, group: str, session_ms: int, instance: str | None) -> None:
     from confluent_kafka import Consumer  # noqa: PLC0415 - one client a process
 
     settings = {
         "bootstrap.servers": address,
-        "group.id": GROUP,
+        "group.id": group,
         "session.timeout.ms": session_ms,
         "heartbeat.interval.ms": 100,
         "auto.offset.reset": "earliest",
@@ -50,7 +48,7 @@ def confluent(address: str, topic: str, session_ms: int, instance: str | None) -
         consumer.close()
 
 
-def kafka_python(address: str, topic: str, session_ms: int, instance: str | None) -> None:
+def kafka_python(address: str, topic: str, group: str, session_ms: int, instance: str | None) -> None:
     from kafka import ConsumerRebalanceListener, KafkaConsumer  # noqa: PLC0415 - one client a process
 
     class Listener(ConsumerRebalanceListener):
@@ -62,7 +60,7 @@ def kafka_python(address: str, topic: str, session_ms: int, instance: str | None
 
     consumer = KafkaConsumer(
         bootstrap_servers=address,
-        group_id=GROUP,
+        group_id=group,
         group_instance_id=instance,
         session_timeout_ms=session_ms,
         heartbeat_interval_ms=100,
@@ -80,7 +78,7 @@ def kafka_python(address: str, topic: str, session_ms: int, instance: str | None
         consumer.close()
 
 
-async def aiokafka(address: str, topic: str, session_ms: int, instance: str | None) -> None:
+async def aiokafka(address: str, topic: str, group: str, session_ms: int, instance: str | None) -> None:
     from aiokafka import AIOKafkaConsumer  # noqa: PLC0415 - one client a process
     from aiokafka.abc import ConsumerRebalanceListener  # noqa: PLC0415 - one client a process
 
@@ -93,7 +91,7 @@ async def aiokafka(address: str, topic: str, session_ms: int, instance: str | No
 
     consumer = AIOKafkaConsumer(
         bootstrap_servers=address,
-        group_id=GROUP,
+        group_id=group,
         group_instance_id=instance,
         session_timeout_ms=session_ms,
         heartbeat_interval_ms=100,
@@ -115,8 +113,8 @@ async def consume_aiokafka(consumer: Any) -> None:
 
 
 def main() -> None:
-    client, address, topic, session_ms, *instance = sys.argv[1:]
-    arguments = address, topic, int(session_ms), instance[0] if instance else None
+    client, address, topic, group, session_ms, *instance = sys.argv[1:]
+    arguments = address, topic, group, int(session_ms), instance[0] if instance else None
     if client == "aiokafka":
         asyncio.run(aiokafka(*arguments))
         return

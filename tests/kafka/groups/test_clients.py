@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.kafka.programs import JAVA, PROGRAMS, command, environment
 from purgatory_async.kafka import Broker
+from tests.kafka.programs import CLIENTS_OF_OTHER_LANGUAGES, installed, said
 
 for client in ("aiokafka", "confluent_kafka", "kafka"):
     pytest.importorskip(client)
@@ -24,7 +26,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["uvloop"])]
 PROGRAM = Path(__file__).with_name("consumer_program.py")
 PATIENCE_S = 60
 PARTITIONS = 4
-CLIENTS = pytest.mark.parametrize("client", ["confluent", "aiokafka", "kafka-python"])
+PYTHONS = ("confluent", "aiokafka", "kafka-python")
+CLIENTS = pytest.mark.parametrize("client", [*PYTHONS, *PROGRAMS])
+STATIC_CLIENTS = pytest.mark.parametrize("client", [*PYTHONS, JAVA])  # kafkajs has no static members
 
 
 class Member:
@@ -69,11 +73,13 @@ class Member:
 async def members(broker, client, session_ms=1_000):
     """Starts members; those that run in the end are killed."""
     started: list[Member] = []
+    line = [sys.executable, PROGRAM, client] if client in PYTHONS else [*command(installed(client)), "member"]
 
     async def start(*instance):
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, PROGRAM, client, broker.address, "t", str(session_ms), *instance),
+            *(*line, broker.address, "t", "g", str(session_ms), *instance),
             stdout=asyncio.subprocess.PIPE,
+            env=environment(),
         )
         started.append(Member(process))
         return started[-1]
@@ -150,7 +156,7 @@ async def test_the_partitions_of_a_killed_member_move(client):
         assert len(broker.node.groups.members("g")) == 1
 
 
-@CLIENTS
+@STATIC_CLIENTS
 async def test_a_static_member_returns_without_a_rebalance(client):
     async with a_broker() as broker, members(broker, client, session_ms=30_000) as start:
         one = await start("one")
@@ -202,6 +208,19 @@ async def test_admin_clients_see_the_group_and_its_offsets():
             ["one"],
             [1] * PARTITIONS,
         )
+
+
+@CLIENTS_OF_OTHER_LANGUAGES
+async def test_admins_of_other_languages_see_the_group(client):
+    async with a_broker() as broker, members(broker, client) as start:
+        one = await start()
+        await until(lambda: shared(one))
+        await produce(broker, *"abcd")
+        await until(lambda: len(one.values) == PARTITIONS)
+        assert await said(client, "admin", broker.address, "groups", "group g") == [
+            {"groups": ["g"]},
+            {"state": "Stable", "members": 1, "offsets": {f"t-{number}": 1 for number in range(PARTITIONS)}},
+        ]
 
 
 def seen_by_confluent(address):

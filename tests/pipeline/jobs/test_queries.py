@@ -67,6 +67,15 @@ def test_a_query_that_is_finished_is_stopped():
     assert query.stopped
 
 
+@pytest.fixture
+def interruptible():
+    """A shell starts its background jobs with the signal ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_error_after_a_signal_counts_as_the_signal():
     # The fault: the signal ended Spark's Java as well, and the call that fails for it is shown with its stack.
     def stop_spark():

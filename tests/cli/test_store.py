@@ -18,12 +18,12 @@ from purgatory_async.service.state.fold import fold, restoring
 from purgatory_async.service.state.fold.entries import SignalKey
 from purgatory_async.service.store.urls import opened, parsed
 from tests.cluster.reading import each, read
-from tests.cluster.servers import Postgres, need_postgres, shared
+from tests.cluster.servers import Postgres, by_engine, need_postgres, shared
 from tests.service.store.conftest import append, some_entries, url_on
 from tests.source_tree import ROOT
 
 
-@pytest.fixture(params=["sqlite", "postgres", "redis"])
+@pytest.fixture(params=by_engine(["sqlite", "postgres", "redis"]))
 def url(request, tmp_path):
     return url_on(request.param, tmp_path)
 

@@ -6,9 +6,10 @@ import pytest
 import pytest_asyncio
 
 from tests.cluster.engines import ENGINES
+from tests.cluster.servers import by_engine
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=by_engine(ENGINES))
 def engine_name(request):
     return request.param
 

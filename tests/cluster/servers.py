@@ -154,6 +154,14 @@ def shared(kind):
     return server
 
 
+def by_engine(names):
+    """Parameters, by engine; those on a server are slow, for it is started for them."""
+    return [
+        pytest.param(name, marks=pytest.mark.slow) if name in {"postgres", "redis"} else name
+        for name in names
+    ]
+
+
 def need_postgres():
     if find_spec("asyncpg") is None:
         pytest.skip("asyncpg is not installed")

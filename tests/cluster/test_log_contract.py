@@ -12,6 +12,7 @@ from purgatory_async.cluster.log import MAX_BATCH_BYTES, MAX_ENTRY_BYTES, MAX_RE
 from purgatory_async.cluster.tail import Tail
 from tests.cluster.engines import ENGINES
 from tests.cluster.reading import each, positions, read, reads
+from tests.cluster.servers import by_engine
 
 pytestmark = pytest.mark.asyncio
 
@@ -280,7 +281,7 @@ async def test_a_follower_starts_at_no_negative_position(connect):
         await read(log, 1, after=-1)
 
 
-@pytest.mark.parametrize("engine_name", ["sqlite", "postgres", "redis"], indirect=True)
+@pytest.mark.parametrize("engine_name", by_engine(["sqlite", "postgres", "redis"]), indirect=True)
 async def test_a_log_does_not_read_back_what_it_appends(connect, monkeypatch):
     log, asked = await connect(), []
     follow = Tail.follow

@@ -12,7 +12,7 @@ from tests.cluster.server_engines import PostgresEngine
 from tests.cluster.servers import Postgres, need_postgres, shared
 from tests.cluster.test_server_faults import opened
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from tests.cluster.server_engines import PostgresEngine, RedisEngine
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
 from tests.ports import free_port
 
-pytestmark = pytest.mark.asyncio
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 KINDS = {
     "postgres": (need_postgres, Postgres, PostgresEngine),

@@ -12,7 +12,7 @@ from tests.patterns.guests import Guest
 
 pytestmark = pytest.mark.asyncio
 
-MANY = 10_000
+MANY = 4_000
 
 
 class Looked(int):

@@ -10,7 +10,7 @@ from purgatory_async.service.state.fold.checkpoint import digest
 from purgatory_async.service.state.fold.codec import encode
 from purgatory_async.service.state.fold.entries import SignalKey, SubmitOperation
 from purgatory_async.service.store.urls import opened, parsed
-from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
+from tests.cluster.servers import Postgres, RedisServer, by_engine, need_postgres, need_redis, shared
 
 
 def url_on(engine, folder):
@@ -22,7 +22,7 @@ def url_on(engine, folder):
     return f"{server.url}?name=log_{secrets.token_hex(6)}"
 
 
-@pytest.fixture(params=["sqlite", "postgres", "redis"])
+@pytest.fixture(params=by_engine(["sqlite", "postgres", "redis"]))
 def url(request, tmp_path):
     return url_on(request.param, tmp_path)
 

@@ -19,6 +19,7 @@ from purgatory_async.service.store.loading import folded
 from purgatory_async.service.store.urls import opened, parsed
 from tests.cluster.reading import read, saved
 from tests.cluster.server_engines import PostgresEngine, RedisEngine
+from tests.cluster.servers import by_engine
 from tests.service.store.conftest import append, some_entries, state
 from tests.source_tree import ROOT
 
@@ -100,7 +101,7 @@ async def test_a_damaged_log_keeps_its_checkpoint(store, log):
     assert (await saved(log))[0] == 30
 
 
-@pytest.mark.parametrize("url", ["postgres", "redis"], indirect=True)
+@pytest.mark.parametrize("url", by_engine(["postgres", "redis"]), indirect=True)
 async def test_a_state_that_the_engine_has_lost_is_not_saved(store, log, monkeypatch):
     engine = server_of(store)
     await append(log, *some_entries())

@@ -8,25 +8,23 @@ and is waited for as long as a replica may lag.
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from itertools import groupby
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.replication.copying import fetch_on
 from purgatory_async.kafka.replication.peer import Other, Peer
 from purgatory_async.kafka.replication.replica import Replica
 
 __all__ = ["recover", "take_back"]
 
 _LOG: Final = logging.getLogger(__name__)
-_FETCH: Final = (1, 12)  # api and version
-_METADATA: Final = (3, 12)
+_METADATA: Final = (3, 12)  # api and version
 _OF_METADATA: Final = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
-_MAX_BYTES: Final = 10 << 20
 
 
 class _Copy(NamedTuple):
@@ -168,41 +166,12 @@ async def _copy(node: Node, wanted: list[Partition], other: Other, broker: int) 
 
 
 async def _read(
-    node: Node, other: Other, wanted: Iterable[Partition], broker: int
+    node: Node, other: Other, wanted: list[Partition], broker: int
 ) -> list[tuple[Partition, Any]]:
     """Read on from the end of each partition, of those that the other broker has."""
-    asked = {(one.topic, one.index): one for one in wanted if broker in one.replicas}
-    if not asked:
-        return []
-    response = await other.ask(
-        *_FETCH,
-        replica_id=node.id,
-        max_wait=0,
-        min_bytes=0,
-        max_bytes=_MAX_BYTES,
-        isolation_level=0,
-        topics=[
-            {"topic": topic, "partitions": [_asked(one) for one in of_topic]}
-            for topic, of_topic in groupby(asked.values(), key=lambda one: one.topic)
-        ],
-        forgotten_topics_data=(),
-    )
-    return [
-        (asked[topic.topic, part.partition_index], part)
-        for topic in response.responses
-        for part in topic.partitions
-        if part.error_code is ErrorCode.none
-    ]
-
-
-def _asked(partition: Partition) -> dict[str, int]:
-    return {
-        "partition": partition.index,
-        "fetch_offset": partition.log.end,
-        "last_fetched_epoch": partition.leader_epoch,
-        "log_start_offset": partition.log.start,
-        "partition_max_bytes": _MAX_BYTES,
-    }
+    asked = [one for one in wanted if broker in one.replicas]
+    fetched = await fetch_on(node, other, asked, max_wait_ms=0) if asked else []
+    return [(one, part) for one, part in fetched if part.error_code is ErrorCode.none]
 
 
 def _warn(node: Node, broker: int, error: Exception) -> None:

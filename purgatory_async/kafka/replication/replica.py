@@ -9,29 +9,23 @@ asks again; the leader drops what it held for a connection that has gone.
 """
 
 import logging
-from collections.abc import Iterable
-from itertools import groupby
 from typing import Any, Final
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.replication.copying import fetch_on
 from purgatory_async.kafka.replication.peer import Other, Peer
 from purgatory_async.kafka.topics import Topic
 
 __all__ = ["Replica"]
 
 _LOG: Final = logging.getLogger(__name__)
-_FETCH: Final = (1, 12)  # api and version
 _WAIT_MS: Final = 500
 _RESTING_WAIT_MS: Final = 100
-_MAX_BYTES: Final = 10 << 20
-_MAX_PARTITION_BYTES: Final = 1 << 20
 _RECONNECT_S: Final = 0.1
 _REFUSED_S: Final = 0.1  # rest of a partition that the leader refuses
 _FAILED_S: Final = 1.0  # of one that cannot be appended to
-
-_Wanted = dict[tuple[str, int], Partition]
 
 
 class Replica:
@@ -94,22 +88,12 @@ class Replica:
         self._in_haste = False
         self._asked = peer if wait_ms else None
         try:
-            response = await peer.ask(
-                *_FETCH,
-                replica_id=self._node.id,
-                max_wait=wait_ms,
-                min_bytes=1,
-                max_bytes=_MAX_BYTES,
-                isolation_level=0,
-                topics=_by_topic(wanted.values()),
-                forgotten_topics_data=(),
-            )
+            fetched = await fetch_on(self._node, peer, wanted, max_wait_ms=wait_ms)
         finally:
             self._asked = None
         self._node.cluster.reachable.add(self._leader)
-        for topic in response.responses:
-            for part in topic.partitions:
-                self._take(wanted[topic.topic, part.partition_index], part)
+        for partition, part in fetched:
+            self._take(partition, part)
 
     def ask_anew(self, topic: Topic) -> None:
         """Hang up if the leader may hold a fetch that lacks a new topic's partitions. O(partitions)."""
@@ -121,7 +105,7 @@ class Replica:
     def _follows(self, partition: Partition) -> bool:
         return partition.leader == self._leader and self._node.id in partition.replicas
 
-    def _wanted(self) -> _Wanted:
+    def _wanted(self) -> list[Partition]:
         """The partitions to ask for; each fetch begins with another one, so that none starves. O(partitions)."""
         topics = self._node.topics
         if self._version != topics.version:
@@ -137,7 +121,7 @@ class Replica:
         }
         self._turn = (self._turn + 1) % len(self._followed)
         turned = self._followed[self._turn :] + self._followed[: self._turn]
-        return {(one.topic, one.index): one for one in turned if one not in self._resting}
+        return [one for one in turned if one not in self._resting]
 
     def _take(self, partition: Partition, part: Any) -> None:
         """Append what the leader sent, or start over with what it has."""
@@ -169,20 +153,3 @@ class Replica:
 
     def _rest(self, partition: Partition, seconds: float) -> None:
         self._resting[partition] = self._node.timer.time() + seconds
-
-
-def _by_topic(partitions: Iterable[Partition]) -> list[dict[str, Any]]:
-    return [
-        {"topic": topic, "partitions": [_asked(partition) for partition in of_topic]}
-        for topic, of_topic in groupby(partitions, key=lambda partition: partition.topic)
-    ]
-
-
-def _asked(partition: Partition) -> dict[str, int]:
-    return {
-        "partition": partition.index,
-        "fetch_offset": partition.log.end,
-        "last_fetched_epoch": partition.leader_epoch,
-        "log_start_offset": partition.log.start,
-        "partition_max_bytes": _MAX_PARTITION_BYTES,
-    }

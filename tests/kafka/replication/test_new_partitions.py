@@ -21,6 +21,15 @@ async def held_fetch(desks, follower: int, leader: int):
     return fetch
 
 
+async def assert_replicated(desks):
+    """The new topic's partition, which broker 1 leads, has broker 2 as its follower."""
+    produce = desks[1].begin(PRODUCE, 9, **produced("t", batch(b"a")))
+    await settle()
+    for _ in range(2):
+        await desks.fetch(2, 1)
+    assert (await produce).responses[0].partition_responses[0].error_code is ErrorCode.none
+
+
 async def test_a_new_topic_ends_the_fetch_that_lacks_it(desks):
     await desks.settle()
     held = await held_fetch(desks, 2, 1)
@@ -31,11 +40,7 @@ async def test_a_new_topic_ends_the_fetch_that_lacks_it(desks):
     assert held.done(), "the leader holds a fetch that does not name the new partition"
     with pytest.raises(EOFError):
         await held
-    produce = desks[1].begin(PRODUCE, 9, **produced("t", batch(b"a")))
-    await settle()
-    for _ in range(2):
-        await desks.fetch(2, 1)
-    assert (await produce).responses[0].partition_responses[0].error_code is ErrorCode.none
+    await assert_replicated(desks)
 
 
 async def test_a_topic_of_other_brokers_ends_no_fetch(desks):
@@ -72,8 +77,4 @@ async def test_a_leader_that_learns_of_its_topic_answers_at_once(desks):
     await desks.fetch(1, 0)
     await settle()
     assert held.done(), "the leader knows the topic now, and holds its follower's fetch for it"
-    produce = desks[1].begin(PRODUCE, 9, **produced("t", batch(b"a")))
-    await settle()
-    for _ in range(2):
-        await desks.fetch(2, 1)
-    assert (await produce).responses[0].partition_responses[0].error_code is ErrorCode.none
+    await assert_replicated(desks)

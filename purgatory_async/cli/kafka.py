@@ -4,8 +4,8 @@ import asyncio
 import re
 import signal
 from collections.abc import Iterator, Sequence
-from contextlib import AsyncExitStack, contextmanager
-from typing import Any, Final
+from contextlib import AsyncExitStack, contextmanager, suppress
+from typing import Any, Final, cast
 
 import click
 
@@ -88,10 +88,10 @@ def kafka_command(host: str, port: int | None, metrics_port: int | None, **setti
         given |= {"timer": figures.timer, "observer": figures.observer}
 
     async def serve() -> None:
-        """Serve until a signal."""
-        stop = asyncio.Event()
+        """Serve until a signal, which cancels this; also a start that waits for other brokers."""
+        serving = cast("asyncio.Task[None]", asyncio.current_task())
         for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
+            asyncio.get_running_loop().add_signal_handler(number, serving.cancel)
         async with AsyncExitStack() as stack:
             if figures is not None:
                 stack.callback(figures.timer.close)
@@ -100,10 +100,13 @@ def kafka_command(host: str, port: int | None, metrics_port: int | None, **setti
                 address = await stack.enter_async_context(figures.served(broker, metrics_port or 0))
                 say(f"its metrics are at {address}/metrics")
             say(f"purgatory kafka serves at {broker.address}")
-            await stop.wait()
+            await asyncio.Event().wait()
 
     try:
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        with (
+            suppress(asyncio.CancelledError),
+            asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
+        ):
             runner.run(serve())
     except (OSError, ValueError) as error:
         raise click.ClickException(str(error)) from None

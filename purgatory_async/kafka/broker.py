@@ -98,12 +98,15 @@ class Broker:
         Raises:
             OSError: The address cannot be listened on.
         """
-        if len(self.node.addresses) > 1:
-            await recover(self.node)
-        loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(
-            lambda: Connection(self), self.host, self.port, backlog=_BACKLOG
-        )
+        try:
+            if len(self.node.addresses) > 1:
+                await recover(self.node)
+            self._server = await asyncio.get_running_loop().create_server(
+                lambda: Connection(self), self.host, self.port, backlog=_BACKLOG
+            )
+        except BaseException:
+            self.node.close()
+            raise
         self.port = self._server.sockets[0].getsockname()[1]
         self.node.addresses[self.node.id] = (self._advertised_host, self.port)
         if len(self.node.addresses) > 1:

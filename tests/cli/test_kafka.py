@@ -19,6 +19,7 @@ from purgatory_async.cli import commands, kafka
 from tests.kafka import protocol
 from tests.kafka.desk import fetched
 from tests.kafka.protocol import FETCH, METADATA
+from tests.ports import free_port
 
 PATIENCE_S = 60
 
@@ -94,6 +95,23 @@ def test_it_serves_until_a_signal(number):
             assert process.wait(PATIENCE_S) == 0
         finally:
             process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_a_start_that_waits_for_others(number):
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(PATIENCE_S)
+        nodes = f"0@127.0.0.1:{free_port()},1@127.0.0.1:{silent.getsockname()[1]}"
+        options = ["--nodes", nodes, "--replica-lag", "600"]
+        with subprocess.Popen([sys.executable, "-m", "purgatory_async", "kafka", *options]) as process:
+            try:
+                with silent.accept()[0] as asked:
+                    assert asked.recv(4)
+                    process.send_signal(number)
+                    assert process.wait(PATIENCE_S) == 0
+            finally:
+                process.kill()
 
 
 @pytest.mark.slow

@@ -177,3 +177,11 @@ async def test_a_setting_out_of_bounds_is_refused_by_name(setting):
     ((name, value),) = setting.items()
     with pytest.raises(ValueError, match=f"{name} must be at least [01], got {value}"):
         Broker(**setting)
+
+
+async def test_a_broker_that_cannot_listen_leaves_nothing_behind():
+    async with Broker() as broker:
+        second = Broker(port=broker.port)
+        with pytest.raises(OSError, match="in use"):
+            await second.__aenter__()
+    assert all(purgatory.closed for purgatory in second.node.purgatories)

@@ -17,8 +17,10 @@ _PAGE: Final = 1000
 
 
 def new_id() -> str:
-    """Make a unique id for an operation: 128 random bits."""
-    return secrets.token_urlsafe(16)
+    """Make a unique id for an operation: random, and no option to a command that it is given to."""
+    while (drawn := secrets.token_urlsafe(16)).startswith("-"):
+        pass
+    return drawn
 
 
 class Verbs:

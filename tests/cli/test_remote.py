@@ -9,6 +9,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from purgatory_async.client import _verbs
+from purgatory_async.service.state import names
 from tests.cli.faked import OPERATION, ended
 
 ROOT = Path(__file__).parents[2]
@@ -232,8 +234,25 @@ def test_cancel_and_drain_say_what_came_of_it(faked, cli):
     assert cli("drain")[1] == "the service drains\n"
 
 
+@pytest.mark.parametrize("new_id", [_verbs.new_id, names.new_id], ids=["client's", "service's"])
+def test_no_new_id_looks_like_an_option_to_a_command(monkeypatch, new_id):
+    draws = iter(["-a", "--b", "c-d"])
+    monkeypatch.setattr("secrets.token_urlsafe", lambda _bytes: next(draws))
+    assert new_id() == "c-d"
+
+
+class Program(subprocess.Popen):
+    """A process that an error beside it ends; else leaving its `with` would wait for it, perhaps for ever."""
+
+    def __exit__(self, kind, *rest):
+        """Wait for it."""
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, *rest)
+
+
 def purgatory(*arguments, **options):
-    return subprocess.Popen(
+    return Program(
         [sys.executable, "-m", "purgatory_async", *arguments],
         cwd=ROOT,
         stdout=subprocess.PIPE,

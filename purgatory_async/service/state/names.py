@@ -51,8 +51,10 @@ def distinct_keys(keys: Iterable[str]) -> tuple[str, ...]:
 
 
 def new_id() -> str:
-    """Return a random id, too long to guess."""
-    return secrets.token_urlsafe(ID_BYTES)
+    """Return a random id, too long to guess, and no option to a command that it is given to."""
+    while (drawn := secrets.token_urlsafe(ID_BYTES)).startswith("-"):
+        pass
+    return drawn
 
 
 def checked_id(operation_id: str) -> str:

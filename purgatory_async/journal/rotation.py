@@ -37,13 +37,19 @@ def seal(segment: Segment) -> bool:
     Torn bytes after its last newline are dropped.
 
     Returns:
-        Whether it was sealed; a segment with damage stays unchanged, so that the damage keeps its offsets.
+        Whether it is sealed; a segment with damage stays unchanged, so that the damage keeps its offsets.
 
     Raises:
         OSError: It cannot be read or written; it is left unchanged.
     """
-    with segment.path.open("rb") as source:
-        # A killed writer leaves its sealing process running, and the next writer starts another one.
+    # A killed writer leaves its sealing process running, and the next writer starts another one.
+    try:
+        source = segment.path.open("rb")
+    except FileNotFoundError:
+        if segment.parquet.exists():
+            return True
+        raise
+    with source:
         fcntl.flock(source, fcntl.LOCK_EX)
         return not segment.path.exists() or _seal(segment, source)
 

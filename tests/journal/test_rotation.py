@@ -204,6 +204,16 @@ def test_two_sealing_one_segment_take_turns(filled, tmp_path, monkeypatch):
     assert list(read_journal(tmp_path)) == records
 
 
+def test_a_segment_sealed_before_it_is_opened_is_no_failure(filled, tmp_path):
+    segment, records = filled
+    assert seal(segment)
+    assert seal(segment)
+    assert list(read_journal(tmp_path)) == records
+    segment.parquet.unlink()
+    with pytest.raises(FileNotFoundError):
+        seal(segment)
+
+
 # The writer has it done.
 
 
@@ -330,6 +340,7 @@ def test_the_command_seals_in_a_process_of_its_own(filled, tmp_path):
     command = [sys.executable, "-m", "purgatory_async.journal.rotation", segment.path]
     assert subprocess.run(command, cwd=ROOT, check=False).returncode == 0
     assert list(read_journal(tmp_path)) == records
+    segment.parquet.unlink()
     finished = subprocess.run(command, cwd=ROOT, check=False, capture_output=True, text=True)
     assert (finished.returncode, "stays as it is: [Errno 2]" in finished.stderr) == (1, True)
 

@@ -111,9 +111,16 @@ async def _sqlite_lock(store: Store) -> AsyncIterator[bool]:
 
 @asynccontextmanager
 async def _postgres_lock(store: Store) -> AsyncIterator[bool]:
+    from asyncpg import InterfaceError, PostgresError  # noqa: PLC0415 - as above
+
     async with postgres(store) as connection:
         await connection.execute("BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0")
-        yield bool(await connection.fetchval(_TRY_LOCK, f"{store.name}_checkpoint"))
+        try:
+            yield bool(await connection.fetchval(_TRY_LOCK, f"{store.name}_checkpoint"))
+        finally:
+            # Not by closing alone: until the server sees that, it keeps the lock.
+            with suppress(PostgresError, InterfaceError, OSError, TimeoutError):  # it was lost
+                await connection.execute("ROLLBACK", timeout=CONNECT_S)
 
 
 @asynccontextmanager

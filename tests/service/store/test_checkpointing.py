@@ -78,6 +78,26 @@ async def test_logs_on_one_server_do_not_wait_for_each_other(store, log):
         assert second
 
 
+@pytest.mark.parametrize("url", by_engine(["postgres"]), indirect=True)
+async def test_the_lock_ends_before_the_server_sees_a_close(store, log, monkeypatch):
+    from asyncpg import Connection  # noqa: PLC0415 - needs an extra
+
+    left, terminate = [], Connection.terminate
+
+    def leave(connection):
+        left.append(connection)
+
+    monkeypatch.setattr(Connection, "terminate", leave)
+    try:
+        async with sole(store) as first:
+            assert first
+        async with sole(store) as second:
+            assert second
+    finally:
+        for connection in left:
+            terminate(connection)
+
+
 async def test_an_engine_that_is_away_is_unavailable_not_free():
     for url in ("postgresql://127.0.0.1:1/db", "redis://127.0.0.1:1", "sqlite:////proc/log.db"):
         with pytest.raises(LogUnavailable):

@@ -42,6 +42,7 @@ NEEDS_EXTRA = {
     "kafka": "kio",
     "kafka/test_clients.py": "confluent_kafka",
     "kafka/test_clients_of_other_languages.py": "confluent_kafka",
+    "kafka/test_features.py": "confluent_kafka",
     "kafka/test_records.py": "cramjam",
     "pipeline": "pyspark",
     "service": "starlette",

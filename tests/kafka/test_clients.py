@@ -2,12 +2,10 @@
 
 import asyncio
 import contextlib
-import shutil
-import subprocess
 import time
-import warnings
 
 import confluent_kafka
+import kafka
 import pytest
 import pytest_asyncio
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -17,9 +15,6 @@ from purgatory_async.kafka import Broker
 from purgatory_async.kafka.requests import APIS
 from tests.kafka.made_batches import batch, records_in
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python reads its schemas in a way of old
-    import kafka
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"])]
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
@@ -30,7 +25,7 @@ FIND_COORDINATOR = 10  # librdkafka compresses with lz4 only for a broker that o
 
 @pytest_asyncio.fixture
 async def broker():
-    async with Broker(partitions=2) as running:
+    async with Broker(partitions=2, rebalance_delay=0) as running:
         yield running
 
 
@@ -166,22 +161,6 @@ async def test_a_consumer_on_the_brokers_own_loop_waits_for_records(broker):
         async with AIOKafkaProducer(bootstrap_servers=broker.address, acks="all") as producer:
             await producer.send_and_wait("t", b"late", partition=0)
         assert (await asyncio.wait_for(waiting, PATIENCE_S)).value == b"late"
-
-
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
-async def test_kcat_writes_and_reads(broker):
-    def kcat(*arguments: str, given: bytes = b"") -> bytes:
-        command = ["kcat", "-b", broker.address, "-t", "t", "-p", "0", *arguments]
-        return subprocess.run(
-            command, input=given, capture_output=True, check=True, timeout=PATIENCE_S
-        ).stdout
-
-    for codec in ("gzip", "snappy"):
-        await run(lambda codec=codec: kcat("-P", "-z", codec, given=b"\n".join(VALUES)))
-    assert is_compressed(broker, "t")
-    read = await run(kcat, "-C", "-e", "-o", "beginning")
-    assert read.splitlines() == VALUES * 2
-    assert b"1 brokers" in await run(kcat, "-L")
 
 
 async def test_a_consumer_reads_through_a_deletion_of_its_topic(broker):

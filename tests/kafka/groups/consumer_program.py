@@ -69,11 +69,10 @@ def kafka_python(address: str, topic: str, group: str, session_ms: int, instance
     )
     consumer.subscribe([topic], listener=Listener())
     try:
-        while True:
-            for messages in consumer.poll(100, max_records=1).values():
-                consumer.commit()
-                for message in messages:
-                    say(value=message.value.decode())
+        # Not poll(100): if its time ends while a leader joins again for new metadata, 3.0.12 forgets the join.
+        for message in consumer:
+            consumer.commit()
+            say(value=message.value.decode())
     except Stopped:
         consumer.close()
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import shutil
 import signal
 import sys
 from contextlib import asynccontextmanager
@@ -171,25 +170,6 @@ async def test_a_static_member_returns_without_a_rebalance(client):
         await until(lambda: back.assigned)
         assert (group.generation, one.assignments, back.assigned) == before
         assert {member.instance_id for member in group.members} == {"one", "two"}
-
-
-@pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
-async def test_kcat_reads_in_a_group():
-    async with a_broker() as broker:
-        await produce(broker, *"abcdefgh")
-        process = await asyncio.create_subprocess_exec(
-            *("kcat", "-q", "-b", broker.address, "-X", "auto.offset.reset=earliest"),
-            *("-G", "g", "-c", "8", "t"),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        try:
-            printed, _ = await asyncio.wait_for(process.communicate(), PATIENCE_S)
-        finally:
-            if process.returncode is None:
-                process.kill()
-        assert sorted(printed.decode().split()) == sorted("abcdefgh")
-        offsets = broker.node.groups.committed("g").values()
-        assert sum(offset.offset for offset in offsets) == 8
 
 
 async def test_admin_clients_see_the_group_and_its_offsets():

@@ -8,7 +8,13 @@ from bench.pipeline.sections import SECTIONS
 from bench.pipeline.settings import PipelineSettings
 
 FULL = PipelineSettings(
-    operations=5_000_000, master="local[2]", rounds=3, heavy_rounds=3, loops=("none",), seed=1
+    operations=5_000_000,
+    master="local[2]",
+    steps=(1.5, 2.0, 3.0, 4.0, 6.0),
+    rounds=3,
+    heavy_rounds=3,
+    loops=("none",),
+    seed=1,
 )
 
 
@@ -33,7 +39,7 @@ BENCHMARK = Benchmark(
     title="purgatory_async: the pipeline",
     sections=SECTIONS,
     full=FULL,
-    quick=dataclasses.replace(FULL, operations=100_000, rounds=1, heavy_rounds=1),
+    quick=dataclasses.replace(FULL, operations=100_000, steps=(1.5,), rounds=1, heavy_rounds=1),
     numbers=numbers,
     conventions=conventions,
     chooses_loop=False,

@@ -14,7 +14,9 @@ class PipelineSettings(Conditions):
     Args:
         operations: Made, recorded or simulated.
         master: Where Spark runs.
+        steps: Times the steady rate, to find the most that the distributed purgatory takes.
     """
 
     operations: int
     master: str
+    steps: tuple[float, ...]

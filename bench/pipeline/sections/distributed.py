@@ -31,7 +31,6 @@ RATE = 3_000.0
 WARM_RATE = 300.0
 WARM_BATCHES = 5
 SECONDS = 60
-STEPS = (1.5, 2.0, 3.0, 4.0, 6.0)  # times the rate, to find the most that it takes
 STEP_SECONDS = 30
 GROWTH = 1.3  # of the median lag from the second third of a step to the last; less is the noise of batches
 GRACE_S = 10.0
@@ -164,7 +163,7 @@ def _loaded(
 def _most_taken(spark: SparkSession, directory: Path, settings: PipelineSettings, seconds: float) -> float:
     """The highest rate of the steps up to the first at which outcomes are known later and later."""
     most = RATE
-    for step in STEPS:
+    for step in settings.steps:
         plan, load, _ = _loaded(spark, directory / f"times-{step}", settings, step * RATE, seconds)
         if _grows(plan, load):
             break

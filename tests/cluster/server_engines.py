@@ -1,5 +1,6 @@
 """The engines on a server: each is a name of its own on the server that the tests share."""
 
+import asyncio
 import secrets
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -8,6 +9,8 @@ from pathlib import Path
 from tests.cluster.engine import Engine
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
 from tests.ports import free_port
+
+PATIENCE_S = 30
 
 
 class PostgresEngine(Engine):
@@ -46,8 +49,13 @@ class PostgresEngine(Engine):
 
     async def take_writes(self, taken):
         """Make the server's transactions read-only, or writable again."""
+        before = await self.sql("SELECT pg_conf_load_time()")
         await self.sql(f"ALTER SYSTEM SET default_transaction_read_only = {'off' if taken else 'on'}")
         await self.sql("SELECT pg_reload_conf()")
+        # That only asks the server, which tells its sessions once it has read the file itself.
+        async with asyncio.timeout(PATIENCE_S):
+            while await self.sql("SELECT pg_conf_load_time()") == before:
+                pass
 
     async def remove(self):
         await self.sql(

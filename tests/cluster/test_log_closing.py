@@ -93,14 +93,16 @@ async def test_closing_ends_an_opening(engine):
 
 async def test_closing_ends_calls_that_wait_for_a_stopped_process(tmp_path, monkeypatch):
     monkeypatch.setattr("purgatory_async.cluster.sqlite.CLOSE_S", 0)
-    log = SqliteLog(tmp_path / "log.db")
-    await log.open()
-    with (tmp_path / "log.db.lock").open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        appending = asyncio.create_task(log.append([b"a"]))
-        await turns(5)
-        await log.aclose()
-        with pytest.raises(LogError, match="the outcome of its last append"):
-            await appending
-    await asyncio.to_thread(log._writing.join)
-    await turns(5)  # until it has closed its files
+    with nothing_left():
+        log = SqliteLog(tmp_path / "log.db")
+        await log.open()
+        with (tmp_path / "log.db.lock").open() as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            appending = asyncio.create_task(log.append([b"a"]))
+            await turns(5)
+            await log.aclose()
+            with pytest.raises(LogError, match="the outcome of its last append"):
+                await appending
+        for thread in (log._writing, log._reading):
+            await asyncio.to_thread(thread.join)
+        await turns(5)  # until the loop has closed what is its own

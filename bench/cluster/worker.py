@@ -51,11 +51,16 @@ class Worker:
         """Wait until it is.
 
         Raises:
-            TimeoutError: It is not within a minute.
+            RuntimeError: It has ended, or is not within a minute; with the end of its log.
         """
-        async with asyncio.timeout(PATIENCE_S):
-            while not await self.is_ready():  # noqa: ASYNC110 - a process that becomes ready sets no event
-                await asyncio.sleep(LOOK_S)
+        clock = asyncio.get_running_loop().time
+        give_up = clock() + PATIENCE_S
+        while not await self.is_ready():
+            if self.ended is not None or clock() > give_up:
+                raise RuntimeError(
+                    f"a worker must be ready within {PATIENCE_S:g} s, got exit code {self.ended}: {self.log()}"
+                )
+            await asyncio.sleep(LOOK_S)
 
     async def is_ready(self) -> bool:
         """Whether it would serve a request now."""

@@ -118,23 +118,26 @@ async def _work(client: Client, load: Load, until: float) -> None:
 
 async def _kill_workers(workers: Sequence[Worker], answers: Answers, draw: random.Random) -> None:
     """Each second, kill a worker that is ready if another one is, too, and start it again at once."""
-    starting: set[asyncio.Task[None]] = set()
+    restarting: set[asyncio.Task[None]] = set()  # a kill that is cancelled before its start would leave one dead
     try:
         while True:
             await asyncio.sleep(KILL_S)
             for worker in workers:
                 if worker.ended is not None and worker.ended != -signal.SIGKILL:
                     answers.wrong("different", f"a worker ended with {worker.ended}: {worker.log()}")
-                    starting.add(asyncio.create_task(worker.start()))
+                    restarting.add(asyncio.create_task(worker.start()))
             ready = [worker for worker in workers if await worker.is_ready()]
             if len(ready) > 1:
-                victim = draw.choice(ready)
-                await victim.kill()
+                restarting.add(asyncio.create_task(_restart(draw.choice(ready))))
                 answers.counts["killed"] += 1
-                starting.add(asyncio.create_task(victim.start()))
     finally:
-        if starting:
-            await asyncio.wait(starting)
+        if restarting:
+            await asyncio.wait(restarting)
+
+
+async def _restart(worker: Worker) -> None:
+    await worker.kill()
+    await worker.start()
 
 
 async def _cut_connections(store: Store, answers: Answers) -> None:

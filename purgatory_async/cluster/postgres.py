@@ -70,9 +70,9 @@ SELECT r.epoch, r.newest, r.oldest, r.digest, r.outbox, r.first, r.last, r.times
     SELECT encode(e.entry, 'base64') FROM unnest(r.entries) WITH ORDINALITY e(entry, number) ORDER BY e.number
 ) AS entries FROM purgatory_read($1, $2) r
 """
+# One that waited for another's change sees that in the row itself, not in the snapshot that a second SELECT reads.
 _CHANGE_EPOCH: Final = """
-WITH changed AS (UPDATE purgatory_head SET epoch = $2 WHERE epoch = $1 RETURNING epoch)
-SELECT coalesce((SELECT epoch FROM changed), (SELECT epoch FROM purgatory_head))
+UPDATE purgatory_head SET epoch = CASE epoch WHEN $1 THEN $2 ELSE epoch END RETURNING epoch
 """
 _TRIM: Final = """
 WITH gone AS (

@@ -55,6 +55,22 @@ async def test_a_committed_signal_arrives_while_nothing_is_appended(engine, conn
     assert json.loads((await read(log, 2))[1].data) == {"k": "put", "queue": "mail", "item": [1], "delay": 0}
 
 
+async def test_of_two_that_change_the_epoch_at_once_one_wins(engine, connect, transact):
+    # The fault: the one that had to wait was told the old epoch, and followed a log of another one for a while.
+    log = await connect()
+    before = await engine.sql("SELECT epoch FROM purgatory_head")
+    connection, transaction = await transact()
+    await connection.execute(f"UPDATE {engine.name}_head SET epoch = 'first'")
+    second = asyncio.create_task(log._engine.change_epoch(before))
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'purgatory_head'"
+    async with asyncio.timeout(30):
+        while not await engine.sql(waits):
+            pass
+    await transaction.commit()
+    await connection.close()
+    assert await second == await engine.sql("SELECT epoch FROM purgatory_head") == "first"
+
+
 async def test_only_commits_arrive_and_keep_their_causes(engine, connect, transact):
     log = await connect()
     draw, committed = random.Random(1), []

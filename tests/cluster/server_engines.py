@@ -11,6 +11,14 @@ from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_red
 from tests.ports import free_port
 
 PATIENCE_S = 30
+LOSE = """
+local log, head, after = KEYS[1], KEYS[2], ARGV[1]
+for _, entry in ipairs(redis.call('XRANGE', log, '(' .. after .. '-0', '+')) do
+    redis.call('XDEL', log, entry[1])
+end
+redis.call('XSETID', log, after .. '-0')
+redis.call('HSET', head, 'position', after)
+"""
 
 
 class PostgresEngine(Engine):
@@ -43,9 +51,11 @@ class PostgresEngine(Engine):
         return await self.sql("SELECT count(*) - count(DISTINCT position) FROM purgatory_checkpoint")
 
     async def lose(self, after):
-        """Lose the entries after a position, as a failover to a standby that lags."""
-        await self.sql("DELETE FROM purgatory_log WHERE position > $1", after)
-        await self.sql("UPDATE purgatory_head SET position = $1", after)
+        """Lose the entries after a position at once, as a failover to a standby that lags."""
+        await self.sql(
+            "WITH lost AS (DELETE FROM purgatory_log WHERE position > $1) UPDATE purgatory_head SET position = $1",
+            after,
+        )
 
     async def take_writes(self, taken):
         """Make the server's transactions read-only, or writable again."""
@@ -87,12 +97,8 @@ class RedisEngine(Engine):
         return sum([await self.do("LLEN", key) for key in keys]) - len(keys)
 
     async def lose(self, after):
-        """Lose the entries after a position, as a failover to a replica that lags."""
-        last = await self.do("HGET", f"{{{self.name}}}:head", "position")
-        for position in range(after + 1, int(last) + 1):
-            await self.do("XDEL", f"{{{self.name}}}:log", f"{position}-0")
-        await self.do("XSETID", f"{{{self.name}}}:log", f"{after}-0")
-        await self.do("HSET", f"{{{self.name}}}:head", "position", str(after))
+        """Lose the entries after a position at once, as a failover to a replica that lags."""
+        await self.do("EVAL", LOSE, 2, f"{{{self.name}}}:log", f"{{{self.name}}}:head", after)
 
     async def take_writes(self, taken):
         """Demote the server to a replica, of a primary that is away, or promote it again."""

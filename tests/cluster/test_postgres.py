@@ -62,7 +62,9 @@ async def test_of_two_that_change_the_epoch_at_once_one_wins(engine, connect, tr
     connection, transaction = await transact()
     await connection.execute(f"UPDATE {engine.name}_head SET epoch = 'first'")
     second = asyncio.create_task(log._engine.change_epoch(before))
-    waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'purgatory_head'"
+    waits = (
+        "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'purgatory_head'"
+    )
     async with asyncio.timeout(30):
         while not await engine.sql(waits):
             pass

@@ -66,7 +66,10 @@ UNIT = next(
     if block.language == "ini"
 )
 PYTHON = [
-    pytest.param(block.text, id=f"{page}:{block.line}")
+    # Those that talk to a Kafka broker import two clients' libraries and Hypothesis: seconds each.
+    pytest.param(
+        block.text, id=f"{page}:{block.line}", marks=[pytest.mark.slow] if "aiokafka" in block.text else []
+    )
     for page, text in PAGES.items()
     for block in fenced_blocks(text)
     if block.language == "python"

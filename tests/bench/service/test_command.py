@@ -3,6 +3,7 @@
 import pytest
 
 from bench.service.__main__ import BENCHMARK, main
+from bench.service.beside.nchan import find_nginx
 from bench.service.sections import SECTIONS
 from tests.bench.quick import run_quick
 
@@ -15,7 +16,7 @@ def test_quick_exits_0_and_prints_and_writes_every_section(tmp_path):
     _, lines = run_quick("bench.service", sections, tmp_path, *only, patience_s=600)
     # Unanswered, refused and unclosed clients do not depend on how busy the machine is.
     counted = [line for line in lines if line.get("target") == 0]
-    assert len(counted) == 18
+    assert len(counted) == (18 if find_nginx() else 12)  # six are of the section peers
     assert [line["name"] for line in counted if line["ours"]] == []
 
 

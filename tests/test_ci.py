@@ -62,7 +62,7 @@ def run_ci(tmp_path: Path, status: int) -> list[str]:
 
 
 def test_ci_runs_both_readme_commands_before_it_installs_more(tmp_path):
-    assert run_ci(tmp_path, 0) == ["second", "pip install -q -e .[service,spark,dev]", "check all"]
+    assert run_ci(tmp_path, 0) == ["second", "pip install -q -e .[service,spark,dev]", "check rest"]
 
 
 def test_a_readme_command_that_fails_ends_ci(tmp_path):

@@ -118,9 +118,8 @@ async def _work(client: Client, load: Load, until: float) -> None:
 
 async def _kill_workers(workers: Sequence[Worker], answers: Answers, draw: random.Random) -> None:
     """Each second, kill a worker that is ready if another one is, too, and start it again at once."""
-    restarting: set[asyncio.Task[None]] = (
-        set()
-    )  # a kill that is cancelled before its start would leave one dead
+    # Tasks of their own: a kill that was cancelled before its start would leave a worker dead.
+    restarting: set[asyncio.Task[None]] = set()
     try:
         while True:
             await asyncio.sleep(KILL_S)

@@ -148,6 +148,7 @@ def test_the_unit_hands_the_tokens_over_as_a_credential() -> None:
     assert " --tokens %d/tokens " in settings["ExecStart"]
 
 
+@pytest.mark.slow
 def test_systemd_accepts_the_unit(tmp_path: Path) -> None:
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is not installed: cannot check the unit; install systemd")

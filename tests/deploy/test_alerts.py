@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 
 from purgatory_async.service.problems import Kind
@@ -17,6 +18,7 @@ def rules() -> list[dict[str, str]]:
     return group["rules"]
 
 
+@pytest.mark.slow
 def test_each_alert_fires_in_its_case_and_no_other_does() -> None:
     run(program_or_skip("promtool", "prometheus"), "test", "rules", CASES)
 
@@ -37,6 +39,7 @@ def test_alerts_name_only_slugs_of_the_service() -> None:
     assert {slug for slugs in named for slug in slugs.split("|")} <= {kind.slug for kind in Kind}
 
 
+@pytest.mark.slow
 def test_prometheus_accepts_its_configuration(tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("a-token-of-the-test", encoding="utf-8")

@@ -28,10 +28,12 @@ def setting(name: str) -> str:
     return value
 
 
+@pytest.mark.slow
 def test_systemd_accepts_the_units(units: list[Path]) -> None:
     assert run(program_or_skip("systemd-analyze", "systemd"), "verify", *units) == ""
 
 
+@pytest.mark.slow
 def test_the_service_is_exposed_to_little(units: list[Path]) -> None:
     report = run(program_or_skip("systemd-analyze", "systemd"), "security", "--offline=true", units[0])
     [exposure] = re.findall(r"Overall exposure level for \S+: (\S+)", report)

@@ -127,6 +127,21 @@ def banned_calls(sources: Sources) -> list[str]:
     return complaints
 
 
+def second_clocks(sources: Sources) -> list[str]:
+    """Readings of a monotonic clock outside the one file: a difference between two sources means nothing."""
+    return [
+        f"{source.dotted}:{line}: reads {name}; use purgatory_async.clock.monotonic, a timer or a loop"
+        for source in sources.values()
+        if source.name != "clock"
+        for name, line in (
+            *source.imports,
+            *((ast.unparse(node), node.lineno) for node in source.nodes if isinstance(node, ast.Attribute)),
+        )
+        if name.startswith("time.")
+        and name.removeprefix("time.").removesuffix("_ns") in {"monotonic", "perf_counter"}
+    ]
+
+
 def private_names(sources: Sources) -> list[str]:
     """Modules behind the public ones, and attributes with an underscore that are not the object's own."""
     complaints, edges = [], internal_imports(sources)
@@ -154,6 +169,7 @@ RULES = (
     forbidden_imports,
     eager_imports,
     banned_calls,
+    second_clocks,
     private_names,
 )
 
@@ -265,6 +281,8 @@ PLANTED = (
     pytest.param(
         banned_calls, "loop.wakeups", "import asyncio\nasyncio.tasks.wait([])", id="wait through a submodule"
     ),
+    pytest.param(second_clocks, "cli.top", "import time\ntime.perf_counter_ns()", id="a clock of its own"),
+    pytest.param(second_clocks, "client._talk", "from time import monotonic", id="a clock by name"),
     pytest.param(
         private_names,
         "patterns.quorum",

@@ -4,9 +4,14 @@ import asyncio
 import itertools
 import math
 import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
 from contextlib import closing
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +22,7 @@ from purgatory_async import DelayedOperation, OperationExpired, Purgatory, Purga
 from purgatory_async.clock import Clock, MonotonicClock, delay_until_ns
 from purgatory_async.testing import ManualClock, settle
 
+ROOT = Path(__file__).parents[1]
 HUNDRED_YEARS = 3_155_760_000
 
 
@@ -242,7 +248,7 @@ def test_a_wakeup_in_milliseconds_is_not_one_late(monkeypatch: pytest.MonkeyPatc
     # The process may lose the processor between its reading of the clock and the loop's.
     loop = MillisecondLoop(now_ns=10_900_000, arming_ns=arming_ns)
     monkeypatch.setattr("asyncio.get_running_loop", lambda: loop)
-    monkeypatch.setattr("time.monotonic_ns", lambda: loop.now_ns)
+    monkeypatch.setattr(MonotonicClock, "time_ns", lambda _: loop.now_ns)
     MonotonicClock().call_at_ns(20_000_000, int)
     assert loop.due_ms == [20]
 
@@ -272,9 +278,48 @@ def test_a_wakeup_of_asyncio_is_not_late(monkeypatch: pytest.MonkeyPatch, lost_n
     with closing(Interrupted()) as loop:
         loop.lost_ns = lost_ns
         monkeypatch.setattr("asyncio.get_running_loop", lambda: loop)
-        monkeypatch.setattr("time.monotonic_ns", loop.look)
+        monkeypatch.setattr(MonotonicClock, "time_ns", lambda _: loop.look())
         MonotonicClock().call_at_ns(20_000_000, int)
         assert 20_000_000 - lost_ns <= loop.due_ns <= 20_000_001
+
+
+class Counting(MonotonicClock):
+    """Counts the wakeups that it is asked for."""
+
+    wakeups = 0
+
+    def call_at_ns(self, when_ns: int, callback: Callable[[], object]) -> Any:
+        self.wakeups += 1
+        return super().call_at_ns(when_ns, callback)
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize("frozen_at_s", [30, 1_714_521_600], ids=["1970", "2024"])
+async def test_frozen_time_neither_holds_a_wait_nor_spins(
+    monkeypatch: pytest.MonkeyPatch, frozen_at_s: int
+) -> None:
+    clock, real = Counting(), time.monotonic
+    with monkeypatch.context() as frozen:  # as freezegun does with ``real_asyncio=True``
+        frozen.setattr(asyncio.BaseEventLoop, "time", lambda _: real())
+        for name in ("time", "monotonic", "perf_counter"):
+            frozen.setattr(time, name, lambda: frozen_at_s)
+            frozen.setattr(time, f"{name}_ns", lambda: frozen_at_s * 10**9)
+        async with Purgatory(timer=Timer(clock=clock)) as purgatory:
+            waiting = asyncio.ensure_future(purgatory.wait("key", timeout=0.02))
+            done, _ = await asyncio.wait([waiting], timeout=5)
+            waiting.cancel()
+    assert waiting in done
+    assert isinstance(waiting.exception(), OperationExpired)
+    assert clock.wakeups < 10
+
+
+def test_an_import_while_the_time_is_frozen_binds_the_real_clock() -> None:
+    script = (
+        "import time; real, time.monotonic_ns = time.monotonic_ns, lambda: 30\n"
+        "from purgatory_async.clock import MonotonicClock\n"
+        "assert real() <= MonotonicClock().time_ns() <= real()"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True, cwd=ROOT)
 
 
 @pytest.mark.asyncio

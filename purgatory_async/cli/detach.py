@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 import click
 
 from purgatory_async.cli.demo import ANNOUNCEMENT, how_to_look
+from purgatory_async.clock import monotonic
 from purgatory_async.service.listeners import StartRefused
 
 PATIENCE: Final = 30.0  # seconds; a cold start on a busy machine takes two or three
@@ -53,8 +54,8 @@ def detach(arguments: Sequence[str], seconds: float) -> None:
 
 
 def _answering_address(process: subprocess.Popen[bytes], log: Path) -> str:
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+    until = monotonic() + PATIENCE
+    while monotonic() < until:
         written = log.read_text(encoding="utf-8", errors="replace")
         if process.poll() is not None:
             last = written.strip().splitlines() or ["it wrote nothing"]

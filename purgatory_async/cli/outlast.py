@@ -16,6 +16,7 @@ from purgatory_async.client import (
     ServiceUnreachable,
 )
 from purgatory_async.client._verbs import new_id
+from purgatory_async.clock import monotonic
 
 __all__ = ["wait_through_restarts", "watch_through_restarts"]
 
@@ -33,7 +34,7 @@ class _Outages:
     """
 
     def __init__(self, timeout: float | None) -> None:
-        self._began = time.monotonic()
+        self._began = monotonic()
         self._timeout = self.left = timeout
         self._said = False
 
@@ -48,7 +49,7 @@ class _Outages:
             self._said = True
         time.sleep(PAUSE if self.left is None else min(PAUSE, self.left))
         if self._timeout is not None:
-            self.left = max(0.0, self._timeout - (time.monotonic() - self._began))
+            self.left = max(0.0, self._timeout - (monotonic() - self._began))
 
 
 def _is_away(error: ServiceError) -> bool:

@@ -11,13 +11,13 @@ A proxy's 502 or 504 counts as a lost connection.
 
 import json
 import random
-import time
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
 from purgatory_async.client._model import RequestRefused, ServiceUnreachable
+from purgatory_async.clock import monotonic
 
 __all__ = [
     "LOST_BY_A_PROXY",
@@ -61,7 +61,7 @@ class Policy:
     patience: float = 30.0
     first_delay: float = 0.1
     max_delay: float = 5.0
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = monotonic
     draw: Callable[[], float] = random.random
 
 

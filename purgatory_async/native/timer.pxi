@@ -3,9 +3,8 @@
 
 from contextvars import Context
 from itertools import count
-from time import monotonic_ns
 
-from purgatory_async.clock import TickScale
+from purgatory_async.clock import MonotonicClock, TickScale
 from purgatory_async.errors import check_callback
 
 cdef extern from *:
@@ -21,7 +20,7 @@ cdef extern from *:
             && !(((PyCodeObject *)PyFunction_GET_CODE(callable))->co_flags & CO_COROUTINE);
     }
     """
-    int64_t monotonic_now() noexcept  # of `time.monotonic_ns`, without the object
+    int64_t monotonic_now() noexcept  # of `MonotonicClock`, without the object
     bint is_plain(object callable) noexcept
 
 cdef extern from "Python.h":
@@ -160,7 +159,7 @@ cdef class Reaper:
     cdef public bint closed, _exact, _hurried
     cdef public int64_t _tick_ns, _armed_tick, _wakeup_tick
     cdef TimingWheel wheel  # the queue, if it is exactly that
-    cdef bint monotonic  # the clock counts as `time.monotonic_ns`
+    cdef bint monotonic  # the clock counts as `MonotonicClock`
     cdef int64_t base_ns, base_tick  # a tick and its start
     # Until this time, the last delay ends in the last tick and bucket. No pass has run since they were stored, so the
     # tick is not before the armed one, and the bucket has not begun to cascade.
@@ -184,7 +183,7 @@ cdef class Reaper:
 
     def _use(self, clock):
         self._clock = clock
-        self.monotonic = clock.time_ns is monotonic_ns
+        self.monotonic = clock.time_ns is MonotonicClock.time_ns
         self._exact = not getattr(clock, "needs_loop", True)
         self._scale = TickScale(self._tick_ns, clock.time_ns(), self._queue.now_tick)
         self.base_tick = as_tick("now_tick", self._queue.now_tick)

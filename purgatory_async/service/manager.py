@@ -5,10 +5,10 @@ A message is one datagram to the socket that ``NOTIFY_SOCKET`` names. Without th
 
 import os
 import socket
-import time
 from collections.abc import Mapping
 from typing import Final
 
+from purgatory_async.clock import MonotonicClock
 from purgatory_async.service.logs import Log
 from purgatory_async.service.settings import SettingsError
 
@@ -41,7 +41,7 @@ class Manager:
 
     def reloading(self) -> None:
         """Say that the configuration is read again; `reloaded` must follow."""
-        self._tell("RELOADING=1", f"MONOTONIC_USEC={time.monotonic_ns() // 1000}")
+        self._tell("RELOADING=1", f"MONOTONIC_USEC={MonotonicClock.time_ns() // 1000}")
 
     def reloaded(self) -> None:
         """Say that the configuration was read again."""

@@ -7,7 +7,6 @@ metrics count them, the listing keeps their order, the holds release their reque
 import asyncio
 import datetime as dt
 import random
-import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Final, NamedTuple
@@ -15,6 +14,7 @@ from typing import Final, NamedTuple
 from msgspec import UNSET, UnsetType
 
 from purgatory_async import Outcome, PurgatoryClosed, PurgatoryFull, Timer
+from purgatory_async.clock import monotonic
 from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
@@ -86,7 +86,7 @@ class Service:
     ) -> None:
         self.settings: Final = settings
         # Without another clock, the loop's: a timer asks at each reading which one that is.
-        self.now: Final = time.monotonic if timer is None else timer.time
+        self.now: Final = monotonic if timer is None else timer.time
         timer = Timer() if timer is None else timer
         limit, undelivered = settings.max_pending, self._count_undelivered
         in_memory = settings.store.in_memory

@@ -8,10 +8,10 @@ import logging
 import signal
 import socket
 import sys
-import time
 
 import anyio
 
+from purgatory_async.clock import MonotonicClock
 from purgatory_async.service.api.admin import answer_peer
 from purgatory_async.service.channel import Answer, Ask, Channel, Forwarded, Ready, Refused, Serving, Start
 from purgatory_async.service.listeners import Listeners
@@ -52,7 +52,7 @@ async def _work(channel: Channel, listeners: Listeners) -> int:
 async def _serve(start: Start, channel: Channel, listeners: Listeners) -> None:
     server = Server(Settings(**start.settings), listeners, stderr_log(worker=start.number))
     if start.rates is not None:
-        server.app.rates = Rates(time.monotonic_ns, SharedTimes(start.rates))
+        server.app.rates = Rates(MonotonicClock.time_ns, SharedTimes(start.rates))
     server.app.service.peers.join(start.number, channel.send, complete=start.complete)
     async with anyio.create_task_group() as tasks:
 

@@ -25,7 +25,7 @@ def script(faked, cli, monkeypatch):
     """Runs a wait against answers in turn, in a time that passes in pauses only; behind the last one it is away."""
     now = [0.0]
     monkeypatch.setattr(outlast.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
-    monkeypatch.setattr(outlast.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(outlast, "monotonic", lambda: now[0])
     monkeypatch.setattr(remote, "PATIENCE", 0.0)
 
     def run(*answers, timeout="10m", options=()):

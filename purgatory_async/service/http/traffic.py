@@ -3,7 +3,6 @@
 Labels are bounded whatever clients send: a route is the template of a path, and unknown methods are one.
 """
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -11,6 +10,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import Collector
 from starlette.types import Scope
 
+from purgatory_async.clock import monotonic
 from purgatory_async.metrics import Histogram
 from purgatory_async.service.logs import Log
 from purgatory_async.service.problems import Kind
@@ -42,7 +42,7 @@ class Traffic(Collector):
         now: The service's clock, in seconds.
     """
 
-    def __init__(self, access_log: Log | None = None, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, access_log: Log | None = None, now: Callable[[], float] = monotonic) -> None:
         self._access_log: Final = access_log
         self._now: Final = now
         self._lines: dict[tuple[str, str], _Line] = {}

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sys
-import time
 from asyncio import sleep
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
@@ -11,6 +10,7 @@ from typing import Final, Self
 
 import msgspec
 
+from purgatory_async.clock import monotonic
 from purgatory_async.cluster import Log, LogError
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.logs import Log as Lines
@@ -121,14 +121,14 @@ class Checkpointer:
         return True
 
     async def _save(self) -> None:
-        began = time.monotonic()
+        began = monotonic()
         try:
             saved = await self._answer()
         except Exception as error:  # noqa: BLE001 - whatever it is, the worker serves on, and tries again
             self._lines.error("a checkpoint was not saved", error=str(error), retry_s=RETRY_S)
             return
         if saved is not None:
-            self.seconds = time.monotonic() - began
+            self.seconds = monotonic() - began
 
     async def _answer(self) -> Saved | None:
         """Return what a process says that it has saved; None if another one is at work."""

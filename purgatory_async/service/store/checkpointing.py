@@ -12,13 +12,13 @@ another process is at work.
 import asyncio
 import os
 import sys
-import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import closing, suppress
 from typing import Final
 
 import msgspec
 
+from purgatory_async.clock import monotonic
 from purgatory_async.cluster import Log, LogError
 from purgatory_async.service.state.fold.codec import encode
 from purgatory_async.service.state.fold.entries import Tick
@@ -74,7 +74,7 @@ async def checkpoint(store: Store, *, sync: Sync = "always", keep: int = KEEP) -
 
 async def save(log: Log, keep: int = KEEP, *, max_bytes: int = MAX_BYTES) -> Saved:
     """Save a checkpoint of an open log, and trim. Raises as `checkpoint`; a larger one than allowed is `LogError`."""
-    began = time.monotonic()
+    began = monotonic()
     newest = await log.load()
     before, size = 0 if newest is None else newest.position, 0
 
@@ -96,7 +96,7 @@ async def save(log: Log, keep: int = KEEP, *, max_bytes: int = MAX_BYTES) -> Sav
     with closing(await folded(log)) as fold:
         if fold.position > before:
             await log.save(fold.position, _parts(), keep)
-    return Saved(fold.position, fold.position - before, size, round(time.monotonic() - began, 3))
+    return Saved(fold.position, fold.position - before, size, round(monotonic() - began, 3))
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import wraps
+from io import StringIO
 from pathlib import Path
-from typing import Any, Final, TextIO, cast
+from typing import Any, BinaryIO, Final, cast
 
 import click
 
@@ -22,6 +23,7 @@ from purgatory_async.cli.sentence import escaped
 from purgatory_async.cli.summaries import explain, missing, need_of, printable, seconds
 from purgatory_async.client import Client, Operation, Policy, RequestRefused, ServiceUnreachable, SignalGap
 from purgatory_async.client._verbs import UNSET
+from purgatory_async.service.byte_order import bom_fault
 
 __all__ = ["EXIT_CODES", "REMOTE", "with_service"]
 
@@ -87,9 +89,11 @@ def with_service(command: Callable[..., None]) -> Callable[..., None]:
 def _read_token(path: Path) -> str:
     try:
         return path.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not ASCII"
-        raise click.ClickException(f"cannot read the token file {path}: {reason}") from None
+    except OSError as error:
+        reason = error.strerror
+    except UnicodeDecodeError as error:
+        reason = f"it {bom_fault(error.object) or 'is not ASCII'}"
+    raise click.ClickException(f"cannot read the token file {path}: {reason}")
 
 
 @click.command("ls")
@@ -148,7 +152,7 @@ def why_command(client: Client, id: str) -> None:  # noqa: A002 - the name in th
 @click.option("--voter", help="Name of the voter.")
 @click.option(
     "--batch",
-    type=click.File("r", encoding="utf-8"),
+    type=click.File("rb"),
     metavar="FILE",
     help="Signals for one step, all or none, instead of KEY: a JSON object a line; - is standard input.",
 )
@@ -160,7 +164,7 @@ def signal_command(
     *,
     amount: int | None,
     voter: str | None,
-    batch: TextIO | None,
+    batch: BinaryIO | None,
 ) -> None:
     """Signal KEY, with an optional VALUE: JSON, or otherwise text.
 
@@ -185,9 +189,9 @@ def signal_command(
     click.echo(f"completed {completed} operation{'' if completed == 1 else 's'}")
 
 
-def _lines(file: TextIO) -> list[dict[str, Any]]:
+def _lines(file: BinaryIO) -> list[dict[str, Any]]:
     signals = list[dict[str, Any]]()
-    for number, line in enumerate(file, 1):
+    for number, line in enumerate(_text_of(file.read()), 1):
         signal = json_or_text(line)
         if not isinstance(signal, dict):
             raise click.BadParameter(
@@ -196,6 +200,17 @@ def _lines(file: TextIO) -> list[dict[str, Any]]:
             )
         signals.append(cast("dict[str, Any]", signal))
     return signals
+
+
+def _text_of(content: bytes) -> StringIO:
+    """Return the lines of a batch as a text file."""
+    fault = bom_fault(content)
+    try:
+        if fault is None:
+            return StringIO(content.decode(), newline=None)
+    except UnicodeDecodeError:
+        fault = "is not UTF-8"
+    raise click.BadParameter(f"the file {fault}", param_hint="--batch")
 
 
 @click.command("wait")

@@ -4,7 +4,7 @@ Every request passes these checks first, in this order:
 
 1. The token, unless the path is open. 401 comes before any other fault, so strangers learn nothing else.
 2. ``Host``, on open paths too. A browser treats a page that rebinds its name to our address (DNS rebinding) as same
-   origin; only ``Host`` reveals it. Without tokens this check matters most.
+   origin; only ``Host`` reveals it. Without tokens this check matters most. A probe of HTTP/1.0 may have none.
 3. ``Origin`` and ``Sec-Fetch-Site``, where the request may change something: browsers let any page send requests to
    any address. No answer has a CORS header, so a page of another origin cannot read it.
 4. The token's scope, which depends on the endpoint.
@@ -99,6 +99,8 @@ class Access:
         grant = None
         if self._tokens is not None and not _is_open(methods, method):
             grant = _grant(self._tokens, headers)
+        if _is_bare_probe(scope, methods):
+            return None
         host = self._own_host(headers, scope.get("server"))
         if method not in _HARMLESS:
             _check_origin(headers, host)
@@ -150,6 +152,13 @@ def _is_open(methods: Mapping[str, Endpoint], method: str) -> bool:
     if endpoint is not None:
         return endpoint.permission is None
     return bool(methods) and all(known.permission is None for known in methods.values())
+
+
+def _is_bare_probe(scope: Scope, methods: Mapping[str, Endpoint]) -> bool:
+    """Whether a request without ``Host`` is a load balancer's, which no browser sends."""
+    if scope.get("http_version") != "1.0" or values_of(scope["headers"], b"host"):
+        return False
+    return bool(methods) and all(known.probed for known in methods.values())
 
 
 def _is_bound_address(host: Authority, server: tuple[str, int | None] | None) -> bool:

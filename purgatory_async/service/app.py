@@ -131,6 +131,8 @@ class Application:
         position = request.position()
         if position and position > self.service.fold.position:
             await self._reach(position)
+        if "Idempotency-Key" in endpoint.headers:
+            request.check_repeatable()
         reply = await endpoint.serve(self.service, request)
         if guarded and scope["method"] == "GET":
             self.service.unsent.check()  # it may have been held; a change must be answered as it is

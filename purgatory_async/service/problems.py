@@ -107,8 +107,16 @@ class Problem(Exception):  # noqa: N818 - the word of RFC 9457
 
 
 def shown(value: object) -> str:
-    """Format a client's value for a detail: a Python literal, cut to 80 characters. O(1)."""
-    text = repr(value[:_SHOWN] if isinstance(value, str | bytes) else value)
+    r"""Format a client's value for a detail, cut to 80 characters; bytes as text in quotes. O(1).
+
+    >>> shown(b"caf\xc3\xa9\r\n\xff"), shown("a")
+    ("'caf\xe9\\r\\n\\xff'", "'a'")
+    """
+    if isinstance(value, bytes):
+        text = value[:_SHOWN].decode("utf-8", "backslashreplace")
+        text = f"'{''.join(each if each.isprintable() else repr(each)[1:-1] for each in text)}'"
+    else:
+        text = repr(value[:_SHOWN] if isinstance(value, str) else value)
     return text if len(text) <= _SHOWN + 2 else text[:_SHOWN] + "..."
 
 

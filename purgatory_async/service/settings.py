@@ -16,6 +16,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final
 
+from purgatory_async.service.byte_order import bom_fault
 from purgatory_async.service.hosts import canonical_host, is_loopback
 from purgatory_async.service.sizes import GRAMMAR as SIZE_GRAMMAR
 from purgatory_async.service.sizes import parse_size, size_text
@@ -371,7 +372,10 @@ def read_file(path: Path) -> dict[str, object]:
         SettingsError: The file is unreadable or not TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        content = path.read_bytes()
+        if (fault := bom_fault(content)) is not None:
+            raise SettingsError(f"the configuration file {path} {fault}")
+        return tomllib.loads(content.decode())
     except OSError as error:
         raise SettingsError(f"cannot read the configuration file {path}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from purgatory_async.service.api.query_string import percent_decoded
+from purgatory_async.service.byte_order import bom_fault
 from purgatory_async.service.grants import Grant, OwnerLimits, Permission, Rate, short_name
 from purgatory_async.service.problems import Problem
 from purgatory_async.service.settings import SettingsError
@@ -112,6 +113,8 @@ def parse_tokens(text: bytes, name: str) -> Tokens:
         >>> parse_tokens(b"# the build farm\nuWrjLQX8HnQVpD4d signal,read name=builds prefix=builds/", "tokens")
         <Tokens 1>
     """
+    if (fault := bom_fault(text)) is not None:
+        raise SettingsError(f"tokens: {name} {fault}")
     grants: dict[bytes, Grant] = {}
     lines: dict[bytes, int] = {}
     owners: dict[str | None, tuple[int, bool, OwnerLimits]] = {}

@@ -163,6 +163,25 @@ def test_a_line_of_a_batch_that_is_no_object_is_named(faked, cli, tmp_path, line
     assert not faked.requests
 
 
+@pytest.mark.parametrize(
+    ("option", "content", "sentence"),
+    [
+        ("--batch", b'\xef\xbb\xbf{"key": "a"}', "starts with a BOM"),
+        ("--batch", '{"key": "a"}'.encode("utf-16"), "starts with a BOM"),
+        ("--batch", b'{"key": "\xff"}', "is not UTF-8"),
+        ("--token-file", b"\xef\xbb\xbf0123456789abcdef", "starts with a BOM"),
+        ("--token-file", b"\xff123456789abcdef", "is not ASCII"),
+    ],
+)
+@pytest.mark.usefixtures("faked")
+def test_a_file_in_another_encoding_is_named(cli, tmp_path, option, content, sentence):
+    file = tmp_path / "given"
+    file.write_bytes(content)
+    code, _, [error] = cli("signal", option, file)
+    assert code == 2
+    assert sentence in error
+
+
 @pytest.mark.parametrize("arguments", [[], ["k", "--batch", "-"], ["--batch", "-", "--voter", "me"]])
 def test_a_signal_needs_either_a_key_or_a_batch(faked, cli, arguments):
     assert cli("signal", *arguments)[0] == 2

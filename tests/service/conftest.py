@@ -4,6 +4,7 @@ import asyncio
 import datetime as dt
 import io
 import json
+import re
 from urllib.parse import unquote
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from purgatory_async import Timer
 from purgatory_async.service.app import create_app
 from purgatory_async.service.logs import stderr_log
+from purgatory_async.service.problems import Problem
 from purgatory_async.service.settings import Settings
 from purgatory_async.testing import ManualClock, assert_clean, settle
 from tests.service.tokens_file import Tenants
@@ -19,6 +21,7 @@ from tests.service.wire import Wired
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)
 JSON = ("content-type", "application/json")
 HOST = ("host", "localhost")
+BYTES = re.compile(r"""(?<=[a-z,] )b['"]""")
 REQUEST_ID = ("x-request-id", "of-the-test")
 
 
@@ -142,6 +145,22 @@ class Client:
         reply = await self.request("POST", "/v1/operations", {"keys": keys, **order})
         assert reply.status == 202
         return reply.json
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_detail_shows_bytes():
+    """Make every problem of these tests fail whose text has Python's form of bytes."""
+    made = Problem.__init__
+
+    def checked(problem, *arguments, **members):
+        made(problem, *arguments, **members)
+        errors = problem.document.errors or []
+        text = " ".join([problem.document.detail, *(fault.detail for fault in errors)])
+        assert not BYTES.search(text), f"a problem shows bytes: {text}"
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Problem, "__init__", checked)
+        yield
 
 
 @pytest.fixture

@@ -65,6 +65,10 @@ def test_a_token_is_what_rfc_6750_lets_stand_behind_bearer(token):
     assert parse_tokens(token + b" read", "tokens").grant_of(token).scopes == {READ}
 
 
+def test_a_byte_order_mark_is_named():
+    assert "starts with a BOM" in refusal(b"\xef\xbb\xbf0123456789abcdef read\n")
+
+
 MISTAKES = [
     pytest.param(b"0123456789abcdef", "got 1 word", id="no scope"),
     pytest.param(b"0123456789abcdef read, wait", "each scope must be", id="a space behind the comma"),

@@ -127,5 +127,8 @@ def test_an_unreadable_file_is_refused_by_its_path(tmp_path):
     path.write_text("max_wait = ")
     with pytest.raises(SettingsError, match="is not TOML"):
         read_file(path)
+    path.write_bytes(b"\xef\xbb\xbfjitter = 0")
+    with pytest.raises(SettingsError, match="starts with a BOM"):
+        read_file(path)
     path.write_text('max_wait = "9s"\njitter = 0')
     assert resolved(read_file(path)).max_wait == 9.0

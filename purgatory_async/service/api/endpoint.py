@@ -57,6 +57,7 @@ class Endpoint:
         needs_body: Whether the body is required.
         problems: Beyond those of every request of its kind.
         own: A scope that does in place of the other, for what the token's owner made.
+        probed: Whether HTTP/1.0 may ask for it without ``Host``.
     """
 
     serve: Callable[[Service, Request], Awaitable[Reply]]
@@ -69,6 +70,7 @@ class Endpoint:
     needs_body: bool = False
     problems: tuple[Kind, ...] = ()
     own: Permission | None = None
+    probed: bool = False
 
 
 Match = tuple[str, Mapping[str, Endpoint], dict[str, bytes]]

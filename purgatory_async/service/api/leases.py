@@ -37,16 +37,17 @@ _LEASES: Final = msgspec.json.Decoder(LeasesBody)
 async def acknowledge_lease(service: Service, request: Request) -> Answer:
     """``POST /v1/leases/{id}/ack``: acknowledge the item, which ends the lease."""
     _check(request)
+    entry = EndLease(lease_id=_lease_id(request))
     await request.body()
-    await _change(service, request, EndLease(lease_id=_lease_id(request)))
+    await _change(service, request, entry)
     return Answer(204)
 
 
 async def return_lease(service: Service, request: Request) -> Answer:
     """``POST /v1/leases/{id}/return``: put the item back in its place; with ``delay`` hide it there."""
     _check(request)
-    body = decoded(await request.body(), _RETURN, optional=True)
-    entry = EndLease(lease_id=_lease_id(request), back=True, delay=delay_us(body.delay))
+    entry = EndLease(lease_id=_lease_id(request), back=True)
+    entry.delay = delay_us(decoded(await request.body(), _RETURN, optional=True).delay)
     await _change(service, request, entry)
     return Answer(204)
 
@@ -54,8 +55,8 @@ async def return_lease(service: Service, request: Request) -> Answer:
 async def extend_lease(service: Service, request: Request) -> Answer:
     """``POST /v1/leases/{id}/extend``: count the lease again from now on."""
     _check(request)
-    body = decoded(await request.body(), _EXTEND, optional=True)
     lease_id = _lease_id(request)
+    body = decoded(await request.body(), _EXTEND, optional=True)
     entry = ExtendLease(lease_id=lease_id, lease=lease_us(body.lease))
     result = await _change(service, request, entry)
     assert isinstance(result, results.Extended), f"an extension cannot give {result!r}"

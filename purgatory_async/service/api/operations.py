@@ -71,6 +71,7 @@ async def complete_operation(service: Service, request: Request) -> Answer:
     """``POST /v1/operations/{id}/complete``: complete an operation, whatever its need."""
     request.check_accept(JSON)
     request.query()
+    _id_of(request)
     body = decoded(await request.body(), COMPLETE, optional=True)
     await service.state.caught_up()
     operation = _find(service, request)
@@ -173,9 +174,13 @@ def _present(service: Service, operation: Operation) -> Operation:
 
 
 def _find(service: Service, request: Request) -> Operation:
+    return service.find(_id_of(request), request.grant)
+
+
+def _id_of(request: Request) -> str:
     raw = request.parameters["id"]
     try:
-        return service.find(percent_decoded(raw), request.grant)
+        return percent_decoded(raw)
     except ValueError:
         raise problems.unknown_operation(raw.decode("ascii", "backslashreplace")) from None
 

@@ -31,7 +31,7 @@ def percent_decoded(raw: bytes) -> str:
     """
     if b"%" in raw:
         if _ESCAPE_AHEAD.search(raw):
-            raise ValueError(f"each % must be followed by two hex digits, got {raw[:80]!r}")
+            raise ValueError(f"each % must be followed by two hex digits, got {problems.shown(raw)}")
         raw = _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), raw)
     return raw.decode()
 

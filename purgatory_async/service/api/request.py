@@ -35,6 +35,7 @@ _NO_WEIGHT: Final = re.compile(r";\s*q\s*=\s*0(?:\.0{0,3})?\s*(?:;|\Z)", re.IGNO
 _PLACE: Final = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
 _MEMBER: Final = re.compile(r"(?:unknown|missing required) field `(.*)`$", re.DOTALL)
 _STEP: Final = re.compile(r"\.([^.\[]+)|\[([0-9]+)\]")
+_OF_CONTENT: Final = frozenset({b"content-type", b"content-encoding", b"expect"})
 _MAX_FAULT: Final = 1024  # characters: the patterns would take minutes on a name of a megabyte
 
 
@@ -124,17 +125,21 @@ class Request:
             raise problems.bad_header("X-Purgatory-Position", "[0-9]{1,16}", value.decode("latin-1"))
         return int(value)
 
-    def repeatable(self, body: bytes) -> Repeatable:
-        """Return the Idempotency-Key and the digest of the body; `ONCE` without a key.
+    def check_repeatable(self) -> None:
+        """Check the Idempotency-Key, if there is one, before the body is read.
 
         Raises:
             Problem: ``bad-header``.
         """
         key = self.header("idempotency-key")
+        if key is not None and not (0 < len(key) <= MAX_HEADER and key.isascii()):
+            raise problems.bad_header("Idempotency-Key", f"1 to {MAX_HEADER} characters of ASCII", key)
+
+    def repeatable(self, body: bytes) -> Repeatable:
+        """Return the Idempotency-Key, which was checked, and the digest of the body; `ONCE` without a key."""
+        key = self.header("idempotency-key")
         if key is None:
             return ONCE
-        if not (0 < len(key) <= MAX_HEADER and key.isascii()):
-            raise problems.bad_header("Idempotency-Key", f"1 to {MAX_HEADER} characters of ASCII", key)
         return Repeatable(key, hashlib.sha256(body).hexdigest())
 
     def key(self, name: str = "key") -> str:
@@ -175,6 +180,9 @@ class Request:
     async def body(self) -> bytes:
         """Read the body, once.
 
+        What the head can refuse is refused before anything is read, so a client that awaits ``100 Continue`` sends
+        nothing.
+
         Raises:
             Problem: ``too-large``, at once if Content-Length says so; ``unsupported-media-type``.
             ClientLeft: The client left while sending.
@@ -182,6 +190,8 @@ class Request:
         length = self.header("content-length")
         if length is not None and _announces_too_much(length, self._max_body):
             raise problems.too_large(self._max_body)
+        if self._promises_content():
+            self._check_content()
         pieces: list[bytes] = []
         size = 0
         while True:
@@ -189,15 +199,22 @@ class Request:
             if message["type"] == "http.disconnect":
                 raise ClientLeft
             piece: bytes = message.get("body", b"")
+            if piece and not size:
+                self._check_content()
             size += len(piece)
             if size > self._max_body:
                 raise problems.too_large(self._max_body)
             pieces.append(piece)
             if not message.get("more_body", False):
                 break
-        if size:
-            self._check_content()
         return b"".join(pieces)
+
+    def _promises_content(self) -> bool:
+        """Whether the head says that a body follows; chunks may turn out to be empty, unless it says more of them."""
+        length = self.header("content-length")
+        if length is not None:
+            return bool(length.strip("0"))
+        return b"transfer-encoding" in self._headers and not _OF_CONTENT.isdisjoint(self._headers)
 
     def _check_content(self) -> None:
         encoding = self.header("content-encoding")

@@ -261,9 +261,11 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
     },
     "/v1/admin/drain": {"POST": Endpoint(admin.drain, _ADMIN, {202: Draining}, body=DrainBody)},
     "/v1/admin/stats": {"GET": Endpoint(admin.read_stats, _ADMIN, {200: Stats}, query=("digest",))},
-    "/healthz": {"GET": Endpoint(admin.check_alive, None, {200: Health})},
+    "/healthz": {"GET": Endpoint(admin.check_alive, None, {200: Health}, probed=True)},
     "/readyz": {
-        "GET": Endpoint(admin.check_ready, None, {200: Health}, problems=(Kind.DRAINING, Kind.NOT_READY))
+        "GET": Endpoint(
+            admin.check_ready, None, {200: Health}, problems=(Kind.DRAINING, Kind.NOT_READY), probed=True
+        )
     },
     "/metrics": {"GET": Endpoint(admin.read_metrics, _READ, {200: admin.EXPOSITION})},
     "/": _file(admin.redirect_root, ""),

@@ -15,6 +15,8 @@ from typing import Final
 
 import msgspec
 
+from purgatory_async.service.byte_order import bom_fault
+
 MAX_DEPTH: Final = 32
 MAX_CONTAINERS: Final = 1 << 15  # arrays and objects
 MAX_FLOATS: Final = 1 << 16  # numbers with a fraction or an exponent
@@ -38,6 +40,8 @@ def check(body: bytes) -> None:
     Raises:
         ValueError: The body is not strict JSON; the message says why.
     """
+    if (fault := bom_fault(body)) is not None:
+        raise _refused(f"it {fault}")
     plain = _unescaped(body)
     # Before the decoder, which recurses and builds every list and integer.
     _check_nesting(plain)
@@ -46,7 +50,7 @@ def check(body: bytes) -> None:
     try:
         value: object = msgspec.json.Decoder(float_hook=floats.append).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise _refused(_reason(body, error)) from None
+        raise _refused(_reason(error)) from None
     if floats:
         _check_floats(floats)
     # The decoder drops repeated members, so the re-encoded text has fewer strings.
@@ -100,9 +104,7 @@ def _unescaped(text: bytes) -> bytes:
     return text.replace(b"\\\\", b"").replace(b'\\"', b"") if b"\\" in text else text
 
 
-def _reason(body: bytes, error: Exception) -> str:
-    if body.startswith(b"\xef\xbb\xbf"):
-        return "it starts with a byte-order mark"
+def _reason(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return f"its strings are not UTF-8 ({error.reason})"
     return str(error).removeprefix("JSON is malformed: ")

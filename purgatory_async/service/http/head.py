@@ -2,13 +2,14 @@
 
 Request smuggling needs two parsers that disagree about where a request ends. So a head must match an unambiguous
 grammar, and llhttp must then parse it to the same result. The grammar is stricter: no bare CR or LF, no folded or
-nameless field, single spaces in the request line, exactly one ``Host``, and one length, given once.
+nameless field, single spaces in the request line, exactly one ``Host``, and one length, given once. Only the probes of
+load balancers that speak HTTP/1.0 may leave ``Host`` out: it protects browsers, which send it.
 
 The caller finds the end of the head: the first empty line.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -24,6 +25,7 @@ MAX_FIELD_BYTES: Final = 16_384  # of all fields, with their CRLFs
 REMEMBERED: Final = 256
 REMEMBERED_BYTES: Final = 1024
 END: Final = b"\r\n\r\n"
+PROBED: Final = frozenset({b"/healthz", b"/readyz"})  # paths that HTTP/1.0 may ask for without Host
 
 Window = bytes | bytearray
 
@@ -46,6 +48,8 @@ _UPGRADE: Final = re.compile(rb"^upgrade(?=:)", re.IGNORECASE | re.MULTILINE)
 _DECLINED: Final = b"declined"
 _FOLDED: Final = re.compile(rb"\n[ \t]")
 _SPACED: Final = re.compile(rb"\n[^:\r\n]*+(?<=[ \t]):")
+_VERSION: Final = re.compile(rb"HTTP/[0-9.]{1,8}+")
+_HANDSHAKE: Final = b"\x16"  # the first byte of a TLS client hello
 
 
 class Head(NamedTuple):
@@ -87,8 +91,12 @@ def check_start(window: Window, looked: int) -> None:
         raise _malformed(bytes(window))
 
 
-def read_head(raw: bytes) -> Head:
+def read_head(raw: bytes, probed: Collection[bytes] = PROBED) -> Head:
     """Parse a complete head, including its empty line. O(length).
+
+    Args:
+        raw: The head.
+        probed: The paths that a request of HTTP/1.0 may ask for without ``Host``.
 
     Raises:
         Problem: ``malformed-request``, ``target-too-long`` or ``headers-too-large``.
@@ -103,6 +111,8 @@ def read_head(raw: bytes) -> Head:
     if said.length is None and version == b"1.0":
         raise problems.malformed_request("HTTP/1.0 has no chunks; send Content-Length")
     path, _, query = _origin_form(target, method, said.host).partition(b"?")
+    if said.host is None and not (version == b"1.0" and path in probed):
+        raise problems.malformed_request("Host must be given once, got 0")
     if _Parsed(raw).target != target:
         raise problems.malformed_request("the head is ambiguous")
     return Head(
@@ -161,7 +171,7 @@ class _Said(NamedTuple):
     """A parsed block of fields."""
 
     fields: Fields
-    host: bytes
+    host: bytes | None
     length: int | None
     close: bool
     expects_continue: bool
@@ -211,7 +221,9 @@ def _body_length(lengths: Sequence[bytes], codings: Sequence[bytes]) -> int | No
     return int(lengths[0]) if lengths else 0
 
 
-def _only_host(hosts: Sequence[bytes]) -> bytes:
+def _only_host(hosts: Sequence[bytes]) -> bytes | None:
+    if not hosts:
+        return None
     if len(hosts) != 1:
         raise problems.malformed_request(f"Host must be given once, got {len(hosts)}")
     if not _HOST.fullmatch(hosts[0]):
@@ -233,14 +245,14 @@ def _check_sizes(window: Window) -> None:
         raise problems.headers_too_large("bytes of header fields, got more", MAX_FIELD_BYTES)
 
 
-def _origin_form(target: bytes, method: bytes, host: bytes) -> bytes:
+def _origin_form(target: bytes, method: bytes, host: bytes | None) -> bytes:
     """Return a target's path and query; its authority, if any, must be the host's."""
     if target.startswith(b"/") or (target == b"*" and method == b"OPTIONS"):
         return target
     absolute = _ABSOLUTE.fullmatch(target)
     if absolute is None:
         raise problems.malformed_request(f"the target must be a path, got {problems.shown(target)}")
-    if absolute[1].lower() != host.lower():
+    if host is None or absolute[1].lower() != host.lower():
         raise problems.malformed_request(
             f"the target must name the Host {problems.shown(host)}, got {problems.shown(absolute[1])}"
         )
@@ -249,19 +261,28 @@ def _origin_form(target: bytes, method: bytes, host: bytes) -> bytes:
 
 def _malformed(raw: bytes) -> problems.Problem:
     """Return why a head does not match the grammar."""
+    return problems.malformed_request(_fault_of_bytes(raw) or _fault_of_lines(raw))
+
+
+def _fault_of_bytes(raw: bytes) -> str | None:
+    if raw.startswith(_HANDSHAKE):
+        return "this looks like TLS, and the port speaks plain HTTP; ask with http://, or end TLS in a proxy before it"
     never = _NEVER.search(raw)
-    if never is not None:
-        return problems.malformed_request(_NAMES.get(never[0], f"it has the byte {never[0]!r}"))
+    return None if never is None else _NAMES.get(never[0], f"it has the byte 0x{never[0].hex()}")
+
+
+def _fault_of_lines(raw: bytes) -> str:
     if _FOLDED.search(raw):
-        return problems.malformed_request("a line begins with white space; fold no field")
+        return "a line begins with white space; fold no field"
     if _SPACED.search(raw):
-        return problems.malformed_request("a field has white space before its colon")
+        return "a field has white space before its colon"
     line, _, _ = raw.removeprefix(b"\r\n").partition(b"\r\n")
+    _, _, version = line.rpartition(b" ")
+    if _VERSION.fullmatch(version) and version not in {b"HTTP/1.0", b"HTTP/1.1"}:
+        return f"the version must be HTTP/1.1 or HTTP/1.0, got {problems.shown(version)}"
     if not re.fullmatch(rb"[A-Z-]{1,32}+ [!\"$-~]++ HTTP/1\.[01]", line):
-        return problems.malformed_request(
-            f"the first line must be METHOD target HTTP/1.1, got {problems.shown(line)}"
-        )
-    return problems.malformed_request("a line is no field; send a name, a colon and a value")
+        return f"the first line must be METHOD target HTTP/1.1, got {problems.shown(line)}"
+    return "a line is no field; send a name, a colon and a value"
 
 
 _NAMES: Final = {

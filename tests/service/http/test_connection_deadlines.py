@@ -105,7 +105,8 @@ async def test_a_body_is_timed_from_the_end_of_its_head(wired):
 
 async def test_a_chunked_body_has_its_time_too(wired):
     link = wired.link()
-    await link.send(request("/v1/keys/a/signal", "POST", transfer_encoding="chunked"))
+    fields = {"content_type": "application/json", "transfer_encoding": "chunked"}
+    await link.send(request("/v1/keys/a/signal", "POST", **fields))
     await trickle(wired, link, b"100\r\n" + b" " * 30, 29)
     assert link.open
     await wired.after(1 + TICK)

@@ -55,9 +55,7 @@ class _Reader:
         """Whether nothing came; then the next request begins where this one has looked."""
         if answer.status != _NO_CONTENT:
             return False
-        self.since = self._reached = understood(
-            answer, lambda _: "{x-purgatory-epoch}-{x-purgatory-index}".format_map(answer.headers)
-        )
+        self.since = self._reached = understood(answer, lambda _: _next(answer.headers))
         return True
 
     def _taken(self) -> Signal | None:
@@ -111,14 +109,19 @@ class AsyncSignals(_Reader):
         return signal
 
 
+def _next(headers: Mapping[str, str]) -> str:
+    """Return the place that an empty answer has in its headers."""
+    return headers.get("x-purgatory-next") or "{x-purgatory-epoch}-{x-purgatory-index}".format_map(headers)
+
+
 def _page(document: Mapping[str, Any]) -> tuple[Sequence[Signal], str, bool]:
     """Return the signals of an answer, the place behind it, and whether a signal may be missing."""
-    epoch = document["next"].rpartition("-")[0]
+    history = document["next"].rpartition("-")[0]
     signals = [
         Signal(
             each["key"],
             each["index"],
-            f"{epoch}-{each['index']}",
+            f"{history}-{each['index']}",
             each.get("value"),
             each.get("amount", 1),
             each.get("voter"),

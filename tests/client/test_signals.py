@@ -38,10 +38,11 @@ def test_a_signal_is_read_with_its_place():
 
 
 def test_a_request_goes_on_where_the_one_before_has_looked():
-    line = Line(page(), EMPTY, EMPTY, page(7), poll=3.0)
+    quiet = answer(204, x_purgatory_epoch="e", x_purgatory_index="6", x_purgatory_next="e.a-6")
+    line = Line(page(), EMPTY, quiet, page(7), poll=3.0)
     signals = reader(line, "k")
     assert next(signals).index == 7
-    assert sinces(line) == ["now", "e-9", "e-5", "e-5"]
+    assert sinces(line) == ["now", "e-9", "e-5", "e.a-6"]
 
 
 def test_a_retried_request_asks_for_the_same_again():

@@ -7,6 +7,7 @@ from typing import Final
 
 from purgatory_async.service import problems
 from purgatory_async.service.messages import MAX_COUNT, CountNeed, WireNeed
+from purgatory_async.service.state.history import PATTERN as HISTORY
 from purgatory_async.web.durations import GRAMMAR, parse_duration
 
 KNOWN_ONLY: Final = "a parameter of this path"
@@ -16,8 +17,8 @@ NEED_PATTERN: Final = (
     "^(any|all|(amount|voters):[1-9][0-9]{0,14})$"  # close to the grammar: no leading zeros, up to 10^15-1
 )
 SINCE_GRAMMAR: Final = "[0-9]{1,16}, the next of an answer (EPOCH-INDEX), or now"
-SINCE_PATTERN: Final = "^(now|([0-9A-Za-z]{1,40}-)?[0-9]{1,16})$"
-_SINCE: Final = re.compile("now|(?:(?P<epoch>[0-9A-Za-z]{1,40})-)?(?P<index>[0-9]{1,16})")
+SINCE_PATTERN: Final = f"^(now|({HISTORY}-)?[0-9]{{1,16}})$"
+_SINCE: Final = re.compile(f"now|(?:(?P<history>{HISTORY})-)?(?P<index>[0-9]{{1,16}})")
 _ESCAPE_AHEAD: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
 _ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 _NEED: Final = re.compile(r"any|all|(amount|voters):([0-9]{1,16})")
@@ -38,9 +39,9 @@ def percent_decoded(raw: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The place from which a reader goes on; None for the present epoch, and for the newest index."""
+    """The place from which a reader goes on; None for the present history, and for the newest index."""
 
-    epoch: str | None
+    history: str | None
     index: int | None
 
 
@@ -121,7 +122,7 @@ class Query:
         match = _SINCE.fullmatch(values[0])
         if match is None:
             raise problems.bad_parameter("since", values[0], SINCE_GRAMMAR)
-        return Since(match["epoch"], None if match["index"] is None else int(match["index"]))
+        return Since(match["history"], None if match["index"] is None else int(match["index"]))
 
     def only_with(self, wanted: str, *names: str) -> None:
         """Check that some parameters are given only beside another one.

@@ -14,12 +14,13 @@ from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.http.holds import end_of
 from purgatory_async.service.messages import FollowedSignal, FollowView
 from purgatory_async.service.service import Service
+from purgatory_async.service.state.history import history_at
 from purgatory_async.service.state.names import MAX_KEYS, checked_key, distinct_keys
 from purgatory_async.service.state.signals import Signal
 from purgatory_async.service.state.since import Found, Place, Wanted
 
 MAX_SIGNALS: Final = 256
-# What an answer has around its signals: the names of its members, two indexes and an epoch.
+# What an answer has around its signals: the names of its members, two indexes and a history.
 _AROUND: Final = 256
 
 
@@ -71,7 +72,7 @@ async def _follow(service: Service, request: Request, query: Query, since: Since
     if since.index is None:
         found = Found((), gap=False)
     else:
-        place = Place(since.epoch or service.state.epoch, since.index)
+        place = Place(since.history or service.state.epoch, since.index)
         held_for = service.shortened(wait.seconds)
         # One more than fits: then there are more.
         found = await service.followers.follow(
@@ -80,10 +81,11 @@ async def _follow(service: Service, request: Request, query: Query, since: Since
     shown = _shown(found.signals, limit)
     more = len(shown) < len(found.signals)
     index = shown[-1].index if more else service.fold.signals.highest
-    headers = (("X-Purgatory-Index", str(index)), *wait.headers)
+    following = f"{history_at(service.state, index)}-{index}"
+    headers = (("X-Purgatory-Index", str(index)), ("X-Purgatory-Next", following), *wait.headers)
     if not shown and not found.gap and since.index is not None:
         return Answer(204, headers=headers)
-    view = FollowView(shown, index, f"{service.state.epoch}-{index}", more, found.gap)
+    view = FollowView(shown, index, following, more, found.gap)
     return answer(200, view, *headers)
 
 

@@ -4,7 +4,8 @@ Most events are never read. So the feed keeps an event as a small tuple, which h
 text for its first reader; the others get the same text. The feed calls no reader: readers wait for the next number on
 a watermark, which costs nothing while none waits.
 
-An event's id is ``EPOCH-POSITION.NUMBER``: the position of the step that caused it, and its number within the step.
+An event's id is ``HISTORY-POSITION.NUMBER``: see `history_at`; the position of the step that caused it; and its number
+within the step.
 """
 
 import datetime as dt
@@ -20,16 +21,18 @@ from purgatory_async.patterns import Watermark
 from purgatory_async.service.messages import GapEvent, OperationEvent, SignalEvent, State
 from purgatory_async.service.state.fold.kept_bytes import PIECE_BYTES
 from purgatory_async.service.state.fold.operations import Operation
+from purgatory_async.service.state.history import PATTERN as HISTORY
+from purgatory_async.service.state.history import continues, history_at
 from purgatory_async.service.state.state import State as Source
 
 __all__ = ["EVENT_ID", "Feed"]
 
-EVENT_ID: Final = r"[0-9A-Za-z]{1,40}-[0-9]{1,18}(\.[0-9]{1,18})?|[0-9]{1,18}"
+EVENT_ID: Final = rf"{HISTORY}-[0-9]{{1,18}}(\.[0-9]{{1,18}})?|[0-9]{{1,18}}"
 KEPT: Final = 10_000
 MAX_KEPT: Final = 16 << 20  # bytes: ten thousand events may have 64 long keys each
 CHUNK: Final = 1 << 15  # bytes, and the rest of an event
 NS_PER_SECOND: Final = 1_000_000_000
-_UNKNOWN: Final = -1  # the number of an event of another epoch, or of one that is gone
+_UNKNOWN: Final = -1  # the number of an event of another history, or of one that is gone
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
 # The id, the keys, the state (None: a signal), when, and nanoseconds elapsed or how many a signal completed.
@@ -112,11 +115,12 @@ class Feed:
         """
         if re.fullmatch(EVENT_ID, event_id) is None:
             raise ValueError(f"id must be EPOCH-POSITION.NUMBER, got {event_id!r}")
-        epoch, _, place = event_id.rpartition("-")
+        history, _, place = event_id.rpartition("-")
         position, _, number = place.partition(".")
         wanted = (int(position), int(number or 0))
         # One beyond the newest was not given out in this epoch either, whatever it says.
-        if epoch != self._source.epoch or not self._gone <= wanted <= (self._position, self._number):
+        known = self._gone <= wanted <= (self._position, self._number)
+        if not known or not continues(self._source, history, wanted[0]):
             return _UNKNOWN
         kept = range(self._oldest, self.newest + 1)
         return self._oldest - 1 + bisect_right(kept, wanted, key=lambda event: self._places[event % KEPT])
@@ -125,7 +129,7 @@ class Feed:
         """Read on, as server-sent events.
 
         Args:
-            after: The number of the event read last; 0 for none, -1 for one of another epoch.
+            after: The number of the event read last; 0 for none, -1 for one of another history.
             prefixes: All keys of an event begin with one of these; none for all events.
 
         Returns:
@@ -220,7 +224,7 @@ class Feed:
         return self._sse(place, name, OperationEvent(known_as, keys, state, at, elapsed))
 
     def _id(self, place: _Place) -> str:
-        return f"{self._source.epoch}-{place[0]}.{place[1]}"
+        return f"{history_at(self._source, place[0])}-{place[0]}.{place[1]}"
 
     def _sse(self, place: _Place, name: bytes, data: msgspec.Struct) -> bytes:
         # JSON has no line break outside its strings, and escapes those inside.

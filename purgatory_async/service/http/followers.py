@@ -16,6 +16,7 @@ from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.problems import Kind, Problem
 from purgatory_async.service.state.fold.kept_signals import KeySignalled
 from purgatory_async.service.state.fold.shared import Effect
+from purgatory_async.service.state.history import continues
 from purgatory_async.service.state.signals import Signal
 from purgatory_async.service.state.since import Found, Place, Wanted, kept_since
 from purgatory_async.service.state.state import State
@@ -70,7 +71,7 @@ class Followers:
     ) -> Found:
         """Return the signals after a place; hold the request while there is none.
 
-        A place of another epoch, or above the newest signal, is a gap before all that is kept. The state must have
+        A place of another history, or above the newest signal, is a gap before all that is kept. The state must have
         caught up; it is that of the answer until the caller awaits something else.
 
         Args:
@@ -122,7 +123,7 @@ class Followers:
 
     def _look(self, wanted: Wanted, since: Place, most: int) -> Found:
         kept = self._state.fold.signals
-        if since.epoch == self._state.epoch and since.index <= kept.highest:
+        if since.index <= kept.highest and continues(self._state, since.history, since.index):
             return kept_since(kept, wanted, since.index, most)
         return Found(kept_since(kept, wanted, 0, most).signals, gap=True)
 

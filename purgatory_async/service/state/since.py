@@ -18,9 +18,9 @@ NEAR: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An index, and the epoch that it belongs to."""
+    """An index, and the history that it belongs to."""
 
-    epoch: str
+    history: str
     index: int
 
 

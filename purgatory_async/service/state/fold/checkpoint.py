@@ -17,6 +17,7 @@ from purgatory_async.service.state.fold import records as lines
 from purgatory_async.service.state.fold.fold import DIGEST_BYTES, Fold
 from purgatory_async.service.state.fold.items import Item
 from purgatory_async.service.state.fold.operations import Operation
+from purgatory_async.service.state.fold.terms import seal
 
 __all__ = ["PART_BYTES", "digest", "parts"]
 
@@ -40,7 +41,8 @@ def parts(fold: Fold, size: int = PART_BYTES) -> Iterator[bytes]:
             yield bytes(buffer + b"\n")
             buffer.clear()
     hashed.update(buffer)
-    encode(lines.Foot(hashed.hexdigest()), buffer, -1)
+    terms, state = fold.terms.saved(), hashed.hexdigest()
+    encode(lines.Foot(state, terms=terms, sealed=seal(terms, state)), buffer, -1)
     yield bytes(buffer + b"\n")
 
 

@@ -52,6 +52,7 @@ from purgatory_async.service.state.fold.results import (
     Submitted,
 )
 from purgatory_async.service.state.fold.shared import Effect, Shared, whole_ms
+from purgatory_async.service.state.fold.terms import Terms
 from purgatory_async.service.state.fold.writers import FORGOTTEN_AFTER, Writers
 
 LEVEL: Final = 1
@@ -92,7 +93,7 @@ class Fold:
         zero_us: The log time from which events count their nanoseconds.
         running: The running digest over all positions and their results.
         diverged_at: A position at which another replica says that its running digest differs; None if none has.
-        operations, signals, queues, writers, replays: The parts, for reading.
+        operations, signals, queues, writers, replays, terms: The parts, for reading.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Fold:
         self.queues: Final = Queues(self.shared)
         self.replays: Final = Replays(self.shared)
         self.writers: Final = Writers(self.shared, self.queues.silent)
+        self.terms: Final = Terms()
         self.level = FIRST_LEVEL
         self.position = 0
         self.at_us = at_us
@@ -344,6 +346,8 @@ class Fold:
         return Ended(entry.how)
 
     def _alive(self, entry: kinds.Alive) -> Result:
+        if entry.writer is not None and entry.number == 1:
+            self.terms.begin(self.position, entry.writer)
         ours = self.running_at(entry.position)
         if self.diverged_at is None and ours is not None and entry.digest and ours.hex() != entry.digest:
             self.diverged_at = entry.position

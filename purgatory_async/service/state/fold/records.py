@@ -182,10 +182,15 @@ class EndedLeaseLine(Line, tag="ended", frozen=True):
 
 
 class Foot(Line, tag="foot", frozen=True):
-    """The end of a part: the digest of all lines so far but the feet, in hexadecimal; and whether more parts follow."""
+    """The end of a part: the digest of all lines so far but the feet, in hexadecimal; and whether more parts follow.
+
+    The last one has the terms, and the digest of them and of that digest. They say nothing about the state.
+    """
 
     digest: str
     more: bool = False
+    terms: tuple[tuple[int, str], ...] = ()
+    sealed: str = ""
 
 
 AnyLine = (

@@ -42,6 +42,7 @@ from purgatory_async.service.state.fold.loans import Lease, Taker
 from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.fold.replays import Replay
 from purgatory_async.service.state.fold.shared import Limits, Totals
+from purgatory_async.service.state.fold.terms import seal
 from purgatory_async.service.state.fold.writers import Writer
 from purgatory_async.service.state.signals import Signal
 
@@ -105,9 +106,10 @@ class Restoring:
         content, last = part[:start], part[start:]
         foot = next(iter(_decoded(last)), None)
         self._hashed.update(content)
-        if not isinstance(foot, lines.Foot) or foot.digest != self._hashed.hexdigest():
+        digest = self._hashed.hexdigest()
+        if not isinstance(foot, lines.Foot) or not _is_of(digest, foot):
             raise FoldError(
-                f"a part of a checkpoint must end with the digest {self._hashed.hexdigest()}, got {last[:200]!r}; "
+                f"a part of a checkpoint must end with the digest {digest}, got {last[:200]!r}; "
                 "restore a backup of the store"
             )
         if self._lines is None:  # before the other lines, which may be of kinds of a higher level
@@ -115,6 +117,7 @@ class Restoring:
             self._lines = _Lines(_head(head), self._make)
         for line in _decoded(content):
             self._lines.take(line)
+        self._lines.fold.terms.resume(foot.terms)
         self._complete = not foot.more
         return self._complete
 
@@ -128,6 +131,10 @@ class Restoring:
         for _, _, schedule, subject in some:
             schedule(subject)
         return None if some else self._lines.fold
+
+
+def _is_of(digest: str, foot: lines.Foot) -> bool:
+    return foot.digest == digest and foot.sealed == seal(foot.terms, digest)
 
 
 def _head(line: bytes) -> lines.Head:

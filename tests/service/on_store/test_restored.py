@@ -1,0 +1,104 @@
+"""A store put back to an earlier state, epoch included: a place of the history that was lost is a gap."""
+
+import asyncio
+import copy
+import re
+
+import pytest
+
+from purgatory_async.service.state.fold.terms import KEPT, Terms
+
+
+class Backup:
+    """What a store in memory had."""
+
+    def __init__(self, store):
+        self.store = store
+        self.kept = copy.copy(vars(store))
+        self.kept.update(entries=list(store.entries), parts=dict(store.parts), history=dict(store.history))
+
+    def restore(self):
+        vars(self.store).update(self.kept)
+        self.store.wake()
+
+
+async def lose_history(members, here):
+    """Signal, go back to the state before that without a worker that could notice, and signal more."""
+    backup = Backup(members.store)
+    for value in range(20):
+        newest = await here.signal("a", value=value)
+    read = (await here.request("GET", f"/v1/wait?key=b&since={newest['index'] - 1}")).headers
+    now = (await here.request("GET", "/v1/wait?key=a&since=now")).json
+    await here.stop()
+    backup.restore()
+    there = await members.start()
+    for value in range(100, 150):
+        await there.signal("a", value=value)
+    return there, now, read
+
+
+@pytest.mark.asyncio(loop_factories=["virtual"])
+@pytest.mark.parametrize("saved", [False, True])
+async def test_a_place_of_a_lost_history_is_a_gap(members, saved):
+    here = await members.start()
+    before = await here.signal("a")
+    shared = (await here.request("GET", "/v1/wait?key=a&since=now")).json["next"]
+    there, now, empty = await lose_history(members, here)
+    assert there.service.state.epoch == now["next"].partition(".")[0]
+    if saved:
+        members.trim(there)
+        there = await members.start()
+    for place in (now["next"], empty["x-purgatory-next"]):
+        answer = (await there.request("GET", f"/v1/wait?key=a&since={place}")).json
+        assert answer["gap"]
+        assert answer["signals"][-1]["value"] == 149
+    kept = (await there.request("GET", f"/v1/wait?key=a&since={shared}")).json
+    assert not kept["gap"]
+    assert [each["value"] for each in kept["signals"]] == list(range(100, 150))
+    assert before["index"] < kept["signals"][0]["index"]
+
+
+@pytest.mark.asyncio(loop_factories=["virtual"])
+async def test_an_event_of_a_lost_history_is_a_gap(members):
+    here = await members.start()
+    streaming = await here.held("GET", "/v1/events")
+    await here.signal("a")
+    backup = Backup(members.store)
+    await here.signal("a")
+    await asyncio.sleep(1)
+    first, last = re.findall(rb"id: (.+)", streaming.body)
+    await here.stop()
+    backup.restore()
+    there = await members.start()
+    await there.signal("a")
+    await there.signal("a")
+    for seen, events in (
+        (last, [b"gap", b"signalled", b"signalled", b"signalled"]),
+        (first, [b"signalled"] * 2),
+    ):
+        again = await there.held("GET", "/v1/events", headers=[("last-event-id", seen.decode())])
+        assert re.findall(rb"event: (.+)", again.body) == events
+
+
+@pytest.mark.asyncio(loop_factories=["virtual"])
+async def test_workers_that_come_and_go_make_no_gap(members):
+    here = await members.start()
+    place = (await here.request("GET", "/v1/wait?key=a&since=now")).json["next"]
+    sent = []
+    for _ in range(5):
+        sent.append((await here.signal("a"))["index"])
+        await here.stop()
+        here = await members.start()
+        answer = (await here.request("GET", f"/v1/wait?key=a&since={place}&limit=2")).json
+        assert not answer["gap"]
+        # The history of an answer is that of each of its signals, too.
+        place = f"{answer['next'].rpartition('-')[0]}-{answer['signals'][0]['index']}"
+        assert place.endswith(f"-{sent[-1]}")
+
+
+def test_terms_are_bounded():
+    terms = Terms()
+    for position in range(1, 5 * KEPT):
+        terms.begin(position, f"{position:024d}")
+    assert KEPT <= len(terms.saved()) < 2 * KEPT
+    assert terms.at(5 * KEPT) == f"{5 * KEPT - 1:024d}"[:8]

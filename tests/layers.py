@@ -30,8 +30,8 @@ LAYERS = {
     ),
     # The service: the words of all parts, the parts, the whole without HTTP, what requests mean, the process.
     "service": (
-        *("service", "service.admission", "service.byte_order", "service.fitting", "service.grants"),
-        *("service.header_fields",),
+        *("service", "service.addresses", "service.admission", "service.byte_order"),
+        *("service.fitting", "service.grants", "service.header_fields"),
         *("service.hosts", "service.logs", "service.messages"),
         *("service.problems", "service.queue_messages", "service.settings"),
         *("service.sizes", "service.store_url"),

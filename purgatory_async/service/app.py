@@ -49,6 +49,7 @@ class Application:
         self.rates = Rates(service.timer.time_ns)
         self._log = log
         self._routes = Routes(ROUTES)
+        self._base = service.settings.base_path.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve an ASGI scope: ``http`` or ``lifespan``; refuse ``websocket``."""
@@ -109,7 +110,7 @@ class Application:
         self.traffic.end(visit, reply.status, 0 if head_only else reply.sent)
 
     async def _answer(self, visit: Visit, scope: Scope, receive: Receive) -> Reply:
-        path = raw_path(scope)
+        path = raw_path(scope, self._base)
         route = self._routes.match(path)
         if route is not None:
             visit.route = route[0]
@@ -127,7 +128,10 @@ class Application:
         guarded = path.startswith(b"/v1/") and not path.startswith(b"/v1/admin/")
         if guarded:
             self.service.unsent.check()
-        request = Request(scope, receive, parameters, self.service.settings.max_body, admission)
+        settings = self.service.settings
+        request = Request(
+            scope, receive, parameters, settings.max_body, admission, base_path=settings.base_path
+        )
         position = request.position()
         if position and position > self.service.fold.position:
             await self._reach(position)
@@ -149,7 +153,7 @@ class Application:
 
     def _stamp(self, visit: Visit, scope: Scope) -> Sequence[Field]:
         """Return the fields of every answer: the request's id, and under ``/v1`` which state it is from."""
-        if not scope["path"].startswith("/v1/", len(scope.get("root_path", ""))):
+        if not raw_path(scope, self._base).startswith(b"/v1/"):
             return (visit.field,)
         state = self.service.state
         return (

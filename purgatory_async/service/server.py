@@ -28,6 +28,7 @@ from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused
 from purgatory_async.service.app import Application, create_app
 from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
+from purgatory_async.service.http.head import PROBED
 from purgatory_async.service.listeners import BACKLOG, Listeners, StartRefused, accept_waiting, listen
 from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
 from purgatory_async.service.manager import Manager
@@ -135,7 +136,10 @@ class Server:
             head=settings.header_timeout, body=settings.body_timeout, stall=settings.send_timeout
         )
         service = self.app.service
-        front = ServerContext(self.app, service.timer, deadlines, log, service.unsent, self.app.traffic)
+        probed = PROBED | {settings.base_path.encode() + path for path in PROBED}
+        front = ServerContext(
+            self.app, service.timer, deadlines, log, service.unsent, self.app.traffic, probed
+        )
         config = uvicorn.Config(
             self.app,
             http=connection_class(front),

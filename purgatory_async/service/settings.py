@@ -16,6 +16,7 @@ from pathlib import Path
 from shlex import quote
 from typing import Any, Final
 
+from purgatory_async.service.addresses import base_path, file_mode, host_name, host_names, unix_socket
 from purgatory_async.service.byte_order import bom_fault
 from purgatory_async.service.hosts import canonical_host, is_loopback
 from purgatory_async.service.sizes import GRAMMAR as SIZE_GRAMMAR
@@ -32,7 +33,6 @@ MAX_BODY: Final = 1 << 20  # an entry of a log has at most 1.5 MiB
 MAX_SIZE: Final = 1 << 50
 DEFAULT_PORT: Final = 8765
 FIRST_PASSED: Final = 3  # behind the standard streams
-MAX_UDS_BYTES: Final = 107  # of the path of a Unix socket on Linux
 
 # How to protect a reachable host, or not, in the syntax of the source that set it.
 _WAYS: Final = {
@@ -105,12 +105,6 @@ def _share(value: object) -> float:
     raise ValueError(f"must be a number from 0 to 1, got {value!r}")
 
 
-def _address(value: object) -> str:
-    if isinstance(value, str) and value.strip() == value != "":
-        return value
-    raise ValueError(f"must be a host name or an IP address, got {value!r}")
-
-
 def _path(kind: str) -> Callable[[object], Path | None]:
     def _read(value: object) -> Path | None:
         if value is None:
@@ -124,21 +118,6 @@ def _path(kind: str) -> Callable[[object], Path | None]:
 
 def _port(value: object) -> int | None:
     return None if value is None else _integer(0, 65_535)(value)
-
-
-def _uds(value: object) -> Path | None:
-    path = _path("Unix socket")(value)
-    if path is not None and len(os.fsencode(path)) > MAX_UDS_BYTES:
-        raise ValueError(f"must be a path of at most {MAX_UDS_BYTES} bytes, got {value!r}")
-    return path
-
-
-def _mode(value: object) -> str:
-    """Read octal digits, or the number that TOML makes of 0o600."""
-    text = value if isinstance(value, str) else f"{value:04o}" if type(value) is int else ""
-    if re.fullmatch("0?[0-7]{3}", text):
-        return text.zfill(4)
-    raise ValueError(f"must be three octal digits like 0600, got {value!r}")
 
 
 def _store(value: object) -> StoreUrl:
@@ -156,18 +135,6 @@ def _one_of(*words: str) -> Reader:
         raise ValueError(f"must be one of {', '.join(words)}, got {value!r}")
 
     return _read
-
-
-def _hosts(value: object) -> tuple[str, ...]:
-    given = value
-    if isinstance(value, str):
-        given = [part.strip() for part in value.split(",")] if value else []
-    if isinstance(given, list | tuple):
-        hosts = [canonical_host(host) if isinstance(host, str) else None for host in given]  # pyright: ignore[reportUnknownVariableType]
-        known = tuple(host for host in hosts if host is not None)
-        if len(known) == len(hosts):
-            return known
-    raise ValueError(f"must be host names or addresses without a port, got {value!r}")
 
 
 def _switch(value: object) -> bool:
@@ -195,17 +162,23 @@ class Settings:
         SettingsError: A value is refused.
     """
 
-    host: str = _setting("127.0.0.1", _address, "Address to listen on.")
+    host: str = _setting("127.0.0.1", host_name, "Address to listen on.")
     port: int | None = _setting(
         None,
         _port,
         "Port to listen on; 0 takes a free one and prints it.",
         f"{DEFAULT_PORT}, or none with --uds",
     )
-    uds: Path | None = _setting(  # noqa: RUF009 - what it returns is a field
-        None, _uds, "Path of a Unix socket to listen on, instead of a port or beside it."
+    base_path: str = _setting(
+        "",
+        base_path,
+        "Path below which a proxy serves it, such as /purgatory; requests may come with or without it.",
+        "none",
     )
-    uds_mode: str = _setting("0600", _mode, "Permissions of the Unix socket, in octal.")
+    uds: Path | None = _setting(  # noqa: RUF009 - what it returns is a field
+        None, unix_socket, "Path of a Unix socket to listen on, instead of a port or beside it."
+    )
+    uds_mode: str = _setting("0600", file_mode, "Permissions of the Unix socket, in octal.")
     reuse_port: bool = _setting(
         False, _switch, "Let another process with this flag listen on the port too, to take it over."
     )
@@ -248,7 +221,7 @@ class Settings:
         "File with a token of at least 16 characters and its scopes on each line; without it all requests pass.",
     )
     allow_host: tuple[str, ...] = _setting(
-        (), _hosts, "Another host name that requests may name; repeatable."
+        (), host_names, "Another host name that requests may name; repeatable."
     )
     insecure: bool = _setting(False, _switch, "Allow a reachable address without tokens.")
     journal: Path | None = _setting(  # noqa: RUF009 - what it returns is a field

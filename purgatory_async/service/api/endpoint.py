@@ -130,9 +130,17 @@ def _fit(pattern: Sequence[_Segment], segments: Sequence[bytes]) -> dict[str, by
     return parameters
 
 
-def raw_path(scope: Scope) -> bytes:
-    """Return the percent-encoded path below the mount point (``root_path``), with its leading slash."""
+def raw_path(scope: Scope, base: bytes = b"") -> bytes:
+    """Return the percent-encoded path below the mount point (``root_path``) and the base path, with its leading slash.
+
+    Either may be missing from the path: a proxy or an ASGI server may have removed it.
+    """
     # ASGI servers may omit raw_path; then %2F is lost.
     raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
-    root = quote(scope.get("root_path", "")).encode()
-    return raw.removeprefix(root) or b"/"
+    root = scope.get("root_path", "")
+    return _below(_below(raw, quote(root).encode()) if root else raw, base)
+
+
+def _below(path: bytes, prefix: bytes) -> bytes:
+    below = path.removeprefix(prefix)
+    return below or b"/" if below.startswith(b"/") or not below else path

@@ -59,6 +59,7 @@ class Request:
         parameters: The path's, still percent-encoded, by name.
         max_body: The most bytes of the body.
         admission: By its token; None without tokens, and on an open path.
+        base_path: Of the settings, below the mount point.
 
     Attributes:
         grant: What it may do.
@@ -71,19 +72,21 @@ class Request:
         parameters: Mapping[str, bytes],
         max_body: int,
         admission: Admission | None = None,
+        *,
+        base_path: str = "",
     ) -> None:
         self.grant: Final = UNBOUND if admission is None else admission.grant
         self._admission: Final = admission
         self._max_body: Final = max_body
         self.receive: Final = receive
         self.parameters: Final = parameters
-        self._root: str = scope.get("root_path", "")
+        self._root: str = scope.get("root_path", "") + base_path
         self._query: bytes = scope["query_string"]
         self._headers: Final = by_name(scope["headers"])
 
     @property
     def prefix(self) -> str:
-        """The mount point, percent-encoded as in the client's URLs."""
+        """The mount point and the base path, percent-encoded as in the client's URLs."""
         return quote(self._root)
 
     def header(self, name: str) -> str | None:

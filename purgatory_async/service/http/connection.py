@@ -193,7 +193,7 @@ class Connection(Outlet, asyncio.Protocol):
         try:
             if end >= len(END):
                 self._input = None
-                self._start(read_head(bytes(window[:end])), bytes(window[end:]))
+                self._start(read_head(bytes(window[:end]), self.context.probed), bytes(window[end:]))
                 return
             check_start(window, looked)
         except problems.Problem as problem:

@@ -1,12 +1,13 @@
 """What all connections of a server share: the application, the timer and the deadlines of clients."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from starlette.types import ASGIApp
 
 from purgatory_async import Timer, TimerHandle
+from purgatory_async.service.http.head import PROBED
 from purgatory_async.service.http.traffic import Traffic
 from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.logs import Log
@@ -47,6 +48,7 @@ class ServerContext:
         log: For errors of the application.
         traffic: Counts what the application does not see: requests that are refused for their framing.
         unsent: Counts what connections have not sent.
+        probed: The paths that HTTP/1.0 may ask for without ``Host``.
     """
 
     app: ASGIApp
@@ -55,6 +57,7 @@ class ServerContext:
     log: Log
     unsent: Unsent
     traffic: Traffic = field(default_factory=Traffic)
+    probed: Collection[bytes] = PROBED
 
 
 class Watched:

@@ -174,7 +174,11 @@ class AsyncClient(QueueCalls):
         answer: Response | Lost | None = None
         try:
             while True:
-                step = talk.send(answer)
+                try:
+                    step = talk.send(answer)
+                except StopIteration as end:  # only here: a transport may raise one too
+                    result: T = end.value
+                    return result
                 if isinstance(step, Pause):
                     await self._sleep(step.seconds)
                     answer = None
@@ -192,8 +196,5 @@ class AsyncClient(QueueCalls):
                     )
                 except TRANSPORT_ERRORS as error:
                     answer = lost_by(error)
-        except StopIteration as end:
-            result: T = end.value
-            return result
         finally:
             talk.close()

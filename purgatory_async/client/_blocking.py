@@ -300,7 +300,11 @@ class Client(QueueCalls):
         answer: Response | Lost | None = None
         try:
             while True:
-                step = talk.send(answer)
+                try:
+                    step = talk.send(answer)
+                except StopIteration as end:  # only here: a transport may raise one too
+                    result: T = end.value
+                    return result
                 if isinstance(step, Pause):
                     self._sleep(step.seconds)
                     answer = None
@@ -318,8 +322,5 @@ class Client(QueueCalls):
                     )
                 except TRANSPORT_ERRORS as error:
                     answer = lost_by(error)
-        except StopIteration as end:
-            result: T = end.value
-            return result
         finally:
             talk.close()

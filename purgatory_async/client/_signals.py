@@ -89,7 +89,10 @@ class Signals(_Reader):
 
     def __next__(self) -> Signal:
         while (signal := self._taken()) is None:
-            self._run(self._more())
+            try:
+                self._run(self._more())
+            except StopIteration as stop:  # of a transport: it would end the caller's loop in silence
+                raise RuntimeError("iterator raised StopIteration") from stop
         return signal
 
 
@@ -105,7 +108,10 @@ class AsyncSignals(_Reader):
 
     async def __anext__(self) -> Signal:
         while (signal := self._taken()) is None:
-            await self._run(self._more())
+            try:
+                await self._run(self._more())
+            except StopAsyncIteration as stop:  # as above
+                raise RuntimeError("async iterator raised StopAsyncIteration") from stop
         return signal
 
 

@@ -89,11 +89,13 @@ cdef class KeyedWait(DelayedOperation):
         return self.__next__()
 
     def throw(self, kind, value=None, traceback=None):
-        cdef Step step = self._step
-        self._step = FINISHED
-        if step == STARTED:
-            self.cancel()
-        raise _thrown(kind, value, traceback)
+        if self._step == FINISHED:
+            raise RuntimeError("cannot reuse already awaited coroutine")
+        self.close()
+        try:
+            raise _thrown(kind, value, traceback)
+        except StopIteration as stop:
+            raise _stopped("coroutine") from stop
 
     def close(self):
         if self._step == STARTED:
@@ -102,6 +104,12 @@ cdef class KeyedWait(DelayedOperation):
 
     cdef int _send(self, PyObject **result) except -1:
         """Take the next step: SEND_NEXT with a future to wait for, or SEND_RETURN with the answer."""
+        try:
+            return self._resume(result)
+        except StopIteration as stop:  # of a condition, a key or a failure: for the awaiter it would be the end
+            raise _stopped("coroutine") from stop
+
+    cdef int _resume(self, PyObject **result) except -1:
         if self._step == FRESH:
             self._step = FINISHED  # if it raises
             self._purgatory._begin(self)
@@ -163,7 +171,10 @@ cdef class OperationAwait:
 
     def throw(self, kind, value=None, traceback=None):
         self.close()
-        raise _thrown(kind, value, traceback)
+        try:
+            raise _thrown(kind, value, traceback)
+        except StopIteration as stop:
+            raise _stopped("generator") from stop
 
     def close(self):
         if self._step == STARTED:
@@ -197,7 +208,10 @@ cdef class OperationAwait:
         if step == FINISHED:
             raise StopIteration
         if state is _FAILED:
-            operation._raise_failure()
+            try:
+                operation._raise_failure()
+            except StopIteration as stop:
+                raise _stopped("generator") from stop
         result[0] = <PyObject *> state
         Py_INCREF(state)
         return SEND_RETURN
@@ -233,6 +247,11 @@ cdef object _thrown(kind, value, traceback):
     if value is None:
         value = kind if isinstance(kind, BaseException) else kind()
     return value if traceback is None else value.with_traceback(traceback)
+
+
+cdef object _stopped(str kind):
+    """What a native coroutine or generator raises in place of a `StopIteration` that is not its own end (PEP 479)."""
+    return RuntimeError(f"{kind} raised StopIteration")
 
 
 cdef class Waiting(Verbs):

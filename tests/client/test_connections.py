@@ -67,6 +67,25 @@ def test_every_connection_failure_is_our_error_with_the_reason(error):
         client.stats()
 
 
+def test_a_transports_stop_iteration_is_no_answer():
+    answers = iter(())
+    with Client("http://h", transport=httpx.MockTransport(lambda request: next(answers))) as client:
+        with pytest.raises(StopIteration):
+            client.stats()
+        with pytest.raises(RuntimeError, match="raised StopIteration"):
+            list(client.signals("k"))
+
+
+@pytest.mark.asyncio
+async def test_a_transports_stop_ends_no_async_iteration():
+    async def fail(request):
+        raise StopAsyncIteration
+
+    async with AsyncClient("http://h", transport=httpx.MockTransport(fail)) as client:
+        with pytest.raises(RuntimeError, match="raised StopAsyncIteration"):
+            [signal async for signal in client.signals("k")]
+
+
 def test_an_interrupted_wait_cancels_its_operation():
     seen = []
 

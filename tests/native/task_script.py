@@ -13,6 +13,8 @@ from tests.native.described import attempt, error_text, noted_warnings
 EPISODE = 300
 KEYS = ("a", "b", ("a", "b"), 7)
 TIMEOUTS = (None, None, inf, 0, -1, 0.001, 0.0025, 0.5, 3, 60.0)
+# What a condition raises, or a wait fails with. All but the first also mean something to whoever awaits.
+ERRORS = (KeyError, StopIteration, StopAsyncIteration, GeneratorExit, asyncio.CancelledError)
 PAUSES = (0, 0, 0, 0.0005, 0.001, 0.01, 0.6, 100)
 ODDS = {
     "wait": 20,
@@ -46,6 +48,8 @@ class Fetch(DelayedOperation):
 
     def try_complete(self):
         self.desk.log.append(("asked", self.number, self.abandoned))
+        if self.number % 13 == 0:
+            raise self.desk.error()
         return self.desk.gate and not self.abandoned and self.force_complete(self.number)
 
     def on_complete(self):
@@ -94,17 +98,22 @@ class Desk:
     def some_keys(self):
         return self.random.choices(KEYS, k=self.any((1, 1, 2, 3)))
 
-    def wait(self):
-        self.start(self.purgatory.wait(*self.some_keys(), timeout=self.any(TIMEOUTS)))
+    def wait(self, until=None):
+        """Wait as a task's own coroutine, in a group, or awaited by the task's coroutine."""
+        wait = self.purgatory.wait(*self.some_keys(), until=until, timeout=self.any(TIMEOUTS))
+        self.start(self.any((lambda it: it, grouped, awaited))(wait))
 
     def wait_until(self):
-        self.start(self.purgatory.wait(*self.some_keys(), until=self.condition, timeout=self.any(TIMEOUTS)))
+        self.wait(self.condition)
 
     def condition(self):
         self.log.append(("condition", self.purgatory.checking))
         if self.made % 17 == 0:
-            raise LookupError(self.made)
+            raise self.error()
         return self.gate and self.made
+
+    def error(self):
+        return self.any(ERRORS)(self.made)
 
     def run(self):
         operation = Fetch(self, self.made, self.any(TIMEOUTS))
@@ -131,7 +140,7 @@ class Desk:
 
     def end_listed(self):
         listed = self.listed and self.any(self.listed)
-        ends = ("cancel", ()), ("force_complete", (self.made,)), ("fail", (KeyError(self.made),))
+        ends = ("cancel", ()), ("force_complete", (self.made,)), ("fail", (self.error(),))
         verb, arguments = self.any(ends)
         return listed and getattr(listed, verb)(*arguments)
 
@@ -162,7 +171,7 @@ class Desk:
         return self.purgatory.check_and_complete(self.any(KEYS), limit=self.any((None, None, 1)))
 
     def fail(self):
-        return self.purgatory.fail_for_key(self.any(KEYS), KeyError(self.made))
+        return self.purgatory.fail_for_key(self.any(KEYS), self.error())
 
     def cancel_key(self):
         return self.purgatory.cancel_for_key(self.any(KEYS))
@@ -212,6 +221,12 @@ def told(task):
 
 async def awaited(operation):
     return await operation
+
+
+async def grouped(wait):
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(wait)
+    return task.result()
 
 
 async def timed_out(purgatory, keys, seconds):

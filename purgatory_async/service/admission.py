@@ -1,4 +1,8 @@
-"""A request that was let in by its token, and may lose that right while it is under way."""
+"""A request that was let in by its token, and may lose that right while it is under way.
+
+Its rights are those of the moment: they are asked again when it makes a change, and before it is answered with what it
+read.
+"""
 
 from typing import Protocol
 
@@ -23,6 +27,7 @@ class Admission:
         right: The scope that let it in; None where any did.
 
     Attributes:
+        grant: What its token may do now; the last that allowed the request, once its rights are lost.
         names: The keys, prefixes and queues that it uses.
         held: What keeps the request waiting, to end it once the request may not go on; None for nothing.
         refusal: Why it may not go on; None while it may.
@@ -58,7 +63,9 @@ class Admission:
             grant: The token's now; None if it is gone.
         """
         self.refusal = self._refusal_by(grant)
-        if self.refusal is not None and self.held is not None:
+        if self.refusal is None:
+            self.grant = grant or self.grant
+        elif self.held is not None:
             self.held.release()
 
     def _refusal_by(self, grant: Grant | None) -> problems.Problem | None:

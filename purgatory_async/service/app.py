@@ -133,11 +133,16 @@ class Application:
             scope, receive, parameters, settings.max_body, admission, base_path=settings.base_path
         )
         position = request.position()
-        if position and position > self.service.fold.position:
-            await self._reach(position)
         if "Idempotency-Key" in endpoint.headers:
             request.check_repeatable()
-        reply = await endpoint.serve(self.service, request)
+        try:
+            if position and position > self.service.fold.position:
+                await self._reach(position)
+            reply = await endpoint.serve(self.service, request)
+        except problems.Problem:
+            visit.check()  # first, as at its head
+            raise
+        visit.check()
         if guarded and scope["method"] == "GET":
             self.service.unsent.check()  # it may have been held; a change must be answered as it is
         return reply

@@ -46,6 +46,7 @@ from purgatory_async.service.state.state import Answer, State
 from purgatory_async.service.state.waits import Wait, Waits
 from purgatory_async.service.stats.recent import Recent
 from purgatory_async.service.stats.survey import Survey
+from purgatory_async.service.visit import admit_change
 from purgatory_async.web.waiting import RETRY_SPREAD, shortened
 
 OVERDUE: Final = 1.0  # seconds after a taker's wait until the store is asked why the wait has not ended
@@ -196,8 +197,7 @@ class Service:
     async def signal(self, entry: entries.SignalKey | entries.SignalKeys) -> tuple[Signalled, int]:
         """Signal a key, or some in one step. O(operations and one-shot waits that watch them).
 
-        Returns:
-            The result, and how many operations and one-shot waits were completed.
+        Returns the result, and how many operations and one-shot waits were completed.
 
         Raises:
             Problem: ``idempotency-mismatch``, or ``overloaded``: it could not be recorded.
@@ -289,7 +289,8 @@ class Service:
         return self.holds.close() + self.takers.holds.close() + self.streams.close()
 
     def begin_drain(self) -> Draining:
-        """Become not ready, serve for the drain delay, then `drain`; return what it will end. Idempotent."""
+        """Become not ready, serve for the drain delay, then `drain`; return what it ends. Raises as `admit_change`."""
+        admit_change()
         held = self.holds.held + self.takers.holds.held + len(self.streams.running)
         if not self.leaving:
             self.leaving = True

@@ -16,7 +16,16 @@ from starlette.types import Scope
 from purgatory_async.service.admission import Admission, Held
 from purgatory_async.service.header_fields import values_of
 
-__all__ = ["NO_ROUTE", "VISIT", "Visit", "begin_hold", "check_admission", "end_hold", "trace_id_of"]
+__all__ = [
+    "NO_ROUTE",
+    "VISIT",
+    "Visit",
+    "admit_change",
+    "begin_hold",
+    "check_admission",
+    "end_hold",
+    "trace_id_of",
+]
 
 NO_ROUTE: Final = "none"  # of a path that the service does not have, and of a head that is malformed
 
@@ -45,9 +54,10 @@ class Visit:
         route: The template of its path, such as ``/v1/keys/{key}``, which has a bounded number of values.
         task: Answers it; None before and after.
         admission: What its token allows; None without tokens, on open paths and for a request that was not let in.
+        changed: Whether it has made a change.
     """
 
-    __slots__ = ("_held", "admission", "began", "field", "route", "scope", "task")
+    __slots__ = ("_held", "admission", "began", "changed", "field", "route", "scope", "task")
 
     def __init__(self, scope: Scope | None, began: float, held: dict[str, int]) -> None:
         self.scope = scope
@@ -56,6 +66,7 @@ class Visit:
         self.route = NO_ROUTE
         self.task: asyncio.Task[Any] | None = None
         self.admission: Admission | None = None
+        self.changed = False
         self._held = held
 
     def __repr__(self) -> str:
@@ -65,6 +76,15 @@ class Visit:
     def request_id(self) -> str:
         """Its id, as the log shows it."""
         return self.field[1].decode()
+
+    def check(self) -> None:
+        """Check that the request may be answered: it has made a change, or has its rights still. O(1).
+
+        Raises:
+            Problem: ``unauthorized`` or ``forbidden``.
+        """
+        if not self.changed and self.admission is not None and self.admission.refusal is not None:
+            raise self.admission.refusal
 
     def count_held(self, change: int) -> None:
         """Count the request as held (1), or as no longer held (-1). O(1)."""
@@ -104,6 +124,20 @@ def check_admission() -> None:
     visit = VISIT.get()
     if visit is not None and visit.admission is not None and visit.admission.refusal is not None:
         raise visit.admission.refusal
+
+
+def admit_change() -> None:
+    """Check as `check_admission`, before the request of the present context makes a change; note that it does. O(1).
+
+    Every change passes here: `State.propose`, and the drain.
+
+    Raises:
+        Problem: ``unauthorized`` or ``forbidden``.
+    """
+    check_admission()
+    visit = VISIT.get()
+    if visit is not None:
+        visit.changed = True
 
 
 def trace_id_of(fields: Fields) -> str | None:

@@ -28,16 +28,20 @@ REQUEST_ID = ("x-request-id", "of-the-test")
 class Exchange:
     """One request under way, and its answer once there is one."""
 
-    def __init__(self, app, scope, body):
+    def __init__(self, app, scope, body, *, more=False):
         self._inbox = asyncio.Queue()
         self._sent = []
         for number, piece in enumerate(body, 1):
-            more = number < len(body)
-            self._inbox.put_nowait({"type": "http.request", "body": piece, "more_body": more})
+            follows = more or number < len(body)
+            self._inbox.put_nowait({"type": "http.request", "body": piece, "more_body": follows})
         self.task = asyncio.get_running_loop().create_task(app(scope, self._inbox.get, self._send))
 
     async def _send(self, message):
         self._sent.append(message)
+
+    def give(self, piece):
+        """Send the last piece of a body of which more was to come."""
+        self._inbox.put_nowait({"type": "http.request", "body": piece, "more_body": False})
 
     def hang_up(self):
         self._inbox.put_nowait({"type": "http.disconnect"})
@@ -91,8 +95,8 @@ class Client:
         )
         self.service = self.app.service
 
-    def start(self, method, target, body=None, headers=()):
-        """Send a request and go on. A body is bytes, a list of pieces, or what becomes JSON.
+    def start(self, method, target, body=None, headers=(), *, more=False):
+        """Send a request and go on. A body is bytes, a list of pieces, or what becomes JSON; `more` of it may follow.
 
         Headers without a ``Host`` or an ``X-Request-ID`` get one; equal ids keep answers comparable.
         """
@@ -112,7 +116,7 @@ class Client:
             "query_string": query.encode("latin-1"),
             "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers],
         }
-        return Exchange(self.app, scope, pieces)
+        return Exchange(self.app, scope, pieces, more=more)
 
     async def request(self, method, target, body=None, headers=()):
         """Send a request that must be answered without any time passing."""

@@ -14,7 +14,6 @@ HELD = [
     pytest.param("GET", "/v1/keys/a?wait=50", None, id="read"),
     pytest.param("GET", "/v1/wait?key=a&wait=50", None, id="wait"),
     pytest.param("GET", "/v1/wait?prefix=a&since=0&wait=50", None, id="since"),
-    pytest.param("POST", "/v1/operations?wait=50", {"keys": ["a"], "id": "made"}, id="submit"),
     pytest.param("GET", "/v1/operations/op?wait=50", None, id="operation"),
     pytest.param("POST", "/v1/queues/a/take?wait=50", {}, id="take"),
 ]
@@ -57,7 +56,20 @@ async def test_one_that_lost_scope_or_prefix_is_forbidden(shop, method, target, 
     assert (held.status, held.slug) == (403, "forbidden")
 
 
-@pytest.mark.parametrize(("method", "target", "body"), HELD)
+@pytest.mark.parametrize("lines", [(BOB,), (BOB, "ann signal name=ann"), (BOB, f"{ANN} prefix=b")])
+async def test_a_held_submission_is_answered_as_it_was_made(shop, lines):
+    held = await shop.held("ann", "POST", "/v1/operations?wait=50", {"keys": ["a"], "id": "made"})
+    shop.change(*lines)
+    await settled(shop)
+    # What is refused has changed nothing, and this operation was made.
+    assert (held.status, held.headers["location"]) == (202, "/v1/operations/made")
+    assert held.json["state"] == "pending"
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "body"),
+    [*HELD, pytest.param("POST", "/v1/operations?wait=50", {"keys": ["a"]}, id="submit")],
+)
 @pytest.mark.parametrize(
     "line", [ANN, "ann admin name=ann", f"{ANN} prefix=a prefix=b", f"{ANN} rate=1/s max-pending=1"]
 )

@@ -24,6 +24,7 @@ async def read_feed(service: Service, request: Request) -> Answer:
     """``GET /ui/feed``: show the stats and the workers of the store."""
     request.check_accept(JSON)
     request.query()
+    request.use_listed()
     stats = msgspec.structs.asdict(await stats_of(service, request.grant.prefixes))
     may_end = Permission.ADMIN in request.grant.scopes
     return answer(200, DashboardFeed(**stats, workers=_workers(service), may_end=may_end))
@@ -35,6 +36,7 @@ async def search_operations(service: Service, request: Request) -> Answer:
     query = request.query("first", "limit", "search")
     limit = query.integer("limit", 1, MAX_PAGE) or PAGE
     first = query.integer("first", 0, MAX_FIRST) or 0
+    request.use_listed()
     survey = service.survey.within(request.grant.prefixes)
     return answer(200, await survey.search(query.text("search") or "", first, limit))
 

@@ -28,6 +28,7 @@ from purgatory_async.service.state.fold.entries import EndLease, ExtendLease
 from purgatory_async.service.state.fold.loans import Lease
 from purgatory_async.service.state.fold.shared import SECOND
 from purgatory_async.service.state.names import checked_key
+from purgatory_async.service.visit import check_admission
 
 _RETURN: Final = msgspec.json.Decoder(ReturnBody)
 _EXTEND: Final = msgspec.json.Decoder(ExtendBody)
@@ -80,7 +81,7 @@ async def list_leases(service: Service, request: Request) -> Answer:
     limit, cursor, queue = limit_of(query), query.text("cursor"), query.text("queue")
     if queue is not None:
         checked_key(queue)
-        request.use(queue)
+    request.use_listed(queue)
     after = None if cursor is None else _place_of(cursor)
     await service.state.caught_up()
     now_us, grant = service.state.now_us(), request.grant
@@ -130,6 +131,8 @@ async def _end_all(service: Service, request: Request, *, back: bool) -> Answer:
             errors.append(LeaseFault(f"/leases/{number}", document.type, document.status))
         elif isinstance(each, BaseException):
             raise each
+    if len(errors) == len(leases):
+        check_admission()
     return answer(200, LeasesEnded(len(leases) - len(errors), errors))
 
 
@@ -139,9 +142,9 @@ async def _change(service: Service, request: Request, entry: EndLease | ExtendLe
     Raises:
         Problem: ``unknown-lease``, ``lease-expired``, or ``forbidden`` for one that it may only see.
     """
-    grant = request.grant
-    if grant.prefixes:
+    if request.grant.prefixes:
         await service.state.caught_up()  # the fold compares owners, and no prefixes
+    grant = request.grant
     _check_own(service, grant, entry.lease_id)
     entry.owner = grant.bound_to
     return await service.change_loan(entry)

@@ -19,6 +19,7 @@ from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.http.holds import end_of
 from purgatory_async.service.http.stream import EVENT_STREAM, EventStream
 from purgatory_async.service.messages import Complete, OperationList, OperationView, Submit, kept
+from purgatory_async.service.problems import Kind
 from purgatory_async.service.service import Service
 from purgatory_async.service.state.fold.entries import EndOperation, SubmitOperation
 from purgatory_async.service.state.fold.operations import Operation
@@ -28,8 +29,9 @@ from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import Wait
 
 SUBMIT: Final = msgspec.json.Decoder(Submit)
-ANY: Final = ""  # a prefix of every key
 COMPLETE: Final = msgspec.json.Decoder(Complete)
+_NO_LONGER_HELD: Final = frozenset({Kind.UNAUTHORIZED, Kind.FORBIDDEN, Kind.OVERLOADED})
+"""Why a submission may not be held any longer. It was made, and only what has changed nothing is refused."""
 
 
 async def submit_operation(service: Service, request: Request) -> Answer:
@@ -49,7 +51,11 @@ async def submit_operation(service: Service, request: Request) -> Answer:
     location = ("Location", f"{request.prefix}/v1/operations/{operation.id}")
     if operation.outcome is not None:
         return answer(201, _view(service, operation, full=full), location, *headers)
-    operation = await _after_wait(service, request, operation, wait)
+    try:
+        operation = await _after_wait(service, request, operation, wait)
+    except problems.Problem as problem:
+        if problem.kind not in _NO_LONGER_HELD:
+            raise
     if operation.outcome is not None:
         return answer(200, _view(service, operation, full=full), *headers)
     return answer(202, _view(service, operation, full=full), location, *headers)
@@ -105,7 +111,7 @@ async def list_operations(service: Service, request: Request) -> Answer:
     after = query.integer("cursor", 0, 2**63 - 1) or 0
     keys = query.keys()
     key = checked_key(keys[0]) if keys else None
-    request.use(*keys)
+    request.use_listed(key)
     await service.state.caught_up()
     pending = await _seen(service, key, after, limit + 1, request.grant)
     return answer(200, _page(service, pending, limit))
@@ -122,9 +128,8 @@ async def read_events(service: Service, request: Request) -> EventStream:
         raise problems.bad_header(
             "Last-Event-ID", "the id of an event, EPOCH-POSITION.NUMBER", last or ""
         ) from None
-    prefixes = request.grant.prefixes
-    request.use(*(prefixes or (ANY,)))
-    return service.streams.stream(after, request.receive, prefixes)
+    request.use_listed()
+    return service.streams.stream(after, request.receive, request.grant.prefixes)
 
 
 async def _seen(service: Service, key: str | None, after: int, count: int, grant: Grant) -> list[Operation]:

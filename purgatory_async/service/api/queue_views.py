@@ -50,8 +50,7 @@ async def list_queues(service: Service, request: Request) -> Answer:
     for name in (after, prefix):  # a cursor is the last queue's name
         if name is not None:
             checked_key(name)
-    if prefix is not None:
-        request.use(prefix)
+    request.use_listed(prefix)
     await service.state.caught_up()
     covers = request.grant.covers
     found = await first_of(
@@ -147,7 +146,12 @@ async def redrive_items(service: Service, request: Request) -> Answer:
     left = left if isinstance(body.max, UnsetType) else min(left, body.max)
     total = 0
     while left:
-        moved = await _moved(service, RedriveItems(queue=queue, max=min(left, REDRIVEN)))
+        try:
+            moved = await _moved(service, RedriveItems(queue=queue, max=min(left, REDRIVEN)))
+        except problems.Problem:  # the rights were lost between two steps
+            if total:
+                break
+            raise
         total += moved
         left = left - moved if moved else 0  # another request took the rest
         await asyncio.sleep(0)

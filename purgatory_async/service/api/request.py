@@ -17,7 +17,7 @@ from purgatory_async.service import problems
 from purgatory_async.service.admission import Admission
 from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query, percent_decoded
-from purgatory_async.service.grants import UNBOUND
+from purgatory_async.service.grants import UNBOUND, Grant
 from purgatory_async.service.header_fields import by_name
 from purgatory_async.service.http.answer import JSON
 from purgatory_async.service.state.names import checked_key
@@ -60,9 +60,6 @@ class Request:
         max_body: The most bytes of the body.
         admission: By its token; None without tokens, and on an open path.
         base_path: Of the settings, below the mount point.
-
-    Attributes:
-        grant: What it may do.
     """
 
     def __init__(
@@ -75,7 +72,6 @@ class Request:
         *,
         base_path: str = "",
     ) -> None:
-        self.grant: Final = UNBOUND if admission is None else admission.grant
         self._admission: Final = admission
         self._max_body: Final = max_body
         self.receive: Final = receive
@@ -83,6 +79,11 @@ class Request:
         self._root: str = scope.get("root_path", "") + base_path
         self._query: bytes = scope["query_string"]
         self._headers: Final = by_name(scope["headers"])
+
+    @property
+    def grant(self) -> Grant:
+        """What it may do now; ask again after each wait."""
+        return UNBOUND if self._admission is None else self._admission.grant
 
     @property
     def prefix(self) -> str:
@@ -169,6 +170,14 @@ class Request:
         """
         if self._admission is not None:
             self._admission.use(*names)
+
+    def use_listed(self, name: str | None = None) -> None:
+        """Use what a list is narrowed to: a key, prefix or queue; None for all that the token may use.
+
+        Raises:
+            Problem: ``forbidden``.
+        """
+        self.use(*(self.grant.prefixes or ("",) if name is None else (name,)))
 
     def check_accept(self, *served: str) -> None:
         """Check that the client accepts one of the media types.

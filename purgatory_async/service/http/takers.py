@@ -113,10 +113,11 @@ class Takers:
 
     async def _stand_in_line(self, order: WantItem, receive: Receive) -> tuple[list[Lease], str | None]:
         """Return the loans, or none and why the taker left the line; None if it did not stand there."""
-        stands = False
+        asked = stands = False
 
         async def _stand() -> bool:
-            nonlocal stands
+            nonlocal asked, stands
+            asked = True
             stands = not isinstance((await self._state.propose(order)).result, Nothing)
             return stands
 
@@ -126,8 +127,9 @@ class Takers:
             while stands and order.lease_id not in self._lent and order.lease_id not in self._left:
                 await self._look_again(order.lease_id, receive)
         except BaseException:  # the client left, the service drains, or the request's task was cancelled
-            with suppress(LogError, PurgatoryFull):  # then the item comes back when its loan ends
-                self._state.post(LeaveLine(lease_id=order.lease_id))
+            if asked:
+                with suppress(LogError, PurgatoryFull):  # then the item comes back when its loan ends
+                    self._state.post(LeaveLine(lease_id=order.lease_id))
             raise
         finally:
             lent, why = self._lent.pop(order.lease_id, []), self._left.pop(order.lease_id, None)

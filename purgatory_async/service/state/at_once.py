@@ -14,6 +14,7 @@ from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.log_clock import NEVER
 from purgatory_async.service.state.fold.shared import SECOND, Limits
 from purgatory_async.service.state.state import Answer, Heard
+from purgatory_async.service.visit import admit_change
 
 __all__ = ["AtOnce"]
 
@@ -61,6 +62,7 @@ class AtOnce:
 
     async def propose(self, entry: Entry) -> Answer:
         """Apply an entry; see `State.propose`."""
+        admit_change()
         for _ in range(entry.places - 1):
             self._apply(Tick())
         return self._apply(entry)

@@ -34,6 +34,7 @@ from purgatory_async.service.state.loading import Restored, loaded
 from purgatory_async.service.state.log_time import LogTime
 from purgatory_async.service.state.progress import Progress
 from purgatory_async.service.state.ticks import Ticks
+from purgatory_async.service.visit import admit_change
 
 __all__ = ["OnLog"]
 
@@ -197,12 +198,14 @@ class OnLog(Generic[A]):
         """Append an entry, which becomes this worker's; return its answer once it is durable and applied here.
 
         Raises:
+            Problem: As of `State.propose`.
             PurgatoryFull: 10 000 entries or 64 MiB wait to be appended.
             LogUnavailable: The timeout has passed, or the state was loaded again; the entry may still happen.
             LogError: The state is closed, or has failed.
 
         Cancelling the caller has the same effect as the timeout.
         """
+        admit_change()
         proposed = self._writer.propose(entry, size_of(entry), [Tick()] * (entry.places - 1))
         return await self._in_time(proposed, "the entry was not applied within {} s; it may still happen")
 

@@ -56,6 +56,7 @@ class State(Protocol):
         """Apply an entry, and return what it gave.
 
         Raises:
+            Problem: ``unauthorized`` or ``forbidden``: the request of the present context has lost its rights.
             PurgatoryFull: Too many entries wait for the log.
             LogUnavailable: The outcome is unknown; the entry may still be applied later.
         """

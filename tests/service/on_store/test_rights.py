@@ -1,0 +1,36 @@
+"""Rights that are lost while a request is under way, with a store."""
+
+import asyncio
+import json
+
+import pytest
+
+from tests.service.every_request import CHANGES, SAMPLES, furnish
+from tests.service.tokens_file import bearer, write_tokens
+
+pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
+
+
+async def test_a_lost_token_changes_nothing_on_a_store(members, tmp_path):
+    tokens = write_tokens(tmp_path / "tokens", "ann admin name=ann")
+    here = await members.start(tokens=tokens)
+    furnish(here, "in-", "ann")
+    sent = {}
+    for row in CHANGES:
+        method, path = row.split()
+        headers = [*bearer("ann"), ("content-type", "application/json")]
+        if method == "DELETE":
+            headers.append(("x-purgatory-position", str(here.service.fold.position + 100)))
+        sent[row] = here.start(method, SAMPLES[row].target(path, "in-"), [b""], headers, more=True)
+    await asyncio.sleep(0.1)
+    write_tokens(tokens, "bob read name=bob")
+    here.app.access.reload()
+    before = here.service.fold.position
+    for row, request in sent.items():
+        request.give(json.dumps(SAMPLES[row].content("in-")).encode())
+    await asyncio.sleep(0.1)
+    answered = {row: request.status for row, request in sent.items() if request.answered}
+    assert answered == dict.fromkeys((row for row in CHANGES if not row.startswith("DELETE")), 401)
+    assert (here.service.fold.position, here.service.draining) == (before, False)
+    await asyncio.sleep(6)  # the others' wait for their position
+    assert {request.status for request in sent.values()} == {401}

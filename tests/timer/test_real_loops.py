@@ -150,6 +150,7 @@ def test_the_system_clock_asks_asyncio_for_the_exact_rest(
     # The fault: whole milliseconds there too, and what is due comes half of one later than it must.
     now_ns = time.monotonic_ns()  # the clocks stand: what passes between two readings would count too
     monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns)
+    monkeypatch.setattr(MonotonicClock, "time_ns", lambda _: now_ns)
     monkeypatch.setattr(RecordingLoop, "time", lambda _: now_ns / 1e9)
     delay, _ = ask(RecordingLoop(), remaining_ns)
     assert delay == pytest.approx(min(remaining_ns / 1e9, 86_400), abs=1e-6)

@@ -18,11 +18,12 @@ import contextvars
 import time
 from collections.abc import Callable
 from functools import partial
-from math import inf
+from math import inf, trunc
+from numbers import Real
 from types import BuiltinFunctionType
 from typing import Final, Protocol, runtime_checkable
 
-__all__ = ["MAX_TIMEOUT", "Clock", "MonotonicClock", "check_timeout", "describe", "monotonic"]
+__all__ = ["MAX_TIMEOUT", "Clock", "MonotonicClock", "as_number", "check_timeout", "describe", "monotonic"]
 
 MAX_TIMEOUT: Final = 3_155_760_000.0
 """Longest finite timeout in seconds: 100 years of 365.25 days."""
@@ -159,7 +160,7 @@ def delay_to_ns(name: str, delay: float) -> int | None:
     """
     if type(delay) in NUMBERS and 0 < delay <= MAX_TIMEOUT:
         return round(delay * 1e9) or 1
-    check_delay(name, delay)
+    delay = check_delay(name, delay)
     if delay == inf:
         return None
     delay_ns = seconds_to_ns(max(delay, -MAX_TIMEOUT))
@@ -171,22 +172,23 @@ def seconds_to_ns(seconds: float) -> int:
     return round(seconds * 1e9)
 
 
-def check_timeout(timeout: float | None) -> None:
-    """Validate a timeout in seconds.
+def check_timeout(timeout: float | None) -> float | None:
+    """Validate a timeout in seconds and return it, a number of another type than ``int`` and ``float`` as a float.
 
     ``None`` and ``inf`` mean no deadline; zero and less mean the next loop turn.
 
     Raises:
-        TypeError: It is neither ``None`` nor an ``int`` or ``float`` (a ``bool`` is not).
+        TypeError: It is neither ``None`` nor a `numbers.Real` (a ``bool`` is refused).
         ValueError: It is NaN, ``-inf``, or above 100 years.
     """
-    if timeout is not None and not (type(timeout) in NUMBERS and 0 <= timeout <= MAX_TIMEOUT):
-        _check_number("timeout", timeout, "None or a number of seconds")
+    if timeout is None or (type(timeout) in NUMBERS and 0 <= timeout <= MAX_TIMEOUT):
+        return timeout
+    return _check_number("timeout", timeout, "None or a number of seconds")
 
 
-def check_delay(name: str, delay: float) -> None:
+def check_delay(name: str, delay: float) -> float:
     """Validate a delay like `check_timeout`, except that ``None`` is a `TypeError` too."""
-    _check_number(name, delay, "a number of seconds")
+    return _check_number(name, delay, "a number of seconds")
 
 
 def delay_until_ns(when: float, now_ns: int) -> int | None:
@@ -196,7 +198,7 @@ def delay_until_ns(when: float, now_ns: int) -> int | None:
         TypeError: ``when`` is no number.
         ValueError: It is NaN, ``-inf``, or more than 100 years away.
     """
-    _require_number("when", when, "a number of seconds")
+    when = as_number("when", when, "a number of seconds")
     if when == inf:
         return None
     # An int may be too large to subtract from; on any clock it is more than 100 years away.
@@ -213,7 +215,7 @@ def check_tick(tick: float) -> int:
         TypeError: It is no number.
         ValueError: It is not from a microsecond to a day.
     """
-    _require_number("tick", tick, "a number of seconds")
+    tick = as_number("tick", tick, "a number of seconds")
     if not MIN_TICK <= tick <= MAX_TICK:
         raise ValueError(f"tick must be from {MIN_TICK} to {MAX_TICK} seconds, got {describe(tick)}")
     return seconds_to_ns(tick)
@@ -226,15 +228,27 @@ def describe(number: float) -> str:
     return repr(number)
 
 
-def _require_number(name: str, value: object, wanted: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+def as_number(name: str, value: object, wanted: str = "a number") -> float:
+    """Return a number as it is if it is an ``int`` or ``float``, else as a float: numpy's, a fraction.
+
+    Raises:
+        TypeError: It is no `numbers.Real`, or a ``bool``.
+    """
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    if isinstance(value, bool) or not isinstance(value, Real):
         raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}")
+    try:
+        return float(value)
+    except OverflowError:
+        return trunc(value)  # type: ignore[return-value]  # an integer out of every bound
 
 
-def _check_number(name: str, value: float, wanted: str) -> None:
-    _require_number(name, value, wanted)
+def _check_number(name: str, value: object, wanted: str) -> float:
+    value = as_number(name, value, wanted)
     if value != value or value == -inf or MAX_TIMEOUT < value < inf:  # noqa: PLR0124 - only NaN differs from itself
         raise ValueError(
             f"{name} must be finite and at most {MAX_TIMEOUT:.0f} seconds (100 years), or inf for no deadline, "
             f"got {describe(value)}"
         )
+    return value

@@ -14,6 +14,8 @@ errors survive pickle and copy.
 """
 
 from collections.abc import Hashable
+from contextlib import suppress
+from operator import index
 from typing import Final, NoReturn
 
 __all__ = [
@@ -23,6 +25,7 @@ __all__ = [
     "PurgatoryClosed",
     "PurgatoryError",
     "PurgatoryFull",
+    "as_integer",
     "check_callback",
     "check_exception",
     "check_limit",
@@ -73,19 +76,31 @@ class PurgatoryFull(PurgatoryError):
         self.limit = limit
 
 
-def check_limit(name: str, limit: int | None) -> None:
-    """Validate a limit.
+def as_integer(name: str, value: object, wanted: str = "an integer") -> int:
+    """Return an integer of any type, such as numpy's, as an ``int``.
+
+    Raises:
+        TypeError: It is none; a ``bool`` is refused.
+    """
+    if not isinstance(value, bool):
+        with suppress(TypeError):
+            return index(value)  # type: ignore[arg-type]  # it raises
+    raise TypeError(f"{name} must be {wanted}, got {type(value).__name__}")
+
+
+def check_limit(name: str, limit: int | None) -> int | None:
+    """Validate a limit and return it, an integer as an ``int``.
 
     Raises:
         TypeError: It is neither ``None`` nor an integer.
         ValueError: It is below 1.
     """
     if limit is None:
-        return
-    if isinstance(limit, bool) or not isinstance(limit, int):
-        raise TypeError(f"{name} must be None or an integer, got {type(limit).__name__}")
+        return None
+    limit = as_integer(name, limit, "None or an integer")
     if limit < 1:
         raise ValueError(f"{name} must be at least 1, or None for no limit, got {limit}")
+    return limit
 
 
 def check_callback(name: str, callback: object) -> None:

@@ -97,7 +97,7 @@ class Observers:
     door
     """
 
-    __slots__ = ("_observers",)
+    __slots__ = ("__weakref__", "_observers")
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers

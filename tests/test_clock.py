@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
+from datetime import timedelta
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -133,7 +134,8 @@ NOT_A_TIMEOUT = [
     pytest.param(False, TypeError, "bool", id="false"),
     pytest.param("5", TypeError, "str", id="a string"),
     pytest.param(Decimal(5), TypeError, "Decimal", id="a decimal"),
-    pytest.param(Fraction(5), TypeError, "Fraction", id="a fraction"),
+    pytest.param(Fraction(10**400), ValueError, "an integer of 1329 bits", id="a long fraction"),
+    pytest.param(timedelta(5), TypeError, "timedelta", id="a timedelta"),
     pytest.param(5j, TypeError, "complex", id="a complex number"),
     pytest.param([5], TypeError, "list", id="a list"),
     pytest.param(object, TypeError, "type", id="a class"),

@@ -4,6 +4,7 @@ Code outside relies on what stands here. Adding a name below the top level is fr
 one means editing this file.
 """
 
+import dataclasses
 import importlib
 import inspect
 import pydoc
@@ -323,6 +324,14 @@ def test_purgatory_is_a_context_manager_and_operation_awaitable() -> None:
 def test_an_error_stands_at_its_place_in_the_tree(name: str, bases: tuple[str | type, ...]) -> None:
     expected = tuple(getattr(purgatory_async, base) if isinstance(base, str) else base for base in bases)
     assert getattr(purgatory_async, name).__bases__ == expected
+
+
+@pytest.mark.parametrize("path", EVERY_NAME)
+def test_every_object_but_a_value_can_be_referenced_weakly(path: str) -> None:
+    kind = public(path)
+    if not inspect.isclass(kind) or dataclasses.is_dataclass(kind) or issubclass(kind, tuple | StrEnum):
+        pytest.skip("a function or a value")
+    assert kind.__weakrefoffset__
 
 
 def test_an_outcome_is_its_word() -> None:

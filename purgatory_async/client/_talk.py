@@ -13,6 +13,7 @@ import json
 import random
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral, Real
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -86,6 +87,11 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     held: float = 0.0
     twice_is_once: bool = False
+
+    def __post_init__(self) -> None:
+        """Let the body have the numbers that JSON knows: numpy's and fractions as an integer or a float."""
+        if self.body is not None:
+            object.__setattr__(self, "body", {name: _plain(value) for name, value in self.body.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +200,14 @@ def exchange(ask: Request | Callable[[float], Request], policy: Policy) -> Talk[
             raise ServiceUnreachable(f"{request.method} {request.path} was not answered: {answer.reason}")
         yield Pause(pause)
         delay = min(delay * 2, policy.max_delay)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
 
 
 def _retry_after(answer: Response) -> float:

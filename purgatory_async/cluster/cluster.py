@@ -183,7 +183,7 @@ class Cluster:
         Cancelling the caller has the same effect as the timeout.
         """
         self._require_open()
-        check_timeout(timeout)
+        timeout = check_timeout(timeout)
         entry = signal(key, value, amount, voter)
         proposed = self._writer.propose(entry, size_of(entry))
         expiry = None
@@ -205,7 +205,7 @@ class Cluster:
             LogError: The cluster is closed, or the log has failed for good.
         """
         self._require_open()
-        check_timeout(timeout)
+        timeout = check_timeout(timeout)
         timer, left = self._purgatory.timer, timeout
         if position is None:
             asking = asyncio.ensure_future(self._log.end())

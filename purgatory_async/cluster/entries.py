@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from purgatory_async.cluster.log import Entry, LogDamaged
+from purgatory_async.errors import as_integer
 
 __all__ = ["LEVEL", "MAX_VALUE_BYTES", "Signalled", "WireEntry", "decode", "encode", "signal", "signalled"]
 
@@ -93,8 +94,7 @@ def signal(key: str, value: object, amount: int, voter: str | None) -> WireEntry
         raise ValueError(f"key must not be a path segment that clients fold, got {key!r}")
     if voter is not None:
         _check_text("voter", voter, MAX_VOTER)
-    if isinstance(amount, bool) or not isinstance(amount, int):
-        raise TypeError(f"amount must be an integer, got {type(amount).__name__}")
+    amount = as_integer("amount", amount)
     if not 1 <= amount <= MAX_AMOUNT:
         raise ValueError(f"amount must be from 1 to {MAX_AMOUNT}, got {amount}")
     if value is None:

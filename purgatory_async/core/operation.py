@@ -112,7 +112,7 @@ class DelayedOperation(Watcher, Generic[T]):
 
     def __init__(self, timeout: float | None = None) -> None:
         if timeout is not None and not (type(timeout) in NUMBERS and 0 <= timeout <= MAX_TIMEOUT):
-            check_timeout(timeout)
+            timeout = check_timeout(timeout)
         self.timeout = timeout
         self.result = None
         self._state = NEW

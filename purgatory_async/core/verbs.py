@@ -89,7 +89,7 @@ class Verbs(LifeCycle):
                 thread while the loop runs.
             TypeError, ValueError: ``limit`` is not None or an integer of at least 1.
         """
-        check_limit("limit", limit)
+        limit = check_limit("limit", limit)
         self._arrive(watching=False)
         return self._walk(key, self._watchers_of(key) if limit is None else self._in_turn(key), limit)
 

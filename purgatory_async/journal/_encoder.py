@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final
 
+from purgatory_async.errors import as_integer
 from purgatory_async.events import Event, KeySignalled, OperationEnded, OperationSubmitted
 from purgatory_async.journal.lines import encode_record
 from purgatory_async.journal.schema import (
@@ -183,8 +184,9 @@ def checked_weight(weight: object) -> int:
     """How much a signal counts, cut to the column's largest value; raises if it is no count."""
     if isinstance(weight, Exception):
         raise weight
-    if type(weight) is not int:
+    if isinstance(weight, bool) or not hasattr(weight, "__index__"):
         raise TypeError(f"weigh must return an integer, got {weight!r}")
+    weight = as_integer("weight", weight)
     if weight < 0:
         raise ValueError(f"weigh must return an integer of at least 0, got {weight}")
     return min(weight, INT_MAX)

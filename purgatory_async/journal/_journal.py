@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from purgatory_async import Purgatory, Timer
+from purgatory_async.errors import as_integer
 from purgatory_async.events import Event, KeySignalled
 from purgatory_async.journal._encoder import Encoder, Sample, wall_offset_ns
 from purgatory_async.journal._writer_thread import Buffer, FlushBarrier, Gap, Sync, WriterThread
@@ -104,8 +105,8 @@ class Journal:
         weigh: Callable[[KeySignalled], int] | None = None,
         on_trouble: Callable[[str], None] | None = None,
     ) -> None:
-        _check_at_least("max_buffered", max_buffered, MIN_BUFFERED)
-        _check_at_least("segment_bytes", segment_bytes, MIN_SEGMENT_BYTES)
+        max_buffered = _check_at_least("max_buffered", max_buffered, MIN_BUFFERED)
+        segment_bytes = _check_at_least("segment_bytes", segment_bytes, MIN_SEGMENT_BYTES)
         self.directory: Final = Path(directory)
         self.sync: Final = Sync(sync)
         self.when_full: Final = WhenFull(when_full)
@@ -315,8 +316,8 @@ class Journal:
         self.close()
 
 
-def _check_at_least(name: str, value: int, least: int) -> None:
-    if type(value) is not int:
-        raise TypeError(f"{name} must be an integer of at least {least}, got {value!r}")
+def _check_at_least(name: str, value: int, least: int) -> int:
+    value = as_integer(name, value, f"an integer of at least {least}")
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
+    return value

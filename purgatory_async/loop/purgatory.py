@@ -77,7 +77,7 @@ class Purgatory(Waiting, LoopOwner):
         observer: Observer | None = None,
     ) -> None:
         super().__init__(name, max_pending)
-        check_limit("max_pending", max_pending)
+        self.max_pending = check_limit("max_pending", max_pending)
         if timer is not None and not isinstance(timer, Timer):
             raise TypeError(f"timer must be a Timer, got {timer!r}")
         self._owns_timer = timer is None
@@ -129,7 +129,7 @@ class Purgatory(Waiting, LoopOwner):
         Raises:
             TypeError, ValueError: ``limit`` is not None or an integer of at least 1.
         """
-        check_limit("limit", limit)
+        limit = check_limit("limit", limit)
         watchers = self._arrived() if key is None else self._watchers_of(key)
         return iter(cast("list[DelayedOperation[Any]]", list(islice(watchers, limit))))
 
@@ -149,7 +149,7 @@ class Purgatory(Waiting, LoopOwner):
         Raises:
             TypeError, ValueError: ``timeout`` is invalid; nothing changes.
         """
-        check_timeout(timeout)
+        timeout = check_timeout(timeout)
         self._arrive(watching=True)
         self._refusal = self._refusal or "draining"
         if not self.pending:

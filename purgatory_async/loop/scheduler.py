@@ -5,7 +5,7 @@ from collections.abc import Callable
 from math import inf
 from threading import get_ident
 
-from purgatory_async.clock import MAX_TIMEOUT, NUMBERS, Clock, delay_to_ns, delay_until_ns
+from purgatory_async.clock import MAX_TIMEOUT, NUMBERS, Clock, as_number, delay_to_ns, delay_until_ns
 from purgatory_async.errors import PurgatoryClosed, PurgatoryFull
 from purgatory_async.loop.reaper import LONG_AGO, Reaper
 from purgatory_async.loop.timer_handle import TimerHandle
@@ -89,6 +89,8 @@ class Scheduler(Reaper):
         handle = TimerHandle(self, callback, args)
         now_ns = self.time_ns()
         delay_ns = delay_until_ns(when, now_ns)
+        if type(when) not in NUMBERS:
+            when = as_number("when", when)
         self._enter("when", when)
         self._start(handle, delay_ns, now_ns)
         # An int may be too large for a float.

@@ -43,7 +43,7 @@ class Timer(Scheduler, LoopOwner):
         max_pending: int | None = None,
     ) -> None:
         tick_ns = check_tick(tick)
-        check_limit("max_pending", max_pending)
+        max_pending = check_limit("max_pending", max_pending)
         if queue is not None and len(queue):
             raise ValueError(f"queue must be empty, got {queue!r}")
         super().__init__(tick_ns, TimingWheel() if queue is None else queue, clock, max_pending)

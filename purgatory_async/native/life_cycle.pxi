@@ -165,7 +165,7 @@ cdef class Verbs(LifeCycle):
 
     def check_and_complete(self, key, *, limit=None):
         if limit is not None:
-            check_limit("limit", limit)
+            limit = check_limit("limit", limit)
         self._here(False)
         found = self._watchers.get(key)
         if not isinstance(found, DelayedOperation):

@@ -141,7 +141,7 @@ cdef class DelayedOperation(Watcher):
 
 cdef int _set_timeout(DelayedOperation operation, timeout) except -1:
     if timeout is not None and not ordinary(timeout):
-        check_timeout(timeout)
+        timeout = check_timeout(timeout)
     operation._timeout = timeout
     operation._state = _new
     return 0

@@ -199,7 +199,7 @@ cdef class TimingWheel:
 
     def __init__(self, wheel_size=256, start_tick=0):
         from purgatory_async.timing._queue import check_wheel_size
-        check_wheel_size(wheel_size)
+        wheel_size = check_wheel_size(wheel_size)
         self.now_tick = as_tick("start_tick", start_tick)
         self._wheel_size = wheel_size
         self.size = wheel_size if wheel_size < BEYOND else BEYOND

@@ -4,39 +4,40 @@ from collections.abc import Hashable
 from typing import TypeVar, cast
 
 from purgatory_async import DelayedOperation, OperationCancelled, OperationExpired, Outcome, PurgatoryClosed
-from purgatory_async.clock import MAX_TIMEOUT, describe
+from purgatory_async.clock import MAX_TIMEOUT, as_number, describe
+from purgatory_async.errors import as_integer
 
 __all__ = ["check_function", "check_integer", "check_number", "result_of"]
 
 T = TypeVar("T")
 
 
-def check_number(name: str, value: float, *, least: float, most: float = MAX_TIMEOUT) -> None:
-    """Validate a finite number and its bounds.
+def check_number(name: str, value: float, *, least: float, most: float = MAX_TIMEOUT) -> float:
+    """Validate a finite number and its bounds; returns it as `as_number`.
 
     Raises:
         TypeError: It is not a number; a ``bool`` is not.
         ValueError: It is NaN or out of bounds.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+    value = as_number(name, value)
     if not least <= value <= most:  # False for NaN too
         raise ValueError(f"{name} must be from {least:.12g} to {most:.12g}, got {describe(value)}")
+    return value
 
 
-def check_integer(name: str, value: int, *, least: int | None = None, most: int | None = None) -> None:
-    """Validate an integer and its bounds.
+def check_integer(name: str, value: int, *, least: int | None = None, most: int | None = None) -> int:
+    """Validate an integer and its bounds; returns it as `as_integer`.
 
     Raises:
         TypeError: It is not an integer; a ``bool`` is not.
         ValueError: It is out of bounds.
     """
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} must be an integer, got {type(value).__name__}")
+    value = as_integer(name, value)
     if least is not None and value < least:
         raise ValueError(f"{name} must be at least {least}, got {describe(value)}")
     if most is not None and value > most:
         raise ValueError(f"{name} must be at most {most}, got {describe(value)}")
+    return value
 
 
 def check_function(name: str, function: object) -> None:

@@ -28,7 +28,7 @@ __all__ = ["Barrier", "Generation"]
 M = TypeVar("M", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Generation(Generic[M]):
     """Members released together.
 
@@ -128,6 +128,7 @@ class Barrier(Generic[M]):
     """
 
     __slots__ = (
+        "__weakref__",
         "_arrivals",
         "_expected",
         "_initial_delay",
@@ -155,16 +156,14 @@ class Barrier(Generic[M]):
         if not isinstance(purgatory, Purgatory):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
         hash(key)
-        check_timeout(timeout)
-        check_number("initial_delay", initial_delay, least=0.0)
+        self._timeout = check_timeout(timeout)
+        self._initial_delay = check_number("initial_delay", initial_delay, least=0.0)
         if on_release is not None:
             check_function("on_release", on_release)
         self.on_release = on_release
         self._expected = _expectation(expect)
         self._purgatory = purgatory
         self._key = key
-        self._timeout = timeout
-        self._initial_delay = initial_delay
         self._arrivals: dict[M, _Arrival] = {}
         self._number = 0
         self._opened = self._newest = 0.0  # when the window opened, and when its last newcomer arrived
@@ -202,8 +201,7 @@ class Barrier(Generic[M]):
     @timeout.setter
     def timeout(self, timeout: float | None) -> None:
         """Move the end of an open window."""
-        check_timeout(timeout)
-        self._set_times(timeout, self._initial_delay)
+        self._set_times(check_timeout(timeout), self._initial_delay)
 
     @property
     def initial_delay(self) -> float:
@@ -213,8 +211,7 @@ class Barrier(Generic[M]):
     @initial_delay.setter
     def initial_delay(self, initial_delay: float) -> None:
         """Move the end of an open window."""
-        check_number("initial_delay", initial_delay, least=0.0)
-        self._set_times(self._timeout, initial_delay)
+        self._set_times(self._timeout, check_number("initial_delay", initial_delay, least=0.0))
 
     @property
     def present(self) -> tuple[M, ...]:
@@ -386,5 +383,4 @@ def _expectation(expect: int | Iterable[M]) -> int | frozenset[M]:
         )
     if isinstance(expect, Iterable):
         return frozenset(expect)
-    check_integer("expect", expect, least=1)
-    return expect
+    return check_integer("expect", expect, least=1)

@@ -47,7 +47,7 @@ class Reply(Generic[T]):
     a context manager it cancels a request still pending at the end of the block, as when sending it failed.
     """
 
-    __slots__ = ("_awaiting", "_id", "_request")
+    __slots__ = ("__weakref__", "_awaiting", "_id", "_request")
 
     def __init__(self, request_id: Hashable, request: _Request[T]) -> None:
         self._id = request_id
@@ -104,7 +104,7 @@ class Correlator(Generic[T]):
     pong False 1
     """
 
-    __slots__ = ("_closed", "_purgatory", "late")
+    __slots__ = ("__weakref__", "_closed", "_purgatory", "late")
 
     late: int
     """How many replies matched no pending request: unknown, late, duplicate or to a cancelled request."""

@@ -48,7 +48,16 @@ class HandOff(Generic[K, T]):
     ('resize', 'cat.png')
     """
 
-    __slots__ = ("_items", "_kept", "_max_items", "_numbers", "_numbers_before", "_purgatory", "returned")
+    __slots__ = (
+        "__weakref__",
+        "_items",
+        "_kept",
+        "_max_items",
+        "_numbers",
+        "_numbers_before",
+        "_purgatory",
+        "returned",
+    )
 
     returned: int
     """How many items came back because their taker was cancelled as it got them."""
@@ -57,7 +66,7 @@ class HandOff(Generic[K, T]):
         if not isinstance(purgatory, Purgatory):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
         if max_items is not None:
-            check_integer("max_items", max_items, least=1)
+            max_items = check_integer("max_items", max_items, least=1)
         self._purgatory = purgatory
         self._max_items = max_items
         self._items: dict[K, list[tuple[int, T]]] = {}  # heaps: a returned item keeps its number

@@ -57,6 +57,7 @@ class Heartbeat:
     """
 
     __slots__ = (
+        "__weakref__",
         "_checks",
         "_checks_to_death",
         "_dying",
@@ -84,10 +85,10 @@ class Heartbeat:
         send: Callable[[], object],
         on_dead: Callable[[], object],
     ) -> None:
-        check_number("interval", interval, least=_SHORTEST)
+        interval = check_number("interval", interval, least=_SHORTEST)
         if idle_timeout is None:
             idle_timeout = 3 * interval
-        check_number("idle_timeout, with this interval,", idle_timeout, least=2 * interval)
+        idle_timeout = check_number("idle_timeout, with this interval,", idle_timeout, least=2 * interval)
         check_function("send", send)
         check_function("on_dead", on_dead)
         self.alive = True

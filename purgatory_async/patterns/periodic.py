@@ -52,6 +52,7 @@ class Periodic:
     """
 
     __slots__ = (
+        "__weakref__",
         "_first",
         "_handle",
         "_job",
@@ -80,7 +81,7 @@ class Periodic:
     ) -> None:
         if not isinstance(timer, Timer):
             raise TypeError(f"timer must be a Timer, got {timer!r}")
-        check_number("period", period, least=1e-6)
+        period = check_number("period", period, least=1e-6)
         check_function("work", work)
         _check_word("mode", mode, get_args(Mode))
         _check_word("missed", missed, get_args(Missed))

@@ -56,8 +56,7 @@ class Quorum(DelayedOperation[frozenset[V]]):
         if of is not None and (isinstance(of, str | bytes) or not isinstance(of, Iterable)):
             raise TypeError(f"of must be an iterable of voters, got {of!r}; did you mean [{of!r}]?")
         self.of = None if of is None else frozenset(of)
-        check_integer("need", need, least=1, most=None if self.of is None else len(self.of))
-        self.need = need
+        self.need = check_integer("need", need, least=1, most=None if self.of is None else len(self.of))
         self._votes: set[V] = set()
 
     def vote(self, voter: V) -> bool:

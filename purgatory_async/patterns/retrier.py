@@ -86,6 +86,7 @@ class Retrier(Generic[K]):
     """
 
     __slots__ = (
+        "__weakref__",
         "_attempts",
         "_backoff",
         "_closed",
@@ -115,24 +116,19 @@ class Retrier(Generic[K]):
     ) -> None:
         if not isinstance(timer, Timer):
             raise TypeError(f"timer must be a Timer, got {timer!r}")
-        check_number("delay", delay, least=1e-6, most=_LONGEST_DELAY)
-        if attempts is not None:
-            check_integer("attempts", attempts, least=1)
-        check_number("backoff", backoff, least=1.0, most=1e9)
-        check_number("jitter", jitter, least=0.0, most=1.0)
-        if max_delay is not None:
-            check_number("max_delay", max_delay, least=delay, most=_LONGEST_DELAY)
-        check_integer("max_pending", max_pending, least=1)
+        self._delay = delay = check_number("delay", delay, least=1e-6, most=_LONGEST_DELAY)
+        self._attempts = inf if attempts is None else check_integer("attempts", attempts, least=1)
+        self._backoff = check_number("backoff", backoff, least=1.0, most=1e9)
+        self._jitter = check_number("jitter", jitter, least=0.0, most=1.0)
+        longest = _LONGEST_DELAY
+        self._max_delay = (
+            longest if max_delay is None else check_number("max_delay", max_delay, least=delay, most=longest)
+        )
+        self._max_pending = check_integer("max_pending", max_pending, least=1)
         if on_give_up is not None:
             check_function("on_give_up", on_give_up)
         check_function("random", random)
         self._timer = timer
-        self._delay = delay
-        self._attempts = inf if attempts is None else attempts
-        self._backoff = backoff
-        self._jitter = jitter
-        self._max_delay = _LONGEST_DELAY if max_delay is None else max_delay
-        self._max_pending = max_pending
         self._random = random
         self.on_give_up = on_give_up
         self._closed = False

@@ -41,14 +41,13 @@ class Watermark:
     45
     """
 
-    __slots__ = ("_failures", "_in_heap", "_purgatory", "_values", "value")
+    __slots__ = ("__weakref__", "_failures", "_in_heap", "_purgatory", "_values", "value")
 
     value: int
     """The current value."""
 
     def __init__(self, initial: int = 0, *, timer: Timer | None = None) -> None:
-        check_integer("initial", initial)
-        self.value = initial
+        self.value = check_integer("initial", initial)
         self._purgatory = Purgatory("watermark", timer=timer)
         self._values: list[int] = []  # a heap; each value once
         self._in_heap: set[int] = set()
@@ -86,8 +85,8 @@ class Watermark:
 
         Cancelling the waiting task removes the wait at once. O(log n) with n values waited for.
         """
-        check_integer("value", value)
-        check_timeout(timeout)
+        value = check_integer("value", value)
+        timeout = check_timeout(timeout)
         if value <= self.value:
             return self.value
         if value not in self._in_heap:
@@ -120,7 +119,7 @@ class Watermark:
 
         O(k + log n) to complete k waits; the others cost nothing.
         """
-        check_integer("value", value)
+        value = check_integer("value", value)
         if value < self.value:
             raise ValueError(f"value must be at least {self.value}, where the watermark is, got {value}")
         released = 0

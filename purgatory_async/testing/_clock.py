@@ -38,7 +38,7 @@ class ManualClock:
     __slots__ = ("__weakref__", "_now_ns", "_order", "_purge_at", "_wakeups")
 
     def __init__(self, start: float = 0.0) -> None:
-        check_delay("start", start)
+        start = check_delay("start", start)
         if start == inf:
             raise ValueError(f"start must be finite, got {describe(start)}")
         self._now_ns = seconds_to_ns(start)
@@ -80,7 +80,7 @@ class ManualClock:
             TypeError: ``seconds`` is not a number.
             ValueError: ``seconds`` is negative, NaN or infinite.
         """
-        check_delay("seconds", seconds)
+        seconds = check_delay("seconds", seconds)
         if not 0 <= seconds < inf:
             raise ValueError(f"seconds must be finite and not negative, got {describe(seconds)}")
         target_ns = self._now_ns + seconds_to_ns(seconds)

@@ -47,7 +47,7 @@ class HashedWheel:
     __reduce_ex__ = refuse_copy
 
     def __init__(self, wheel_size: int = 512, start_tick: int = 0) -> None:
-        check_wheel_size(wheel_size)
+        wheel_size = check_wheel_size(wheel_size)
         self.now_tick = start_tick = check_tick_number("start_tick", start_tick)
         self._wheel_size = wheel_size
         self._buckets: dict[int, Bucket] = {}  # by position; no empty ones are added

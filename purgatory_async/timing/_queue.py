@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from purgatory_async.errors import as_integer
 from purgatory_async.timing._entry import TimerNode
 
 __all__ = ["TimerQueue"]
@@ -67,26 +68,28 @@ def check_limit(limit: int | None) -> int:
     """Return the budget of one `TimerQueue.advance`: the limit, or -1 for none.
 
     Raises:
-        ValueError: ``limit`` is below 1: such a call could never make progress.
+        TypeError: ``limit`` is neither ``None`` nor an integer.
+        ValueError: It is below 1: such a call could never make progress.
     """
     if limit is None:
         return -1
+    limit = as_integer("limit", limit, "None or an integer")
     if limit < 1:
         raise ValueError(f"limit must be at least 1, or None for no limit, got {limit!r}")
     return limit
 
 
-def check_wheel_size(wheel_size: int) -> None:
-    """Validate a wheel's size.
+def check_wheel_size(wheel_size: int) -> int:
+    """Validate a wheel's size and return it as an ``int``.
 
     Raises:
         TypeError: ``wheel_size`` is no integer.
         ValueError: It is below 2.
     """
-    if isinstance(wheel_size, bool) or not isinstance(wheel_size, int):
-        raise TypeError(f"wheel_size must be an integer, got {type(wheel_size).__name__}")
+    wheel_size = as_integer("wheel_size", wheel_size)
     if wheel_size < 2:  # noqa: PLR2004 - a wheel of one bucket has no overflow to cascade from
         raise ValueError(f"wheel_size must be at least 2 buckets, got {wheel_size}")
+    return wheel_size
 
 
 def already_scheduled(entry: TimerNode) -> ValueError:

@@ -84,7 +84,7 @@ class TimingWheel:
     __reduce_ex__ = refuse_copy
 
     def __init__(self, wheel_size: int = 256, start_tick: int = 0) -> None:
-        check_wheel_size(wheel_size)
+        wheel_size = check_wheel_size(wheel_size)
         self.now_tick = check_tick_number("start_tick", start_tick)
         self._wheel_size = wheel_size
         # Finest first: (ticks per bucket, reach in ticks, buckets by the first tick of their range).

@@ -162,7 +162,8 @@ async def test_what_was_dropped_is_not_promised(stalled):
     [(0, ValueError), (-1, ValueError), (2.5, TypeError), ("1000", TypeError), (True, TypeError)],
 )
 def test_an_invalid_bound_is_refused_and_leaves_nothing(tmp_path, name, value, error):
-    with pytest.raises(error, match=f"{name} must be.*{value!r}"):
+    got = value if error is ValueError else type(value).__name__
+    with pytest.raises(error, match=f"{name} must be.*got {got}"):
         Desk(tmp_path / "journal", **{name: value})
     assert not (tmp_path / "journal").exists()
 

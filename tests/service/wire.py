@@ -26,17 +26,25 @@ async def until(holds):
 class Pipe(asyncio.Transport):
     """A transport whose other end is the test; what is written leaves at once unless the client does not read."""
 
+    high = 65_536  # unread bytes above which a client that takes nothing pauses writing
+
     def __init__(self, protocol):
         super().__init__({"sockname": ("127.0.0.1", 8765)})
         self.protocol = protocol
         self.written = bytearray()
         self.unread = 0  # bytes that cannot leave
+        self.taken = True  # whether what is written leaves
         self.reading = True
         self.half_closed = self.closing = self.cut = self.lost = False
 
     def write(self, data):
         assert (self.closing, self.half_closed) == (False, False), f"wrote {data!r} behind the end"
         self.written += data
+        if not self.taken:
+            paused = self.unread > self.high
+            self.unread += len(data)
+            if self.unread > self.high and not paused:
+                self.protocol.pause_writing()
 
     def write_eof(self):
         assert not self.closing

@@ -102,7 +102,7 @@ class Connection(Outlet, asyncio.Protocol):
         if self._exchange is not None:
             self._exchange.lose()
         self._exchange = self._body = self._input = None
-        self._let_write()
+        self._lose()
 
     def data_received(self, data: bytes) -> None:
         """Handle received bytes by the present phase."""
@@ -128,6 +128,12 @@ class Connection(Outlet, asyncio.Protocol):
                 self._watch()
         else:
             self._exchange.keep_alive = False
+
+    def resume_writing(self) -> None:
+        """Send on; then a request that came meanwhile has its turn."""
+        super().resume_writing()
+        if self._exchange is not None and self._exchange.ended and not self.blocked:
+            self._go_on()
 
     # For the exchange.
 
@@ -271,7 +277,7 @@ class Connection(Outlet, asyncio.Protocol):
         exchange = self._exchange
         if exchange is None or not exchange.keep_alive:
             self._end(sending=self._phase is not Phase.ANSWERING or self._input is not None)
-        elif self._phase is not Phase.BODY:
+        elif self._phase is not Phase.BODY and not self.blocked:  # or memory would hold a second answer
             if self._input is None:
                 self._turn()
             else:
@@ -301,14 +307,14 @@ class Connection(Outlet, asyncio.Protocol):
         self._exchange = self._body = self._input = None
         if sending and not self._transport.is_closing():
             self._move("linger")
-            self._transport.write_eof()
+            self.finish(self._transport.write_eof)
             self._watch()
         else:
             self._close()
 
     def _close(self) -> None:
         self._move("close")
-        self._transport.close()
+        self.finish(self._transport.close)
         self._expect_reading()
 
     # Deadlines.

@@ -1,48 +1,94 @@
-"""The sending side of a connection: what the system has yet to take, and a client that takes nothing."""
+"""The sending side of a connection: what the system has yet to take, and a client that takes nothing.
+
+A transport keeps what it was given until the last byte of it has gone. So a long answer reaches it in pieces, each
+once there is room: memory then holds what is unsent, and no more.
+"""
 
 import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Final
 
 from purgatory_async.service.http.context import Allowed, Watched
 
-__all__ = ["Outlet"]
+__all__ = ["PIECE_BYTES", "Outlet"]
+
+PIECE_BYTES: Final = 65_536
 
 
 class Outlet(Watched):
     """The sending side; its owner sets the transport."""
 
-    __slots__ = ("_transport", "_unread", "_writable")
+    __slots__ = ("_last_step", "_paused", "_pieces", "_transport", "_unread", "_writable")
 
     _transport: asyncio.Transport
 
     def __init__(self) -> None:
         super().__init__()
-        self._writable: asyncio.Future[None] | None = None  # until the client reads
-        self._unread = 0  # bytes in the write buffer at the last check
+        self._paused = False  # until the client reads
+        self._writable: asyncio.Future[None] | None = None  # for those that wait for it
+        self._unread = 0  # bytes unsent at the last check
+        self._pieces: deque[bytes] | None = None  # that the transport has no room for
+        self._last_step: Callable[[], None] | None = None  # once it has taken them
 
     @property
     def unsent(self) -> int:
-        """The bytes that were written and not yet taken by the system."""
-        return self._transport.get_write_buffer_size()
+        """The bytes that were written and not yet taken by the system. O(pieces)."""
+        return self._transport.get_write_buffer_size() + sum(map(len, self._pieces or ()))
 
     def write(self, data: bytes) -> None:
-        """Send bytes, unless the connection is closing."""
-        if not self._transport.is_closing():
+        """Send bytes, unless the connection is closing. O(bytes)."""
+        if self._transport.is_closing() or self._last_step is not None:
+            return
+        if self._pieces is None and len(data) <= PIECE_BYTES:
             self._transport.write(data)
-            self.context.unsent.note(self, len(data))
+        else:
+            pieces = self._pieces = self._pieces or deque()
+            pieces.extend(data[at : at + PIECE_BYTES] for at in range(0, len(data), PIECE_BYTES))
+            self._feed()
+        self.context.unsent.note(self, len(data))
+
+    def finish(self, step: Callable[[], None]) -> None:
+        """End the sending side in some way, after all that was written."""
+        if self._pieces is None:
+            step()
+        else:
+            self._last_step = step
+
+    def _feed(self) -> None:
+        """Give the transport pieces as long as it has room."""
+        pieces = self._pieces
+        while pieces and not self._paused:
+            self._transport.write(pieces.popleft())
+        if not pieces and pieces is not None:
+            self._pieces = None
+            step, self._last_step = self._last_step, None
+            if step is not None:
+                step()
+
+    @property
+    def blocked(self) -> bool:
+        """Whether the client must read before more is written."""
+        return self._paused or self._pieces is not None
 
     async def writable(self) -> None:
         """Wait until the write buffer has room."""
-        while self._writable is not None:
+        while self.blocked:
+            if self._writable is None:
+                self._writable = asyncio.get_running_loop().create_future()
             await asyncio.shield(self._writable)
 
     def pause_writing(self) -> None:
         """Block `writable` until the client reads, with a deadline."""
-        self._writable = asyncio.get_running_loop().create_future()
+        self._paused = True
         self._expect_reading()
 
     def resume_writing(self) -> None:
-        """Unblock `writable`."""
-        self._let_write()
+        """Send on, and unblock `writable` once the transport has all."""
+        self._paused = False
+        self._feed()
+        if not self.blocked:
+            self._unblock()
         self._watch()
 
     def cut(self) -> None:
@@ -51,7 +97,7 @@ class Outlet(Watched):
 
     def _stall_allowed(self) -> Allowed:
         """Return the deadline while the client should read; None while it need not."""
-        if self._writable is not None or self._transport.is_closing():
+        if self._paused or self._transport.is_closing():
             return self.context.deadlines.stall, Outlet._stalled
         return None
 
@@ -71,7 +117,12 @@ class Outlet(Watched):
             self.context.log.warning("client cut: it takes nothing", unsent=unread, seconds=seconds)
         self.cut()
 
-    def _let_write(self) -> None:
+    def _lose(self) -> None:
+        """Drop what was not sent, and end every wait for it."""
+        self._paused, self._pieces, self._last_step = False, None, None
+        self._unblock()
+
+    def _unblock(self) -> None:
         if self._writable is not None and not self._writable.done():
             self._writable.set_result(None)
         self._writable = None

@@ -1,9 +1,12 @@
 """The budget of answers that clients have not taken, and the client that takes nothing."""
 
+import asyncio
+
 import pytest
 
 from purgatory_async.service.state.fold.entries import SignalKey
 from purgatory_async.testing import settle
+from tests.service.wire import SIGNAL as SIGNAL_SENT
 from tests.service.wire import Wired, request
 
 pytestmark = pytest.mark.asyncio
@@ -98,3 +101,69 @@ async def test_a_client_that_takes_nothing_is_cut_and_counted(wired):
     assert b"purgatory_stalled_total 1.0" in (await asked(wired, "/metrics")).body
     await let_read(slow)
     await slow.hang_up()
+
+
+async def long_answer(wired, *after):
+    """Return a client that takes nothing of an answer of 1000 KiB, and has sent more requests."""
+    await wired.client.signal("long", value="x" * 1000 * KIB)
+    link = wired.link()
+    link.pipe.taken = False
+    await link.send(request("/v1/keys/long"), *after)
+    return link
+
+
+async def take_all(link):
+    """Let a client take what is written piece by piece; return the most that its transport had at once."""
+    most = 0
+    while link.pipe.unread:
+        most, link.pipe.unread = max(most, link.pipe.unread), 0
+        link.protocol.resume_writing()
+        await settle()
+    return most
+
+
+async def test_a_transport_gets_a_long_answer_in_pieces(make_client):
+    """It keeps what it has until the last byte is gone: in one piece, memory holds much more than is unsent."""
+    wired = Wired(make_client(max_wait="200s"))
+    link = await long_answer(wired)
+    assert link.pipe.unread <= 3 * 64 * KIB
+    assert link.protocol.unsent > 1000 * KIB
+    assert wired.service.unsent.used == link.protocol.unsent
+    assert await take_all(link) <= 3 * 64 * KIB
+    assert (link.reply.json["value"], link.protocol.unsent) == ("x" * 1000 * KIB, 0)
+    await link.hang_up()
+
+
+async def test_no_answer_is_made_while_another_is_unsent(make_client):
+    wired = Wired(make_client(max_wait="200s"))
+    link = await long_answer(wired, SIGNAL_SENT, SIGNAL_SENT)
+    signals = wired.signals
+    await wired.after(1)
+    assert wired.signals == signals
+    await take_all(link)
+    await settle()
+    assert wired.signals == signals + 2
+    assert [reply.status for reply in link.replies] == [200, 200, 200]
+    await link.hang_up()
+
+
+async def test_the_last_answer_is_whole_before_the_end(make_client):
+    wired = Wired(make_client(max_wait="200s"))
+    await wired.client.signal("long", value="x" * 1000 * KIB)
+    link = wired.link()
+    link.pipe.taken = False
+    await link.send(request("/v1/keys/long", Connection="close"))
+    assert link.open
+    await take_all(link)
+    assert (len(link.reply.json["value"]), link.open) == (1000 * KIB, False)
+
+
+async def test_what_waits_to_write_ends_with_the_connection(make_client):
+    wired = Wired(make_client(max_wait="200s"))
+    link = await long_answer(wired)
+    waiting = asyncio.create_task(link.protocol.writable())
+    await settle()
+    assert not waiting.done()
+    link.pipe.lose(ConnectionResetError())
+    await settle()
+    assert (waiting.done(), wired.idle) == (True, True)

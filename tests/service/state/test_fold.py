@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from purgatory_async.clock import MAX_TIMEOUT
+from purgatory_async.service.messages import KeyedSignal
 from purgatory_async.service.state.fold import codec, results
 from purgatory_async.service.state.fold.checkpoint import digest, parts
 from purgatory_async.service.state.fold.entries import (
@@ -22,6 +23,7 @@ from purgatory_async.service.state.fold.entries import (
     SetLevel,
     SetLimits,
     SignalKey,
+    SignalKeys,
     SubmitOperation,
     Tick,
     WantItem,
@@ -329,6 +331,17 @@ def full(log):
     log.at(0, WantItem(queue="q", lease_id="l", lease=SECOND))
     log.at(0, WantItem(writer="w", number=2, queue="p", lease_id="m", lease=SECOND, wait=SECOND))
     return b"".join(parts(log.fold))
+
+
+def test_a_restored_replica_counts_the_first_signal_of_a_batch(log):
+    """Its index is the submission's position: what is earlier is told by the newest signal, not by the checkpoint."""
+    log.at(0, SubmitOperation(id="a", keys=("k",)))
+    log.restart()
+    log.at(0, SubmitOperation(id="b", keys=("k",)))
+    log.restart()
+    result, effects = log.at(0, SignalKeys(signals=(KeyedSignal(key="k"), KeyedSignal(key="k"))))
+    assert result == results.Signalled(3, 2)
+    assert effects[-2:] == ["<KeySignalled 2 2>", "<KeySignalled 3 0>"]
 
 
 def test_a_cut_checkpoint_is_refused(log):

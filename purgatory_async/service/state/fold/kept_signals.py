@@ -145,8 +145,9 @@ class KeptSignals:
         return True
 
     def resume(self, key: str, signals: list[Signal], floor: int) -> None:
-        """Take over the signals of a key from before they were saved. O(signals)."""
+        """Take over the signals of a key from before they were saved, keys in their order. O(signals)."""
         self.keys[key] = Key(signals, floor)
+        self.index = signals[-1].view.index
         kept = self._shared.kept
         kept.pin(text_bytes(key))
         kept.show(signals[-1])

@@ -179,11 +179,11 @@ class _Lines:
         }
         fold = self.fold
         fold.level = head.level
-        fold.position = fold.shared.position = fold.signals.index = head.position
+        fold.position = fold.shared.position = head.position
         fold.remember(bytes.fromhex(head.running))
         fold.shared.limits = head.limits
         fold.shared.totals = head.totals
-        fold.signals.floor = head.floor
+        fold.signals.floor = fold.signals.index = head.floor
         fold.queues.dead = head.dead
 
     def take(self, line: lines.Line) -> None:

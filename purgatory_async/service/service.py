@@ -179,7 +179,7 @@ class Service:
         operation = operations.by_id.get(operation_id)
         if operation is not None and grant.sees(operation.owner, *operation.watch_keys):
             return operation
-        owner = operations.forgotten_of.get(operation_id)  # its keys are not known any more
+        owner = operations.forgotten.get(operation_id)  # its keys are not known any more
         if operation_id in operations.forgotten and grant.sees_forgotten(owner):
             limits = self.fold.shared.limits
             raise problems.forgotten(operation_id, limits.retention / 1e6, limits.ended_bytes)
@@ -385,7 +385,7 @@ class Service:
             return False
         await self.state.caught_up()
         key = (entry.owner, entry.idem)
-        return key in self.fold.operations.by_idem or key in self.fold.replays.known
+        return key in self.fold.operations.by_idem or key in self.fold.replays
 
     def _pending_of(self, owner: str | None) -> int:
         """How many operations and one-shot waits of an owner are pending. O(1)."""

@@ -92,7 +92,7 @@ async def test_ended_operations_make_room_before_signals(client):
     for number in range(3):
         await client.signal("k", value=attachment(9) + str(number))
     for number in range(5):
-        await client.submit("a", id=f"op{number}", data=attachment(9))
+        await client.submit("a", id=f"op{number}", data=attachment(8))
         await client.request("DELETE", f"/v1/operations/op{number}")
     states = [(await client.request("GET", f"/v1/operations/op{number}")).status for number in range(5)]
     assert states == [410, 200, 200, 200, 200]

@@ -68,11 +68,24 @@ class BudgetModel:
         for signals in self.by_key.values():
             held |= {signal.index: signal for signal in (signals[-1:] if pinned else signals)}
         return (
-            sum(size_of(*one.keys, one.data, getattr(one, "result", UNSET)) for one in operations)
+            sum(self.operation_size(one, getattr(one, "result", UNSET)) for one in operations)
             + sum(size_of(signal.value, signal.voter) for signal in held.values())
             + sum(map(len, self.by_key))
             + self.queue_bytes()
+            + (0 if pinned else sum(map(sum, self.names_sizes())))
         )
+
+    def operation_size(self, one, *more):
+        idem = () if one.idem is UNSET else (one.idem, one.digest)
+        return size_of(*one.keys, one.data, *idem, *more)
+
+    def names_sizes(self):
+        """The bytes of each forgotten id, ended lease and kept answer, the oldest of each first."""
+        ids = [[size_of(name) for name in names] for names in (self.forgotten, self.ended_leases)]
+        return *ids, [
+            size_of(idem, one.digest) + 24 * len(getattr(one.result, "items", ()))
+            for idem, one in self.answers.items()
+        ]
 
     def has_room(self, size):
         most = self.limits.max_kept
@@ -91,13 +104,21 @@ class BudgetModel:
         return self.has_room(growth)
 
     def make_room(self):
-        """Drop the oldest history: first operations, but the one that ended last, then superseded signals."""
-        while self.limits.max_kept is not UNSET and self.used() > self.limits.max_kept:
+        """Drop the oldest history; first ids if they suffice, and answers beyond their share."""
+        while (most := self.limits.max_kept) is not UNSET and (over := self.used() - most) > 0:
             older = [signal for signals in self.by_key.values() for signal in signals[:-1]]
-            if len(self.ends) > 1:
+            *ids, answers = map(sum, self.names_sizes())
+            names = [each for each in (self.forgotten, self.ended_leases) if each]
+            if answers > most // 8:
+                del self.answers[next(iter(self.answers))]
+            elif names and (sum(ids) >= over or not (older or len(self.ends) > 1)):
+                del names[0][next(iter(names[0]))]
+            elif len(self.ends) > 1:
                 self.forget(self.ends[0])
             elif older:
                 first = min(older, key=lambda signal: signal.superseded)
                 self.by_key[first.key].remove(first)
+            elif self.answers:
+                del self.answers[next(iter(self.answers))]
             else:
                 return

@@ -11,7 +11,7 @@ from msgspec import UNSET
 from purgatory_async.service.state.fold import entries as kinds
 from purgatory_async.service.state.fold import results
 from purgatory_async.service.state.fold.shared import Limits
-from tests.service.state.budget_model import BudgetModel, size_of
+from tests.service.state.budget_model import BudgetModel
 from tests.service.state.queue_model import MEMORY, OPERATION, WRITER, QueueModel, up
 
 SILENT, FORGOTTEN = 6_000_000, 600_000_000
@@ -150,7 +150,7 @@ class Model(BudgetModel, QueueModel):
             return results.Refused("duplicate-id")
         if sum(one.state == "pending" for one in self.operations) >= self.limits.max_pending:
             return results.Refused("overloaded")
-        if not self.has_room(size_of(*entry.keys, entry.data)):
+        if not self.has_room(self.operation_size(entry)):
             return results.Refused("over-budget")
         operation = SimpleNamespace(
             id=entry.id,

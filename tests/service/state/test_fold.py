@@ -333,8 +333,7 @@ def full(log):
     return b"".join(parts(log.fold))
 
 
-def test_a_restored_replica_counts_the_first_signal_of_a_batch(log):
-    """Its index is the submission's position: what is earlier is told by the newest signal, not by the checkpoint."""
+def test_a_restored_replica_counts_all_of_a_batch(log):
     log.at(0, SubmitOperation(id="a", keys=("k",)))
     log.restart()
     log.at(0, SubmitOperation(id="b", keys=("k",)))

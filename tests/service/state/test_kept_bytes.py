@@ -50,23 +50,41 @@ def test_a_signal_that_a_pending_operation_shows_stays_counted():
 
 
 def test_history_of_one_signal_is_freed_with_its_last_holder():
+    most = 2 * 129 + 1128 + 130
     with closing(Fold()) as fold:
         for name in ("a", "b"):
             apply(fold, SubmitOperation(id=name, keys=("k",)))
-        apply(
-            fold,
-            *signalled("k", value=b"1" * 1000),
-            *signalled("k"),
-            SetLimits(max_kept=2 * 129 + 1128 + 130),
-        )
+        apply(fold, *signalled("k", value=b"1" * 1000), *signalled("k"), SetLimits(max_kept=most))
         assert [*fold.operations.by_id] == ["a", "b"]
         apply(fold, SubmitOperation(id="c", keys=("k",)), EndOperation(id="c", how="cancelled"))
         # Forgetting the first of them frees its own bytes only.
         assert ([*fold.operations.by_id], indexes(fold)) == (["b", "c"], {"k": [3, 4]})
-        apply(fold, SubmitOperation(id="d", keys=("k",)))
-        assert ([*fold.operations.by_id], indexes(fold)) == (["c", "d"], {"k": [3, 4]})
-        apply(fold, SubmitOperation(id="e", keys=("k",)))
-        assert ([*fold.operations.by_id], indexes(fold)) == (["c", "d", "e"], {"k": [4]})
+
+
+def test_an_id_leaves_before_an_operation_if_it_suffices():
+    with closing(Fold()) as fold:
+        apply(fold, SetLimits(max_kept=30_000))
+        for name in ("a", "b", "c"):
+            data = Raw(b"1" * 9_900)
+            apply(fold, SubmitOperation(id=name, keys=("k",), data=data))
+            apply(fold, EndOperation(id=name, how="cancelled"))
+        assert ([*fold.operations.by_id], len(fold.operations.forgotten)) == (["b", "c"], 1)
+        apply(fold, SubmitOperation(id="d", keys=("k",), data=Raw(b"1" * 9_800)))
+        assert ([*fold.operations.by_id], len(fold.operations.forgotten)) == (["b", "c", "d"], 0)
+
+
+def test_kept_answers_leave_last_within_their_share():
+    most = 64 * 130
+    with closing(Fold()) as fold:
+        apply(fold, SetLimits(max_kept=most, retention=10**12))
+        for number in range(100):
+            name = f"{number:02}"
+            apply(fold, SubmitOperation(id=name, keys=("k",)), EndOperation(id=name, how="cancelled"))
+            apply(fold, SignalKey(key="k", idem=name))
+        assert [name for (_, name), _, _ in fold.replays] == [f"{n:02}" for n in range(92, 100)]
+        data = Raw(b"1" * (most - fold.shared.kept.pinned - 129))
+        assert apply(fold, SubmitOperation(id="a", keys=("k",), data=data))[0].state == "pending"
+        assert (len(fold.operations.forgotten), len(fold.replays)) == (0, 0)
 
 
 def test_stale_turns_are_swept_and_never_taken():

@@ -71,10 +71,10 @@ def _lines(fold: Fold) -> Iterator[lines.Line]:
     yield from _signal_lines(fold, pending)
     for operation in (*fold.operations.ended_ones, *pending):
         yield _operation_line(fold, operation)
-    for operation_id, at_us in fold.operations.forgotten.items():
-        yield lines.ForgottenLine(operation_id, at_us, fold.operations.forgotten_of.get(operation_id))
-    for (owner, idem), replay in fold.replays.known.items():
-        yield lines.ReplayLine(idem, replay.digest, replay.answer, replay.at_us, owner)
+    for gone in fold.operations.forgotten:
+        yield lines.ForgottenLine(*gone)
+    for (owner, idem), at_us, replay in fold.replays:
+        yield lines.ReplayLine(idem, replay.digest, replay.answer, at_us, owner)
     yield from _queue_lines(fold)
 
 
@@ -162,8 +162,8 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
             owner=lease.owner,
             by=item.owner,
         )
-    for lease_id, at_us in queues.ended_leases.items():
-        yield lines.EndedLeaseLine(lease_id, at_us, queues.ended_of.get(lease_id))
+    for gone in queues.ended_leases:
+        yield lines.EndedLeaseLine(*gone)
 
 
 def _place(item: Item) -> tuple[int, int, int] | None:

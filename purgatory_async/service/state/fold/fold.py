@@ -62,6 +62,8 @@ FIRST_LEVEL: Final = 1
 """The level of a log before its first `SetLevel`, for ever: a program that knows higher ones must not assume them."""
 
 DIGEST_BYTES: Final = 12
+SHARE: Final = 8
+"""Answers of Idempotency-Keys beyond this part of the budget make room before all else."""
 REMEMBERED: Final = 10_000
 """Positions whose running digests are remembered."""
 
@@ -118,7 +120,7 @@ class Fold:
         self._forgetting: Final = (
             self.operations.forget,
             self.signals.forget,
-            self.queues.forget,
+            self.queues.ended_leases.forget,
             self.replays.forget,
             self.writers.forget,
         )
@@ -234,9 +236,25 @@ class Fold:
     def _make_room(self) -> None:
         """Drop history, the oldest first, until what is kept is within its limit."""
         kept, most = self.shared.kept, self.shared.limits.most_bytes
-        for make_room in (self.operations.make_room, self.signals.make_room):
-            while kept.used > most and make_room():
-                pass
+        while kept.used > most and self._drop_history(kept.used - most, most // SHARE):
+            pass
+
+    def _drop_history(self, over: int, share: int) -> bool:
+        """Drop the oldest of the first kind of history that there is; False if there is none.
+
+        Ids of what has ended are worth least, if they suffice: then one of them goes rather than an operation. Answers
+        of Idempotency-Keys are worth most, up to their share.
+        """
+        forgotten, ended, replays = self.operations.forgotten, self.queues.ended_leases, self.replays
+        return (
+            (replays.size > share and replays.make_room())
+            or (forgotten.size + ended.size >= over and (forgotten.make_room() or ended.make_room()))
+            or self.operations.make_room()
+            or self.signals.make_room()
+            or forgotten.make_room()
+            or ended.make_room()
+            or replays.make_room()
+        )
 
     def _digest(self, result: Result, effects: Sequence[Effect]) -> None:
         facts = [effect.fact for effect in effects]
@@ -254,7 +272,7 @@ class Fold:
         if isinstance(entry.idem, str):
             key = (entry.owner, entry.idem)
             known = operations.by_idem.get(key)
-            if known is not None or key in self.replays.known:
+            if known is not None or key in self.replays:
                 if known is None or operations.idem_of[known.id][1] != entry.digest:
                     return Refused("idempotency-mismatch")
                 return Submitted(known.id, known.state, replayed=True)
@@ -327,7 +345,7 @@ class Fold:
         if not isinstance(entry.idem, str):
             return None
         key = (entry.owner, entry.idem)
-        known = self.replays.known.get(key)
+        known = self.replays.get(key)
         if known is None:
             return Refused("idempotency-mismatch") if key in self.operations.by_idem else None
         if known.digest != entry.digest:

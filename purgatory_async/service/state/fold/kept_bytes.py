@@ -2,7 +2,8 @@
 
 Counted are the JSON text and the keys of operations, signals and items, once however many show them, and 128 bytes for
 each piece. A part of them is pinned: what is pending, ready, hidden, on loan, or a key's newest signal. The rest is
-history, which makes room for what is new: ended operations and older signals.
+history, which makes room for what is new: ended operations, older signals, ids of what has ended, and the answers of
+Idempotency-Keys.
 
 A signal is kept as long as its key or an operation holds it, and pinned as long as it is the newest of its key or shown
 by a pending operation.
@@ -16,7 +17,15 @@ from purgatory_async.service.messages import KeyedSignal, SignalView
 from purgatory_async.service.state.fold.entries import SignalKey, SubmitOperation
 from purgatory_async.service.state.signals import Signal
 
-__all__ = ["PIECE_BYTES", "KeptBytes", "length", "size_of_operation", "size_of_signal", "text_bytes"]
+__all__ = [
+    "PIECE_BYTES",
+    "KeptBytes",
+    "length",
+    "size_of_operation",
+    "size_of_signal",
+    "text_bytes",
+    "text_of_id",
+]
 
 PIECE_BYTES: Final = 128
 """What an operation, a signal, an item or a loan counts besides its text."""
@@ -96,6 +105,11 @@ def text_bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
+def text_of_id(name: str, owner: str | None) -> int:  # noqa: ARG001 - owners are few, and counted nowhere
+    """Return the bytes of an id that is remembered with its owner. O(1)."""
+    return text_bytes(name)
+
+
 def length(attached: Raw | UnsetType | None) -> int:
     """Return the bytes of an attachment; 0 for none. O(1)."""
     return 0 if attached is None or attached is UNSET else len(attached)
@@ -104,6 +118,8 @@ def length(attached: Raw | UnsetType | None) -> int:
 def size_of_operation(order: SubmitOperation) -> int:
     """Return what an operation counts while it is pending. O(keys)."""
     size = PIECE_BYTES + length(order.data)
+    if isinstance(order.idem, str):
+        size += text_bytes(order.idem) + len(order.digest)
     for key in order.keys:
         size += text_bytes(key)
     return size

@@ -5,7 +5,7 @@ ends, so a queue is enough and no timer is needed: what is forgotten has no effe
 """
 
 import datetime as dt
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterator
 from typing import Final, cast, final
 
@@ -15,7 +15,8 @@ from purgatory_async import Outcome, Purgatory
 from purgatory_async.events import Observer
 from purgatory_async.service.messages import Attached, OperationView, State
 from purgatory_async.service.state.fold.entries import SubmitOperation
-from purgatory_async.service.state.fold.kept_bytes import KeptBytes, length, size_of_operation
+from purgatory_async.service.state.fold.kept_bytes import KeptBytes, length, size_of_operation, text_of_id
+from purgatory_async.service.state.fold.remembered import Remembered
 from purgatory_async.service.state.fold.shared import FOREVER, SECOND, Effect, Shared, whole_ms
 from purgatory_async.service.state.needs import need_for
 from purgatory_async.service.state.operations import STATES, SignalledOperation
@@ -176,11 +177,8 @@ class Operations:
         self.purgatory: Final = Purgatory("operations", timer=shared.timer, observer=observer)
         self.by_id: Final[dict[str, Operation]] = {}
         self.ended_ones: Final[deque[Operation]] = deque()
-        # Not a dict, whose first is found by a scan past all that were removed before it.
-        self.forgotten: Final[OrderedDict[str, int]] = OrderedDict()
-        """When each id was forgotten, in this order."""
-        self.forgotten_of: Final[dict[str, str]] = {}
-        """The owner of each forgotten operation that has one."""
+        self.forgotten: Final[Remembered[str, str | None]] = Remembered(shared, text_of_id)
+        """The ids of those that were kept, with their owners."""
         self.pending_of: Final[dict[str, int]] = {}
         """How many operations are pending of each owner that has some."""
         self.idem_of: Final[dict[str, tuple[str, str]]] = {}
@@ -212,8 +210,7 @@ class Operations:
         owner = operation.owner
         self.kept.pin(operation.size, owner)
         self.by_id[operation.id] = operation
-        self.forgotten.pop(operation.id, None)
-        self.forgotten_of.pop(operation.id, None)
+        self.forgotten.discard(operation.id)
         if owner is not None:
             self.pending_of[owner] = self.pending_of.get(owner, 0) + 1
         if isinstance(idem, str):
@@ -278,26 +275,14 @@ class Operations:
                 next_us = due_us
                 break
             self._forget_oldest(max(whole_ms(due_us), self._shared.before_us))
-        while self.forgotten:
-            operation_id, at_us = next(iter(self.forgotten.items()))
-            if at_us + retention > whole_us:
-                return min(next_us, at_us + retention)
-            del self.forgotten[operation_id]
-            self.forgotten_of.pop(operation_id, None)
-        return next_us
+        return min(next_us, self.forgotten.forget(whole_us))
 
     def _forget_oldest(self, at_us: int) -> None:
         operation = self.ended_ones.popleft()
         if self._weight is not None:
             self._weight.take_off(operation)
         self._remove(operation)
-        self.remember(operation.id, at_us, operation.owner)
-
-    def remember(self, operation_id: str, at_us: int, owner: str | None) -> None:
-        """Remember the id of an operation that is forgotten. O(1)."""
-        self.forgotten[operation_id] = at_us
-        if owner is not None:
-            self.forgotten_of[operation_id] = owner
+        self.forgotten.add(operation.id, at_us, operation.owner)
 
     def _no_longer_pending(self, operation: Operation) -> None:
         owner = operation.owner

@@ -120,7 +120,7 @@ class QueueRules:
 
     def _unknown(self, lease_id: str, owner: str | None) -> Refused:
         queues = self._queues
-        known = lease_id in queues.ended_leases and owner in {None, queues.ended_of.get(lease_id)}
+        known = lease_id in queues.ended_leases and owner in {None, queues.ended_leases.get(lease_id)}
         return Refused("lease-expired" if known else "unknown-lease")
 
     def _set(self, entry: kinds.SetQueue) -> Result:

@@ -4,7 +4,6 @@ An item keeps its place for ever, by the time at which it was first due. So an i
 that were never lent.
 """
 
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -13,7 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 from purgatory_async import Purgatory
 from purgatory_async.service.state.fold.entries import NewItem, PutItem, PutItems, SetQueue, WantItem
 from purgatory_async.service.state.fold.items import DEAD, Hidden, Item, Queue
-from purgatory_async.service.state.fold.kept_bytes import PIECE_BYTES, text_bytes
+from purgatory_async.service.state.fold.kept_bytes import PIECE_BYTES, text_bytes, text_of_id
 from purgatory_async.service.state.fold.loans import (
     ItemHidden,
     ItemLent,
@@ -23,8 +22,9 @@ from purgatory_async.service.state.fold.loans import (
     TakerLeft,
     loan_ids,
 )
+from purgatory_async.service.state.fold.remembered import Remembered
 from purgatory_async.service.state.fold.results import OVERLOADED, Refused
-from purgatory_async.service.state.fold.shared import FOREVER, Shared
+from purgatory_async.service.state.fold.shared import Shared
 
 
 class Queues:
@@ -38,8 +38,7 @@ class Queues:
         takers: Those in line, by the id of their loan to be.
         takers_of: The same by writer, in the order in which they came.
         leases: The loans, in the order in which they began or were extended.
-        ended_leases: When each ended loan ended, in this order.
-        ended_of: The owner of each of them that has one.
+        ended_leases: The ids of those that have ended, with their owners.
     """
 
     def __init__(self, shared: Shared) -> None:
@@ -50,8 +49,7 @@ class Queues:
         self.takers: Final[dict[str, Taker]] = {}
         self.takers_of: Final[dict[str, dict[str, Taker]]] = {}
         self.leases: Final[dict[str, Lease]] = {}
-        self.ended_leases: Final[OrderedDict[str, int]] = OrderedDict()
-        self.ended_of: Final[dict[str, str]] = {}
+        self.ended_leases: Final[Remembered[str, str | None]] = Remembered(shared, text_of_id)
         self.line: Final = Purgatory("takers", timer=shared.timer)
         self.loans: Final = Purgatory("leases", timer=shared.timer)
         self.delays: Final = Purgatory("delays", timer=shared.timer)
@@ -249,17 +247,6 @@ class Queues:
         self._forget_idle(target)
         return moved
 
-    def forget(self, whole_us: int) -> int:
-        """Forget the ended loans that were kept long enough; as `Operations.forget`. O(forgotten)."""
-        retention = self._shared.limits.retention
-        while self.ended_leases:
-            lease_id, at_us = next(iter(self.ended_leases.items()))
-            if at_us + retention > whole_us:
-                return at_us + retention
-            del self.ended_leases[lease_id]
-            self.ended_of.pop(lease_id, None)
-        return FOREVER
-
     # For takers, loans and hidden items.
 
     def pick(self, order: WantItem) -> list[Item]:
@@ -376,15 +363,9 @@ class Queues:
         shared.effects.append(ItemHidden(hidden))
         self.hide(hidden)
 
-    def remember(self, lease_id: str, at_us: int, owner: str | None) -> None:
-        """Remember the id of a loan that has ended. O(1)."""
-        self.ended_leases[lease_id] = at_us
-        if owner is not None:
-            self.ended_of[lease_id] = owner
-
     def _end(self, lease: Lease) -> None:
         self._let_go(lease)
-        self.remember(lease.id, self._shared.clock.now_us, lease.owner)
+        self.ended_leases.add(lease.id, self._shared.clock.now_us, lease.owner)
         self._forget_idle(self.by_name[lease.queue])
 
     def _let_go(self, lease: Lease) -> None:

@@ -1,43 +1,40 @@
 """The answers to signals and items with an Idempotency-Key, for the retention time."""
 
-from collections import OrderedDict
 from typing import Final
 
 from msgspec import Struct
 
 from purgatory_async.service.state.fold.entries import PutItem, PutItems, SignalKey, SignalKeys
+from purgatory_async.service.state.fold.kept_bytes import text_bytes
+from purgatory_async.service.state.fold.remembered import Remembered
 from purgatory_async.service.state.fold.results import Put, PutSome, Signalled
-from purgatory_async.service.state.fold.shared import FOREVER, Shared
+from purgatory_async.service.state.fold.shared import Shared
 
 Repeatable = SignalKey | SignalKeys | PutItem | PutItems
+_ITEM_BYTES: Final = 24
+"""What an item's number in an answer counts, and whether it was delivered."""
 
 
 class Replay(Struct):
-    """An answer, the digest of its request, and its log time."""
+    """An answer, and the digest of its request."""
 
     digest: str
     answer: Signalled | Put | PutSome
-    at_us: int
 
 
-class Replays:
-    """The answers by owner and Idempotency-Key, the oldest first: each owner has a space of its own."""
+class Replays(Remembered[tuple[str | None, str], Replay]):
+    """The answers by owner and Idempotency-Key: each owner has a space of its own."""
 
     def __init__(self, shared: Shared) -> None:
-        self.known: Final[OrderedDict[tuple[str | None, str], Replay]] = OrderedDict()
-        self._shared: Final = shared
+        super().__init__(shared, _text)
 
     def keep(self, entry: Repeatable, answer: Signalled | Put | PutSome) -> None:
         """Keep the answer to an entry, if it has a key. O(1)."""
         if isinstance(entry.idem, str):
-            self.known[entry.owner, entry.idem] = Replay(entry.digest, answer, self._shared.clock.now_us)
+            self.add((entry.owner, entry.idem), self._shared.clock.now_us, Replay(entry.digest, answer))
 
-    def forget(self, whole_us: int) -> int:
-        """Forget the answers that were kept long enough; as `Operations.forget`. O(forgotten)."""
-        retention = self._shared.limits.retention
-        while self.known:
-            idem, replay = next(iter(self.known.items()))
-            if replay.at_us + retention > whole_us:
-                return replay.at_us + retention
-            del self.known[idem]
-        return FOREVER
+
+def _text(name: tuple[str | None, str], replay: Replay) -> int:
+    answer = replay.answer
+    items = len(answer.items) if isinstance(answer, PutSome) else 0
+    return text_bytes(name[1]) + len(replay.digest) + items * _ITEM_BYTES

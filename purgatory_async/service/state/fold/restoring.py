@@ -221,6 +221,8 @@ class _Lines:
             need=line.need,
             timeout=line.timeout_us,
             data=detached(line.data),
+            idem=line.idem,
+            digest=line.digest,
             owner=line.owner,
         )
         timeout = None
@@ -236,10 +238,10 @@ class _Lines:
             operations.keep(operation)
 
     def _forgotten(self, line: lines.ForgottenLine) -> None:
-        self.fold.operations.remember(line.id, line.at_us, line.owner)
+        self.fold.operations.forgotten.add(line.id, line.at_us, line.owner)
 
     def _replay(self, line: lines.ReplayLine) -> None:
-        self.fold.replays.known[line.owner, line.idem] = Replay(line.digest, line.answer, line.at_us)
+        self.fold.replays.add((line.owner, line.idem), line.at_us, Replay(line.digest, line.answer))
 
     def _queue(self, line: lines.QueueLine) -> None:
         self.fold.queues.set(
@@ -310,7 +312,7 @@ class _Lines:
         self._others.append((line.position, _LOAN, queues.borrow, lease))
 
     def _ended_lease(self, line: lines.EndedLeaseLine) -> None:
-        self.fold.queues.remember(line.id, line.at_us, line.owner)
+        self.fold.queues.ended_leases.add(line.id, line.at_us, line.owner)
 
 
 def _item_of(line: lines.ItemLine | lines.LeaseLine, attempts: int, owner: str | None) -> Item:

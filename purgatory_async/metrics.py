@@ -97,12 +97,19 @@ class Metrics(Collector):
         self._shown.append(lambda: family(name, documentation, read()))
 
     def show_each(
-        self, name: str, documentation: str, label: str, reads: Mapping[str, Callable[[], float]]
+        self,
+        name: str,
+        documentation: str,
+        label: str,
+        reads: Mapping[str, Callable[[], float]],
+        *,
+        counter: bool = False,
     ) -> None:
-        """Export another gauge with one label, whose values each have a ``read()``."""
+        """Export another gauge or counter with one label, whose values each have a ``read()``."""
+        kind = CounterMetricFamily if counter else GaugeMetricFamily
 
         def _family() -> Metric:
-            family = GaugeMetricFamily(name, documentation, labels=[label])
+            family = kind(name, documentation, labels=[label])
             for value, read in reads.items():
                 family.add_metric([value], read())
             return family

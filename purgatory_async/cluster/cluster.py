@@ -306,7 +306,8 @@ class Cluster:
         while True:
             try:
                 return await self._log.end()
-            except LogUnavailable:
+            except LogUnavailable as error:
+                self._contact.lose(error)
                 await asyncio.sleep(backoff.next_delay())
 
     async def _ask(self) -> None:

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
+from purgatory_async.cluster.log import LogUnavailable
+from purgatory_async.cluster.outage import BROKEN, Outage
+
 __all__ = ["Contact"]
 
 SILENT_S: Final = 5.0  # how long an engine may be silent and still count as connected
@@ -16,12 +19,13 @@ class Contact:
     Args:
         position: The newest position, just heard.
         time: Returns the present in seconds.
+        outage: What to tell of failures; None makes one.
 
     Attributes:
         known: The newest position heard of; after a gap it may go back.
         heard_at: When the engine last answered.
         reconnects: How many times it answered again after a call had failed.
-        refused_at: When the first append failed since the last one that succeeded; None if none has.
+        outage: Why the engine does not serve, while it does not.
 
     >>> now = 10.0
     >>> contact = Contact(5, lambda: now)
@@ -31,13 +35,25 @@ class Contact:
     (True, 2.0, 0.0)
     """
 
-    __slots__ = ("_level_at", "_lost", "_time", "heard_at", "known", "reconnects", "refused_at")
+    __slots__ = (
+        "_level_at",
+        "_lost",
+        "_refused_at",
+        "_time",
+        "_unwritable",
+        "heard_at",
+        "known",
+        "outage",
+        "reconnects",
+    )
 
-    def __init__(self, position: int, time: Callable[[], float]) -> None:
+    def __init__(self, position: int, time: Callable[[], float], outage: Outage | None = None) -> None:
         self.known = position
         self.heard_at = self._level_at = time()
         self.reconnects = 0
-        self.refused_at: float | None = None
+        self.outage: Final = Outage(time) if outage is None else outage
+        self._refused_at: float | None = None
+        self._unwritable = False
         self._lost = False
         self._time = time
 
@@ -50,22 +66,41 @@ class Contact:
         if self._lost:
             self._lost = False
             self.reconnects += 1
+        if not self.refusing:
+            self.outage.end()
 
-    def lose(self) -> None:
+    def lose(self, error: LogUnavailable) -> None:
         """Note that a call on the engine has failed."""
         self._lost = True
+        self.outage.fail(error)
 
-    def refuse(self) -> None:
-        """Note that an append has failed; set `refused_at` to None once one succeeds."""
-        self.lose()
-        if self.refused_at is None:
-            self.refused_at = self._time()
+    def refuse(self, error: LogUnavailable) -> None:
+        """Note that an append has failed. If the engine refused it, `connected` ends at once."""
+        self.lose(error)
+        self._unwritable = self._unwritable or error.cause not in BROKEN
+        if self._refused_at is None:
+            self._refused_at = self._time()
+
+    def give_up(self, error: LogUnavailable) -> None:
+        """Note that a change was not written in time; `connected` ends at once."""
+        self._unwritable = True
+        if self.outage.cause is None:
+            self.outage.fail(error, brief_s=0.0)
+
+    def accept(self) -> None:
+        """Note that an append has succeeded."""
+        self._refused_at, self._unwritable = None, False
+
+    @property
+    def refusing(self) -> bool:
+        """Whether appends fail or wait too long, since the last one that succeeded."""
+        return self._unwritable or self._refused_at is not None
 
     @property
     def connected(self) -> bool:
-        """Whether the engine was heard within the last 5 s, and did not refuse all appends for as long."""
-        since = self.heard_at if self.refused_at is None else min(self.heard_at, self.refused_at)
-        return self._time() - since <= SILENT_S
+        """Whether the engine takes entries, as far as known, and was heard within the last 5 s."""
+        since = self.heard_at if self._refused_at is None else min(self.heard_at, self._refused_at)
+        return not self._unwritable and self._time() - since <= SILENT_S
 
     def lag(self, *, applied: int) -> float:
         """Return the seconds since all that was known was applied; 0.0 if it is, and the engine is connected."""

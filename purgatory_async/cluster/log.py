@@ -56,7 +56,14 @@ class LogError(PurgatoryError):
 
 
 class LogUnavailable(LogError):
-    """The engine is away. The entries of an append may be in the log or not: append the same ones again."""
+    """The engine is away. The entries of an append may be in the log or not: append the same ones again.
+
+    ``cause`` is one word for the reason, a key of `CAUSES`.
+    """
+
+    def __init__(self, *args: object, cause: str = "unreachable") -> None:
+        super().__init__(*args)
+        self.cause = cause
 
 
 class LogGap(LogError):
@@ -81,7 +88,14 @@ class LogDamaged(LogError):
 
 
 class LogRefused(LogError):
-    """The engine cannot keep a log's promises as it is set up; the message names the setting."""
+    """The engine cannot keep a log's promises as it is set up; the message names the setting.
+
+    ``cause`` is as for `LogUnavailable`: what was allowed once may be again.
+    """
+
+    def __init__(self, *args: object, cause: str = "other") -> None:
+        super().__init__(*args)
+        self.cause = cause
 
 
 class Entry(NamedTuple):

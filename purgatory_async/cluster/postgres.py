@@ -161,7 +161,10 @@ class _PostgresEngine:
         """Connect, check the settings, create what is missing."""
         row = await self._row(self._writer, _STATE, f"{self._name}_append(bytea[],text,bigint,bytea)")
         if row["read_only"]:
-            raise LogUnavailable("Postgres must take writes, got a read-only session; connect to the primary")
+            raise LogUnavailable(
+                "Postgres must take writes, got a read-only session; connect to the primary",
+                cause="read-only",
+            )
         if self._sync == "always" and row["fsync"] == "off":
             raise LogRefused("fsync must be on, got off: a crash of the machine would damage the log")
         if not row["created"]:
@@ -257,7 +260,7 @@ class _PostgresEngine:
             return await link.row(self._named(query), *arguments)
         except LogRefused as error:
             if self._opened:  # it was allowed before, so it may be again
-                raise LogUnavailable(str(error)) from error
+                raise LogUnavailable(str(error), cause=error.cause) from error
             raise
 
     async def _delete_parts(self, condition: str, position: int) -> None:
@@ -272,7 +275,7 @@ class _PostgresEngine:
             raise LogRefused(f"Postgres must be version {OLDEST_SERVER} or later, got {version.major}")
         await connection.execute(_SESSION + ("SET synchronous_commit = off" if self._sync == "os" else _SYNC))
         if await connection.fetchval("SELECT pg_is_in_recovery()"):
-            raise LogUnavailable("Postgres must be the primary, got a standby")
+            raise LogUnavailable("Postgres must be the primary, got a standby", cause="read-only")
 
     async def _listen(self, connection: "asyncpg.Connection[Any]") -> None:
         await self._prepare(connection)

@@ -5,6 +5,7 @@ from typing import Any, Final, TypeVar
 
 import asyncpg
 
+from purgatory_async.cluster.causes import cause_of
 from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused, LogUnavailable
 from purgatory_async.cluster.server_log import EntriesLost
 from purgatory_async.cluster.turns import CALL_S, Turns
@@ -93,7 +94,9 @@ class Link:
         except asyncpg.PostgresError as error:
             raise translated(error) from error
         except (asyncpg.InterfaceError, asyncpg.InternalClientError, OSError, TimeoutError) as error:
-            raise LogUnavailable(f"Postgres is away: {str(error) or 'no answer'}") from error
+            raise LogUnavailable(
+                f"Postgres is away: {str(error) or 'no answer'}", cause=cause_of(error)
+            ) from error
 
     async def _answer(self, call: "Callable[[asyncpg.Connection[Any]], Awaitable[T]]") -> T:
         healthy = False
@@ -134,4 +137,7 @@ def translated(error: asyncpg.PostgresError) -> LogError:
     if state == "55000":
         return EntriesLost(str(error))
     meaning = _MEANINGS.get(state) or _MEANINGS.get(state[:2]) or LogUnavailable
-    return meaning(f"Postgres: {error} (SQLSTATE {state})")
+    text = f"Postgres: {error} (SQLSTATE {state})"
+    if issubclass(meaning, LogUnavailable | LogRefused):
+        return meaning(text, cause=cause_of(error))
+    return meaning(text)

@@ -112,7 +112,9 @@ class _RedisEngine:
             if self._replicas:
                 reached = await self._do(self._writer, "WAIT", self._replicas, WAIT_MS)
                 if reached < self._replicas:
-                    raise LogUnavailable(f"{self._replicas} replicas must have the entries, got {reached}")
+                    raise LogUnavailable(
+                        f"{self._replicas} replicas must have the entries, got {reached}", cause="replicas"
+                    )
             self._newest = max(self._newest, first + len(entries) - 1)
         finally:
             self._appended.set()
@@ -222,7 +224,7 @@ class _RedisEngine:
             return await link.do(*words)
         except LogRefused as error:
             if self._opened:  # it was allowed before, so it may be again
-                raise LogUnavailable(str(error)) from error
+                raise LogUnavailable(str(error), cause=error.cause) from error
             raise
 
 

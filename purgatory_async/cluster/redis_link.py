@@ -7,6 +7,7 @@ from redis.asyncio import Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 
+from purgatory_async.cluster.causes import cause_of
 from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused, LogUnavailable
 from purgatory_async.cluster.server_log import EntriesLost
 from purgatory_async.cluster.turns import CALL_S, Turns
@@ -49,7 +50,7 @@ class Link:
         except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
             if self._turns.closed:
                 raise LogUnavailable("log is closed: the outcome of its last call is unknown") from error
-            raise meaning(error)(f"Redis: {str(error) or 'no answer'}") from error
+            raise translated(error) from error
 
     async def aclose(self) -> None:
         """Break the connection for good; a call under way fails."""
@@ -63,7 +64,7 @@ class Link:
         except redis.exceptions.NoScriptError:
             raise
         except BaseException as error:
-            if meaning(error) in {LogUnavailable, LogRefused}:
+            if _meaning(error) in {LogUnavailable, LogRefused}:
                 await self._drop()  # the address may lead to another server by now
             raise
 
@@ -72,8 +73,15 @@ class Link:
             await self._client.connection.disconnect(nowait=True)
 
 
-def meaning(error: BaseException) -> type[LogError]:
-    """What an error means for the log."""
+def translated(error: BaseException) -> LogError:
+    """Return what an error means for the log."""
+    meaning, text = _meaning(error), f"Redis: {str(error) or 'no answer'}"
+    if issubclass(meaning, LogUnavailable | LogRefused):
+        return meaning(text, cause=cause_of(error))
+    return meaning(text)
+
+
+def _meaning(error: BaseException) -> type[LogError]:
     refused = (redis.exceptions.AuthenticationError, redis.exceptions.NoPermissionError)
     if isinstance(error, refused):
         return LogRefused

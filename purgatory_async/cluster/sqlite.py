@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final, Literal
 
 from purgatory_async.cluster.append_queue import AppendQueue
-from purgatory_async.cluster.connection import OpenOnce, SharedTrip
+from purgatory_async.cluster.causes import cause_of
+from purgatory_async.cluster.connection import OpenOnce, SharedTrip, retrieve
 from purgatory_async.cluster.log import (
     MAX_ENTRY_BYTES,
     Appended,
@@ -24,6 +25,7 @@ from purgatory_async.cluster.log import (
 )
 from purgatory_async.cluster.nudges import Nudges
 from purgatory_async.cluster.sqlite_file import SYNCS, SqliteReader, SqliteWriter, check_file_system
+from purgatory_async.cluster.sqlite_lock import holder_of
 from purgatory_async.cluster.tail import Tail
 from purgatory_async.cluster.worker_thread import WorkerThread
 
@@ -31,6 +33,7 @@ __all__ = ["SqliteLog"]
 
 POLL_S: Final = 0.05  # how late a follower hears if a nudge is lost
 CLOSE_S: Final = 5.0
+LATE_S: Final = 4.5  # after which a commit is late; a client waits 5 s
 
 
 class SqliteLog:
@@ -68,6 +71,7 @@ class SqliteLog:
         self._queue = AppendQueue(self._append)
         self._trip = SharedTrip(self._end)
         self._epoch = ""
+        self._late: asyncio.Future[Appended] | None = None  # the last commit
         # What each thread opens, it closes.
         self._of_loop, self._of_writing, self._of_reading = ExitStack(), ExitStack(), ExitStack()
 
@@ -97,7 +101,9 @@ class SqliteLog:
             await self.aclose()
             if isinstance(error, OSError):
                 where = error.filename or f"{self._path}.d"
-                raise LogUnavailable(f"{where} is not usable: {error.strerror}") from error
+                raise LogUnavailable(
+                    f"{where} is not usable: {error.strerror}", cause=cause_of(error)
+                ) from error
             raise
         self._epoch = head.epoch
         return head
@@ -178,9 +184,24 @@ class SqliteLog:
         return self._reader.head()
 
     async def _append(self, entries: Sequence[bytes]) -> Appended:
-        appended = await self._writing.submit(partial(self._commit, entries))
+        if self._late is not None:
+            await self._require_done(self._late)
+        commit = self._late = self._writing.submit(partial(self._commit, entries))
+        commit.add_done_callback(retrieve)
+        await self._require_done(commit)
+        appended = commit.result()
         self._tail.append(self._epoch, appended, entries)
         return appended
+
+    async def _require_done(self, commit: asyncio.Future[Appended]) -> None:
+        """Wait for a commit; a process that is stopped while it has the lock keeps it waiting, maybe for ever."""
+        done, _ = await asyncio.wait([commit], timeout=LATE_S)
+        if not done:
+            holder = holder_of(self._path)
+            why = f"{holder} holds its lock" if holder else f"a commit takes more than {LATE_S} s"
+            raise LogUnavailable(
+                f"{self._path} is not usable: {why}", cause="locked" if holder else "timeout"
+            )
 
     def _commit(self, entries: Sequence[bytes]) -> Appended:
         appended = self._writer.append(entries)

@@ -14,6 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
+from purgatory_async.cluster.causes import cause_of
 from purgatory_async.cluster.log import (
     MAX_READ_ENTRIES,
     Appended,
@@ -29,6 +30,7 @@ from purgatory_async.cluster.log import (
     new_epoch,
     one_read,
 )
+from purgatory_async.cluster.sqlite_lock import take_lock
 from purgatory_async.cluster.sqlite_schema import (
     MARK_BYTES,
     TABLES,
@@ -50,7 +52,7 @@ DROP_SLICE: Final = 4  # parts of about 1 MiB, likewise
 _NETWORK: Final = ("nfs", "cifs", "smb", "ncpfs", "afs", "fuse.sshfs")
 # A write-ahead log of 16 MB, so that fsyncs are few; what can be checked of pages is checked.
 _SETTINGS: Final = ("journal_mode=WAL", "wal_autocheckpoint=4000", "cell_size_check=ON")
-_BUSY_S: Final = 5.0  # for a program that is none of ours, as a shell
+_BUSY_S: Final = 4.0  # for a program that is none of ours, as a shell; the reason comes before a client's 503
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _BOUNDS: Final = """
@@ -117,7 +119,9 @@ class _File:
         except FileNotFoundError:
             replaced = True
         except OSError as error:
-            raise LogUnavailable(f"{self.path} is not usable: {error.strerror}") from error
+            raise LogUnavailable(
+                f"{self.path} is not usable: {error.strerror}", cause=cause_of(error)
+            ) from error
         if replaced:
             raise LogDamaged(f"{self.path} was moved or replaced while in use; restart with the right file")
 
@@ -189,9 +193,12 @@ class SqliteWriter(_File):
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
             self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise LogUnavailable(f"{error.filename} is not usable: {error.strerror}") from error
+            raise LogUnavailable(
+                f"{error.filename} is not usable: {error.strerror}", cause=cause_of(error)
+            ) from error
         try:
-            with self._turn():
+            take_lock(self._lock, path, _BUSY_S)
+            with self._turn():  # which it has already
                 super().__init__(path, sync)
                 try:
                     self._create()
@@ -335,7 +342,9 @@ class SqliteWriter(_File):
             if durable:
                 os.fsync(self._lock)
         except OSError as error:
-            raise LogUnavailable(f"{self.path}.lock is not usable: {error.strerror}") from error
+            raise LogUnavailable(
+                f"{self.path}.lock is not usable: {error.strerror}", cause=cause_of(error)
+            ) from error
 
     def _read_mark(self) -> EndMark | None:
         return EndMark.unpack(os.pread(self._lock, MARK_BYTES, 0))

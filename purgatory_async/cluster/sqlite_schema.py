@@ -12,7 +12,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from purgatory_async.cluster.causes import cause_of
 from purgatory_async.cluster.log import Entry, LogDamaged, LogUnavailable
+from purgatory_async.cluster.sqlite_lock import holder_of
 
 __all__ = [
     "TABLES",
@@ -72,7 +74,10 @@ def translated(error: sqlite3.Error, path: Path) -> LogDamaged | LogUnavailable:
         or code == sqlite3.SQLITE_ERROR
     ):
         return LogDamaged(f"{path} is damaged: {error}")
-    return LogUnavailable(f"{path} is not usable: {error}")
+    cause = cause_of(error)
+    holder = holder_of(path) if cause == "locked" else None
+    held = f"; {holder} holds its lock" if holder else ""
+    return LogUnavailable(f"{path} is not usable: {error}{held}", cause=cause)
 
 
 class EndMark(NamedTuple):

@@ -54,7 +54,7 @@ class Writer(Generic[E, R]):
         introduction: The entry that introduces a writer; it is appended alone, as number 1.
         appended: Called with each batch that is in the log, before another one is sent, unless `lose` was called
             meanwhile.
-        failed: Called when the outcome of an append is unknown; it is then appended again.
+        failed: Called with the error when the outcome of an append is unknown; it is then appended again.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Writer(Generic[E, R]):
         encode: Callable[[E, str, int], bytes],
         introduction: E,
         appended: Callable[[Appended, Sequence[bytes]], object],
-        failed: Callable[[], object] = lambda: None,
+        failed: Callable[[LogUnavailable], object] = lambda _: None,
     ) -> None:
         self.name = secrets.token_hex(12)
         self._log = log
@@ -74,11 +74,17 @@ class Writer(Generic[E, R]):
         self._failed = failed
         self._number = 0  # the last one used; 0 before the introduction
         self._sent_at = 0.0
+        self._sending = False
         self._queue: deque[_Proposal[E, R]] = deque()
         self._queued_bytes = 0
         self._unsettled: dict[int, _Proposal[E, R]] = {}
         self._proposed = asyncio.Event()
         self._failure: LogError | None = None
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is proposed or under way."""
+        return not self._queue and not self._sending
 
     @property
     def waiting(self) -> int:
@@ -207,11 +213,14 @@ class Writer(Generic[E, R]):
         """Append until the outcome is known; None if no caller waits any more, or the name has changed."""
         backoff = Backoff()
         while name == self.name:
+            self._sending = True
             try:
                 return await self._log.append(batch)
-            except LogUnavailable:
-                self._failed()
+            except LogUnavailable as error:
+                self._failed(error)
                 await asyncio.sleep(backoff.next_delay())
+            finally:
+                self._sending = False
             sent = [self._unsettled[number] for number in numbers if number in self._unsettled]
             waiting = sent if numbers else self._queue  # what is read back meanwhile is settled
             if all(proposal.future.done() for proposal in waiting):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from purgatory_async import Timer
+from purgatory_async.cluster.outage import Outage
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.logs import Log as Lines
 from purgatory_async.service.settings import Settings, SettingsError
@@ -20,7 +21,7 @@ from purgatory_async.service.store.checkpointer import Checkpointer
 from purgatory_async.service.store.patient import PatientLog
 from purgatory_async.service.store.urls import Store, Sync, log_of, parsed
 
-__all__ = ["keep", "state_for"]
+__all__ = ["keep", "state_for", "tried"]
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -55,15 +56,25 @@ def state_for(
         log_of(store, sync=sync)
     except ValueError as error:
         raise SettingsError(f"store: {error}") from None
+    outage = Outage(timer.time)
     return OnLog(
-        PatientLog(lambda: log_of(store, sync=sync), timer),
+        PatientLog(lambda: log_of(store, sync=sync), timer, outage),
         timer=timer,
         timeout=settings.store_timeout,
         make=lambda at_us: Fold(at_us, observer=waits.observer()),
         applied=heard,
         replaced=replaced,
         limits=_explicit(settings),
+        outage=outage,
     )
+
+
+async def tried(state: State) -> None:
+    """Return once it is known whether the store is there."""
+    if isinstance(state, OnLog):
+        log = cast("OnLog[Answer]", state).log
+        if isinstance(log, PatientLog):
+            await log.tried.wait()
 
 
 async def keep(

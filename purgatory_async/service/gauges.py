@@ -2,10 +2,12 @@
 
 import platform
 from collections.abc import Callable
+from functools import partial
 from typing import cast
 
 from prometheus_client import ProcessCollector
 
+from purgatory_async.cluster.causes import CAUSES
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.http.followers import Followers
 from purgatory_async.service.http.holds import Holds
@@ -122,3 +124,17 @@ def _show_log(metrics: Metrics, state: OnLog[Answer]) -> None:
         ("diverged", "Loads of the state because another worker's differed.", lambda: state.diverged),
     ):
         metrics.show(f"purgatory_log_{name}", documentation, read, counter=True)
+    outage = state.outage
+    metrics.show_each(
+        "purgatory_store_trouble",
+        "1 for the cause for which the store does not serve now.",
+        "cause",
+        {cause: partial(lambda cause: float(outage.cause == cause), cause) for cause in CAUSES},
+    )
+    metrics.show_each(
+        "purgatory_store_failures",
+        "Calls on the store that failed, by cause.",
+        "cause",
+        {cause: partial(outage.failures.__getitem__, cause) for cause in CAUSES},
+        counter=True,
+    )

@@ -307,6 +307,7 @@ class ProblemDocument(Struct):
     allowed: int | UnsetType = UNSET
     used: int | UnsetType = UNSET
     reasons: list[str] | UnsetType = UNSET
+    cause: str | UnsetType = UNSET
     operation: OperationView | UnsetType = UNSET
     queue: str | UnsetType = UNSET
     budget: str | UnsetType = UNSET

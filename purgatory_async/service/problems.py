@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Final, TypedDict, Unpack
 
+from purgatory_async.cluster.causes import CAUSES
 from purgatory_async.service.messages import Fault, OperationView, ProblemDocument
 
 TYPE_PREFIX: Final = "urn:purgatory:problem:"
@@ -81,6 +82,7 @@ class Members(TypedDict, total=False):
     allowed: int
     used: int
     reasons: list[str]
+    cause: str
     operation: OperationView
     queue: str
     budget: str
@@ -198,10 +200,13 @@ def unrecorded(why: str) -> Problem:
     return Problem(Kind.OVERLOADED, f"{why}; nothing was done")
 
 
-def not_ready(reasons: list[str]) -> Problem:
-    """The service asks for no new requests."""
+def not_ready(reasons: list[str], cause: str | None) -> Problem:
+    """The service asks for no new requests; ``cause`` is why its store does not serve, None if it does."""
     kind = Kind.DRAINING if "draining" in reasons else Kind.NOT_READY
-    return Problem(kind, f"the service is not ready: {', '.join(reasons)}", reasons=reasons)
+    detail = f"the service is not ready: {', '.join(reasons)}"
+    if cause is None:
+        return Problem(kind, detail, reasons=reasons)
+    return Problem(kind, f"{detail}; the store: {CAUSES[cause]}", reasons=reasons, cause=cause)
 
 
 def behind(wanted: int, applied: int) -> Problem:

@@ -22,6 +22,7 @@ class FaultyLog:
         answer_s: How much longer the answers to appends take.
         deaf_s: How long an entry takes to reach a follower.
         away: While true, no call reaches the engine.
+        refusal: What the engine answers to appends; None for nothing but the entries' place.
         appended: The batches that the engine got.
     """
 
@@ -31,6 +32,7 @@ class FaultyLog:
         self.late_s = self.answer_s = 0.0
         self.deaf_s = 0.0
         self.away = False
+        self.refusal: LogUnavailable | None = None
         self.appended = 0
         self._trip = SharedTrip(self._end)
         self._cuts = 0
@@ -57,6 +59,8 @@ class FaultyLog:
             loss = ANSWER if self._loses_answer else REQUEST
         if self.away or loss == REQUEST:
             raise LogUnavailable(f"connection was cut: the batch of {len(entries)} did not arrive")
+        if self.refusal is not None:
+            raise self.refusal
         appended = await self.inner.append(entries)
         self.appended += 1
         await asyncio.sleep(self.late_s + self.answer_s)

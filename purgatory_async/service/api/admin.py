@@ -93,7 +93,7 @@ async def check_ready(service: Service, request: Request) -> Answer:
         *([] if service.peers.complete else ["workers"]),
     ]
     if reasons:
-        raise problems.not_ready(reasons)
+        raise problems.not_ready(reasons, service.state.cause)
     return answer(200, Health("ready"))
 
 
@@ -151,6 +151,7 @@ async def stats_of(service: Service, prefixes: tuple[str, ...] = ()) -> Stats:
         position=service.fold.position,
         level=service.fold.level,
         lag=service.state.lag,
+        store_cause=service.state.cause,
         worker=service.peers.number,
         at=service.wall_clock(),
         uptime=round(service.recent.uptime, 3),

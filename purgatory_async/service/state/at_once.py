@@ -57,6 +57,10 @@ class AtOnce:
         return f"<AtOnce {self.fold!r}>"
 
     @property
+    def cause(self) -> None:
+        """None: there is no log."""
+
+    @property
     def writer(self) -> None:
         """None: there is no log."""
 

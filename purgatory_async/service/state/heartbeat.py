@@ -48,14 +48,15 @@ class Heartbeat:
         """Beat until cancelled.
 
         Args:
-            state: Returns the fold, and whether this worker has takers in line; None if there is none now.
+            state: Returns the fold, and whether to beat often: because this worker has takers in line, or must learn
+                when the engine takes entries again; None if there is none now.
         """
         while True:
             present, now = state(), self._timer.time()
             if present is not None and (self._sent is None or self._sent.done()):
-                fold, has_takers = present
+                fold, often = present
                 quiet_s = now - max(self.wrote_at, self._sent_at)
-                if now - self._sent_at >= DIGEST_S or (has_takers and quiet_s >= BEAT_S / 2):
+                if now - self._sent_at >= DIGEST_S or (often and quiet_s >= BEAT_S / 2):
                     with suppress(PurgatoryFull):  # what waits to be appended shows the same
                         self._sent = self._post(Alive(position=fold.position, digest=fold.running.hex()))
                         self._sent_at = now

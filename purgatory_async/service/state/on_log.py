@@ -10,17 +10,10 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from purgatory_async import Timer
-from purgatory_async.cluster import (
-    Appended,
-    Head,
-    Log,
-    LogDamaged,
-    LogError,
-    LogGap,
-    LogUnavailable,
-)
+from purgatory_async.cluster import Appended, Head, Log, LogDamaged, LogError, LogGap, LogUnavailable
 from purgatory_async.cluster import Entry as LogEntry
 from purgatory_async.cluster.connection import Backoff, retrieve
+from purgatory_async.cluster.outage import Outage
 from purgatory_async.cluster.repetitions import Verdict
 from purgatory_async.cluster.replica import Replica
 from purgatory_async.cluster.writer import Writer
@@ -30,6 +23,7 @@ from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.results import Dropped, InLine, Result
 from purgatory_async.service.state.fold.shared import Effect
 from purgatory_async.service.state.heartbeat import Diverged, Heartbeat
+from purgatory_async.service.state.in_time import in_time
 from purgatory_async.service.state.loading import Restored, loaded
 from purgatory_async.service.state.log_time import LogTime
 from purgatory_async.service.state.progress import Progress
@@ -42,7 +36,6 @@ _VERDICTS: Final = {"repeated": Verdict.REPEATED, "unknown-writer": Verdict.UNKN
 _LOGGER: Final = logging.getLogger(__name__)
 
 A = TypeVar("A")
-T = TypeVar("T")
 
 
 class _Closed(LogError):  # noqa: N818 - no error, but what happened
@@ -61,6 +54,7 @@ class OnLog(Generic[A]):
             the start; returns what this worker's proposal is answered with. An error from it ends `run`.
         replaced: Called with the fold when it was loaded, before entries are applied to it; the last one is closed.
         limits: Those that must be set; None for none.
+        outage: What to tell of the engine's failures; None makes one.
 
     Attributes:
         fold: The state.
@@ -69,6 +63,7 @@ class OnLog(Generic[A]):
         applied, appended: How many entries this worker has applied, those of each load included, and appended.
         repeated: How many of them were dropped as repetitions.
         noted: Called with the position and the size in bytes of each entry that was applied; None for no call.
+        outage: Why the engine does not serve, while it does not.
         gaps, diverged: How many loads were made because entries were gone, or another replica's digest differed.
     """
 
@@ -82,6 +77,7 @@ class OnLog(Generic[A]):
         applied: Callable[[Result, Sequence[Effect]], A],
         replaced: Callable[[Fold], None],
         limits: SetLimits | None = None,
+        outage: Outage | None = None,
     ) -> None:
         self.fold = Fold()
         self.epoch = ""
@@ -95,7 +91,8 @@ class OnLog(Generic[A]):
         self._replaced: Final = replaced
         self._limits: Final = limits
         self._replica = Replica(log, Head("", 0, 0, 1, 0), self._take)  # until the log is open
-        self._progress: Final = Progress(log, timer, self._start)
+        self._progress: Final = Progress(log, timer, self._start, outage)
+        self.outage: Final = self._progress.contact.outage
         self._writer: Final = Writer[Entry, A](
             log,
             encode=_encode,
@@ -123,6 +120,11 @@ class OnLog(Generic[A]):
     def connected(self) -> bool:
         """Whether the state has been up to the log's end since it was loaded, and the log answers and takes entries."""
         return self._failure is None and self._progress.connected
+
+    @property
+    def cause(self) -> str | None:
+        """Why the engine does not serve now, a key of `CAUSES`; None while it does."""
+        return self.outage.cause
 
     @property
     def lag(self) -> float:
@@ -207,7 +209,14 @@ class OnLog(Generic[A]):
         """
         admit_change()
         proposed = self._writer.propose(entry, size_of(entry), [Tick()] * (entry.places - 1))
-        return await self._in_time(proposed, "the entry was not applied within {} s; it may still happen")
+        appended = self.appended
+        try:
+            late = "the entry was not applied within {} s; it may still happen"
+            return await in_time(proposed, self._timer, self._timeout, late)
+        except LogUnavailable as error:
+            if self.appended == appended and error.cause == "timeout":
+                self._progress.contact.give_up(error)
+            raise
 
     def post(self, entry: Entry) -> "asyncio.Future[A]":
         """Append an entry for which no caller waits, however long it takes; raises as `propose`."""
@@ -223,7 +232,8 @@ class OnLog(Generic[A]):
             LogError: The state is closed, or has failed.
         """
         self._require_open()
-        await self._in_time(self._progress.arrival(), "the log's end was not reached within {} s")
+        late = "the log's end was not reached within {} s"
+        await in_time(self._progress.arrival(), self._timer, self._timeout, late)
 
     def now_us(self) -> int:
         """Return log time now, estimated: at least that of the last entry."""
@@ -276,7 +286,7 @@ class OnLog(Generic[A]):
     def _note_appended(self, appended: Appended, batch: Sequence[bytes]) -> None:
         self.appended += len(batch)
         self._heartbeat.wrote_at = self._timer.time()
-        self._progress.contact.refused_at = None
+        self._progress.contact.accept()
         self._log_time.hear(appended.at_us)
         self._progress.hear(appended.first + len(batch) - 1)
         if not self._progress.loading:
@@ -340,16 +350,10 @@ class OnLog(Generic[A]):
         """Return what the heartbeat needs to know."""
         if self._progress.loading:
             return None
-        return self.fold, self._writer.name in self.fold.queues.takers_of
-
-    async def _in_time(self, future: "asyncio.Future[T]", late: str) -> T:
-        """Return what a future brings, or raise `LogUnavailable` after the timeout."""
-        expiry = self._timer.call_later(self._timeout, _expire, future, late, self._timeout)
-        try:
-            return await future
-        finally:
-            expiry.cancel()
-            future.cancel()
+        has_takers = self._writer.name in self.fold.queues.takers_of
+        # Not beside a change, which would be appended again with it after its caller has left.
+        asks = self._progress.contact.refusing and self._writer.idle
+        return self.fold, has_takers or asks
 
     # Ending.
 
@@ -389,8 +393,3 @@ class OnLog(Generic[A]):
 def _encode(entry: Entry, writer: str, number: int) -> bytes:
     entry.writer, entry.number = writer, number
     return encode(entry)
-
-
-def _expire(future: "asyncio.Future[Any]", late: str, timeout: float) -> None:
-    if not future.done():
-        future.set_exception(LogUnavailable(late.format(timeout)))

@@ -9,6 +9,7 @@ from purgatory_async import Timer
 from purgatory_async.cluster import Log, LogUnavailable
 from purgatory_async.cluster.connection import Backoff
 from purgatory_async.cluster.contact import Contact
+from purgatory_async.cluster.outage import Outage
 from purgatory_async.patterns import Watermark
 
 __all__ = ["Progress"]
@@ -24,14 +25,21 @@ class Progress:
         log: A log that is open before the first question.
         timer: For all waits.
         start: Starts a task, whose error ends everything.
+        outage: What to tell of the engine's failures; None makes one.
 
     Attributes:
         contact: What was heard of the engine.
         loading: Whether the state is being loaded; then no position counts as reached.
     """
 
-    def __init__(self, log: Log, timer: Timer, start: Callable[[Coroutine[Any, Any, None]], object]) -> None:
-        self.contact = Contact(0, timer.time)
+    def __init__(
+        self,
+        log: Log,
+        timer: Timer,
+        start: Callable[[Coroutine[Any, Any, None]], object],
+        outage: Outage | None = None,
+    ) -> None:
+        self.contact = Contact(0, timer.time, outage)
         self.loading = True
         self._end = 0  # of the log when the state was loaded
         self._log: Final = log
@@ -71,7 +79,7 @@ class Progress:
         """Go on from a position that was loaded, in a log that reached up to ``end``."""
         self.loading = False
         self.contact.known = self._end = end
-        self.contact.refused_at = None  # what was refused is not sent again
+        self.contact.accept()  # what was refused is not sent again
         self._reached.advance(position)
 
     def fail(self, reason: Exception) -> None:
@@ -85,8 +93,8 @@ class Progress:
         """Return the log's end; raises as `Log.end`."""
         try:
             position = await self._log.end()
-        except LogUnavailable:
-            self.contact.lose()
+        except LogUnavailable as error:
+            self.contact.lose(error)
             raise
         self.hear(position)
         return position

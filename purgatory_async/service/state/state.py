@@ -82,6 +82,11 @@ class State(Protocol):
         ...
 
     @property
+    def cause(self) -> str | None:
+        """Why the log does not serve now, a key of `CAUSES`; None while it does."""
+        ...
+
+    @property
     def lag(self) -> float:
         """Seconds since all that was known was applied; 0.0 if it is."""
         ...

@@ -236,6 +236,7 @@ class Stats(Struct):
         position: The position applied when the counts were taken.
         level: Of the log's entries.
         lag: Seconds since this worker had applied all that it knew of; 0 if it has.
+        store_cause: Why the store does not serve now, as in ``/readyz``; null while it does.
         worker: The number of the worker that answers; null if it has no supervisor.
         at: The time of the snapshot: of ``counts`` and ``draining``.
         uptime: Seconds since the start.
@@ -258,6 +259,7 @@ class Stats(Struct):
     position: int
     level: int
     lag: float
+    store_cause: str | None
     worker: int | None
     at: dt.datetime
     uptime: float

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from purgatory_async.cluster import LogUnavailable
+from purgatory_async.cluster.causes import cause_of
 from purgatory_async.service.store.urls import Store, without
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ async def postgres(store: Store) -> "AsyncIterator[asyncpg.Connection[Any]]":
         finally:
             connection.terminate()
     except (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError) as error:
-        raise LogUnavailable(f"Postgres: {str(error) or 'no answer'}") from error
+        raise LogUnavailable(f"Postgres: {str(error) or 'no answer'}", cause=cause_of(error)) from error
 
 
 @asynccontextmanager
@@ -85,7 +86,7 @@ async def _redis(store: Store) -> AsyncIterator[Any]:
     try:
         yield client
     except (RedisError, OSError) as error:
-        raise LogUnavailable(f"Redis: {str(error) or 'no answer'}") from error
+        raise LogUnavailable(f"Redis: {str(error) or 'no answer'}", cause=cause_of(error)) from error
     finally:
         await client.aclose()
 
@@ -97,7 +98,7 @@ async def _sqlite_lock(store: Store) -> AsyncIterator[bool]:
     try:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise LogUnavailable(f"{path} is not usable: {error.strerror}") from error
+        raise LogUnavailable(f"{path} is not usable: {error.strerror}", cause=cause_of(error)) from error
     try:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

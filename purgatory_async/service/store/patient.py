@@ -1,16 +1,15 @@
 """A log that waits for its engine: a service starts, and answers that it is not ready, while the engine is away."""
 
-import logging
+import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final
 
 from purgatory_async import Timer
 from purgatory_async.cluster import Appended, Checkpoint, Entry, Head, Log, LogError, LogUnavailable
 from purgatory_async.cluster.connection import Backoff
+from purgatory_async.cluster.outage import Outage
 
 __all__ = ["PatientLog"]
-
-_LOGGER: Final = logging.getLogger(__name__)
 
 
 class PatientLog:
@@ -19,11 +18,17 @@ class PatientLog:
     Args:
         make: Makes the log. A log whose opening failed is closed for ever, so each attempt needs another one.
         timer: For the pauses between attempts.
+        outage: What to tell of attempts that fail.
+
+    Attributes:
+        tried: Set after the first attempt.
     """
 
-    def __init__(self, make: Callable[[], Log], timer: Timer) -> None:
+    def __init__(self, make: Callable[[], Log], timer: Timer, outage: Outage) -> None:
         self._make: Final = make
         self._timer: Final = timer
+        self._outage: Final = outage
+        self.tried: Final = asyncio.Event()
         self._log: Log | None = None
         self._closed = False
 
@@ -31,18 +36,18 @@ class PatientLog:
         return "<PatientLog waiting>" if self._log is None else repr(self._log)
 
     async def open(self) -> Head:
-        """Open the log; see `Log.open`. Waits while the engine is away, which is logged once."""
-        backoff, told = Backoff(), False
+        """Open the log; see `Log.open`. Waits while the engine is away, which is logged."""
+        backoff = Backoff()
         while True:
             log = self._make()
             try:
                 head = await log.open()
             except LogUnavailable as error:
-                if not told:
-                    _LOGGER.warning("the store is away: waiting for it: %s", error)
-                told = True
+                self._outage.fail(error, brief_s=0.0)
+                self.tried.set()
                 await self._timer.sleep(backoff.next_delay())
                 continue
+            self.tried.set()
             if self._closed:
                 await log.aclose()
                 raise LogError("log is closed: cannot open it")

@@ -4,7 +4,10 @@ import asyncio
 
 import pytest
 
+from purgatory_async.cluster import LogUnavailable
+from purgatory_async.cluster.causes import CAUSES
 from tests.cluster.faulty import ANSWER, REQUEST
+from tests.service.on_store.test_figures import samples
 
 pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
 
@@ -49,17 +52,70 @@ async def test_readiness_names_the_store_and_health_does_not(members):
     assert (await here.request("GET", "/readyz")).status == 200
 
 
-async def test_readiness_ends_where_only_appends_fail(members):
+async def readiness(here):
+    """The status of /readyz, its reasons, and the cause that admin/stats and the metrics agree on."""
+    answer, stats = await here.request("GET", "/readyz"), await here.request("GET", "/v1/admin/stats")
+    scraped = await samples(here)
+    cause = answer.json.get("cause")
+    assert stats.json["store_cause"] == cause
+    for each in CAUSES:
+        assert scraped[f'purgatory_store_trouble{{cause="{each}"}}'] == (each == cause)
+    return answer.status, answer.json.get("reasons"), cause
+
+
+async def test_readiness_follows_writes_too(members):
     here = await members.start(store_timeout=1)
-    here.link.losses.extend([REQUEST] * 10_000)  # as with a full disk: what is there can be read
+    here.link.losses.extend([REQUEST] * 10_000)
     assert (await here.request("POST", "/v1/keys/a/signal", {})).status == 503
-    assert (await here.request("GET", "/readyz")).status == 200
-    await asyncio.sleep(6)
-    answer = await here.request("GET", "/readyz")
-    assert (answer.status, answer.json["reasons"]) == (503, ["store"])
+    assert await readiness(here) == (503, ["store"], "unreachable")
+    await asyncio.sleep(30)
+    assert await readiness(here) == (503, ["store"], "unreachable")
     here.link.losses.clear()
-    await asyncio.sleep(12)  # by then the heartbeat is appended
-    assert (await here.request("GET", "/readyz")).status == 200
+    await asyncio.sleep(3)  # nothing is asked of it: it finds out by itself
+    assert await readiness(here) == (200, None, None)
+
+
+async def test_a_write_that_only_waits_makes_it_not_ready(members, caplog):
+    here = await members.start(store_timeout=1)
+    here.link.late_s = 4  # as behind another program's lock; reads are as late, but come
+    assert (await here.request("POST", "/v1/keys/a/signal", {})).status == 503
+    assert (await here.request("GET", "/readyz")).json["cause"] == "timeout"
+    here.link.late_s = 0
+    await asyncio.sleep(12)
+    assert await readiness(here) == (200, None, None)
+    late = "the entry was not applied within 1.0 s; it may still happen"
+    assert [record.message for record in caplog.records] == [
+        f"the store does not serve: it does not answer in time: {late}",
+        "the store serves again after 3.0 s",
+    ]
+
+
+async def test_a_refusal_is_logged_at_both_ends_and_each_minute(members, caplog):
+    here = await members.start(store_timeout=1)
+    here.link.refusal = LogUnavailable("a.db is not usable: database or disk is full", cause="full")
+    assert (await here.request("POST", "/v1/keys/a/signal", {})).status == 503
+    assert await readiness(here) == (503, ["store"], "full")
+    await asyncio.sleep(149)
+    here.link.refusal = None
+    await asyncio.sleep(5)
+    assert await readiness(here) == (200, None, None)
+    assert (await samples(here))['purgatory_store_failures_total{cause="full"}'] > 60
+    *during, end = [record.message for record in caplog.records]
+    reason = "its disk is full: a.db is not usable: database or disk is full"
+    assert [line.removesuffix(reason) for line in during] == [
+        "the store does not serve: ",
+        "the store has not served for 61 s: ",
+        "the store has not served for 121 s: ",
+    ]
+    assert end.startswith("the store serves again after 15")
+
+
+async def test_a_connection_that_is_soon_back_is_not_logged(members, caplog):
+    here = await members.start()
+    here.link.losses.append(REQUEST)
+    await here.signal("a")
+    await asyncio.sleep(3)
+    assert not caplog.records
 
 
 async def test_held_requests_stay_held_and_are_answered_after(members):

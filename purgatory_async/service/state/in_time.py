@@ -1,0 +1,30 @@
+"""What a future brings, if it does so in time."""
+
+import asyncio
+from typing import Any, TypeVar
+
+from purgatory_async import Timer
+from purgatory_async.cluster import LogUnavailable
+
+__all__ = ["in_time"]
+
+T = TypeVar("T")
+
+
+async def in_time(future: "asyncio.Future[T]", timer: Timer, seconds: float, late: str) -> T:
+    """Return what a future brings; cancel it in the end.
+
+    Raises:
+        LogUnavailable: It has brought nothing within ``seconds``; the message is ``late`` with them.
+    """
+    expiry = timer.call_later(seconds, _expire, future, late.format(seconds))
+    try:
+        return await future
+    finally:
+        expiry.cancel()
+        future.cancel()
+
+
+def _expire(future: "asyncio.Future[Any]", late: str) -> None:
+    if not future.done():
+        future.set_exception(LogUnavailable(late, cause="timeout"))

@@ -1,0 +1,40 @@
+"""A SQLite log while another program holds its lock."""
+
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import pytest
+
+from purgatory_async.cluster import LogUnavailable, SqliteLog
+
+pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
+
+SHELL = "import sqlite3; one = sqlite3.connect({path!r}); one.execute('BEGIN IMMEDIATE')"
+STOPPED = "import fcntl; file = open({path!r} + '.lock'); fcntl.flock(file, fcntl.LOCK_EX)"
+
+
+@contextmanager
+def holder(program, path):
+    """Another program that holds a lock; yields its id."""
+    code = f"{program.format(path=str(path))}; print(flush=True); input()"
+    with subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        process.stdout.readline()
+        yield process.pid
+        process.kill()
+
+
+@pytest.mark.parametrize("program", [SHELL, STOPPED])
+async def test_a_held_lock_is_named_with_its_holder(tmp_path, program):
+    path = tmp_path / "log.db"
+    log, late = SqliteLog(path), SqliteLog(path)
+    await log.open()
+    with holder(program, path) as pid:
+        for call in (log.append([b"a"]), log.append([b"a"]), late.open()):
+            with pytest.raises(LogUnavailable, match=rf"process {pid} \(.*\) holds its lock") as refused:
+                await call
+            assert refused.value.cause == "locked"
+    assert (await log.append([b"b"])).first >= 1
+    await log.aclose()

@@ -1,6 +1,9 @@
 """``purgatory`` and ``python -m purgatory_async``: run the command line, or name the extra to install."""
 
 import sys
+from contextlib import suppress
+
+from purgatory_async.cli.standard_output import Output
 
 __all__ = ["main"]
 
@@ -29,7 +32,26 @@ def main() -> None:
             f'purgatory: {missing} is not installed; run: pip install "purgatory-async[{extra}]"\n'
         )
         sys.exit(2)
-    sys.exit(run(arguments))
+    output = Output.take()
+    try:
+        code = run(arguments)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except Exception:
+        if output is None or output.failure is None:
+            raise
+        code = _end_of_output(output.failure)
+    sys.exit(code)
+
+
+def _end_of_output(failure: OSError) -> int:
+    """Return the exit code; a closed pipe is the reader's wish, and needs no sentence."""
+    if isinstance(failure, BrokenPipeError):
+        return 1
+    reason = f"cannot write to standard output: {failure.strerror}; make room, or write elsewhere"
+    with suppress(OSError):
+        sys.stderr.write(f"purgatory: {reason}\n")
+    return 2
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def with_service(command: Callable[..., None]) -> Callable[..., None]:
         token = os.environ.get("PURGATORY_TOKEN") or None if token_file is None else _read_token(token_file)
         try:
             client = Client(url, token=token, policy=Policy(patience=PATIENCE))
-        except ValueError as error:
+        except (ImportError, ValueError) as error:  # a proxy of the environment may need a package
             raise click.ClickException(f"{error}; see --url and --token-file") from None
         with client:
             try:

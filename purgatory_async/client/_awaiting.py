@@ -1,7 +1,7 @@
 """The client for coroutines."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, Self, TypeVar
 
 import anyio
@@ -20,6 +20,8 @@ from purgatory_async.client._transport import (
     base_url_of,
     headers_for,
     lost_by,
+    naming,
+    proxy_of,
     stream_timeout,
     timeout_for,
     unix_socket_of,
@@ -44,10 +46,15 @@ class AsyncClient(QueueCalls):
         sleep: Callable[[float], Awaitable[object]] = anyio.sleep,
     ) -> None:
         path = unix_socket_of(address)
-        if path is not None and transport is None:
+        self._proxy = proxy_of(address) if transport is None else None
+        if transport is None and self._proxy is None:  # httpx would ask a proxy of the environment
             transport = httpx.AsyncHTTPTransport(uds=path, limits=LIMITS)
         self._http = httpx.AsyncClient(
-            base_url=base_url_of(address), headers=headers_for(token), transport=transport, limits=LIMITS
+            base_url=base_url_of(address),
+            headers=headers_for(token),
+            transport=transport,
+            proxy=self._proxy,
+            limits=LIMITS,
         )
         self._verbs = QueueVerbs(policy or Policy())
         self._sleep = sleep
@@ -137,20 +144,21 @@ class AsyncClient(QueueCalls):
     async def events(self, after: str | None = None) -> AsyncIterator[Event]:
         """Read life-cycle events as they happen, without end. See `Client.events`."""
         reader = EventReader(after, self._verbs.policy)
-        while True:
-            try:
-                async with self._http.stream(
-                    "GET", EVENTS, headers=reader.headers, timeout=stream_timeout(self._verbs.policy)
-                ) as response:
-                    body = b"" if response.is_success else await response.aread()
-                    reader.begin(response.status_code, response.headers.get("Content-Type", ""), body)
-                    async for text in response.aiter_text():
-                        for event in reader.feed(text):
-                            yield event
-                reader.lost("it ended")
-            except TRANSPORT_ERRORS as error:
-                reader.lost(str(error) or type(error).__name__)
-            await self._sleep(reader.pause())
+        with naming(self._proxy):
+            while True:
+                try:
+                    async with self._http.stream(
+                        "GET", EVENTS, headers=reader.headers, timeout=stream_timeout(self._verbs.policy)
+                    ) as response:
+                        body = b"" if response.is_success else await response.aread()
+                        reader.begin(response.status_code, response.headers.get("Content-Type", ""), body)
+                        async for text in response.aiter_text():
+                            for event in reader.feed(text):
+                                yield event
+                    reader.lost("it ended")
+                except TRANSPORT_ERRORS as error:
+                    reader.lost(str(error) or type(error).__name__)
+                await self._sleep(reader.pause())
 
     async def drain(self) -> None:
         """Make the service refuse new waits. See `Client.drain`."""
@@ -171,8 +179,8 @@ class AsyncClient(QueueCalls):
         await self.aclose()
 
     async def _run(self, talk: Talk[T]) -> T:
-        answer: Response | Lost | None = None
-        try:
+        with naming(self._proxy), closing(talk):
+            answer: Response | Lost | None = None
             while True:
                 try:
                     step = talk.send(answer)
@@ -196,5 +204,3 @@ class AsyncClient(QueueCalls):
                     )
                 except TRANSPORT_ERRORS as error:
                     answer = lost_by(error)
-        finally:
-            talk.close()

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any, Self, TypeVar
 
 import httpx
@@ -20,6 +20,8 @@ from purgatory_async.client._transport import (
     base_url_of,
     headers_for,
     lost_by,
+    naming,
+    proxy_of,
     stream_timeout,
     timeout_for,
     unix_socket_of,
@@ -59,10 +61,15 @@ class Client(QueueCalls):
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         path = unix_socket_of(address)
-        if path is not None and transport is None:
+        self._proxy = proxy_of(address) if transport is None else None
+        if transport is None and self._proxy is None:  # httpx would ask a proxy of the environment
             transport = httpx.HTTPTransport(uds=path, limits=LIMITS)
         self._http = httpx.Client(
-            base_url=base_url_of(address), headers=headers_for(token), transport=transport, limits=LIMITS
+            base_url=base_url_of(address),
+            headers=headers_for(token),
+            transport=transport,
+            proxy=self._proxy,
+            limits=LIMITS,
         )
         self._verbs = QueueVerbs(policy or Policy())
         self._sleep = sleep
@@ -264,19 +271,20 @@ class Client(QueueCalls):
             RequestRefused, ServiceUnreachable: As `submit`.
         """
         reader = EventReader(after, self._verbs.policy)
-        while True:
-            try:
-                with self._http.stream(
-                    "GET", EVENTS, headers=reader.headers, timeout=stream_timeout(self._verbs.policy)
-                ) as response:
-                    body = b"" if response.is_success else response.read()
-                    reader.begin(response.status_code, response.headers.get("Content-Type", ""), body)
-                    for text in response.iter_text():
-                        yield from reader.feed(text)
-                reader.lost("it ended")
-            except TRANSPORT_ERRORS as error:
-                reader.lost(str(error) or type(error).__name__)
-            self._sleep(reader.pause())
+        with naming(self._proxy):
+            while True:
+                try:
+                    with self._http.stream(
+                        "GET", EVENTS, headers=reader.headers, timeout=stream_timeout(self._verbs.policy)
+                    ) as response:
+                        body = b"" if response.is_success else response.read()
+                        reader.begin(response.status_code, response.headers.get("Content-Type", ""), body)
+                        for text in response.iter_text():
+                            yield from reader.feed(text)
+                    reader.lost("it ended")
+                except TRANSPORT_ERRORS as error:
+                    reader.lost(str(error) or type(error).__name__)
+                self._sleep(reader.pause())
 
     def drain(self) -> None:
         """Make the service refuse new waits and release its held requests; raises as `submit`."""
@@ -297,8 +305,8 @@ class Client(QueueCalls):
         self.close()
 
     def _run(self, talk: Talk[T]) -> T:
-        answer: Response | Lost | None = None
-        try:
+        with naming(self._proxy), closing(talk):
+            answer: Response | Lost | None = None
             while True:
                 try:
                     step = talk.send(answer)
@@ -322,5 +330,3 @@ class Client(QueueCalls):
                     )
                 except TRANSPORT_ERRORS as error:
                     answer = lost_by(error)
-        finally:
-            talk.close()

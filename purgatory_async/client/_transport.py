@@ -1,10 +1,15 @@
 """Conversations over httpx, for both clients."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from ipaddress import IPv6Address, ip_address
 from typing import Final
+from urllib.request import getproxies, proxy_bypass
 
 import httpx
 
 from purgatory_async.client._events import SILENCE
+from purgatory_async.client._model import RequestRefused, ServiceUnreachable
 from purgatory_async.client._talk import Lost, Policy, Request, Response
 
 __all__ = [
@@ -14,6 +19,8 @@ __all__ = [
     "base_url_of",
     "headers_for",
     "lost_by",
+    "naming",
+    "proxy_of",
     "stream_timeout",
     "timeout_for",
     "unix_socket_of",
@@ -51,6 +58,61 @@ def base_url_of(address: str) -> str:
     if not usable or url.query or url.fragment:
         raise ValueError(f"{like}, with a prefix or none, or unix:///run/purgatory.sock, got {address!r}")
     return address
+
+
+def proxy_of(address: str) -> str | None:
+    """Return the URL of the proxy that the environment names for an address; None asks the service itself.
+
+    A Unix socket and an address of this machine have none, whatever the environment says.
+
+    Raises:
+        ValueError: The address or the proxy's is malformed; the message does not repeat the latter, which may have a
+            password.
+    """
+    url = httpx.URL(base_url_of(address))
+    proxies = getproxies()
+    proxy = proxies.get(url.scheme) or proxies.get("all")
+    if proxy is None or _is_here(url.host) or proxy_bypass(_place(url)):
+        return None
+    proxy = proxy if "://" in proxy else f"http://{proxy}"
+    try:
+        httpx.Proxy(proxy)
+    except (httpx.InvalidURL, ValueError):
+        raise ValueError(
+            f"{url.scheme}_proxy must be like http://proxy:3128; correct it, or unset it"
+        ) from None
+    return proxy
+
+
+def _is_here(host: str) -> bool:
+    """Whether a host can only be this machine: ``localhost`` (RFC 6761), a loopback or the unspecified address."""
+    name = host.rstrip(".").lower()
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        address = ip_address(name)
+    except ValueError:
+        return False
+    if isinstance(address, IPv6Address):
+        address = address.ipv4_mapped or address
+    return address.is_loopback or address.is_unspecified
+
+
+def _place(url: httpx.URL) -> str:
+    return url.host if url.port is None else f"{url.host}:{url.port}"
+
+
+@contextmanager
+def naming(proxy: str | None) -> Iterator[None]:
+    """Name the proxy, without its password, in errors that may be its own."""
+    try:
+        yield
+    except (ServiceUnreachable, RequestRefused) as error:
+        if proxy is not None and not (isinstance(error, RequestRefused) and error.slug):
+            url = httpx.URL(proxy)
+            hint = f"asked through the proxy {url.scheme}://{_place(url)} of the environment"
+            error.args = (f"{error}; {hint} (NO_PROXY=HOST asks directly)",)
+        raise
 
 
 def headers_for(token: str | None) -> dict[str, str]:

@@ -18,7 +18,7 @@ from purgatory_async.cluster.writer import MAX_WAITING
 from purgatory_async.service import problems
 from purgatory_async.service.access import Access
 from purgatory_async.service.api.endpoint import Reply, Routes, raw_path
-from purgatory_async.service.api.request import Request
+from purgatory_async.service.api.request import REPEATABLE, Request
 from purgatory_async.service.api.routes import ROUTES
 from purgatory_async.service.header_fields import Field
 from purgatory_async.service.http.answer import PROBLEM_JSON, Answer
@@ -121,7 +121,7 @@ class Application:
             self.rates.count(admission.grant)
         if route is None:
             raise problems.not_found(path.decode("ascii", "backslashreplace"))
-        _, endpoints, parameters = route
+        pattern, endpoints, parameters = route
         endpoint = endpoints.get(scope["method"])
         if endpoint is None:
             raise problems.method_not_allowed(scope["method"], tuple(endpoints))
@@ -130,11 +130,13 @@ class Application:
             self.service.unsent.check()
         settings = self.service.settings
         request = Request(
-            scope, receive, parameters, settings.max_body, admission, base_path=settings.base_path
+            *(scope, receive, parameters, settings.max_body, admission),
+            route=pattern,
+            base_path=settings.base_path,
         )
         position = request.position()
-        if "Idempotency-Key" in endpoint.headers:
-            request.check_repeatable()
+        if REPEATABLE in endpoint.headers or endpoint.adds_up:
+            request.check_repeatable(refused=endpoint.adds_up)
         try:
             if position and position > self.service.fold.position:
                 await self._reach(position)

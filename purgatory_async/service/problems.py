@@ -37,7 +37,7 @@ class Kind(Enum):
     STORE_UNAVAILABLE = ("store-unavailable", 503, "The store does not answer")
     NOT_READY = ("not-ready", 503, "The service is not ready")
     DUPLICATE_ID = ("duplicate-id", 409, "The operation id is taken")
-    IDEMPOTENCY_MISMATCH = ("idempotency-mismatch", 422, "The Idempotency-Key was used with another body")
+    IDEMPOTENCY_MISMATCH = ("idempotency-mismatch", 422, "The Idempotency-Key was used for another request")
     UNKNOWN_OPERATION = ("unknown-operation", 404, "No such operation")
     FORGOTTEN = ("forgotten", 410, "The operation ended and is forgotten")
     ALREADY_ENDED = ("already-ended", 409, "The operation has ended already")
@@ -237,10 +237,11 @@ def duplicate_id(operation_id: str) -> Problem:
 
 
 def idempotency_mismatch(key: str) -> Problem:
-    """An earlier request used the Idempotency-Key with another body."""
+    """An earlier request with another method, path, query or body used the Idempotency-Key."""
     return Problem(
         Kind.IDEMPOTENCY_MISMATCH,
-        f"Idempotency-Key {shown(key)} was used with another body: send the same one, or another key",
+        f"Idempotency-Key {shown(key)} was used for a request with another method, path, query or body: send the same"
+        " one, or another key",
     )
 
 

@@ -57,6 +57,7 @@ class Endpoint:
         needs_body: Whether the body is required.
         problems: Beyond those of every request of its kind.
         own: A scope that does in place of the other, for what the token's owner made.
+        adds_up: Whether a repeated request changes more, so that an Idempotency-Key is refused.
         probed: Whether HTTP/1.0 may ask for it without ``Host``.
     """
 
@@ -70,6 +71,7 @@ class Endpoint:
     needs_body: bool = False
     problems: tuple[Kind, ...] = ()
     own: Permission | None = None
+    adds_up: bool = False
     probed: bool = False
 
 

@@ -13,7 +13,7 @@ import msgspec
 
 from purgatory_async.service.api.endpoint import Answers, Endpoint
 from purgatory_async.service.api.query_string import NEED_PATTERN, SINCE_PATTERN
-from purgatory_async.service.api.request import MAX_HEADER, Request
+from purgatory_async.service.api.request import MAX_HEADER, REPEATABLE, Request
 from purgatory_async.service.api.waits import MAX_SIGNALS
 from purgatory_async.service.http.answer import JSON, PROBLEM_JSON, Answer
 from purgatory_async.service.http.feed import EVENT_ID
@@ -52,7 +52,7 @@ _QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
     "wait": _DURATION,
 }
 _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "Idempotency-Key": {"type": "string", "minLength": 1, "maxLength": MAX_HEADER},
+    REPEATABLE: {"type": "string", "minLength": 1, "maxLength": MAX_HEADER},
     "Last-Event-ID": {"type": "string", "pattern": f"^{EVENT_ID}$"},
     "Prefer": {"type": "string", "example": "wait=30"},
 }

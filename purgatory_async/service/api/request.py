@@ -3,20 +3,19 @@
 After the body, `receive` only reports that the client left.
 """
 
-import hashlib
 import re
 from collections.abc import Iterable, Mapping
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 from urllib.parse import quote
 
 import msgspec
-from msgspec import UNSET, UnsetType
 from starlette.types import Receive, Scope
 
 from purgatory_async.service import problems
 from purgatory_async.service.admission import Admission
 from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.query_string import Query, parse_query, percent_decoded
+from purgatory_async.service.api.repeating import ONCE, Repeatable, digest_of
 from purgatory_async.service.grants import UNBOUND, Grant
 from purgatory_async.service.header_fields import by_name
 from purgatory_async.service.http.answer import JSON
@@ -25,6 +24,7 @@ from purgatory_async.web._race import ClientLeft
 from purgatory_async.web.waiting import Wait, decided_wait
 
 MAX_HEADER: Final = 255
+REPEATABLE: Final = "Idempotency-Key"
 
 M = TypeVar("M")
 
@@ -39,17 +39,6 @@ _OF_CONTENT: Final = frozenset({b"content-type", b"content-encoding", b"expect"}
 _MAX_FAULT: Final = 1024  # characters: the patterns would take minutes on a name of a megabyte
 
 
-class Repeatable(NamedTuple):
-    """What makes a change safe to repeat: the Idempotency-Key, and the digest of its body."""
-
-    key: str | UnsetType = UNSET
-    digest: str = ""
-
-
-ONCE: Final = Repeatable()
-"""A change without an Idempotency-Key."""
-
-
 class Request:
     """One HTTP request.
 
@@ -59,6 +48,7 @@ class Request:
         parameters: The path's, still percent-encoded, by name.
         max_body: The most bytes of the body.
         admission: By its token; None without tokens, and on an open path.
+        route: The template of its path.
         base_path: Of the settings, below the mount point.
     """
 
@@ -70,6 +60,7 @@ class Request:
         max_body: int,
         admission: Admission | None = None,
         *,
+        route: str,
         base_path: str = "",
     ) -> None:
         self._admission: Final = admission
@@ -77,6 +68,8 @@ class Request:
         self.receive: Final = receive
         self.parameters: Final = parameters
         self._root: str = scope.get("root_path", "") + base_path
+        self._method: str = scope["method"]
+        self._route: Final = route
         self._query: bytes = scope["query_string"]
         self._headers: Final = by_name(scope["headers"])
 
@@ -129,22 +122,28 @@ class Request:
             raise problems.bad_header("X-Purgatory-Position", "[0-9]{1,16}", value.decode("latin-1"))
         return int(value)
 
-    def check_repeatable(self) -> None:
-        """Check the Idempotency-Key, if there is one, before the body is read.
+    def check_repeatable(self, *, refused: bool) -> None:
+        """Check the Idempotency-Key, if there is one, before the body is read; ``refused`` where none is kept.
 
         Raises:
             Problem: ``bad-header``.
         """
-        key = self.header("idempotency-key")
-        if key is not None and not (0 < len(key) <= MAX_HEADER and key.isascii()):
-            raise problems.bad_header("Idempotency-Key", f"1 to {MAX_HEADER} characters of ASCII", key)
+        key = self.header(REPEATABLE.lower())
+        if key is None:
+            return
+        if refused:
+            raise problems.bad_header(
+                REPEATABLE, "left out: none is kept here, a repeated request changes more", key
+            )
+        if not (0 < len(key) <= MAX_HEADER and key.isascii()):
+            raise problems.bad_header(REPEATABLE, f"1 to {MAX_HEADER} characters of ASCII", key)
 
     def repeatable(self, body: bytes) -> Repeatable:
-        """Return the Idempotency-Key, which was checked, and the digest of the body; `ONCE` without a key."""
-        key = self.header("idempotency-key")
+        """Return the Idempotency-Key and the digest of the request, both checked; `ONCE` without a key."""
+        key = self.header(REPEATABLE.lower())
         if key is None:
             return ONCE
-        return Repeatable(key, hashlib.sha256(body).hexdigest())
+        return Repeatable(key, digest_of(self._method, self._route, self.parameters, self._query, body))
 
     def key(self, name: str = "key") -> str:
         """Return the key, or the queue's name, in a parameter of the path.

@@ -16,6 +16,7 @@ from purgatory_async.service.api import (
 )
 from purgatory_async.service.api.endpoint import Endpoint
 from purgatory_async.service.api.openapi import with_description
+from purgatory_async.service.api.request import REPEATABLE
 from purgatory_async.service.grants import Permission
 from purgatory_async.service.http.stream import EVENT_STREAM
 from purgatory_async.service.messages import (
@@ -94,7 +95,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             _WAIT,
             dict.fromkeys((200, 201, 202), OperationView),
             query=("full", "wait"),
-            headers=("Idempotency-Key", "Prefer"),
+            headers=(REPEATABLE, "Prefer"),
             body=Submit,
             needs_body=True,
             problems=(*_KEYS, *_HELD, Kind.DUPLICATE_ID, *_REPEATABLE),
@@ -138,7 +139,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             signals.signal_key,
             _SIGNAL,
             {200: Signalled},
-            headers=("Idempotency-Key",),
+            headers=(REPEATABLE,),
             body=SignalBody,
             problems=(Kind.BAD_KEY, Kind.OVERLOADED, *_REPEATABLE),
         )
@@ -148,7 +149,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             signals.signal_keys,
             _SIGNAL,
             {200: SignalledBatch},
-            headers=("Idempotency-Key",),
+            headers=(REPEATABLE,),
             body=SignalsBody,
             needs_body=True,
             problems=(Kind.OVERLOADED, *_REPEATABLE),
@@ -200,7 +201,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             queues.put_item,
             _SIGNAL,
             {201: (Delivered, DeliveredItems)},
-            headers=("Idempotency-Key",),
+            headers=(REPEATABLE,),
             body=(ItemBody, ItemsBody),
             needs_body=True,
             problems=(*_QUEUE, *_HELD, *_REPEATABLE),
@@ -215,14 +216,22 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
             headers=_PREFER,
             body=TakeBody,
             problems=(*_QUEUE, *_HELD),
+            adds_up=True,
         )
     },
     "/v1/queues/{queue}/purge": {
-        "POST": Endpoint(queue_views.purge_queue, _ADMIN, {200: Purged}, body=PurgeBody, problems=_QUEUE)
+        "POST": Endpoint(
+            queue_views.purge_queue, _ADMIN, {200: Purged}, body=PurgeBody, problems=_QUEUE, adds_up=True
+        )
     },
     "/v1/queues/{queue}/redrive": {
         "POST": Endpoint(
-            queue_views.redrive_items, _ADMIN, {200: Redriven}, body=RedriveBody, problems=_QUEUE
+            queue_views.redrive_items,
+            _ADMIN,
+            {200: Redriven},
+            body=RedriveBody,
+            problems=_QUEUE,
+            adds_up=True,
         )
     },
     "/v1/leases": {

@@ -202,7 +202,7 @@ async def test_one_idempotency_key_and_body_give_one_operation(client):
     assert again.headers["idempotency-replayed"] == "true"
     assert client.service.pending == 1
     await client.signal("a")
-    ended = await client.request("POST", "/v1/operations?wait=5", order, [header])
+    ended = await client.request("POST", "/v1/operations", order, [header])
     assert (ended.status, ended.json["state"]) == (201, "completed")
 
 

@@ -87,6 +87,18 @@ async def test_a_repetition_has_the_first_answer(here: Member, target, body, oth
     assert stats["counts"]["signals"] == 1 + (target == "/v1/keys/a/signal")
 
 
+async def test_a_key_stands_for_its_request_after_a_restart(members):
+    once = (("idempotency-key", "x"),)
+    here = await members.start()
+    first = await here.request("POST", "/v1/keys/a/signal", {"value": 1, "amount": 2}, once)
+    await here.stop()
+    here = await members.start()
+    again = await here.request("POST", "/v1/keys/%61/signal", {"amount": 2, "value": 1.0}, once)
+    assert (again.json, again.headers["idempotency-replayed"]) == (first.json, "true")
+    other = await here.request("POST", "/v1/keys/b/signal", {"value": 1, "amount": 2}, once)
+    assert (other.slug, here.service.fold.signals.latest("b")) == ("idempotency-mismatch", None)
+
+
 async def test_an_index_above_what_is_applied_waits_for_it(members):
     here, other = await members.start(), await members.start()
     here.link.deaf_s = 2

@@ -43,6 +43,8 @@ Loan = (
 )
 
 Count = Annotated[int, Meta(ge=1, le=MAX_COUNT)]
+MAX_VOTERS: Final = 10_000
+"""The most voters that an operation waits for: it keeps the names of all."""
 State = Literal["pending", "completed", "expired", "cancelled", "failed", "closed"]
 """``pending`` or an outcome."""
 Attached = Raw | UnsetType
@@ -52,7 +54,7 @@ class CountNeed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=T
     """``{"amount": n}`` or ``{"voters": n}``: exactly one of the two."""
 
     amount: Count | UnsetType = UNSET
-    voters: Count | UnsetType = UNSET
+    voters: Annotated[int, Meta(ge=1, le=MAX_VOTERS)] | UnsetType = UNSET
 
     def __post_init__(self) -> None:
         if (self.amount is UNSET) == (self.voters is UNSET):

@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from purgatory_async.service import problems
-from purgatory_async.service.messages import MAX_COUNT, CountNeed, WireNeed
+from purgatory_async.service.messages import MAX_COUNT, MAX_VOTERS, CountNeed, WireNeed
 from purgatory_async.service.state.history import PATTERN as HISTORY
 from purgatory_async.web.durations import GRAMMAR, parse_duration
 
 KNOWN_ONLY: Final = "a parameter of this path"
-NEED_GRAMMAR: Final = "any, all, amount:N or voters:N, N from 1 to 2^53-1"
+NEED_GRAMMAR: Final = "any, all, amount:N with N from 1 to 2^53-1, or voters:N with N from 1 to 10000"
 
-NEED_PATTERN: Final = (
-    "^(any|all|(amount|voters):[1-9][0-9]{0,14})$"  # close to the grammar: no leading zeros, up to 10^15-1
-)
+# Close to the grammar: no leading zeros, up to 10^15-1 and 9999.
+NEED_PATTERN: Final = "^(any|all|amount:[1-9][0-9]{0,14}|voters:[1-9][0-9]{0,3})$"
 SINCE_GRAMMAR: Final = "[0-9]{1,16}, the next of an answer (EPOCH-INDEX), or now"
 SINCE_PATTERN: Final = f"^(now|({HISTORY}-)?[0-9]{{1,16}})$"
 _SINCE: Final = re.compile(f"now|(?:(?P<history>{HISTORY})-)?(?P<index>[0-9]{{1,16}})")
@@ -97,9 +96,9 @@ class Query:
         match = _NEED.fullmatch(value)
         if match is not None and match[1] is None:
             return "any" if value == "any" else "all"
-        if match is None or not 1 <= int(match[2]) <= MAX_COUNT:
+        count = 0 if match is None else int(match[2])
+        if match is None or not 1 <= count <= (MAX_COUNT if match[1] == "amount" else MAX_VOTERS):
             raise problems.bad_parameter("need", value, NEED_GRAMMAR)
-        count = int(match[2])
         return CountNeed(amount=count) if match[1] == "amount" else CountNeed(voters=count)
 
     def text(self, name: str) -> str | None:

@@ -9,18 +9,23 @@ from purgatory_async.service.state.fold.results import Refused
 __all__ = ["Proposal", "over_pending", "problem_of"]
 
 Proposal = (
-    entries.SubmitOperation | entries.SignalKey | entries.SignalKeys | entries.PutItem | entries.PutItems
+    entries.SubmitOperation
+    | entries.SignalKey
+    | entries.SignalKeys
+    | entries.PutItem
+    | entries.PutItems
+    | entries.SetQueue
 )
 """What the state may refuse for want of room, or because of an Idempotency-Key."""
 
 
 def problem_of(refused: Refused, entry: Proposal, fold: Fold) -> problems.Problem:
     """Return the problem of a refused entry; its figures are those of the present state. O(items of the entry)."""
+    limits = fold.shared.limits
+    if refused.why == "over-budget" or isinstance(entry, entries.SetQueue):
+        return problems.over_budget("max_bytes", fold.shared.kept.used, limits.most_bytes)
     if refused.why == "idempotency-mismatch":
         return problems.idempotency_mismatch(str(entry.idem))
-    limits = fold.shared.limits
-    if refused.why == "over-budget":
-        return problems.over_budget("max_bytes", fold.shared.kept.used, limits.most_bytes)
     if refused.why == "limited-bytes" and isinstance(entry.room, int):
         used = fold.shared.kept.pinned_of.get(entry.owner or "", 0)
         return problems.limited("max-bytes", entry.room, used, rule=f"max-bytes={entry.room}")

@@ -26,10 +26,11 @@ from purgatory_async.service.queue_messages import (
     RedriveBody,
     Redriven,
 )
+from purgatory_async.service.refusals import problem_of
 from purgatory_async.service.service import Service
 from purgatory_async.service.state.fold.entries import Entry, PurgeQueue, RedriveItems, SetQueue
 from purgatory_async.service.state.fold.items import DEAD, Hidden, Item, Queue
-from purgatory_async.service.state.fold.results import Moved
+from purgatory_async.service.state.fold.results import Moved, Refused
 from purgatory_async.service.state.fold.shared import SECOND
 from purgatory_async.service.state.names import MAX_KEY_BYTES, checked_key
 
@@ -90,7 +91,9 @@ async def set_queue(service: Service, request: Request) -> Answer:
         max_items=body.max_items,
         max_bytes=body.max_bytes,
     )
-    await service.state.propose(entry)
+    result = (await service.state.propose(entry)).result
+    if isinstance(result, Refused):
+        raise problem_of(result, entry, service.fold)
     return answer(200, _view(service, queue))
 
 

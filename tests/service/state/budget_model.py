@@ -50,6 +50,7 @@ class BudgetModel:
             sum(size_of(item.text) for item in (*self.items, *lent))
             + PIECE * len(lent)
             + sum(map(len, self.busy_queues()))
+            + PIECE * sum(map(self.has_settings, self.settings.values()))
         )
 
     def busy_queues(self):

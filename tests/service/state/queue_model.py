@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from msgspec import UNSET
 
 from purgatory_async.service.state.fold import results
+from purgatory_async.service.state.fold.entries import SetQueue
 
 LEASE, HIDDEN, TAKER, OPERATION, WRITER, MEMORY = range(6)
 PIECE, MOST_BYTES, DEFAULT_LEASE = 128, 1 << 20, 30_000_000
@@ -248,6 +249,11 @@ class QueueModel:
         return results.Extended(lasts)
 
     def set_queue(self, entry):
+        known = self.has_settings(self.settings.get(entry.queue, SetQueue(queue=entry.queue)))
+        if self.has_settings(entry) and not known:
+            new = entry.queue not in self.busy_queues()
+            if not self.has_room(PIECE + len(entry.queue) * new):
+                return results.Refused("over-budget")
         self.settings[entry.queue] = entry
         return results.APPLIED
 

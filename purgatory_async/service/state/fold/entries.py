@@ -214,6 +214,11 @@ class SetQueue(Entry, tag="queue"):
     max_items: Limit = UNSET
     max_bytes: Limit = UNSET
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is set."""
+        return self.lease is self.max_attempts is self.max_items is self.max_bytes is UNSET
+
 
 class PurgeQueue(Entry, tag="purge"):
     """All items of a queue are dropped but those on loan."""

@@ -6,10 +6,12 @@ from typing import Any, Final
 from msgspec import UNSET, UnsetType
 
 from purgatory_async.service.state.fold import entries as kinds
+from purgatory_async.service.state.fold.kept_bytes import PIECE_BYTES, text_bytes
 from purgatory_async.service.state.fold.queues import Queues
 from purgatory_async.service.state.fold.replays import Replays
 from purgatory_async.service.state.fold.results import (
     APPLIED,
+    OVER_BUDGET,
     Extended,
     InLine,
     Lent,
@@ -124,6 +126,11 @@ class QueueRules:
         return Refused("lease-expired" if known else "unknown-lease")
 
     def _set(self, entry: kinds.SetQueue) -> Result:
+        queue = self._queues.by_name.get(entry.queue)
+        if not entry.empty and (queue is None or queue.settings is None):
+            size = PIECE_BYTES if queue else PIECE_BYTES + text_bytes(entry.queue)
+            if not self._shared.has_room(size):
+                return OVER_BUDGET
         self._queues.set(entry)
         return APPLIED
 

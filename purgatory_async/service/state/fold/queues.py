@@ -208,9 +208,8 @@ class Queues:
     def set(self, settings: SetQueue) -> None:
         """Change the settings of a queue. O(1)."""
         queue = self.queue(settings.queue)
-        names = ("lease", "max_attempts", "max_items", "max_bytes")
-        own = any(getattr(settings, name) is not UNSET for name in names)
-        queue.settings = settings if own else None
+        self._shared.kept.pin(PIECE_BYTES * ((queue.settings is None) - settings.empty))
+        queue.settings = None if settings.empty else settings
         self._forget_idle(queue)
 
     def purge(self, name: str) -> int:

@@ -13,13 +13,16 @@ Bad arguments are plain ``TypeError`` and ``ValueError``. Data is in attributes,
 errors survive pickle and copy.
 """
 
-from collections.abc import Hashable
+from collections.abc import AsyncGenerator, Coroutine, Hashable
 from contextlib import suppress
+from enum import Enum
+from functools import partial
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, isasyncgenfunction, iscoroutinefunction
+from numbers import Number
 from operator import index
 from typing import Final, NoReturn
 
 __all__ = [
-    "CO_COROUTINE",
     "OperationCancelled",
     "OperationExpired",
     "PurgatoryClosed",
@@ -29,11 +32,14 @@ __all__ = [
     "check_callback",
     "check_exception",
     "check_limit",
+    "check_result",
+    "is_async",
     "refuse_copy",
+    "refuse_number",
+    "returned_async",
 ]
 
-CO_COROUTINE: Final = 0x80
-"""The flag of an async function's code: `inspect.CO_COROUTINE`, without the import."""
+_ASYNC: Final = CO_COROUTINE | CO_ASYNC_GENERATOR
 
 
 class PurgatoryError(Exception):
@@ -103,14 +109,59 @@ def check_limit(name: str, limit: int | None) -> int | None:
     return limit
 
 
+def is_async(function: object) -> bool:
+    """Whether calling it makes a coroutine or an async generator, as far as can be seen.
+
+    Partials, methods and objects with an async ``__call__`` show it; a lambda that returns a coroutine does not.
+    """
+    while isinstance(function, partial):
+        function = function.func
+    return any(
+        makes(each)
+        for each in (function, getattr(type(function), "__call__", None))  # noqa: B004 - not whether it is callable
+        for makes in (iscoroutinefunction, isasyncgenfunction)
+    )
+
+
 def check_callback(name: str, callback: object) -> None:
-    """Raise `TypeError` unless ``callback`` is callable and no coroutine function, which would never be awaited."""
+    """Raise `TypeError` unless ``callback`` is callable and not async as `is_async`: it would never be awaited."""
     code = getattr(callback, "__code__", None)  # a bound method forwards its function's
     if code is None:
         if not callable(callback):
             raise TypeError(f"{name} must be callable, got {callback!r}")
-    elif code.co_flags & CO_COROUTINE:
-        raise TypeError(f"{name} must be a plain function, not async, got {callback!r}; let it start a task")
+        if not is_async(callback):
+            return
+    elif not code.co_flags & _ASYNC:
+        return
+    raise TypeError(f"{name} must be a plain function, not async, got {callback!r}; let it start a task")
+
+
+def check_result(name: str, callback: object, returned: object) -> None:
+    """Raise `TypeError` if a plain function has returned a coroutine or an async generator, which nothing awaits."""
+    if isinstance(returned, (Coroutine, AsyncGenerator)):
+        raise returned_async(name, callback, returned)
+
+
+def returned_async(name: str, callback: object, returned: object) -> TypeError:
+    """Close a coroutine that a plain function has returned; returns the error that names the function."""
+    error = TypeError(
+        f"{name} must be a plain function, not async, but {callback!r} returned {returned!r}; let it start a task"
+    )
+    if isinstance(returned, Coroutine):
+        returned.close()
+    return error
+
+
+def refuse_number(keys: tuple[object, ...]) -> None:
+    """Raise `TypeError` if the last of several watch keys looks like a timeout: a number behind a text or a tuple."""
+    last = keys[-1]
+    if type(last) is str or not isinstance(last, Number) or isinstance(last, bool | Enum):
+        return
+    if any(isinstance(key, str | bytes | tuple) for key in keys[:-1]):
+        raise TypeError(
+            f"a number behind other keys must be named, got {', '.join(map(repr, keys))}; write timeout={last}, or "
+            f"timeout=inf to wait for the key {last!r} too"
+        )
 
 
 def refuse_copy(self: object, protocol: object) -> NoReturn:  # noqa: ARG001 - a `__reduce_ex__`

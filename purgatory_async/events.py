@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from purgatory_async.core.operation import DelayedOperation, Outcome
+from purgatory_async.errors import check_callback, check_result
 
 __all__ = ["KeySignalled", "Observer", "Observers", "OperationEnded", "OperationSubmitted"]
 
@@ -100,6 +101,8 @@ class Observers:
     __slots__ = ("__weakref__", "_observers")
 
     def __init__(self, *observers: Observer) -> None:
+        for observer in observers:
+            check_callback("notify", observer.notify)
         self._observers = observers
 
     def __repr__(self) -> str:
@@ -110,7 +113,8 @@ class Observers:
         failure: Exception | None = None
         for observer in self._observers:
             try:
-                observer.notify(event)
+                returned: object = observer.notify(event)  # type: ignore[func-returns-value]  # it should
+                check_result("notify", observer, returned)
             except Exception as exception:  # noqa: BLE001 - raised below, after all are notified
                 if failure is None:
                     failure = exception

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from purgatory_async.core.outcome import EXPIRED
 from purgatory_async.core.reports import call_soon, report
+from purgatory_async.errors import check_result
 from purgatory_async.native import also_compiled
 
 __all__ = ["HookQueue", "KeyRaised", "hooks_of_thread"]
@@ -75,12 +76,16 @@ class HookQueue:
             while queue:
                 ended = queue.popleft()
                 try:
-                    ended.on_complete()
+                    returned: object = ended.on_complete()  # type: ignore[func-returns-value]  # it should
+                    if returned is not None:
+                        check_result("on_complete", ended, returned)
                 except BaseException as exception:  # noqa: BLE001 - it has no other caller
                     self._raised("on_complete", ended, exception)
                 if ended._state is EXPIRED:
                     try:
-                        ended.on_expiration()
+                        returned = ended.on_expiration()  # type: ignore[func-returns-value]  # as above
+                        if returned is not None:
+                            check_result("on_expiration", ended, returned)
                     except BaseException as exception:  # noqa: BLE001 - as above
                         self._raised("on_expiration", ended, exception)
         finally:

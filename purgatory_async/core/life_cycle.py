@@ -16,7 +16,7 @@ from purgatory_async.core.owner import CHECKING, Runner
 from purgatory_async.core.reports import report
 from purgatory_async.core.watch_lists import Watcher
 from purgatory_async.core.watch_table import WatchTable
-from purgatory_async.errors import PurgatoryClosed, PurgatoryFull
+from purgatory_async.errors import PurgatoryClosed, PurgatoryFull, check_result
 from purgatory_async.native import also_compiled
 
 __all__ = ["LifeCycle", "warn_unended"]
@@ -110,8 +110,9 @@ class LifeCycle(WatchTable):
         runner, self._runner = self._runner, CHECKING
         operation._state = admission = self._admission
         try:
-            if operation.try_complete() and operation._state is admission:
-                warn_unended(operation, stacklevel=5)
+            returned = operation.try_complete()
+            if returned and operation._state is admission:
+                warn_unended(operation, returned, stacklevel=5)
         finally:
             self._runner = runner
             if operation._state is admission:
@@ -168,8 +169,9 @@ class LifeCycle(WatchTable):
         if self._notifier is not None:
             self._notifier.checked(operation)
         try:
-            if operation.try_complete() and operation._state is self:
-                warn_unended(operation, stacklevel=5)
+            returned = operation.try_complete()
+            if returned and operation._state is self:
+                warn_unended(operation, returned, stacklevel=5)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as exception:  # noqa: BLE001 - it ends the operation, not the walk
@@ -237,8 +239,13 @@ class LifeCycle(WatchTable):
 _warned: Final[WeakSet[type]] = WeakSet()
 
 
-def warn_unended(operation: DelayedOperation[Any], stacklevel: int) -> None:
-    """Warn, once per class, that `try_complete` returned a true value without ending its operation."""
+def warn_unended(operation: DelayedOperation[Any], returned: object, stacklevel: int) -> None:
+    """Warn, once per class, that `try_complete` returned a true value without ending its operation.
+
+    Raises:
+        TypeError: The value is a coroutine or an async generator.
+    """
+    check_result("try_complete", operation, returned)
     kind = type(operation)
     if kind not in _warned:
         warnings.warn(

@@ -8,6 +8,7 @@ from purgatory_async.clock import seconds_to_ns
 from purgatory_async.core.operation import DelayedOperation
 from purgatory_async.core.outcome import Outcome
 from purgatory_async.core.reports import report
+from purgatory_async.errors import check_callback, check_result
 from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
 
 __all__ = ["EventNotifier"]
@@ -84,6 +85,7 @@ class EventNotifier:
     def __init__(self, observer: Observer, time_ns: Callable[[], int]) -> None:
         if not callable(getattr(observer, "notify", None)):
             raise TypeError(f"observer must have a method notify(event), got {observer!r}")
+        check_callback("notify", observer.notify)
         self._observer = observer
         self._time_ns = time_ns
         self._submitted = 0
@@ -126,7 +128,9 @@ class EventNotifier:
 
     def _notify(self, event: Event) -> None:
         try:
-            self._observer.notify(event)
+            returned: object = self._observer.notify(event)  # type: ignore[func-returns-value]
+            if returned is not None:
+                check_result("notify", self._observer, returned)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as exception:  # noqa: BLE001 - an observer must do no harm

@@ -14,7 +14,6 @@ never the outcome: a future cancelled in the same loop pass loses its result.
 """
 
 from collections.abc import Generator
-from inspect import iscoroutinefunction
 from types import TracebackType
 from typing import Any, Final, Generic, NoReturn, Protocol, TypeVar
 
@@ -22,7 +21,7 @@ from purgatory_async.clock import MAX_TIMEOUT, NUMBERS, check_timeout
 from purgatory_async.core.hooks import HookQueue, hooks_of_thread
 from purgatory_async.core.outcome import CANCELLED, COMPLETED, EXPIRED, FAILED, RUNS_HOOKS, Outcome, Phase
 from purgatory_async.core.watch_lists import Watcher, keys_of
-from purgatory_async.errors import PurgatoryError, check_exception
+from purgatory_async.errors import PurgatoryError, check_exception, is_async
 from purgatory_async.native import also_compiled
 
 __all__ = [
@@ -122,7 +121,7 @@ class DelayedOperation(Watcher, Generic[T]):
     def __init_subclass__(cls, **kwargs: object) -> None:
         super().__init_subclass__(**kwargs)
         for name in ("try_complete", "on_complete", "on_expiration"):
-            if iscoroutinefunction(cls.__dict__.get(name)):
+            if is_async(getattr(cls, name)):
                 raise TypeError(
                     f"{cls.__name__}.{name} must be a plain function, not async: it runs between two steps of "
                     "the purgatory; start a task in on_complete for more work"

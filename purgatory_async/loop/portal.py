@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from purgatory_async.core.operation import DelayedOperation
+from purgatory_async.errors import check_callback, check_result
 
 __all__ = ["PurgatoryPortal"]
 
@@ -73,8 +74,12 @@ class PurgatoryPortal:
         Returns:
             A future with its result or exception. It ends cancelled if the loop has closed, or closes before the
             call runs. Calling ``result()`` on the loop's own thread would deadlock.
+
+        Raises:
+            TypeError: ``fn`` is not callable, or async; `asyncio.run_coroutine_threadsafe` runs a coroutine.
         """
-        call = _Call(lambda: fn(*args, **kwargs))
+        check_callback("fn", fn)
+        call = _Call(fn, lambda: fn(*args, **kwargs))
         future = call.future
         self._hand_over(call)
         return future
@@ -94,9 +99,10 @@ class _Call(Generic[T]):
     not run cancels the future, and no thread waits for ever.
     """
 
-    __slots__ = ("_fn", "future")
+    __slots__ = ("_fn", "_name", "future")
 
-    def __init__(self, fn: Callable[[], T]) -> None:
+    def __init__(self, name: object, fn: Callable[[], T]) -> None:
+        self._name = name
         self._fn: Callable[[], T] | None = fn  # None once it has run
         self.future: concurrent.futures.Future[T] = concurrent.futures.Future()
 
@@ -106,6 +112,7 @@ class _Call(Generic[T]):
             return
         try:
             result = fn()
+            check_result("fn", self._name, result)
         except (KeyboardInterrupt, SystemExit) as interrupt:
             self.future.set_exception(interrupt)
             raise

@@ -6,7 +6,7 @@ from contextvars import Context, copy_context
 from typing import Any, Protocol
 
 from purgatory_async.core.reports import report
-from purgatory_async.errors import check_callback
+from purgatory_async.errors import check_callback, check_result
 from purgatory_async.native import also_compiled
 from purgatory_async.timing._entry import TimerNode
 
@@ -103,7 +103,9 @@ class TimerHandle(TimerNode):
         self._home = True
         self._callback = self._args = self._context = None
         try:
-            (context or Context()).run(callback, *args)
+            returned = (context or Context()).run(callback, *args)
+            if returned is not None:
+                check_result("callback", callback, returned)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as exception:  # noqa: BLE001 - the pass goes on

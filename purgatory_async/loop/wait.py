@@ -1,12 +1,19 @@
 """Waiting for a key: `Purgatory.wait`, and the operations behind it, which have one waiter each and no hooks."""
 
-from collections.abc import Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from typing import Any, TypeVar, cast, overload
 
 from purgatory_async.core.operation import DelayedOperation, Outcome, Waiter
 from purgatory_async.core.verbs import Verbs
 from purgatory_async.core.watch_table import distinct_keys
-from purgatory_async.errors import OperationCancelled, OperationExpired, PurgatoryClosed, check_callback
+from purgatory_async.errors import (
+    OperationCancelled,
+    OperationExpired,
+    PurgatoryClosed,
+    check_callback,
+    refuse_number,
+    returned_async,
+)
 from purgatory_async.native import also_compiled
 
 __all__ = ["ConditionWait", "KeyedWait", "Waiting"]
@@ -88,7 +95,11 @@ class ConditionWait(KeyedWait[T]):
             return False  # waiter cancelled: do not consume
         try:
             value = self._until()
-            return bool(value) and self.force_complete(value)
+            if not value:
+                return False
+            if isinstance(value, Awaitable | AsyncGenerator):  # no condition is true by that
+                raise returned_async("until", self._until, value)
+            return self.force_complete(value)
         finally:
             del self  # as in `_raise_failure`
 
@@ -106,7 +117,7 @@ class Waiting(Verbs):
         """Wait for a result."""
 
     @overload
-    async def wait(self, *keys: Hashable, until: Callable[[], T], timeout: float | None = None) -> T:  # noqa: D418 - as above
+    async def wait(self, *keys: Hashable, until: Callable[[], T | None], timeout: float | None = None) -> T:  # noqa: D418 - as above
         """Wait for a condition."""
 
     async def wait(
@@ -115,9 +126,9 @@ class Waiting(Verbs):
         """Wait for one of the keys; cancelling the task removes the wait at once. O(keys).
 
         Args:
-            *keys: One or more hashables.
-            until: Ends the wait with its first truthy return value; called now, and at each check of one of the
-                keys. Without it the wait ends with the result given to `complete_for_key`.
+            *keys: One or more hashables. A number behind a text or a tuple is refused, unless there is a ``timeout``.
+            until: A plain function; ends the wait with its first truthy return value. Called now, and at each check
+                of one of the keys. Without it the wait ends with the result given to `complete_for_key`.
             timeout: Seconds, as for any operation.
 
         Returns:
@@ -129,6 +140,8 @@ class Waiting(Verbs):
             ValueError, TypeError, PurgatoryError: As `try_complete_else_watch`.
         """
         _check_hashable(keys)
+        if timeout is None and len(keys) > 1:
+            refuse_number(keys)
         if until is None:
             operation: KeyedWait[Any] = KeyedWait(timeout)
         else:

@@ -27,8 +27,9 @@ cdef class LifeCycle(WatchTable):
         self._runner = _CHECKING
         operation._state = admission
         try:
-            if operation.try_complete() and operation._state is admission:
-                _reference("core.life_cycle", "warn_unended")(operation, stacklevel=2)
+            returned = operation.try_complete()
+            if returned and operation._state is admission:
+                _reference("core.life_cycle", "warn_unended")(operation, returned, stacklevel=2)
         finally:
             self._runner = runner
             if operation._state is admission:
@@ -91,8 +92,9 @@ cdef class LifeCycle(WatchTable):
         if self._notifier is not None:
             self._notifier.checked(operation)
         try:
-            if operation.try_complete() and operation._state is self:
-                _reference("core.life_cycle", "warn_unended")(operation, stacklevel=2)
+            returned = operation.try_complete()
+            if returned and operation._state is self:
+                _reference("core.life_cycle", "warn_unended")(operation, returned, stacklevel=2)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as exception:

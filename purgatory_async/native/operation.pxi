@@ -3,7 +3,9 @@
 from purgatory_async.clock import check_timeout
 from purgatory_async.core.outcome import CANCELLED, COMPLETED, EXPIRED, FAILED, Outcome
 from purgatory_async.core.owner import CHECKING
-from purgatory_async.errors import check_callback, check_exception, check_limit
+from purgatory_async.errors import (
+    check_callback, check_exception, check_limit, check_result, refuse_number, returned_async
+)
 
 cdef object _CANCELLED = CANCELLED, _COMPLETED = COMPLETED, _EXPIRED = EXPIRED, _FAILED = FAILED
 cdef object _CHECKING = CHECKING
@@ -34,12 +36,16 @@ cdef class HookQueue:
             while queue:
                 ended = _popleft(queue)
                 try:
-                    ended.on_complete()
+                    returned = ended.on_complete()
+                    if returned is not None:
+                        check_result("on_complete", ended, returned)
                 except BaseException as exception:
                     self._raised("on_complete", ended, exception)
                 if _has_expired(ended):
                     try:
-                        ended.on_expiration()
+                        returned = ended.on_expiration()
+                        if returned is not None:
+                            check_result("on_expiration", ended, returned)
                     except BaseException as exception:
                         self._raised("on_expiration", ended, exception)
         finally:

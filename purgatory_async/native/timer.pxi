@@ -5,7 +5,7 @@ from contextvars import Context
 from itertools import count
 
 from purgatory_async.clock import MonotonicClock, TickScale
-from purgatory_async.errors import check_callback
+from purgatory_async.errors import check_callback, check_result
 
 cdef extern from *:
     """
@@ -17,7 +17,7 @@ cdef extern from *:
     static int is_plain(PyObject *callable) {  /* a function that is not async */
         if (PyMethod_Check(callable)) callable = PyMethod_GET_FUNCTION(callable);
         return PyFunction_Check(callable)
-            && !(((PyCodeObject *)PyFunction_GET_CODE(callable))->co_flags & CO_COROUTINE);
+            && !(((PyCodeObject *)PyFunction_GET_CODE(callable))->co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR));
     }
     """
     int64_t monotonic_now() noexcept  # of `MonotonicClock`, without the object
@@ -127,9 +127,11 @@ cdef class TimerHandle(TimerNode):
                 context = Context()
             PyContext_Enter(context)
             try:
-                callback(*args)
+                returned = callback(*args)
             finally:
                 PyContext_Exit(context)
+            if returned is not None:
+                check_result("callback", callback, returned)
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as exception:

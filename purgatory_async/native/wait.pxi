@@ -8,10 +8,15 @@ cdef extern from *:
         if (made != NULL && Py_TYPE(made)->tp_init(made, args, kwargs) < 0) Py_CLEAR(made);
         return made;
     }
+    static int is_async_object(PyObject *value) {  /* it can be awaited, or is an async generator */
+        PyAsyncMethods *methods = Py_TYPE(value)->tp_as_async;
+        return methods != NULL && (methods->am_await != NULL || methods->am_anext != NULL);
+    }
     static int set_attribute(PyObject *descriptor, PyObject *of, PyObject *value) {
         return Py_TYPE(descriptor)->tp_descr_set(descriptor, of, value);
     }
     """
+    bint is_async_object(object value) noexcept
     object make(object type, tuple args, dict kwargs)
     int set_attribute(object descriptor, object of, object value) except -1
 
@@ -144,7 +149,11 @@ cdef class ConditionWait(KeyedWait):
         if self._given_up():
             return False  # waiter cancelled: do not consume
         value = self._until()
-        return bool(value) and self._complete(value)
+        if not value:
+            return False
+        if is_async_object(value):
+            raise returned_async("until", self._until, value)
+        return self._complete(value)
 
 
 cdef class OperationAwait:
@@ -297,6 +306,8 @@ cdef class Waiting(Verbs):
                 hash(key)
         except TypeError as error:
             raise _reference("loop.wait", "unhashable")(key, error) from None
+        if operation._timeout is None and len(keys) > 1:
+            refuse_number(keys)
         if type(operation) is ConditionWait:
             check_callback("until", (<ConditionWait> operation)._until)
         _set_timeout(operation, operation._timeout)

@@ -5,7 +5,8 @@ armed; a wakeup that finds no entry arms nothing. Every pass reads the clock and
 `SLICE` for at most `PASS_NS`, and lets the loop turn in between; after an early wakeup it arms again.
 
 On a clock that needs no loop (``needs_loop = False``, as `ManualClock`) the reaper is *exact*: the wakeup follows
-every change, a pass takes all due entries, and a callback may move the clock.
+every change, a pass takes all due entries, and a callback may move the clock. Where such a clock has a ``slice``, a
+pass takes no more than so many, the clock must not be moved by them, and it makes all passes, never the loop.
 """
 
 from asyncio import AbstractEventLoop, _get_running_loop
@@ -90,6 +91,7 @@ class Reaper:
         "_runner",
         "_same_until_ns",
         "_scale",
+        "_slice",
         "_soon",
         "_tick_ns",
         "_wakeup",
@@ -111,6 +113,7 @@ class Reaper:
         self._queue = queue
         self._pending_ids: set[int] | None = set() if counted else None  # `id` of each pending entry
         self._exact = False
+        self._slice: int | None = SLICE  # how many entries a pass takes at once
         self._loop: AbstractEventLoop | None = None
         self._runner: Runner = NOT_YET
         self._clock: Clock | None = None
@@ -189,6 +192,7 @@ class Reaper:
     def _use(self, clock: Clock) -> None:
         self._clock = clock
         self._exact = not getattr(clock, "needs_loop", True)
+        self._slice = getattr(clock, "slice", None) if self._exact else SLICE
         self._scale = TickScale(self._tick_ns, self._now_ns(), self._queue.now_tick)
         self._same_until_ns = LONG_AGO
 
@@ -219,7 +223,7 @@ class Reaper:
         if self._hurried:
             return
         self._hurried = True
-        running = _get_running_loop()
+        running = None if self._exact and self._slice is not None else _get_running_loop()
         if running is not None:
             dispatcher_of(running).soon(self._on_hurry)
         if self._exact and self._clock is not None:
@@ -253,7 +257,7 @@ class Reaper:
         queue = self._queue
         now_tick = self._scale.elapsed_ticks(began_ns)
         firing = self._firing
-        firing.extend(self._take(now_tick, None if self._exact else SLICE))
+        firing.extend(self._take(now_tick, self._slice))
         next_tick: int | None = now_tick  # in case of an interrupt
         try:
             if self._exact:
@@ -294,9 +298,17 @@ class Reaper:
     def _take(self, now_tick: int, limit: int | None) -> list[Timed]:
         """Take out due entries, in order of deadline."""
         due = cast("list[Timed]", self._queue.advance(now_tick, limit))
-        if self._soon:
+        if self._soon and not (self._exact and limit is not None and (due or self._has_due(now_tick))):
             self._take_soon(due, limit)
         return due
+
+    def _has_due(self, now_tick: int) -> bool:
+        """Whether the queue has more that is due: in an exact pass with a limit, that comes before all past deadlines.
+
+        So those are behind what was scheduled before them, as in a pass without a limit.
+        """
+        tick = self._queue.next_tick
+        return tick is not None and tick <= now_tick
 
     def _take_soon(self, due: list[Timed], limit: int | None) -> None:
         """Add past deadlines to those that are due, in order."""
@@ -318,7 +330,7 @@ class Reaper:
             self._arm_for(next_tick)
         if self._soon:
             self._pass_soon()
-        elif self._exact and not self._firing:
+        elif self._exact and not self._firing and (next_tick is None or next_tick > now_tick):
             self._calm()
 
 

@@ -156,7 +156,7 @@ cdef inline int fill_handle(TimerHandle handle, Scheduler timer, object callback
 
 cdef class Reaper:
     cdef object __weakref__
-    cdef public object _loop, _runner, _queue, _clock, _wakeup, _hurry, _scale, _firing, _soon, _numbers
+    cdef public object _loop, _runner, _queue, _clock, _wakeup, _hurry, _scale, _slice, _firing, _soon, _numbers
     cdef public set _pending_ids, _never
     cdef public bint closed, _exact, _hurried
     cdef public int64_t _tick_ns, _armed_tick, _wakeup_tick
@@ -175,6 +175,7 @@ cdef class Reaper:
         self._pending_ids = set() if counted else None
         self._runner = NOT_YET
         self._wakeup_tick = self._armed_tick = LAST_TICK
+        self._slice = SLICE
         self._soon = []
         self._numbers = count()
         self._firing = deque()
@@ -187,6 +188,7 @@ cdef class Reaper:
         self._clock = clock
         self.monotonic = clock.time_ns is MonotonicClock.time_ns
         self._exact = not getattr(clock, "needs_loop", True)
+        self._slice = getattr(clock, "slice", None) if self._exact else SLICE
         self._scale = TickScale(self._tick_ns, clock.time_ns(), self._queue.now_tick)
         self.base_tick = as_tick("now_tick", self._queue.now_tick)
         base_ns = self._scale.tick_start_ns(self.base_tick)
@@ -202,7 +204,7 @@ cdef class Reaper:
         now_tick = next_tick = self.elapsed(began_ns)
         if not exact:
             self._armed_tick = 1 - LAST_TICK  # what is added during a pass is armed at its end
-        self.take(now_tick, -1 if exact else SLICE)
+        self.take(now_tick, -1 if self._slice is None else <int64_t> self._slice)
         try:
             if exact:
                 self.finish_pass(now_tick, self.next_tick())  # before a callback moves the clock
@@ -265,7 +267,7 @@ cdef class Reaper:
         """Take out due entries, in order of deadline."""
         cdef object most = None if limit < 0 else limit
         due = self._queue.advance(now_tick, most) if self.wheel is None else self.wheel.take_due(now_tick, limit)
-        if self._soon:
+        if self._soon and not (self._exact and limit >= 0 and (due or NO_TICK < self.next_tick() <= now_tick)):
             self._take_soon(due, most)
         self._firing.extend(due)
         return 0
@@ -297,7 +299,7 @@ cdef class Reaper:
             self._arm_for(None if next_tick == NO_TICK else next_tick)
         if self._soon:
             self._pass_soon()
-        elif self._exact and not self._firing:
+        elif self._exact and not self._firing and not NO_TICK < next_tick <= now_tick:
             self._calm()
         return 0
 

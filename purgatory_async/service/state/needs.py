@@ -1,5 +1,7 @@
 """The conditions of operations, counted from the signals on their keys; no clock and no I/O.
 
+A need counts one signal with `note`, and all those of a batch at once with `take`. Both lead to the same.
+
 `Amount` is Kafka's DelayedFetch (``min.bytes`` over several partitions), `Voters` its DelayedProduce (acks from
 distinct replicas).
 
@@ -10,12 +12,15 @@ distinct replicas).
 """
 
 from abc import ABC, abstractmethod
+from bisect import bisect_left
+from itertools import islice
 from typing import Literal, final
 
 from msgspec import UNSET
 
 from purgatory_async.journal.schema import NO_SUM
 from purgatory_async.service.messages import CountNeed, WaitingFor, WireNeed
+from purgatory_async.service.state.batch import Part
 from purgatory_async.service.state.signals import Signal
 
 Progress = int | list[str] | None
@@ -35,6 +40,13 @@ class Need(ABC):
     @abstractmethod
     def note(self, signal: Signal) -> bool:
         """Count a signal on one of the keys; return whether the need holds. O(1)."""
+
+    @abstractmethod
+    def take(self, part: Part) -> Signal | None:
+        """Count signals on the keys in their order, until the need holds; return the one with which it does.
+
+        None if it does not. O(log signals) for an amount, O(keys) or O(distinct voters) for others.
+        """
 
     @property
     def needed(self) -> int:
@@ -70,6 +82,10 @@ class AnyKey(Need):
         """One signal is enough."""
         return True
 
+    def take(self, part: Part) -> Signal:
+        """The first one is enough."""
+        return part.signals[0]
+
     def waiting_for(self) -> WaitingFor:
         """Return all keys."""
         return WaitingFor(any=self._keys)
@@ -96,6 +112,16 @@ class EveryKey(Need):
         """Remove the signal's key from the missing ones."""
         self._missing.pop(signal.view.key, None)
         return not self._missing
+
+    def take(self, part: Part) -> Signal | None:
+        """Remove the keys of the signals from the missing ones."""
+        found = [part.keys[key] for key in self._missing if key in part.keys]
+        if len(found) == len(self._missing):
+            self._missing.clear()
+            return max(found, key=lambda signal: signal.view.index)
+        for signal in found:
+            del self._missing[signal.view.key]
+        return None
 
     def waiting_for(self) -> WaitingFor:
         """Return the keys without a signal."""
@@ -132,6 +158,16 @@ class Amount(Need):
         self._left -= signal.amount
         return self._left <= 0
 
+    def take(self, part: Part) -> Signal | None:
+        """Add the amounts of the signals."""
+        sums = part.sums
+        if sums[-1] < self._left:
+            self._left -= sums[-1]
+            return None
+        end = bisect_left(sums, self._left)
+        self._left -= sums[end]
+        return part.signals[end]
+
     def waiting_for(self) -> WaitingFor:
         """Return the amount left."""
         return WaitingFor(amount=self._left)
@@ -163,6 +199,16 @@ class Voters(Need):
         if signal.view.voter is not UNSET:
             self._voters.add(signal.view.voter)
         return len(self._voters) >= self._wanted
+
+    def take(self, part: Part) -> Signal | None:
+        """Count the voters of the signals."""
+        voters, missing = self._voters, self._wanted - len(self._voters)
+        if len(part.voters) < missing:
+            voters.update(part.voters)
+            return None
+        new = dict(islice((each for each in part.voters.items() if each[0] not in voters), missing))
+        voters.update(new)
+        return new.popitem()[1] if len(new) == missing else None
 
     def waiting_for(self) -> WaitingFor:
         """Return the number of voters left."""

@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from purgatory_async import DelayedOperation, Outcome
 from purgatory_async.service.messages import Attached, OperationView, SignalView, State
+from purgatory_async.service.state.batch import Batch
 from purgatory_async.service.state.needs import Need, Progress
 from purgatory_async.service.state.signals import Ledger, Newest, Signal
 
@@ -58,20 +59,39 @@ class SignalledOperation(DelayedOperation[Attached]):
         signal = self._newest.newest
         if signal is None or signal.view.index <= self._heard:
             return False
+        return self.note(signal) and self.force_complete(UNSET)
+
+    def note(self, signal: Signal) -> bool:
+        """Count a signal on one of the keys, after all that were counted; return whether the need holds. O(1)."""
         self._heard = signal.view.index
         # Most pending operations have no signal; an empty ledger would add a third to their size.
         if self._ledger is None:
             self._ledger = self._new_ledger()
         self._ledger.note(signal)
-        return self.need.note(signal) and self.force_complete(UNSET)
+        return self.need.note(signal)
+
+    def take(self, batch: Batch) -> Signal | None:
+        """Do as `note` for each signal of a batch on the keys, until the need holds; return the one with which it does.
+
+        None if it does not. O(keys + signals that it shows).
+        """
+        part = batch.on(self.watch_keys)
+        end = self.need.take(part)
+        self._heard = batch.index
+        self._show(part.latest(end))
+        return end
 
     def recall(self, signals: Sequence[Signal], progress: Progress) -> None:
         """Take over the signals and the progress of the same operation, from before it was saved."""
         if signals:
-            self._ledger = self._new_ledger()
-            for signal in signals:
-                self._ledger.note(signal)
+            self._show(signals)
         self.need.resume(progress)
+
+    def _show(self, signals: Sequence[Signal]) -> None:
+        if self._ledger is None:
+            self._ledger = self._new_ledger()
+        for signal in signals:
+            self._ledger.note(signal)
 
     def _new_ledger(self) -> Ledger:
         return Ledger()

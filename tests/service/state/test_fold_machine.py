@@ -11,11 +11,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from msgspec import UNSET, Raw
 
 from purgatory_async.service.messages import CountNeed, KeyedSignal
-from purgatory_async.service.state.fold import codec
+from purgatory_async.service.state.fold import codec, kept_signals, operations, remembered, signal_rules
 from purgatory_async.service.state.fold import entries as kinds
+from purgatory_async.service.state.fold import queues as folded_queues
 from purgatory_async.service.state.fold.checkpoint import digest, parts
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.items import Queue
+from purgatory_async.service.state.fold.log_clock import LogClock
 from purgatory_async.service.state.fold.restoring import restored
 from purgatory_async.service.state.since import Wanted, kept_since
 from tests.service.state.fold_model import Model
@@ -340,6 +342,15 @@ class ReplicasOfQueues(Log):
             self.append(step, entry)
 
 
+@pytest.fixture
+def finest(monkeypatch):
+    """A break wherever there can be one."""
+    for module in (kept_signals, operations, folded_queues, remembered):
+        monkeypatch.setattr(module, "AT_ONCE", 1)
+    monkeypatch.setattr(signal_rules, "FEW", 0)
+    monkeypatch.setattr(LogClock, "slice", 1)
+
+
 SHORT_STORIES = ((Replicas, 60, 10), (Replicas, 15, 50), (ReplicasOfQueues, 40, 40))
 LONG_STORIES = ((Replicas, 500, 10), (Replicas, 200, 50), (ReplicasOfQueues, 300, 40))
 
@@ -349,6 +360,17 @@ LONG_STORIES = ((Replicas, 500, 10), (Replicas, 200, 50), (ReplicasOfQueues, 300
     [*SHORT_STORIES, *(pytest.param(*story, marks=pytest.mark.slow) for story in LONG_STORIES)],
 )
 def test_replicas_agree_with_each_other_and_the_model(machine, examples, steps):
+    run_state_machine_as_test(
+        machine, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
+    )
+
+
+@pytest.mark.usefixtures("finest")
+@pytest.mark.parametrize(
+    ("machine", "examples", "steps"),
+    [(Replicas, 15, 40), (ReplicasOfQueues, 10, 40), pytest.param(Replicas, 300, 50, marks=pytest.mark.slow)],
+)
+def test_breaks_change_nothing_of_what_a_step_gives(machine, examples, steps):
     run_state_machine_as_test(
         machine, settings=settings(max_examples=examples, stateful_step_count=steps, deadline=None)
     )

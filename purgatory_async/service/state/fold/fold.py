@@ -23,7 +23,7 @@ Signalled(index=3, completed=1, replayed=False)
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any, Final
 
@@ -32,10 +32,9 @@ from msgspec import UNSET
 
 from purgatory_async import Timer
 from purgatory_async.events import Observer
-from purgatory_async.service.messages import KeyedSignal
 from purgatory_async.service.state.fold import entries as kinds
 from purgatory_async.service.state.fold.kept_bytes import size_of_operation
-from purgatory_async.service.state.fold.kept_signals import KeptSignals, KeySignalled
+from purgatory_async.service.state.fold.kept_signals import KeptSignals
 from purgatory_async.service.state.fold.log_clock import NEVER, LogClock
 from purgatory_async.service.state.fold.operations import Operations
 from purgatory_async.service.state.fold.queue_rules import QueueRules
@@ -48,10 +47,10 @@ from purgatory_async.service.state.fold.results import (
     Ended,
     Refused,
     Result,
-    Signalled,
     Submitted,
 )
-from purgatory_async.service.state.fold.shared import Effect, Shared, whole_ms
+from purgatory_async.service.state.fold.shared import Effect, Shared, Work, whole_ms
+from purgatory_async.service.state.fold.signal_rules import SignalRules
 from purgatory_async.service.state.fold.terms import Terms
 from purgatory_async.service.state.fold.writers import FORGOTTEN_AFTER, Writers
 
@@ -62,6 +61,8 @@ FIRST_LEVEL: Final = 1
 """The level of a log before its first `SetLevel`, for ever: a program that knows higher ones must not assume them."""
 
 DIGEST_BYTES: Final = 12
+DIGESTED: Final = 64
+"""Effects of a step that are digested at once."""
 SHARE: Final = 8
 """Answers of Idempotency-Keys beyond this part of the budget make room before all else."""
 REMEMBERED: Final = 10_000
@@ -126,16 +127,22 @@ class Fold:
         )
         self._lately: Final[deque[bytes]] = deque(maxlen=REMEMBERED)
         self._digested = 0  # the position of the last of them; a step that has not ended has none
-        self._rules: Final[dict[type[kinds.Entry], Callable[[Any], Result]]] = {
+        self._rules: Final[dict[type[kinds.Entry], Callable[[Any], Result | Work[Result]]]] = {
             kinds.SubmitOperation: self._submit,
-            kinds.SignalKey: self._signal,
-            kinds.SignalKeys: self._signals,
             kinds.EndOperation: self._end,
             kinds.Tick: _nothing_more,
             kinds.Alive: self._alive,
             kinds.SetLimits: self._set_limits,
             kinds.SetLevel: self._set_level,
             **QueueRules(self.queues, self.replays, self.shared, self._replayed).by_kind,
+            **SignalRules(
+                self.signals,
+                self.operations,
+                self.replays,
+                self.shared,
+                replayed=self._replayed,
+                observer=observer,
+            ).by_kind,
         }
 
     def __repr__(self) -> str:
@@ -164,29 +171,49 @@ class Fold:
             FoldError: The entry is not the next; nothing has changed.
             LevelError: It sets a level above `LEVEL`; nothing has changed.
         """
+        applied: Applied | None = None
+        for each in self.step(position, at_us, entry):
+            applied = each
+        assert applied is not None, f"the step at {position} must end with its result"
+        return applied
+
+    def step(self, position: int, at_us: int, entry: kinds.Entry) -> Iterator[Applied | None]:
+        """Do as `apply`, with breaks: yields None for each, and what `apply` returns in the end.
+
+        Where a break is taken, and how long it lasts, makes no difference to what comes of the step. Until its end the
+        fold must be neither read nor changed, but may be closed.
+        """
         if position != self.position + 1 or at_us < self.at_us or type(entry) is kinds.SetLevel:
             self._check(position, at_us, entry)
-        shared = self.shared
+        shared, clock = self.shared, self._clock
         self.position = shared.position = position
         self.at_us = at_us
         effects: list[Effect] = []
         shared.effects = effects
-        self._pass(at_us)
+        shared.before_us = clock.now_us
+        # Most steps have no use for a break: to begin another generator would take a twentieth of one.
+        if not clock.moved_to(at_us):
+            yield from clock.passes(at_us)
+        if at_us >= self._forget_from_us:
+            yield from self._forget(at_us)
         writer = entry.writer
-        if writer is None:
-            result = self._rules[type(entry)](entry)
-        else:
-            why = self.writers.refusal(writer, entry)
-            result = self._rules[type(entry)](entry) if why is None else self._drop(why)
-            if writer in self.queues.takers_of:
-                self.writers.listen(writer)
-        if self._clock.next_ns <= self._clock.now_ns or at_us >= self._forget_from_us:
-            self._pass(at_us)
-        if shared.kept.used > shared.limits.most_bytes:
-            self._make_room()
+        why = None if writer is None else self.writers.refusal(writer, entry)
+        result = self._rules[type(entry)](entry) if why is None else self._drop(why)
+        if not isinstance(result, Result):
+            result = yield from result
+        if writer is not None and writer in self.queues.takers_of:
+            self.writers.listen(writer)
+        if (
+            clock.next_ns <= clock.now_ns
+            or at_us >= self._forget_from_us
+            or shared.kept.used > shared.limits.most_bytes
+        ):
+            yield from self._settle(at_us)
         if self._digests:
-            self._digest(result, effects)
-        return result, effects
+            rest = effects if len(effects) <= DIGESTED else (yield from self._digest_most(effects))
+            step = msgspec.msgpack.encode((position, result, [each.fact for each in rest]))
+            self.remember(blake2b(self.running + step, digest_size=DIGEST_BYTES).digest())
+        yield result, effects
 
     @property
     def step_ns(self) -> int:
@@ -220,24 +247,16 @@ class Fold:
                 f"level must be at most {LEVEL} at position {position}, got {entry.level}; upgrade"
             )
 
-    def _pass(self, at_us: int) -> None:
-        """Let time pass until log time."""
+    def _settle(self, at_us: int) -> Iterator[None]:
+        """Let happen what the entry has made due, or too much to keep."""
         self.shared.before_us = self._clock.now_us
-        self._clock.advance_to(at_us)
+        yield from self._clock.passes(at_us)
         if at_us >= self._forget_from_us:
-            whole_us = at_us - at_us % 1000
-            # What is added from now on is kept for one of these times at least.
-            limits = self.shared.limits
-            shortest = min(limits.retention, limits.keep_for, FORGOTTEN_AFTER)
-            self._forget_from_us = whole_ms(
-                min(whole_us + shortest, *[forget(whole_us) for forget in self._forgetting])
-            )
-
-    def _make_room(self) -> None:
-        """Drop history, the oldest first, until what is kept is within its limit."""
+            yield from self._forget(at_us)
+        # The oldest history first, until what is kept is within its limit.
         kept, most = self.shared.kept, self.shared.limits.most_bytes
         while kept.used > most and self._drop_history(kept.used - most, most // SHARE):
-            pass
+            yield
 
     def _drop_history(self, over: int, share: int) -> bool:
         """Drop the oldest of the first kind of history that there is; False if there is none.
@@ -256,10 +275,25 @@ class Fold:
             or replays.make_room()
         )
 
-    def _digest(self, result: Result, effects: Sequence[Effect]) -> None:
-        facts = [effect.fact for effect in effects]
-        step = msgspec.msgpack.encode((self.position, result, facts))
-        self.remember(blake2b(self.running + step, digest_size=DIGEST_BYTES).digest())
+    def _forget(self, at_us: int) -> Iterator[None]:
+        """Forget what was kept long enough."""
+        whole_us = at_us - at_us % 1000
+        # What is added from now on is kept for one of these times at least.
+        limits = self.shared.limits
+        next_us = whole_us + min(limits.retention, limits.keep_for, FORGOTTEN_AFTER)
+        for forget in self._forgetting:
+            while (due_us := forget(whole_us)) <= whole_us:
+                yield
+            next_us = min(next_us, due_us)
+        self._forget_from_us = whole_ms(next_us)
+
+    def _digest_most(self, effects: list[Effect]) -> Work[list[Effect]]:
+        """Digest many effects, always the same ones at once; return the last ones, which belong to the result."""
+        for end in range(DIGESTED, len(effects), DIGESTED):
+            some = msgspec.msgpack.encode([each.fact for each in effects[end - DIGESTED : end]])
+            self.running = blake2b(self.running + some, digest_size=DIGEST_BYTES).digest()
+            yield
+        return effects[(len(effects) - 1) // DIGESTED * DIGESTED :]
 
     # The rules, by kind.
 
@@ -297,50 +331,6 @@ class Fold:
         size = size_of_operation(entry)
         return self.shared.refusal(entry, size, size)
 
-    def _signal(self, entry: kinds.SignalKey) -> Result:
-        earlier = self._replayed(entry)
-        if earlier is not None:
-            return earlier
-        refused = self._refused_signals(entry, (entry,))
-        if refused is not None:
-            return refused
-        answer = Signalled(self.position, self._note(self.position, entry, entry.owner))
-        self.replays.keep(entry, answer)
-        return answer
-
-    def _signals(self, entry: kinds.SignalKeys) -> Result:
-        earlier = self._replayed(entry)
-        if earlier is not None:
-            return earlier
-        before = self.position - entry.places
-        if before < self.signals.highest:
-            return Refused("no-room")
-        refused = self._refused_signals(entry, entry.signals)
-        if refused is not None:
-            return refused
-        owner = entry.owner
-        completed = sum(
-            self._note(before + nth, signal, owner) for nth, signal in enumerate(entry.signals, 1)
-        )
-        answer = Signalled(self.position, completed)
-        self.replays.keep(entry, answer)
-        return answer
-
-    def _refused_signals(
-        self, entry: kinds.SignalKey | kinds.SignalKeys, signals: Sequence[kinds.SignalKey | KeyedSignal]
-    ) -> Refused | None:
-        if self.shared.roomy(entry):
-            return None
-        return self.shared.refusal(entry, *self.signals.growth(signals, entry.owner))
-
-    def _note(self, index: int, signal: kinds.SignalKey | KeyedSignal, owner: str | None) -> int:
-        """Let a signal happen; return how many operations it completed."""
-        noted = self.signals.note(index, signal, owner)
-        self.shared.totals.signals += 1
-        completed = self.operations.purgatory.check_and_complete(signal.key)
-        self.shared.effects.append(KeySignalled(noted, completed))
-        return completed
-
     def _replayed(self, entry: Repeatable) -> Result | None:
         if not isinstance(entry.idem, str):
             return None
@@ -371,10 +361,10 @@ class Fold:
             self.diverged_at = entry.position
         return APPLIED
 
-    def _set_limits(self, entry: kinds.SetLimits) -> Result:
+    def _set_limits(self, entry: kinds.SetLimits) -> Work[Result]:
         self.shared.limits.change(entry)
         self._forget_from_us = 0
-        self.signals.cut()
+        yield from self.signals.cut()
         return APPLIED
 
     def _set_level(self, entry: kinds.SetLevel) -> Result:

@@ -5,7 +5,7 @@ when the key is idle; the floor says above which index none is missing.
 """
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from operator import itemgetter
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 from purgatory_async.service.messages import KeyedSignal, SignalView
 from purgatory_async.service.state.fold.entries import SignalKey
 from purgatory_async.service.state.fold.kept_bytes import size_of_signal, text_bytes
-from purgatory_async.service.state.fold.shared import FOREVER, Effect, Shared
+from purgatory_async.service.state.fold.shared import AT_ONCE, FOREVER, Effect, Shared
 from purgatory_async.service.state.fold.superseded import Key, Superseded
 from purgatory_async.service.state.signals import Signal
 
@@ -72,14 +72,16 @@ class KeptSignals:
                         own -= known.signals[-1].size
         return growth, own
 
-    def note(self, index: int, entry: SignalKey | KeyedSignal, owner: str | None = None) -> Signal:
+    def new(self, index: int, entry: SignalKey | KeyedSignal, owner: str | None = None) -> Signal:
+        """Return the signal of an entry, which `note` takes. O(1)."""
+        view = SignalView(entry.key, index, entry.value, entry.voter)
+        return Signal(view, entry.amount, self._shared.clock.now_us, size_of_signal(entry), owner=owner)
+
+    def note(self, signal: Signal) -> None:
         """Make a signal the newest of its key and of all keys. O(1), amortised."""
-        shared, key = self._shared, entry.key
+        shared, key, now_us = self._shared, signal.view.key, signal.at_us
         kept = shared.kept
-        self.index = index
-        now_us = shared.clock.now_us
-        view = SignalView(key, index, entry.value, entry.voter)
-        signal = Signal(view, entry.amount, now_us, size_of_signal(entry), owner=owner)
+        self.index = signal.view.index
         kept.show(signal)
         self.newest = signal
         known = self.keys.get(key)
@@ -93,7 +95,6 @@ class KeptSignals:
             self.keys.move_to_end(key)
             too_old_us = now_us - now_us % 1000 - shared.limits.keep_for
             self._cut(known, too_old_us)
-        return signal
 
     def latest(self, key: str) -> SignalView | None:
         """Return the key's newest signal; None if it has none, or was idle for the retention time. O(1)."""
@@ -121,7 +122,9 @@ class KeptSignals:
         """Drop the keys that were idle for long enough; as `Operations.forget`. O(dropped)."""
         limits = self._shared.limits
         keep = max(limits.retention, limits.keep_for)
-        while self.keys:
+        for _ in range(AT_ONCE):
+            if not self.keys:
+                return FOREVER
             key, known = next(iter(self.keys.items()))
             newest = known.signals[-1]
             if newest.at_us + keep > whole_us:
@@ -132,7 +135,7 @@ class KeptSignals:
             kept.pin(-text_bytes(key))
             kept.unpin(newest)
             self._let_go(known, len(known.signals))
-        return FOREVER
+        return whole_us
 
     def make_room(self) -> bool:
         """Drop the signal that was superseded first; False if none is left but the newest of each key. O(1)."""
@@ -164,11 +167,13 @@ class KeptSignals:
         for _, known in sorted(turns, key=itemgetter(0)):
             self._superseded.add(known)
 
-    def cut(self) -> None:
-        """Drop what new limits no longer keep. O(keys)."""
+    def cut(self) -> Iterator[None]:
+        """Drop what new limits no longer keep, with breaks. O(keys)."""
         too_old_us = self.too_old_us
-        for known in self.keys.values():
+        for nth, known in enumerate(self.keys.values()):
             self._cut(known, too_old_us)
+            if nth % AT_ONCE == 0:
+                yield
 
     def _cut(self, known: Key, too_old_us: int) -> None:
         """Drop a key's signals above the limit or from a log time or before, but never the newest."""

@@ -4,7 +4,7 @@ It is `purgatory_async.testing.ManualClock` for one timer, in integers: no float
 the distance to a deadline in 100 years as well.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 NEVER: Final = 2**127
@@ -28,6 +28,8 @@ class LogClock:
 
     needs_loop: Final = False
     """Timers on this clock run without an event loop."""
+    slice: Final = 16
+    """How many entries a timer on this clock fires in a pass."""
 
     __slots__ = ("_wakeups", "next_ns", "now_ns", "now_us", "zero_us")
 
@@ -62,16 +64,28 @@ class LogClock:
 
     def advance_to(self, at_us: int) -> None:
         """Move to a log time that is not before the present, and run what is due on the way, each at its own time."""
+        for _ in self.passes(at_us):
+            pass
+
+    def moved_to(self, at_us: int) -> bool:
+        """Move to a log time if nothing is due on the way; return whether it has. O(1)."""
         at_ns = (at_us - self.zero_us) * 1000
-        while self.next_ns <= at_ns:
+        if self.next_ns <= at_ns:
+            return False
+        self.now_ns = at_ns
+        self.now_us = at_us
+        return True
+
+    def passes(self, at_us: int) -> Iterator[None]:
+        """Do as `advance_to`, with a break after each pass of the timer."""
+        while not self.moved_to(at_us):
             wakeup = min(self._wakeups, key=_when)
             self.drop(wakeup)
             if wakeup.when_ns > self.now_ns:
                 self.now_ns = wakeup.when_ns
                 self.now_us = self.zero_us + wakeup.when_ns // 1000
             wakeup.callback()
-        self.now_ns = at_ns
-        self.now_us = at_us
+            yield
 
     def drop(self, wakeup: "_Wakeup") -> None:
         """Forget a scheduled call; does nothing once it was made. O(those scheduled)."""

@@ -17,7 +17,7 @@ from purgatory_async.service.messages import Attached, OperationView, State
 from purgatory_async.service.state.fold.entries import SubmitOperation
 from purgatory_async.service.state.fold.kept_bytes import KeptBytes, length, size_of_operation, text_of_id
 from purgatory_async.service.state.fold.remembered import Remembered
-from purgatory_async.service.state.fold.shared import FOREVER, SECOND, Effect, Shared, whole_ms
+from purgatory_async.service.state.fold.shared import AT_ONCE, FOREVER, SECOND, Effect, Shared, whole_ms
 from purgatory_async.service.state.needs import need_for
 from purgatory_async.service.state.operations import STATES, SignalledOperation
 from purgatory_async.service.state.signals import Ledger, Newest, Signal
@@ -266,16 +266,18 @@ class Operations:
         return (each for each in self.purgatory.operations() if isinstance(each, Operation))
 
     def forget(self, whole_us: int) -> int:
-        """Forget what was kept long enough at a log time in whole milliseconds; return when next. O(forgotten)."""
+        """Forget some of what was kept long enough at a log time in whole milliseconds. O(forgotten).
+
+        Returns:
+            When the next is to be forgotten; if that is not after ``whole_us``, there is more to forget now.
+        """
         retention = self._shared.limits.retention
-        next_us = FOREVER
-        while self.ended_ones:
-            due_us = self.ended_ones[0].ended_us + retention
-            if due_us > whole_us:
-                next_us = due_us
-                break
-            self._forget_oldest(max(whole_ms(due_us), self._shared.before_us))
-        return min(next_us, self.forgotten.forget(whole_us))
+        for _ in range(AT_ONCE):
+            next_us = self.ended_ones[0].ended_us + retention if self.ended_ones else FOREVER
+            if next_us > whole_us:
+                return min(next_us, self.forgotten.forget(whole_us))
+            self._forget_oldest(max(whole_ms(next_us), self._shared.before_us))
+        return whole_us
 
     def _forget_oldest(self, at_us: int) -> None:
         operation = self.ended_ones.popleft()
@@ -295,7 +297,9 @@ class Operations:
         """Keep the bytes that ended operations keep within their own limit."""
         shared, weight = self._shared, self._weight
         if weight is not None and weight.total > shared.limits.max_bytes:
-            self.forget(shared.clock.now_us // 1000 * 1000)
+            whole_us = shared.clock.now_us // 1000 * 1000
+            while self.forget(whole_us) <= whole_us:
+                pass
             while weight.total > shared.limits.max_bytes and self.make_room():
                 pass
 

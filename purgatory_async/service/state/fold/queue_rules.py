@@ -22,7 +22,7 @@ from purgatory_async.service.state.fold.results import (
     Refused,
     Result,
 )
-from purgatory_async.service.state.fold.shared import Shared
+from purgatory_async.service.state.fold.shared import Shared, Work
 
 __all__ = ["QueueRules"]
 
@@ -48,7 +48,7 @@ class QueueRules:
         self._replays: Final = replays
         self._shared: Final = shared
         self._replayed: Final = replayed
-        self.by_kind: Final[dict[type[kinds.Entry], Callable[[Any], Result]]] = {
+        self.by_kind: Final[dict[type[kinds.Entry], Callable[[Any], Result | Work[Result]]]] = {
             kinds.PutItem: self._put,
             kinds.PutItems: self._puts,
             kinds.WantItem: self._want,
@@ -134,8 +134,10 @@ class QueueRules:
         self._queues.set(entry)
         return APPLIED
 
-    def _purge(self, entry: kinds.PurgeQueue) -> Result:
-        return Moved(self._queues.purge(entry.queue))
+    def _purge(self, entry: kinds.PurgeQueue) -> Work[Result]:
+        return Moved((yield from self._queues.purge(entry.queue)))
 
-    def _redrive(self, entry: kinds.RedriveItems) -> Result:
-        return Moved(self._queues.redrive(entry.queue, None if entry.max is UNSET else entry.max))
+    def _redrive(self, entry: kinds.RedriveItems) -> Work[Result]:
+        return Moved(
+            (yield from self._queues.redrive(entry.queue, None if entry.max is UNSET else entry.max))
+        )

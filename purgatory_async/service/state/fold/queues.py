@@ -5,6 +5,7 @@ that were never lent.
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from msgspec import UNSET, Raw, UnsetType
@@ -24,7 +25,7 @@ from purgatory_async.service.state.fold.loans import (
 )
 from purgatory_async.service.state.fold.remembered import Remembered
 from purgatory_async.service.state.fold.results import OVERLOADED, Refused
-from purgatory_async.service.state.fold.shared import Shared
+from purgatory_async.service.state.fold.shared import AT_ONCE, Shared, Work
 
 
 class Queues:
@@ -212,25 +213,33 @@ class Queues:
         queue.settings = None if settings.empty else settings
         self._forget_idle(queue)
 
-    def purge(self, name: str) -> int:
-        """Drop the items of a queue but those on loan; return how many. O(n)."""
+    def purge(self, name: str) -> Work[int]:
+        """Drop the items of a queue but those on loan, with breaks; return how many. O(n)."""
         queue = self.by_name.get(name)
         if queue is None:
             return 0
-        hidden = list(queue.hidden.values())
-        for each in hidden:
-            each.cancel()
-        dropped = [*queue.ready, *(each.item for each in hidden)]
-        queue.lift(dropped)
-        queue.ready.clear()
-        queue.hidden.clear()
-        self.kept -= len(dropped)
-        self.hidden_ones -= len(hidden)
+        dropped = 0
+        while queue.hidden or queue.ready:
+            hidden = list(islice(queue.hidden.values(), AT_ONCE))
+            for each in hidden:
+                each.cancel()
+                del queue.hidden[each.item.number]
+            items = [each.item for each in hidden] or queue.ready[-AT_ONCE:]
+            if not hidden:
+                del queue.ready[-AT_ONCE:]
+            queue.lift(items)
+            self.kept -= len(items)
+            self.hidden_ones -= len(hidden)
+            dropped += len(items)
+            yield
         self._forget_idle(queue)
-        return len(dropped)
+        return dropped
 
-    def redrive(self, name: str, most: int | None) -> int:
-        """Put the oldest dead items of a queue behind those that wait; return how many. O(moved log n)."""
+    def redrive(self, name: str, most: int | None) -> Work[int]:
+        """Put the oldest dead items of a queue behind those that wait, with breaks; return how many.
+
+        O(moved log n).
+        """
         source = self.by_name.get(name + DEAD)
         if source is None:
             return 0
@@ -241,8 +250,11 @@ class Queues:
             source.lift([item])
             target.weigh(item.size, item.owner)
             target.keep(Item(now_us, position, nth, item.number, item.put_us, 0, item.text, item.owner))
+            if nth % AT_ONCE == 0:
+                yield
         self._forget_idle(source)
-        self.serve(target)
+        while target.ready and self.line.check_and_complete(name, limit=1):
+            yield
         self._forget_idle(target)
         return moved
 

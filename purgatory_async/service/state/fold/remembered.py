@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterator
 from typing import Final, Generic, TypeVar
 
 from purgatory_async.service.state.fold.kept_bytes import PIECE_BYTES
-from purgatory_async.service.state.fold.shared import FOREVER, Shared
+from purgatory_async.service.state.fold.shared import AT_ONCE, FOREVER, Shared
 
 __all__ = ["Remembered"]
 
@@ -64,12 +64,14 @@ class Remembered(Generic[K, V]):
     def forget(self, whole_us: int) -> int:
         """Forget the names that were kept long enough; as `Operations.forget`. O(forgotten)."""
         retention = self._shared.limits.retention
-        while self._entries:
+        for _ in range(AT_ONCE):
+            if not self._entries:
+                return FOREVER
             name, (at_us, _) = next(iter(self._entries.items()))
             if at_us + retention > whole_us:
                 return at_us + retention
             self.discard(name)
-        return FOREVER
+        return whole_us
 
     def make_room(self) -> bool:
         """Forget the oldest name; False if there is none. O(1)."""

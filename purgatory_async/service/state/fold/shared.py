@@ -1,7 +1,8 @@
 """What all parts of the fold share: the limits, the step that is being applied, and what it has caused."""
 
+from collections.abc import Generator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, Struct, UnsetType
@@ -14,6 +15,9 @@ from purgatory_async.service.state.fold.kept_bytes import KeptBytes
 from purgatory_async.service.state.fold.log_clock import LogClock
 from purgatory_async.service.state.fold.results import OVER_BUDGET, Refused
 
+T = TypeVar("T")
+Work = Generator[None, None, T]
+"""Work that may take long, and comes to its result with breaks in between."""
 SECOND: Final = 1_000_000
 """Microseconds."""
 LONGEST_US: Final = 3_155_760_000 * SECOND
@@ -27,6 +31,8 @@ MOST_OF_ENTRY: Final = 2 << 20
 NO_LIMIT: Final = 2**62
 FOREVER: Final = 2**62
 """A log time that never comes."""
+AT_ONCE: Final = 64
+"""How much is forgotten, dropped or moved between two breaks."""
 
 
 class Effect(Struct, frozen=True, eq=False):

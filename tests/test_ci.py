@@ -1,9 +1,11 @@
 """The scripts that check the project: what CI runs first, and what a stopped run leaves behind."""
 
 import os
+import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -51,7 +53,7 @@ def run_ci(tmp_path: Path, status: int) -> list[str]:
     write_program(project / ".ci/check", f'#!/bin/sh\necho "check $*" >>{diary}\n')
     shutil.copy(ROOT / ".ci/run", project / ".ci/run")
     (project / "README.md").write_text(README.format(diary=diary, status=status), encoding="utf-8")
-    write_program(path / "apt-get", "#!/bin/sh\n")
+    write_program(path / "apt-get", f"#!/bin/sh\necho apt-get >>{diary}\n")  # what it runs needs no program
     author = ["-c", "user.name=a", "-c", "user.email=a@localhost"]
     for command in (["init", "-q"], ["add", "-A"], [*author, "commit", "-q", "-m", "all"]):
         subprocess.run(["git", *command], cwd=project, check=True)
@@ -109,14 +111,108 @@ echo "1 passed in 0.1s"
 
 def run_check(tmp_path: Path, *steps: str, build: int = 0, ci: bool = False) -> tuple[int, list[str]]:
     """Run steps of .ci/check with a Python that keeps a diary; returns the status and the diary."""
-    diary, check = tmp_path / "diary", tmp_path / ".ci/check"
-    write_program(tmp_path / ".venv/bin/python", NOTING.format(diary=diary, status=build))
+    diary = tmp_path / "diary"
+    status, _ = check_with(tmp_path, NOTING.format(diary=diary, status=build), *steps, ci=ci)
+    return status, diary.read_text(encoding="utf-8").splitlines()
+
+
+def check_with(tmp_path: Path, python: str, *steps: str, ci: bool = False) -> tuple[int, list[str]]:
+    """Run steps of .ci/check with a program as Python, and no other; returns the status and what it printed."""
+    check = tmp_path / ".ci/check"
+    write_program(tmp_path / ".venv/bin/python", python)
     write_program(check, (ROOT / ".ci/check").read_text(encoding="utf-8"))
+    write_program(tmp_path / ".ci/memory", "#!/bin/sh\n")
     write_program(tmp_path / "purgatory_async/native/build.py", "")
-    environment = {**os.environ, "CI": str(ci).lower()}
+    for version in ("3.11", "3.12", "3.13"):
+        write_program(tmp_path / f"path/python{version}", "#!/bin/sh\nexit 1\n")
+    environment = {
+        **os.environ,
+        "CI": str(ci).lower(),
+        "PATH": f"{tmp_path}/path:{os.environ['PATH']}",
+        "PYENV_ROOT": str(tmp_path),
+        "XDG_CACHE_HOME": f"{tmp_path}/cache",
+    }
     environment.pop("PURGATORY_ASYNC_PURE", None)
-    ended = subprocess.run(["bash", check, *steps], env=environment, check=False, timeout=PATIENCE_S)
-    return ended.returncode, diary.read_text(encoding="utf-8").splitlines()
+    ended = subprocess.run(
+        ["bash", check, *steps],
+        env=environment,
+        check=False,
+        timeout=PATIENCE_S,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return ended.returncode, ended.stdout.splitlines()
+
+
+LANES = re.findall(r"^step_([\w-]+)\(", (ROOT / ".ci/check").read_text(encoding="utf-8"), re.MULTILINE)
+REAL = {"slow", "served", "spark-slow"}  # they start, kill and time real processes
+
+
+@pytest.mark.parametrize(
+    ("steps", "lanes"),
+    [
+        pytest.param("all", set(LANES) - {"core", "million"}, id="all"),
+        pytest.param("rest", set(LANES) - REAL - {"core", "million", "format", "lint", "tests"}, id="rest"),
+    ],
+)
+def test_a_run_ends_with_one_table_and_the_totals(tmp_path, steps, lanes):
+    status, printed = check_with(tmp_path, NOTING.format(diary=tmp_path / "diary", status=0), steps)
+    assert status == 0
+    blank, title, *rows, _, _, totals = printed
+    assert (blank, title.split()[:4]) == ("", ["lane", "verdict", "seconds", "CPU"])
+    assert sorted(row.split()[0] for row in rows) == sorted(lanes)
+    left_out = {row.split()[0] for row in rows if "left out" in row}
+    assert left_out == {"py312", "py313", "pure312", "pure313", "lowest", "pyright"}
+    assert totals == f"{len(lanes & {'tests', 'added', 'spark', 'pure', *REAL})} passed, 0 failed, 0 skipped"
+
+
+# In place of Python: the first of the runs fails, and the third ends before its last line.
+UNSTEADY = """#!/bin/sh
+case $1 in -c) exit 0 ;; esac
+case $* in *pytest*) ;; *) exit 0 ;; esac
+echo "$*" >>{diary}
+if mkdir {diary}.1 2>/dev/null; then
+    printf '= FAILURES =\\nno\\nFAILED tests/a.py::test_b[x - y] - no\\n1 failed, 1 passed in 0.1s\\n'; exit 1
+elif mkdir {diary}.2 2>/dev/null; then echo Fatal; exit 134
+fi
+echo "2 passed in 0.1s"
+"""
+
+
+def test_flaky_counts_what_failed_in_all_runs(tmp_path):
+    diary = tmp_path / "diary"
+    status, printed = check_with(
+        tmp_path, UNSTEADY.format(diary=diary), "flaky", "5", "tests/a.py", "tests/b.py"
+    )
+    assert status == 1
+    assert len(diary.read_text(encoding="utf-8").splitlines()) == 5
+    _, *failed, totals = printed[printed.index("5 runs of tests/a.py tests/b.py: failed, so often:") :]
+    assert [line.split(None, 1) for line in failed] == [
+        ["1", "tests/a.py::test_b[x - y]"],
+        ["1", "(ended early) Fatal"],
+    ]
+    assert totals == "7 passed, 1 failed, 0 skipped"
+
+
+def test_flaky_names_nothing_where_nothing_failed(tmp_path):
+    status, printed = check_with(tmp_path, NOTING.format(diary=tmp_path / "diary", status=0), "flaky", "3")
+    assert status == 0
+    assert printed[-2].startswith("3 runs of tests/cli ")
+    assert printed[-2].endswith(": nothing failed")
+
+
+def test_a_dependency_without_a_lower_bound_is_named(tmp_path):
+    bounds = [sys.executable, ROOT / ".ci/lower-bounds"]
+    printed = subprocess.run(bounds, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True).stdout
+    assert "redis[hiredis]==" in printed
+    assert "purgatory-async" not in printed
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    (tmp_path / "pyproject.toml").write_text(
+        re.sub(r'"structlog>=[^"]*"', '"structlog"', text), encoding="utf-8"
+    )
+    ended = subprocess.run(bounds, cwd=tmp_path, check=False, stderr=subprocess.PIPE, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr == "'structlog' must have a lower bound, as structlog>=1.0\n"
 
 
 def test_the_core_is_built_once_before_the_tests_run(tmp_path):

@@ -6,8 +6,10 @@ The loops' names are the ids in the report: ``test_x[asyncio]``, ``test_x[uvloop
 """
 
 import asyncio
+import faulthandler
 import gc
 import os
+import time
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.util import find_spec
@@ -19,6 +21,10 @@ import pytest
 LoopFactory = Callable[[], asyncio.AbstractEventLoop]
 
 TESTS = Path(__file__).parent
+
+# Seconds; a test that takes this long hangs: its process ends, and its stacks tell where. Longer than the longest takes
+# on a busy machine: on CPython 3.11 looking at the stack of a thread that still runs can crash.
+HANGS_S = 600
 
 # Parts of the tree that need an extra, and a module of that extra.
 NEEDS_EXTRA = {
@@ -99,8 +105,38 @@ def pytest_configure(config: pytest.Config) -> None:
     hypothesis.settings.register_profile("local", deadline=None)
     hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, print_blob=True)
     hypothesis.settings.load_profile("ci" if os.environ.get("CI") == "true" else "local")
+    config.pluginmanager.register(Watchdog())
     if not config.pluginmanager.has_plugin("purgatory_async"):
         config.pluginmanager.import_plugin("purgatory_async.testing.plugin")
+
+
+class Watchdog:
+    """End the process when a test hangs.
+
+    pytest's own option starts a thread for each test, which must get the processor and end before the next test
+    begins: on a busy machine that took longer than most tests. This one starts its thread anew once a minute.
+    """
+
+    def __init__(self) -> None:
+        self._stderr = os.dup(2)  # while tests run, 2 is captured
+        self._due = 0.0
+
+    def pytest_runtest_protocol(self, item: pytest.Item) -> None:
+        """Give the next test its time."""
+        now = time.monotonic()
+        if now >= self._due:
+            self._due = now + HANGS_S / 10
+            faulthandler.dump_traceback_later(HANGS_S * 1.1, exit=True, file=self._stderr)
+
+    def pytest_enter_pdb(self) -> None:
+        """Let a person think."""
+        faulthandler.cancel_dump_traceback_later()
+        self._due = float("inf")
+
+    def pytest_unconfigure(self) -> None:
+        """Let what ends the process take its time."""
+        faulthandler.cancel_dump_traceback_later()
+        os.close(self._stderr)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -10,7 +10,7 @@ from tests.cluster.engine import Engine
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
 from tests.ports import free_port
 
-PATIENCE_S = 30
+PATIENCE_S = 60
 LOSE = """
 local log, head, after = KEYS[1], KEYS[2], ARGV[1]
 for _, entry in ipairs(redis.call('XRANGE', log, '(' .. after .. '-0', '+')) do

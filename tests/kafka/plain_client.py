@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from tests.kafka import protocol
 
-PATIENCE_S = 10
+PATIENCE_S = 60
 
 
 async def until(condition) -> None:

@@ -10,7 +10,7 @@ from tests.kafka.protocol import METADATA
 
 pytestmark = pytest.mark.asyncio
 
-PATIENCE_S = 30  # for a test that fails
+PATIENCE_S = 60  # for a test that fails
 JOIN, HEARTBEAT, SYNC = 11, 12, 14
 ASKED = {
     "group_id": "g",

@@ -50,14 +50,14 @@ class World:
 
     def all_after(self, number):
         """Everything a reader gets, in as many readings as it takes; each within its bound."""
-        body = b""
+        pieces = []
         while True:
             piece, last = self.feed.read(number)
             if not piece:
                 assert last == number
-                return events_in(body)
+                return events_in(b"".join(pieces))
             assert len(piece) < CHUNK + MOST_PER_EVENT
-            body += piece
+            pieces.append(piece)
             number = last
 
     def close(self):

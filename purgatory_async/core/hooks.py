@@ -10,7 +10,7 @@ operations that were never watched.
 
 from collections import deque
 from threading import local
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from purgatory_async.core.outcome import EXPIRED
 from purgatory_async.core.reports import call_soon, report
@@ -22,6 +22,8 @@ __all__ = ["HookQueue", "KeyRaised", "hooks_of_thread"]
 
 class Hooked(Protocol):
     """An operation that has completed or expired."""
+
+    _waiters: Any  # the queue while it waits there
 
     @property
     def _state(self) -> object: ...
@@ -37,8 +39,8 @@ class Hooked(Protocol):
 class HookQueue:
     """Ended operations whose hooks have yet to run.
 
-    While ``held``, an outer call will run the queue: a walk over a key's operations, or the queue itself. After an
-    append the caller must call `run_unless_held`.
+    While ``held``, an outer call will run the queue: a walk over a key's operations, or the queue itself. After `add`
+    the caller must call `run_unless_held`.
     """
 
     __slots__ = ("held", "queue")
@@ -46,6 +48,11 @@ class HookQueue:
     def __init__(self) -> None:
         self.queue: deque[Hooked] = deque()
         self.held = False
+
+    def add(self, ended: Hooked) -> None:
+        """Queue an operation, and mark it until its hooks have run."""
+        ended._waiters = self
+        self.queue.append(ended)
 
     def hold(self) -> bool:
         """Hold back the hooks until `release`, which takes the returned value."""
@@ -71,7 +78,7 @@ class HookQueue:
                 in the next turn of a running loop.
         """
         queue = self.queue
-        self.held = True
+        held, self.held = self.held, True
         try:
             while queue:
                 ended = queue.popleft()
@@ -88,8 +95,9 @@ class HookQueue:
                             check_result("on_expiration", ended, returned)
                     except BaseException as exception:  # noqa: BLE001 - as above
                         self._raised("on_expiration", ended, exception)
+                ended._waiters = None
         finally:
-            self.held = False
+            self.held = held
             if queue:  # after an interrupt
                 call_soon(self.run_unless_held)
 
@@ -98,6 +106,8 @@ class HookQueue:
         if isinstance(exception, (KeyboardInterrupt, SystemExit)):
             if hook == "on_complete" and ended._state is EXPIRED:
                 self.queue.appendleft(_OnlyExpiration(ended))
+            else:
+                ended._waiters = None
             raise exception
         report(f"{hook} of {ended!r} raised", exception, ended)
         del exception  # as in `report`
@@ -106,11 +116,20 @@ class HookQueue:
 class _OnlyExpiration:
     """The second hook of an expired operation whose first hook was interrupted."""
 
-    __slots__ = ("_state", "on_complete")
+    __slots__ = ("_ended", "_state", "_waiters")
+
+    _waiters: Any
 
     def __init__(self, ended: Hooked) -> None:
-        self.on_complete = ended.on_expiration
+        self._ended = ended
         self._state: object = None
+
+    def on_complete(self) -> None:
+        """Run it."""
+        try:
+            self._ended.on_expiration()
+        finally:
+            self._ended._waiters = None
 
     def on_expiration(self) -> None:
         """Never called: ``_state`` is not EXPIRED."""
@@ -124,7 +143,9 @@ class KeyRaised:
         operation: The operation with the key.
     """
 
-    __slots__ = ("_exception", "_operation", "_state")
+    __slots__ = ("_exception", "_operation", "_state", "_waiters")
+
+    _waiters: Any
 
     def __init__(self, exception: BaseException, operation: object) -> None:
         self._exception = exception

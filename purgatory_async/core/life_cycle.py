@@ -196,6 +196,7 @@ class LifeCycle(WatchTable):
             self._dispatcher.wake(waiters)
         hooks = self._hooks
         if (outcome is COMPLETED or outcome is EXPIRED) and operation._has_hooks:
+            operation._waiters = hooks
             hooks.queue.append(operation)
         if self._notifier is not None:
             self._notifier.ended(operation, outcome)

@@ -103,7 +103,7 @@ class DelayedOperation(Watcher, Generic[T]):
     timeout: float | None
     result: T | None
     _state: Place | Outcome
-    _waiters: Waiter | dict[Waiter, None] | None
+    _waiters: Waiter | dict[Waiter, None] | HookQueue | None  # the last until its hooks have run
     _failure: tuple[BaseException, TracebackType | None]  # set only when FAILED
 
     # False in the library's own waits, which have no hooks.
@@ -146,7 +146,11 @@ class DelayedOperation(Watcher, Generic[T]):
         return False
 
     def on_complete(self) -> None:
-        """Called once when it completes or expires; may set `result`, like a partial answer of an expired fetch."""
+        """Called once when it completes or expires; may set `result`, like a partial answer of an expired fetch.
+
+        Hooks run one after another: if a hook or check ends an operation, its hooks run after that one. Awaiting the
+        operation, also there, returns after them.
+        """
 
     def on_expiration(self) -> None:
         """Called once after `on_complete`, only when it expires."""
@@ -211,7 +215,9 @@ class DelayedOperation(Watcher, Generic[T]):
         waiters = self._waiters
         if type(waiters) is dict:
             return bool(waiters) and all(waiter.cancelled() for waiter in waiters)
-        return waiters is not None and waiters.cancelled()  # type: ignore[union-attr]  # not a dict: a sole waiter
+        if waiters is None or type(self._state) is Outcome:
+            return False
+        return waiters.cancelled()  # type: ignore[union-attr]  # not a dict: a sole waiter
 
     def __await__(self) -> Generator[Any, None, Outcome]:
         """Wait until it has ended. Any number of tasks may wait; cancelling one ends only that task's wait.
@@ -238,6 +244,11 @@ class DelayedOperation(Watcher, Generic[T]):
                 self._raise_failure()
             finally:
                 del self  # as there
+        if (
+            self._waiters is not None
+        ):  # an outer call holds its hooks back, and runs them before the next turn,
+            yield
+            self._run_hooks()  # or it runs the loop
         return self._state  # type: ignore[return-value]  # an Outcome: woken only after it has ended
 
     # Inside the library.
@@ -254,6 +265,12 @@ class DelayedOperation(Watcher, Generic[T]):
     def _waiting(self) -> bool:
         """Whether the timer must still expire it."""
         return type(self._state) is not Outcome
+
+    def _run_hooks(self) -> None:
+        """Run the hooks that have not run, although an outer call holds them back."""
+        hooks = self._waiters
+        if hooks is hooks_of_thread():
+            hooks.run()
 
     def _add_waiter(self, waiter: Waiter) -> Waiter:
         waiters = self._waiters
@@ -338,7 +355,7 @@ def end_unwatched(
     if result is not None:
         operation.result = result
     if outcome in RUNS_HOOKS and operation._has_hooks:
-        hooks.queue.append(operation)
+        hooks.add(operation)
 
 
 def phase_of(operation: DelayedOperation[Any]) -> Phase | Outcome:

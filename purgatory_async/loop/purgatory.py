@@ -98,8 +98,9 @@ class Purgatory(Waiting, LoopOwner):
     async def run(self, operation: DelayedOperation[Any], keys: Iterable[Hashable]) -> Outcome:
         """Check, watch and await an operation; cancelling the task cancels the operation. O(keys).
 
-        It is `try_complete_else_watch`, then `await operation`. An operation that ended before the cancellation
-        keeps its outcome. Every other task that awaits a cancelled one gets CANCELLED.
+        It is `try_complete_else_watch`, then `await operation`; it returns after the operation's hooks. An operation
+        that ended before the cancellation keeps its outcome. Every other task that awaits a cancelled one gets
+        CANCELLED.
 
         Returns:
             How it ended.

@@ -120,6 +120,7 @@ cdef class LifeCycle(WatchTable):
         if waiters is not None:
             self._dispatcher.wake(waiters)
         if (outcome is _COMPLETED or outcome is _EXPIRED) and not isinstance(operation, KeyedWait):
+            operation._waiters_or_failure = hooks
             _append(hooks.queue, operation)
         if self._notifier is not None:
             self._notifier.ended(operation, outcome)

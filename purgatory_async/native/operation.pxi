@@ -30,6 +30,7 @@ cdef class HookQueue:
             self.run()
 
     cpdef run(self):
+        cdef bint held = self.held
         queue = self.queue
         self.held = True
         try:
@@ -48,8 +49,12 @@ cdef class HookQueue:
                             check_result("on_expiration", ended, returned)
                     except BaseException as exception:
                         self._raised("on_expiration", ended, exception)
+                if isinstance(ended, DelayedOperation):
+                    (<DelayedOperation> ended)._waiters_or_failure = None
+                else:
+                    ended._waiters = None
         finally:
-            self.held = False
+            self.held = held
             if queue:  # after an interrupt
                 _reference("core.reports", "call_soon")(self.run_unless_held)
 
@@ -61,7 +66,8 @@ cdef bint _has_expired(object ended) except -1:
 cdef class DelayedOperation(Watcher):
     cdef object __weakref__
     cdef public object result, _state
-    cdef object _waiters_or_failure  # a failed one has no waiters; one place for both saves 16 bytes
+    # A failed one has no waiters, and one that has ended only the queue of its hooks; one place for all saves 16 bytes.
+    cdef object _waiters_or_failure
     cdef object _timeout
 
     __class_getitem__ = classmethod(GenericAlias)

@@ -26,7 +26,7 @@ cdef object _set_result = Future.set_result, _cancelled = Future.cancelled
 cdef tuple _no_arguments = ()
 
 cdef enum Step:
-    FRESH, STARTED, FINISHED
+    FRESH, STARTED, HELD, FINISHED  # held: it waits for hooks
 
 cdef int SEND_RETURN = 0, SEND_NEXT = 1
 
@@ -221,6 +221,13 @@ cdef class OperationAwait:
                 operation._raise_failure()
             except StopIteration as stop:
                 raise _stopped("generator") from stop
+        if operation._waiters_or_failure is not None:
+            if step != HELD:
+                self._step = HELD
+                result[0] = <PyObject *> None
+                Py_INCREF(None)
+                return SEND_NEXT
+            operation._run_hooks()
         result[0] = <PyObject *> state
         Py_INCREF(state)
         return SEND_RETURN

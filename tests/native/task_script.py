@@ -58,6 +58,9 @@ class Fetch(DelayedOperation):
             raise LookupError(self.number)
         if self.number % 5 == 0:
             self.desk.purgatory.check_and_complete("a")
+        if self.number % 7 == 0:
+            self.desk.start(awaited(self))
+            self.desk.run()
 
     def on_expiration(self):
         self.desk.log.append(("on_expiration", self.number))

@@ -25,6 +25,7 @@ KEY_SCHEMA: Final = {
     "pattern": "^(?!\\.{1,2}$)[^\\u0000-\\u001f\\u007f-\\u009f]+$",
 }
 ID_SCHEMA: Final = {"pattern": "^[A-Za-z0-9._~-]{1,128}$"}
+REFERENCE: Final = "#/components/schemas/{name}"
 LONGEST: Final = int(MAX_TIMEOUT)
 DURATION: Final = {"pattern": "^[0-9]{1,9}(ms|s|m)?$"}
 _SOME_DURATION: Final = {"pattern": "^0{0,8}[1-9][0-9]{0,8}(ms|s|m)?$"}
@@ -47,7 +48,8 @@ MAX_VOTERS: Final = 10_000
 """The most voters that an operation waits for: it keeps the names of all."""
 State = Literal["pending", "completed", "expired", "cancelled", "failed", "closed"]
 """``pending`` or an outcome."""
-Attached = Raw | UnsetType
+AnyJson = Annotated[Raw, Meta(description="Any JSON")]
+Attached = AnyJson | UnsetType
 
 
 class CountNeed(Struct, forbid_unknown_fields=True, omit_defaults=True, frozen=True):
@@ -152,10 +154,14 @@ class OperationView(Struct):
     left_out: int | UnsetType = UNSET  # how many older signals the answer has no room for
 
 
+# An OperationView, encoded by itself to bound the page's size.
+_Encoded = Annotated[Raw, Meta(extra_json_schema={"$ref": REFERENCE.format(name="OperationView")})]
+
+
 class OperationList(Struct):
     """The answer of ``GET /v1/operations``; ``next`` is the cursor of the next page, absent on the last."""
 
-    operations: list[Raw]  # of OperationView, encoded one by one to bound the page's size
+    operations: list[_Encoded]
     next: str | UnsetType = UNSET
 
 
@@ -179,7 +185,7 @@ class KeyView(Struct):
 
     key: str
     index: int
-    value: Raw | None
+    value: AnyJson | None
 
 
 class WaitView(Struct):

@@ -3,9 +3,9 @@
 import datetime as dt
 from typing import Annotated, Final
 
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
-from purgatory_async.service.messages import DURATION, LONGEST, Count, Loan
+from purgatory_async.service.messages import DURATION, LONGEST, AnyJson, Count, Loan
 
 MAX_BATCH: Final = 100  # items of a put or a take, leases of an acknowledgement
 
@@ -19,7 +19,7 @@ _Limit = Count | UnsetType | None
 class ItemBody(Struct, forbid_unknown_fields=True):
     """An item of ``POST /v1/queues/{queue}/items``; ``delay`` hides it first."""
 
-    item: Raw
+    item: AnyJson
     delay: _Delay | UnsetType = UNSET
 
 
@@ -54,7 +54,7 @@ class Leased(Struct):
 
     lease: str
     id: str
-    item: Raw
+    item: AnyJson
     attempts: int
     expires_in: float
 
@@ -183,7 +183,7 @@ class ItemView(Struct):
     """
 
     id: str
-    item: Raw
+    item: AnyJson
     attempts: int
     put_at: dt.datetime | None
     due_at: dt.datetime | UnsetType = UNSET

@@ -11,13 +11,15 @@ from typing import Any, Final
 
 import msgspec
 
+from purgatory_async.service.api.dashboard import MAX_PAGE, PAGE
 from purgatory_async.service.api.endpoint import Answers, Endpoint
+from purgatory_async.service.api.paging import DEFAULT_LIMIT, MAX_LIMIT
 from purgatory_async.service.api.query_string import NEED_PATTERN, SINCE_PATTERN
 from purgatory_async.service.api.request import MAX_HEADER, REPEATABLE, Request
 from purgatory_async.service.api.waits import MAX_SIGNALS
 from purgatory_async.service.http.answer import JSON, PROBLEM_JSON, Answer
 from purgatory_async.service.http.feed import EVENT_ID
-from purgatory_async.service.messages import ID_SCHEMA, KEY_SCHEMA, CountNeed, ProblemDocument
+from purgatory_async.service.messages import ID_SCHEMA, KEY_SCHEMA, REFERENCE, CountNeed, ProblemDocument
 from purgatory_async.service.problems import Kind
 from purgatory_async.service.service import Service
 from purgatory_async.service.state.names import MAX_KEYS
@@ -28,29 +30,41 @@ __all__ = ["document", "with_description"]
 
 Routes = Mapping[str, Mapping[str, Endpoint]]
 
-_REFERENCE: Final = "#/components/schemas/{name}"
 _INDEX: Final = {"type": "integer", "minimum": 0, "maximum": 2**63 - 1}
-_SWITCH: Final = {"type": "integer", "minimum": 0, "maximum": 1}
+_SWITCH: Final = {"type": "integer", "minimum": 0, "maximum": 1, "default": 0}
 _KEY: Final = {"type": "string", **KEY_SCHEMA}
 _PLACE: Final = {"type": "string", "minLength": 1, "description": "the `next` of an answer"}
 _DURATION: Final = {"type": "string", "pattern": f"^{GRAMMAR}$", "example": "30s"}
+
+
+def _limit(most: int, **more: object) -> Mapping[str, Any]:
+    return {"type": "integer", "minimum": 1, "maximum": most, **more}
+
 
 _QUERY: Final[Mapping[str, Mapping[str, Any]]] = {
     "cursor": _INDEX,
     "delayed": _SWITCH,
     "digest": _SWITCH,
-    "first": _INDEX,
+    "first": {**_INDEX, "default": 0},
     "full": _SWITCH,
     "index": _INDEX,
     "key": _KEY,
-    "limit": {"type": "integer", "minimum": 1, "maximum": 1000},
-    "need": {"type": "string", "pattern": NEED_PATTERN, "default": "any"},
+    "limit": _limit(MAX_LIMIT, default=DEFAULT_LIMIT),
+    "need": {"type": "string", "pattern": NEED_PATTERN},
     "prefix": _KEY,
     "queue": _KEY,
     "search": {"type": "string", "example": "orders/"},
     "since": {"type": "string", "pattern": SINCE_PATTERN, "example": "0"},
     "wait": _DURATION,
 }
+# Without a default, because it must be left out in one of two modes: generated clients send every default.
+_OF_WAITS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "full": {"type": "integer", "minimum": 0, "maximum": 1, "description": "only without `since`"},
+    "limit": _limit(MAX_SIGNALS, description=f"only with `since`; left out {MAX_SIGNALS}"),
+    "need": {**_QUERY["need"], "description": "only without `since`; left out `any`"},
+    "prefix": {**_KEY, "description": "only with `since`"},
+}
+_OF_SEARCHES: Final[Mapping[str, Mapping[str, Any]]] = {"limit": _limit(MAX_PAGE, default=PAGE)}
 _HEADERS: Final[Mapping[str, Mapping[str, Any]]] = {
     REPEATABLE: {"type": "string", "minLength": 1, "maxLength": MAX_HEADER},
     "Last-Event-ID": {"type": "string", "pattern": f"^{EVENT_ID}$"},
@@ -161,16 +175,20 @@ def _parameters(path: str, endpoint: Endpoint) -> Iterable[dict[str, Any]]:
     for name in re.findall("{([a-z]+)}", path):
         yield {"name": name, "in": "path", "required": True, "schema": _PATH[name]}
     for name in endpoint.query:
-        schema = _QUERY[name]
-        if name == "limit" and "since" in endpoint.query:
-            schema = {**schema, "maximum": MAX_SIGNALS, "default": MAX_SIGNALS}
-        if name == "cursor" and "key" not in endpoint.query:
-            schema = _PLACE  # not a position
+        schema = _query(name, endpoint)
         if name in endpoint.repeated:
             schema = {"type": "array", "items": schema, "minItems": 1, "maxItems": MAX_KEYS}
         yield {"name": name, "in": "query", "required": False, "schema": schema}
     for name in endpoint.headers:
         yield {"name": name, "in": "header", "required": False, "schema": _HEADERS[name]}
+
+
+def _query(name: str, endpoint: Endpoint) -> Mapping[str, Any]:
+    if name == "cursor" and "key" not in endpoint.query:
+        return _PLACE  # not a position
+    if "since" in endpoint.query:
+        return _OF_WAITS.get(name, _QUERY[name])
+    return _OF_SEARCHES.get(name, _QUERY[name]) if "search" in endpoint.query else _QUERY[name]
 
 
 def _responses(path: str, method: str, endpoint: Endpoint) -> dict[str, Any]:
@@ -217,7 +235,7 @@ def _schema(body: type[msgspec.Struct] | tuple[type[msgspec.Struct], ...]) -> di
 
 
 def _reference(struct: type[msgspec.Struct]) -> dict[str, str]:
-    return {"$ref": _REFERENCE.format(name=struct.__name__)}
+    return {"$ref": REFERENCE.format(name=struct.__name__)}
 
 
 def _schemas(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
@@ -226,7 +244,7 @@ def _schemas(endpoints: Iterable[Endpoint]) -> dict[str, Any]:
         for answer in (*endpoint.answers.values(), endpoint.body):
             each = answer if isinstance(answer, tuple) else (answer,)
             structs |= dict.fromkeys(struct for struct in each if isinstance(struct, type))
-    _, components = msgspec.json.schema_components(structs, ref_template=_REFERENCE)
+    _, components = msgspec.json.schema_components(structs, ref_template=REFERENCE)
     # `__post_init__` checks this, which msgspec's schema does not show: amount or voters, not both.
     components[CountNeed.__name__] |= {"minProperties": 1, "maxProperties": 1}
     return components

@@ -77,8 +77,8 @@ _QUEUE: Final = (Kind.BAD_KEY,)
 _KEYS: Final = (Kind.BAD_KEY, Kind.TOO_MANY_KEYS)
 
 
-def _file(serve: object, media_type: str) -> Mapping[str, Endpoint]:
-    return {"GET": Endpoint(serve, None, {200: media_type})}  # type: ignore[arg-type]
+def _file(serve: object, media_type: str | None, status: int = 200) -> Mapping[str, Endpoint]:
+    return {"GET": Endpoint(serve, None, {status: media_type})}  # type: ignore[arg-type]
 
 
 _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
@@ -277,8 +277,8 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
         )
     },
     "/metrics": {"GET": Endpoint(admin.read_metrics, _READ, {200: admin.EXPOSITION})},
-    "/": _file(admin.redirect_root, ""),
-    "/ui": _file(admin.redirect_ui, ""),
+    "/": _file(admin.redirect_root, None, 308),
+    "/ui": _file(admin.redirect_ui, None, 308),
     "/ui/": _file(admin.read_page, "text/html"),
     "/ui/app.js": _file(admin.read_script, "text/javascript"),
     "/ui/style.css": _file(admin.read_style, "text/css"),

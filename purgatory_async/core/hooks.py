@@ -17,7 +17,7 @@ from purgatory_async.core.reports import call_soon, report
 from purgatory_async.errors import check_result
 from purgatory_async.native import also_compiled
 
-__all__ = ["HookQueue", "KeyRaised", "hooks_of_thread"]
+__all__ = ["HookQueue", "KeyRaised", "forget_hooks", "hooks_of_thread"]
 
 
 class Hooked(Protocol):
@@ -175,3 +175,10 @@ _per_thread: Final = _PerThread()
 def hooks_of_thread() -> HookQueue:
     """The queue of the calling thread."""
     return _per_thread.hooks
+
+
+def forget_hooks() -> None:
+    """Call this in a forked child: the queued hooks are the parent's, and so is the call that holds them back."""
+    hooks = hooks_of_thread()
+    hooks.queue.clear()
+    hooks.held = False

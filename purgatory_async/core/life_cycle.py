@@ -114,7 +114,8 @@ class LifeCycle(WatchTable):
             if returned and operation._state is admission:
                 warn_unended(operation, returned, stacklevel=5)
         finally:
-            self._runner = runner
+            if self._runner is CHECKING:  # not in a child that was forked meanwhile
+                self._runner = runner
             if operation._state is admission:
                 operation._state = NEW
             elif self._notifier is not None:
@@ -158,7 +159,8 @@ class LifeCycle(WatchTable):
                 # Before the hooks: what they watch comes after the signal.
                 self._notifier.signalled(key, completed)
         finally:
-            self._runner = runner
+            if self._runner is CHECKING:  # as above
+                self._runner = runner
             self.checking = None
             operation = operations = None  # type: ignore[assignment]  # as in `_raise_failure`
             self._hooks.release(held)

@@ -14,7 +14,7 @@ from threading import get_ident
 from typing import Any, Final, NoReturn, Self, cast
 
 from purgatory_async.clock import check_timeout
-from purgatory_async.core.hooks import hooks_of_thread
+from purgatory_async.core.hooks import forget_hooks, hooks_of_thread
 from purgatory_async.core.notifier import EventNotifier
 from purgatory_async.core.operation import Admission, DelayedOperation, Outcome
 from purgatory_async.core.owner import CHECKING, Unowned
@@ -278,12 +278,13 @@ def _without_loop() -> NoReturn:
 _living: Final[weakref.WeakSet[Purgatory]] = weakref.WeakSet()
 
 
-def _forget_loops() -> None:
-    """In a forked child, asyncio would silently accept calls on the parent's loop."""
+def _forget_parent() -> None:
+    """In a forked child, asyncio would silently accept calls on the parent's loop, and a call would never end."""
+    forget_hooks()
     for purgatory in _living:
         if purgatory._runner is not NOT_YET:
             purgatory._runner = _BEFORE_FORK
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_loops)
+    os.register_at_fork(after_in_child=_forget_parent)

@@ -31,7 +31,8 @@ cdef class LifeCycle(WatchTable):
             if returned and operation._state is admission:
                 _reference("core.life_cycle", "warn_unended")(operation, returned, stacklevel=2)
         finally:
-            self._runner = runner
+            if self._runner is _CHECKING:
+                self._runner = runner
             if operation._state is admission:
                 operation._state = _new
             elif self._notifier is not None:
@@ -83,7 +84,8 @@ cdef class LifeCycle(WatchTable):
             if self._notifier is not None:
                 self._notifier.signalled(key, completed)
         finally:
-            self._runner = runner
+            if self._runner is _CHECKING:
+                self._runner = runner
             self.checking = None
             hooks.release(held)
         return completed

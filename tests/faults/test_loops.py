@@ -14,6 +14,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryClosed, PurgatoryError, Timer
 from purgatory_async.testing import ManualClock, assert_clean, settle
+from tests.forks import exit_code, fork, needs_fork
 from tests.purgatory.recording import errors_of_loop
 
 PATIENCE = 60  # seconds until a hanging thread or process is called one; nothing here waits that long
@@ -176,7 +177,7 @@ async def test_close_is_idempotent_from_anywhere():
 # L6
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this platform")
+@needs_fork
 def test_after_a_fork_the_child_is_refused(loop):
     purgatory = Purgatory()
 
@@ -188,7 +189,7 @@ def test_after_a_fork_the_child_is_refused(loop):
         purgatory.close()
 
     operation = loop.run_until_complete(begin())
-    child = os.fork()
+    child = fork()
     if not child:
         status = 1
         try:
@@ -197,7 +198,7 @@ def test_after_a_fork_the_child_is_refused(loop):
             status = 0
         finally:
             os._exit(status)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert exit_code(child) == 0
     assert operation.outcome is None
     loop.run_until_complete(end())
     assert operation.result == "in the parent"

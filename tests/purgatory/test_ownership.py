@@ -1,7 +1,6 @@
 """One loop owns a purgatory; it refuses every other loop, thread or process."""
 
 import asyncio
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -11,6 +10,7 @@ import pytest
 from purgatory_async import DelayedOperation, Purgatory, PurgatoryClosed, PurgatoryError, Timer
 from purgatory_async.testing import assert_clean
 from tests.conftest import default_loops
+from tests.forks import in_child, needs_fork
 from tests.purgatory.recording import Recorded
 
 WATCH = pytest.param(lambda p: p.try_complete_else_watch(DelayedOperation(), ["k"]), id="watching")
@@ -265,24 +265,6 @@ def test_a_loop_moved_to_another_thread_keeps_its_purgatory(make_loop):
 # Another process.
 
 
-def in_child(act) -> str:
-    """What ``act()`` returned or raised in a forked child."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if not child:
-        try:
-            said = str(act())
-        except BaseException as exception:  # noqa: BLE001 - whatever it was, the parent judges
-            said = f"{type(exception).__name__}: {exception}"
-        os.write(writing, said.encode())
-        os._exit(0)
-    os.close(writing)
-    with os.fdopen(reading) as answer:
-        said = answer.read()
-    os.waitpid(child, 0)
-    return said
-
-
 def on_a_loop(use, purgatory):
     async def run() -> object:
         return use(purgatory)
@@ -290,7 +272,7 @@ def on_a_loop(use, purgatory):
     return asyncio.run(run())
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this platform")
+@needs_fork
 @pytest.mark.parametrize("use", [WATCH, PORTAL, *VERBS])
 @pytest.mark.parametrize(
     "call", [pytest.param(lambda use, p: use(p), id="no loop"), pytest.param(on_a_loop, id="a loop")]
@@ -300,7 +282,7 @@ def test_a_forked_child_may_not_use_it_and_the_parent_goes_on(call, use, home):
     assert (home.pending, home.closed) == (1, False)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork on this platform")
+@needs_fork
 def test_a_forked_child_may_use_one_that_no_loop_had_owned():
     purgatory = Purgatory()
 

@@ -37,8 +37,11 @@ __all__ = [
     "LogRefused",
     "LogUnavailable",
     "check_batch",
+    "check_epoch",
     "check_follow",
+    "check_head",
     "check_save",
+    "check_time",
     "loads",
     "new_epoch",
     "one_read",
@@ -49,6 +52,7 @@ MAX_BATCH_ENTRIES: Final = 1_000
 MAX_BATCH_BYTES: Final = 4_194_304  # 4 MiB
 MAX_READ_ENTRIES: Final = 2_000
 MAX_READ_BYTES: Final = 8_388_608  # 8 MiB
+LAST_US: Final = 253_402_300_799_999_999  # the end of the year 9999, in microseconds since 1970
 
 
 class LogError(PurgatoryError):
@@ -163,13 +167,16 @@ class Log(Protocol):
     engine is away.
     """
 
-    async def open(self) -> Head:
+    async def open(self, *, epoch: str = "") -> Head:
         """Connect, create an empty log if there is none, and return its state; once.
+
+        Args:
+            epoch: That of a log that must be there: nothing is created. If not given, any log will do.
 
         Raises:
             LogUnavailable: The engine is away.
             LogRefused: The engine's settings rule it out.
-            LogDamaged: What is stored is no log.
+            LogDamaged: What is stored is no log, or there is none of that epoch.
         """
         ...
 
@@ -200,7 +207,12 @@ class Log(Protocol):
         ...
 
     async def end(self) -> int:
-        """Return the newest durable position, no older than this call; concurrent calls share one round trip."""
+        """Return the newest durable position, no older than this call; concurrent calls share one round trip.
+
+        Raises:
+            LogUnavailable: The engine is away, or has lost what was read here; `follow` raises its `LogGap` then.
+            LogDamaged: What is stored is no log any more.
+        """
         ...
 
     async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
@@ -255,6 +267,33 @@ def check_batch(entries: Sequence[bytes]) -> None:
         total += len(entry)
     if total > MAX_BATCH_BYTES:
         raise ValueError(f"a batch must be at most {MAX_BATCH_BYTES} bytes, got {total}")
+
+
+def check_time(at_us: int, position: int) -> None:
+    """Raise `LogDamaged` unless an entry's log time is in the years that a date can have. O(1)."""
+    if not 0 <= at_us <= LAST_US:
+        raise LogDamaged(
+            f"entry {position} must have a log time from 1970 to 9999, got {at_us} us", position=position
+        )
+
+
+def check_head(head: Head, where: object) -> None:
+    """Raise `LogDamaged` unless this can be the state of a log; ``where`` names the log."""
+    values = [str, int, int, int, int]
+    if [type(value) for value in head] != values or not head.epoch:
+        raise LogDamaged(f"{where} must have a head, got {tuple(head)}")
+    check_time(head.at_us, head.position)
+    if not 0 <= head.checkpoint <= head.position:
+        raise LogDamaged(f"{where} must reach its checkpoint at {head.checkpoint}, ends at {head.position}")
+
+
+def check_epoch(head: Head, epoch: str, where: object) -> None:
+    """Raise `LogDamaged` unless a log has an epoch; any, if it is empty."""
+    if epoch and head.epoch != epoch:
+        raise LogDamaged(
+            f"{where} must have epoch {epoch}, got {head.epoch}: it was replaced while in use; put the right one back, "
+            "or restart all to go on with this one"
+        )
 
 
 def check_follow(after: int) -> None:

@@ -13,6 +13,7 @@ from purgatory_async.cluster.log import (
     Head,
     LogGap,
     check_batch,
+    check_epoch,
     check_follow,
     check_save,
     loads,
@@ -111,10 +112,12 @@ class MemoryLog:
     def __repr__(self) -> str:
         return f"<MemoryLog {self._open.state} position={self._store.position}>"
 
-    async def open(self) -> Head:
+    async def open(self, *, epoch: str = "") -> Head:
         """Return the log's state; see `Log.open`."""
         self._open.open()
-        return self._store.head()
+        head = self._store.head()
+        check_epoch(head, epoch, self)
+        return head
 
     async def append(self, entries: Sequence[bytes]) -> Appended:
         """Append a batch; see `Log.append`. O(entries)."""

@@ -24,7 +24,7 @@ from purgatory_async.cluster.log import (
     new_epoch,
 )
 from purgatory_async.cluster.postgres_link import Link
-from purgatory_async.cluster.server_log import PING_S, EntriesLost, Found, Known, ServerLog
+from purgatory_async.cluster.server_log import PING_S, End, EntriesLost, Found, Known, ServerLog
 from purgatory_async.cluster.turns import CALL_S
 
 __all__ = ["PostgresLog"]
@@ -38,6 +38,7 @@ OLDEST_SERVER: Final = 13
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,39}")
 _LOGGER: Final = logging.getLogger(__name__)
 _AT_US: Final = struct.Struct(">q")
+_TAKEN: Final = "23505"  # SQLSTATE of a position that is there already
 _SCHEMA: Final = (files("purgatory_async.cluster") / "postgres.sql").read_text(encoding="utf-8")
 _LOCK: Final = 0x7075_7267  # "purg"; held while the tables are created
 
@@ -58,6 +59,7 @@ SELECT h.epoch, h.position, h.at_us,
     coalesce((SELECT min(l.position) FROM purgatory_log l), h.position + 1), h.checkpoint
 FROM purgatory_head h
 """
+_END: Final = "SELECT epoch, position, at_us, level FROM purgatory_head"
 # Bytes and times travel as text[], whose elements asyncpg knows; for other arrays it asks the server on each new
 # connection, which took 7 ms of 14.
 _APPEND: Final = """
@@ -157,7 +159,7 @@ class _PostgresEngine:
         """Return what ``purgatory_digest`` does."""
         return hashlib.sha256(_AT_US.pack(at_us) + data).digest()
 
-    async def open(self) -> None:
+    async def open(self, *, create: bool) -> None:
         """Connect, check the settings, create what is missing."""
         row = await self._row(self._writer, _STATE, f"{self._name}_append(bytea[],text,bigint,bytea)")
         if row["read_only"]:
@@ -167,6 +169,8 @@ class _PostgresEngine:
             )
         if self._sync == "always" and row["fsync"] == "off":
             raise LogRefused("fsync must be on, got off: a crash of the machine would damage the log")
+        if not row["created"] and not create:
+            raise LogDamaged(f"the log {self._name} was removed while in use; put it back, and restart")
         if not row["created"]:
             await self._writer.run(f"SELECT pg_advisory_xact_lock({_LOCK}); {self._named(_SCHEMA)}")
         self._opened = True
@@ -178,11 +182,18 @@ class _PostgresEngine:
     async def append(self, entries: Sequence[bytes], epoch: str, known: Known) -> Appended:
         """Append a batch, or raise `EntriesLost`."""
         texts = [b2a_base64(entry, newline=False).decode() for entry in entries]
-        return Appended(*await self._row(self._writer, _APPEND, texts, epoch, *known))
+        try:
+            return Appended(*await self._row(self._writer, _APPEND, texts, epoch, *known))
+        except LogError as error:
+            if getattr(error.__cause__, "sqlstate", "") == _TAKEN:
+                raise LogDamaged(f"the log must end at its head, got an entry beyond it: {error}") from error
+            raise
 
     async def read(self, after: int, known: int) -> Found:
         """Read what comes after a position. If nothing does, move what is in the outbox."""
         row = await self._row(self._reader, _READ, after, known)
+        if row["epoch"] is None:
+            raise LogDamaged("the log must have a head, but has none")
         if row["outbox"] and row["first"] is None:
             await self._row(self._writer, "SELECT purgatory_append('{}')")
             row = await self._row(self._reader, _READ, after, known)
@@ -196,9 +207,9 @@ class _PostgresEngine:
             entries = list(map(Entry, places, map(int, row["times"]), map(a2b_base64, row["entries"])))
         return Found(row["epoch"], row["newest"], row["oldest"], row["digest"], entries)
 
-    async def end(self) -> int:
-        """Return the newest position."""
-        return int((await self._row(self._listener, "SELECT position FROM purgatory_head"))[0])
+    async def end(self) -> End:
+        """Return the newest position, and what goes with it."""
+        return End(*await self._row(self._listener, _END))
 
     async def change_epoch(self, epoch: str) -> str:
         """Make another epoch unless it is another one already; return the present one."""

@@ -41,6 +41,7 @@ CREATE OR REPLACE FUNCTION purgatory_append(
 ) LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
     head purgatory_head;
+    present bytea;
     moved bytea[] := '{}';
     stamp bigint;
 BEGIN
@@ -52,11 +53,15 @@ BEGIN
         RETURN;
     END IF;
     SELECT h.* INTO head FROM purgatory_head h FOR UPDATE;
-    IF head.epoch <> expected OR known > head.position OR EXISTS (
-        SELECT FROM purgatory_log l WHERE l.position = known AND purgatory_digest(l.at_us, l.entry) <> known_digest
-    ) THEN
+    IF NOT FOUND OR head.at_us NOT BETWEEN 0 AND 253402300799999999 THEN -- the end of the year 9999
+        RAISE EXCEPTION 'the log must have a head with a log time, got %', to_json(head) USING ERRCODE = 'XX001';
+    END IF;
+    SELECT purgatory_digest(l.at_us, l.entry) INTO present FROM purgatory_log l WHERE l.position = known;
+    IF head.epoch <> expected OR known > head.position OR present <> known_digest THEN
         RAISE EXCEPTION 'the log lost entries: it has epoch % and position %', head.epoch, head.position
             USING ERRCODE = '55000';
+    ELSIF known > 0 AND known = head.position AND present IS NULL THEN
+        RAISE EXCEPTION 'entry % must be there, the newest one', known USING ERRCODE = 'XX001';
     END IF;
     -- Every statement after the lock sees what was committed before it: a row that began after another one's commit
     -- has a higher id, so the order of ids keeps the order of causes.

@@ -9,8 +9,15 @@ local function field(name)
     return redis.call('HGET', head, name)
 end
 
+-- What is missing is 0 where there is no log; "before" is there only once a checkpoint was saved.
 local function number(name)
-    return tonumber(field(name) or 0)
+    local text = field(name)
+    local value = tonumber(text or 0)
+    local missing = not text and name ~= 'before' and field('epoch')
+    if missing or not value or value ~= math.floor(value) or value < 0 or value > 253402300799999999 then
+        error('DAMAGED: ' .. name .. ' of the head must be a number, got ' .. tostring(text))
+    end
+    return value
 end
 
 local function digits(value)
@@ -25,9 +32,16 @@ local function position_of(entry)
     return tonumber(string.match(entry[1], '^%d+'))
 end
 
+local function checked(entry)
+    if #entry[2] ~= 4 then
+        error('DAMAGED: entry ' .. entry[1] .. ' must have a time and a text')
+    end
+    return entry
+end
+
 local function digest_at(position)
     local entry = redis.call('XRANGE', log, id(position), id(position))[1]
-    return entry and redis.sha1hex(entry[2][2] .. entry[2][4])
+    return entry and redis.sha1hex(checked(entry)[2][2] .. entry[2][4])
 end
 
 local function oldest()
@@ -40,6 +54,9 @@ local function append(epoch, known, digest)
     local present = digest_at(known)
     if field('epoch') ~= epoch or tonumber(known) > position or (present and present ~= digest) then
         return redis.error_reply('LOST entries: position ' .. digits(position))
+    end
+    if position > 0 and tonumber(known) == position and not present then
+        error('DAMAGED: entry ' .. known .. ' must be there, the newest one')
     end
     local time = redis.call('TIME')
     local at = digits(math.max(number('at_us'), time[1] * 1000000 + time[2]))
@@ -58,7 +75,7 @@ local function read(after, known)
     while true do
         local entries = redis.call('XRANGE', log, from, '+', 'COUNT', 100)
         for _, entry in ipairs(entries) do
-            size = size + #entry[2][4]
+            size = size + #checked(entry)[2][4]
             count = count + 1
             if count > 2000 or size > 8388608 then
                 return found
@@ -121,12 +138,12 @@ if verb == 'append' then
 elseif verb == 'read' then
     return read(ARGV[2], ARGV[3])
 elseif verb == 'end' then
-    return number('position')
+    return {field('epoch') or '', number('position'), digits(number('at_us')), number('level')}
 elseif verb == 'open' then
     if redis.call('HSETNX', head, 'epoch', ARGV[2]) == 1 then
         redis.call('HSET', head, 'position', 0, 'at_us', 0, 'checkpoint', 0, 'level', 1)
     end
-    return {field('epoch'), number('position'), field('at_us'), oldest(), number('checkpoint')}
+    return {field('epoch'), number('position'), digits(number('at_us')), oldest(), number('checkpoint')}
 elseif verb == 'epoch' then
     if (field('epoch') or '') == ARGV[2] then
         redis.call('HSET', head, 'epoch', ARGV[3])

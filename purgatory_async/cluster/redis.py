@@ -15,13 +15,14 @@ from purgatory_async.cluster.log import (
     Appended,
     Entry,
     Head,
+    LogDamaged,
     LogError,
     LogRefused,
     LogUnavailable,
     new_epoch,
 )
 from purgatory_async.cluster.redis_link import Link
-from purgatory_async.cluster.server_log import PING_S, Found, Known, ServerLog
+from purgatory_async.cluster.server_log import PING_S, End, Found, Known, ServerLog
 
 __all__ = ["RedisLog"]
 
@@ -84,7 +85,7 @@ class _RedisEngine:
         """Return what ``digest_at`` does in the script."""
         return hashlib.sha1(b"%d%b" % (at_us, data), usedforsecurity=False).hexdigest().encode()
 
-    async def open(self) -> None:
+    async def open(self, *, create: bool) -> None:
         """Connect, check the settings, create what is missing."""
         server, memory = (
             await self._do(self._asker, "INFO", "server"),
@@ -96,13 +97,16 @@ class _RedisEngine:
         if (policy := memory["maxmemory_policy"]) != "noeviction":
             raise LogRefused(f"maxmemory-policy must be noeviction, got {policy}: Redis could drop the log")
         await self._warn_of_losses()
-        await self.head()
+        if create:
+            await self.head()
+        elif not (await self.end()).epoch:
+            raise LogDamaged(f"the log {self._log} was removed while in use; put it back, and restart")
         self._opened = True
 
     async def head(self) -> Head:
         """Return the log's state; creates the log if there is none."""
         epoch, position, at_us, oldest, checkpoint = await self._run(self._asker, "open", new_epoch())
-        return Head(epoch.decode(), position, int(at_us), oldest, checkpoint)
+        return Head(epoch.decode(), position, _time(at_us, position), oldest, checkpoint)
 
     async def append(self, entries: Sequence[bytes], epoch: str, known: Known) -> Appended:
         """Append a batch, or raise `EntriesLost`."""
@@ -125,13 +129,15 @@ class _RedisEngine:
         row = await self._run(self._reader, "read", after, known)
         epoch, self._newest, oldest, digest = row[:4]
         entries = [
-            Entry(at, int(us), data) for at, us, data in zip(row[4::3], row[5::3], row[6::3], strict=True)
+            Entry(at, _time(us, at), data)
+            for at, us, data in zip(row[4::3], row[5::3], row[6::3], strict=True)
         ]
         return Found(epoch.decode(), self._newest, oldest, digest or None, entries)
 
-    async def end(self) -> int:
-        """Return the newest position."""
-        return int(await self._run(self._asker, "end"))
+    async def end(self) -> End:
+        """Return the newest position, and what goes with it."""
+        epoch, position, at_us, level = await self._run(self._asker, "end")
+        return End(epoch.decode(), position, _time(at_us, position), level)
 
     async def change_epoch(self, epoch: str) -> str:
         """Make another epoch unless it is another one already; return the present one."""
@@ -226,6 +232,16 @@ class _RedisEngine:
             if self._opened:  # it was allowed before, so it may be again
                 raise LogUnavailable(str(error), cause=error.cause) from error
             raise
+
+
+def _time(text: bytes, position: int) -> int:
+    """Return a log time, or raise `LogDamaged`."""
+    try:
+        return int(text)
+    except ValueError:
+        raise LogDamaged(
+            f"entry {position} must have a log time, got {text[:40]!r}", position=position
+        ) from None
 
 
 def _without_wait(url: str) -> tuple[str, int]:

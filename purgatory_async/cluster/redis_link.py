@@ -1,6 +1,6 @@
 """One connection to Redis: made when it is needed, one call at a time, dropped when a call fails."""
 
-from typing import Any
+from typing import Any, Final
 
 import redis.exceptions
 from redis.asyncio import Redis
@@ -13,6 +13,9 @@ from purgatory_async.cluster.server_log import EntriesLost
 from purgatory_async.cluster.turns import CALL_S, Turns
 
 __all__ = ["Link"]
+
+# What the script raises, before which its errors say where; and an entry beyond the head.
+_DAMAGE: Final = ("DAMAGED", "ID specified in XADD is equal or smaller")
 
 
 class Link:
@@ -86,6 +89,8 @@ def _meaning(error: BaseException) -> type[LogError]:
     if isinstance(error, refused):
         return LogRefused
     if isinstance(error, redis.exceptions.ResponseError):
+        if any(text in str(error) for text in _DAMAGE):
+            return LogDamaged
         meanings = {"LOST": EntriesLost, "OVERTAKEN": LogError, "WRONGTYPE": LogDamaged}
         return meanings.get(str(error).partition(" ")[0], LogUnavailable)
     return LogUnavailable

@@ -13,6 +13,7 @@ from typing import NamedTuple, Protocol
 
 from purgatory_async.cluster.append_queue import AppendQueue
 from purgatory_async.cluster.connection import Backoff, OpenOnce, SharedTrip
+from purgatory_async.cluster.entries import LEVEL
 from purgatory_async.cluster.log import (
     MAX_ENTRY_BYTES,
     Appended,
@@ -23,13 +24,16 @@ from purgatory_async.cluster.log import (
     LogGap,
     LogUnavailable,
     check_batch,
+    check_epoch,
     check_follow,
+    check_head,
     check_save,
+    check_time,
     loads,
 )
 from purgatory_async.cluster.tail import Tail
 
-__all__ = ["PING_S", "Engine", "EntriesLost", "Found", "Known", "ServerLog"]
+__all__ = ["PING_S", "End", "Engine", "EntriesLost", "Found", "Known", "ServerLog"]
 
 PING_S = 9.0
 """Seconds between reads on an idle connection; together with `CALL_S` below 20, by which a dead one is noticed."""
@@ -64,6 +68,15 @@ class Found(NamedTuple):
     entries: Sequence[Entry]
 
 
+class End(NamedTuple):
+    """Where a log ends: its epoch, empty if the server has none any more; its newest position, that one's time."""
+
+    epoch: str
+    position: int
+    at_us: int
+    level: int
+
+
 class Engine(Protocol):
     """The calls on one server. Each raises `LogUnavailable` while the server is away."""
 
@@ -76,8 +89,8 @@ class Engine(Protocol):
         """Return what tells an entry from another one at its position."""
         ...
 
-    async def open(self) -> None:
-        """Connect, check the server's settings, create the log if there is none."""
+    async def open(self, *, create: bool) -> None:
+        """Connect, check the server's settings; create the log if there is none, or raise `LogDamaged`."""
         ...
 
     async def head(self) -> Head:
@@ -92,8 +105,8 @@ class Engine(Protocol):
         """Read what comes after a position."""
         ...
 
-    async def end(self) -> int:
-        """Return the newest position."""
+    async def end(self) -> End:
+        """Return the newest position, and what goes with it."""
         ...
 
     async def change_epoch(self, epoch: str) -> str:
@@ -141,18 +154,20 @@ class ServerLog:
         self._open = OpenOnce()
         self._tail = Tail(self._open, lambda: engine.poll_s)
         self._queue = AppendQueue(self._append)
-        self._trip = SharedTrip(engine.end)
+        self._trip = SharedTrip(self._end)
         self._attending: asyncio.Task[None] | None = None
         self._followed = False
         self._epoch = ""
         self._known = Known(0, b"")
 
-    async def open(self) -> Head:
+    async def open(self, *, epoch: str = "") -> Head:
         """Connect, and create the log if there is none; see `Log.open`."""
         self._open.open()
         try:
-            await self._engine.open()
-            head = await self._engine.head()
+            await self._engine.open(create=not epoch)
+            self._check_end(await self._engine.end())
+            head = await self._head()
+            check_epoch(head, epoch, self)
             self._open.require("open it")  # it may have been closed meanwhile
         except BaseException:
             await self.aclose()
@@ -185,7 +200,7 @@ class ServerLog:
     async def save(self, position: int, parts: AsyncIterator[bytes], keep: int) -> None:
         """Save a checkpoint and trim; see `Log.save`. Appends go on meanwhile."""
         self._open.require("save")
-        check_save(position, keep, await self._engine.head())
+        check_save(position, keep, await self._head())
         await self._engine.begin_save(position)
         number = 0
         async for part in parts:
@@ -202,7 +217,7 @@ class ServerLog:
     async def load(self, *, below: int | None = None) -> Checkpoint | None:
         """Return the newest checkpoint; see `Log.load`."""
         self._open.require("load")
-        head = await self._engine.head()
+        head = await self._head()
         before = 0 if below is None else await self._engine.before()
         position = loads(head, before, below)
         return Checkpoint(position, self._parts(position), head.epoch) if position else None
@@ -237,6 +252,31 @@ class ServerLog:
         self._tail.append(epoch, appended, entries)
         return appended
 
+    async def _head(self) -> Head:
+        head = await self._engine.head()
+        check_head(head, self)
+        if head.position and head.oldest > head.position:  # it is never trimmed
+            raise LogDamaged(f"entry {head.position} must be there, the newest one", position=head.position)
+        return head
+
+    async def _end(self) -> int:
+        end = await self._engine.end()
+        self._check_end(end)
+        if end.epoch != self._epoch or (self._followed and end.position < self._known.position):
+            self._tail.hint()  # a follower raises LogGap
+            raise LogUnavailable(
+                f"the log must have epoch {self._epoch} and reach position {self._known.position}, got {end.epoch} "
+                f"and {end.position}: it has lost entries"
+            )
+        return end.position
+
+    def _check_end(self, end: End) -> None:
+        check_time(end.at_us, end.position)
+        if end.level > LEVEL:
+            raise LogDamaged(
+                f"{self} must be at level {LEVEL} or below, got {end.level}; upgrade this package"
+            )
+
     async def _start_over(self) -> None:
         """Accept the log as it is, unless it was followed: what was read may be lost, so a follower must hear of it."""
         found = await self._engine.read(self._known.position, self._known.position)
@@ -260,15 +300,20 @@ class ServerLog:
                 oldest=found.oldest,
                 epoch=present,
             )
+        if found.position == known.position > 0 and found.digest is None:
+            raise LogDamaged(f"entry {known.position} must be there, the newest one", position=known.position)
         for place, entry in enumerate(found.entries, start=after + 1):
             if entry.position != place:
                 raise LogDamaged(f"entry {place} must come next, got {entry.position}", position=place)
+            check_time(entry.at_us, place)
         if found.entries:
             self._know(found.entries[-1])
         return found.entries
 
     async def _present_epoch(self, found: Found, known: Known) -> str:
         """Return the log's epoch, another one than that with the entries that it has lost."""
+        if not found.epoch:
+            return (await self._head()).epoch  # the server was emptied: another log begins
         if found.epoch == self._epoch and _lacks(found, known):
             return await self._engine.change_epoch(found.epoch)
         return found.epoch
@@ -283,7 +328,7 @@ class ServerLog:
             yield part
             number += 1
         if part is None:
-            present = (await self._engine.head()).checkpoint
+            present = (await self._head()).checkpoint
             if present != position:
                 raise LogUnavailable(
                     f"checkpoint {position} was replaced by that at {present} meanwhile: load again"

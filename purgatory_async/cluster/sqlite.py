@@ -78,13 +78,13 @@ class SqliteLog:
     def __repr__(self) -> str:
         return f"<SqliteLog {self._path} {self._open.state}>"
 
-    async def open(self) -> Head:
+    async def open(self, *, epoch: str = "") -> Head:
         """Open the file, or create it; see `Log.open`.
 
         Raises:
             LogRefused: The folder does not exist, or is on a network file system.
             LogUnavailable: The file cannot be opened.
-            LogDamaged: It is no log, or lost its newest entries.
+            LogDamaged: It is no log, lost its newest entries, or is not there with that epoch.
         """
         check_file_system(self._path)
         self._open.open()
@@ -95,7 +95,7 @@ class SqliteLog:
         try:
             self._nudges = Nudges(self._path.with_name(f"{self._path.name}.d"), self._tail.hint)
             self._of_loop.callback(self._nudges.close)
-            await self._writing.submit(self._open_writer)
+            await self._writing.submit(partial(self._open_writer, epoch))
             head = await self._reading.submit(self._open_reader)
         except BaseException as error:
             await self.aclose()
@@ -174,8 +174,8 @@ class SqliteLog:
             thread.abandon(unknown, but=its_end)
         await self._queue.aclose()
 
-    def _open_writer(self) -> None:
-        self._writer = SqliteWriter(self._path, self._sync)
+    def _open_writer(self, epoch: str) -> None:
+        self._writer = SqliteWriter(self._path, self._sync, epoch)
         self._of_writing.callback(self._writer.close)
 
     def _open_reader(self) -> Head:
@@ -216,7 +216,11 @@ class SqliteLog:
             raise
 
     async def _end(self) -> int:
-        return (await self._reading.submit(self._reader.head)).position
+        try:
+            return await self._reading.submit(partial(self._reader.end, self._epoch))
+        except LogUnavailable:
+            self._tail.hint()  # a follower meets the other epoch
+            raise
 
     async def _parts(self, position: int) -> AsyncIterator[bytes]:
         number = 0

@@ -25,6 +25,8 @@ from purgatory_async.cluster.log import (
     LogGap,
     LogRefused,
     LogUnavailable,
+    check_epoch,
+    check_head,
     check_save,
     loads,
     new_epoch,
@@ -35,6 +37,7 @@ from purgatory_async.cluster.sqlite_schema import (
     MARK_BYTES,
     TABLES,
     EndMark,
+    require_same,
     seal,
     translated,
     unseal,
@@ -49,12 +52,12 @@ SYNCS: Final = {"always": "FULL", "os": "NORMAL"}
 TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay appends
 DROP_SLICE: Final = 4  # parts of about 1 MiB, likewise
 
-_NETWORK: Final = ("nfs", "cifs", "smb", "ncpfs", "afs", "fuse.sshfs")
 # A write-ahead log of 16 MB, so that fsyncs are few; what can be checked of pages is checked.
 _SETTINGS: Final = ("journal_mode=WAL", "wal_autocheckpoint=4000", "cell_size_check=ON")
 _BUSY_S: Final = 4.0  # for a program that is none of ours, as a shell; the reason comes before a client's 503
-_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_NETWORK: Final = ("nfs", "cifs", "smb", "ncpfs", "afs", "fuse.sshfs")
 _MOUNTS: Final = Path("/proc/self/mountinfo")
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _BOUNDS: Final = """
 SELECT h.epoch, coalesce((SELECT max(position) FROM purgatory_log), 0),
     coalesce((SELECT at_us FROM purgatory_log ORDER BY position DESC LIMIT 1), 0),
@@ -86,7 +89,11 @@ class _File:
         self._inode = path.stat().st_ino
         with self._translating():
             self._connection = sqlite3.connect(
-                path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
+                f"{path.as_uri()}?mode=rw",
+                timeout=_BUSY_S,
+                isolation_level=None,
+                check_same_thread=False,
+                uri=True,
             )
             try:
                 for setting in (*_SETTINGS, f"synchronous={SYNCS[sync]}"):
@@ -99,31 +106,15 @@ class _File:
         """Read the log's state."""
         with self._translating():
             rows = self._connection.execute(_BOUNDS).fetchmany(2)
-        # Damaged pages have values of any type.
-        if [[type(value) for value in row] for row in rows] != [[str, int, int, int, int]]:
+        if len(rows) != 1:
             raise LogDamaged(f"{self.path} must have one head, got {rows}")
         head = Head(*rows[0])
-        if head.checkpoint > head.position:
-            raise LogDamaged(
-                f"{self.path} must reach its checkpoint at {head.checkpoint}, ends at {head.position}"
-            )
+        check_head(head, self.path)  # damaged pages have values of any type
         return head
 
     def close(self) -> None:
         """Close the connection."""
         self._connection.close()
-
-    def _require_same_file(self) -> None:
-        try:
-            replaced = self.path.stat().st_ino != self._inode
-        except FileNotFoundError:
-            replaced = True
-        except OSError as error:
-            raise LogUnavailable(
-                f"{self.path} is not usable: {error.strerror}", cause=cause_of(error)
-            ) from error
-        if replaced:
-            raise LogDamaged(f"{self.path} was moved or replaced while in use; restart with the right file")
 
     @contextmanager
     def _translating(self) -> Iterator[None]:
@@ -149,7 +140,7 @@ class SqliteReader(_File):
             first = next(rows, None)
             if first is not None and first[0] == after + 1:
                 return one_read(verified(chain([first], rows), after))
-        self._require_same_file()
+        require_same(self.path, self._inode)
         head = self.head()
         if head.epoch == epoch and head.oldest - 1 <= after <= head.position:
             if first is not None:
@@ -160,6 +151,13 @@ class SqliteReader(_File):
             oldest=head.oldest,
             epoch=head.epoch,
         )
+
+    def end(self, epoch: str) -> int:
+        """Return the newest position; raises `LogUnavailable` if the epoch is another one."""
+        require_same(self.path, self._inode)
+        if (head := self.head()).epoch != epoch:
+            raise LogUnavailable(f"{self.path} must have epoch {epoch}, got {head.epoch}: read it again")
+        return head.position
 
     def loads(self, below: int | None) -> tuple[int, str]:
         """Return the position of the checkpoint to load, see `loads`, and the epoch."""
@@ -183,16 +181,19 @@ class SqliteReader(_File):
 
 
 class SqliteWriter(_File):
-    """What the writer thread does; it creates the log if there is none."""
+    """What the writer thread does; it creates the log if there is none, unless it must have an epoch."""
 
-    def __init__(self, path: Path, sync: str) -> None:
+    def __init__(self, path: Path, sync: str, epoch: str) -> None:
         self._last = 0, 0  # the position and log time of the entry it wrote last
+        flags = os.O_RDWR | os.O_CLOEXEC | (0 if epoch else os.O_CREAT)
         try:
             self._boot = _BOOT_ID.read_text(encoding="ascii").strip()
             # SQLite would let others read the file.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            self._lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            os.close(os.open(path, flags, 0o600))
+            self._lock = os.open(f"{path}.lock", flags, 0o600)
         except OSError as error:
+            if epoch and isinstance(error, FileNotFoundError):
+                raise LogDamaged(f"{error.filename} was removed while in use; put it back") from error
             raise LogUnavailable(
                 f"{error.filename} is not usable: {error.strerror}", cause=cause_of(error)
             ) from error
@@ -201,7 +202,10 @@ class SqliteWriter(_File):
             with self._turn():  # which it has already
                 super().__init__(path, sync)
                 try:
-                    self._create()
+                    if epoch:
+                        self._require_log(epoch)
+                    else:
+                        self._create()
                 except BaseException:
                     super().close()
                     raise
@@ -217,7 +221,8 @@ class SqliteWriter(_File):
     def append(self, entries: Sequence[bytes]) -> Appended:
         """Append entries in one transaction."""
         with self._turn(), self._transaction():
-            self._require_same_file()
+            require_same(self.path, self._inode)
+            require_same(self.path.with_name(f"{self.path.name}.lock"), os.fstat(self._lock).st_ino)
             head = self._checked_head()
             self._check_newest(head)
             first, at_us = head.position + 1, max(head.at_us, self._now_us())
@@ -273,33 +278,43 @@ class SqliteWriter(_File):
             self._connection.execute("COMMIT")
         return upto < last
 
+    def _require_log(self, epoch: str) -> None:
+        """Check that the file is the one that others had open."""
+        head = self._checked_head()
+        check_epoch(head, epoch, self.path)
+        if self._may_have_lost(head):
+            raise LogDamaged(f"{self.path} was replaced while in use; restart with the right file")
+
     def _create(self) -> None:
         with self._transaction():
             for statement in TABLES.split(";"):
                 self._connection.execute(statement)
-            insert = "INSERT INTO purgatory_head SELECT ?, 0, '', 0 WHERE NOT EXISTS (SELECT 1 FROM purgatory_head)"
-            self._connection.execute(insert, [new_epoch()])
+            insert = "INSERT INTO purgatory_head SELECT ?, 0, '', 0, ? WHERE NOT EXISTS (SELECT 1 FROM purgatory_head)"
+            self._connection.execute(insert, [new_epoch(), str(self._inode)])
             head = self.head()
             epoch = head.epoch
             if self._may_have_lost(head):
                 # A copy, a restored backup or a power loss: what others saw after its end may never come.
                 epoch = new_epoch()
-                self._connection.execute("UPDATE purgatory_head SET epoch = ?", [epoch])
+                update = "UPDATE purgatory_head SET epoch = ?, inode = ?"
+                self._connection.execute(update, [epoch, str(self._inode)])
             self._connection.execute("COMMIT")
         self._mark(epoch, head.position, durable=True)
 
     def _may_have_lost(self, head: Head) -> bool:
-        mark = self._read_mark()
+        (made_as,) = self._connection.execute("SELECT inode FROM purgatory_head").fetchone()
+        copied, mark = made_as != str(self._inode), self._read_mark()
         if mark is None:
-            return head.position > 0
+            return copied or head.position > 0
         if mark.safe or mark.boot == self._boot:
             self._require_reached(mark, head)
-        return head.position < mark.position or mark.epoch != head.epoch
+        return copied or head.position < mark.position or mark.epoch != head.epoch
 
     def _checked_head(self) -> Head:
         head, mark = self.head(), self._read_mark()
         if mark is not None:
             self._require_reached(mark, head)
+            check_epoch(head, mark.epoch, self.path)
         return head
 
     def _check_newest(self, head: Head) -> None:

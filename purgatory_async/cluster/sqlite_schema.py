@@ -13,12 +13,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from purgatory_async.cluster.causes import cause_of
-from purgatory_async.cluster.log import Entry, LogDamaged, LogUnavailable
+from purgatory_async.cluster.log import Entry, LogDamaged, LogUnavailable, check_time
 from purgatory_async.cluster.sqlite_lock import holder_of
 
 __all__ = [
     "TABLES",
     "EndMark",
+    "require_same",
     "seal",
     "translated",
     "unseal",
@@ -31,7 +32,8 @@ CREATE TABLE IF NOT EXISTS purgatory_log(
 CREATE TABLE IF NOT EXISTS purgatory_checkpoint(
     position INTEGER NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (position, part));
 CREATE TABLE IF NOT EXISTS purgatory_head(
-    epoch TEXT NOT NULL, checkpoint INTEGER NOT NULL, boot TEXT NOT NULL, boot_offset_us INTEGER NOT NULL);
+    epoch TEXT NOT NULL, checkpoint INTEGER NOT NULL, boot TEXT NOT NULL, boot_offset_us INTEGER NOT NULL,
+    inode TEXT NOT NULL);
 """
 
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH)
@@ -61,7 +63,20 @@ def verified(rows: Iterable[tuple[int, int, bytes]], after: int) -> Iterator[Ent
             raise LogDamaged(f"entry {after} must come next, got {position}", position=after)
         if not isinstance(at_us, int):
             raise LogDamaged(f"entry {position} must have a log time, got {at_us!r}", position=position)
+        check_time(at_us, position)
         yield Entry(position, at_us, unseal(blob, position, at_us, "entry"))
+
+
+def require_same(path: Path, inode: int) -> None:
+    """Raise `LogDamaged` if a path is no longer that of a file that is open."""
+    try:
+        replaced = path.stat().st_ino != inode
+    except FileNotFoundError:
+        replaced = True
+    except OSError as error:
+        raise LogUnavailable(f"{path} is not usable: {error.strerror}", cause=cause_of(error)) from error
+    if replaced:
+        raise LogDamaged(f"{path} was moved or replaced while in use; restart with the right file")
 
 
 def translated(error: sqlite3.Error, path: Path) -> LogDamaged | LogUnavailable:

@@ -16,6 +16,7 @@ __all__ = [
     "Answer",
     "Ask",
     "Channel",
+    "Epoch",
     "Forwarded",
     "Message",
     "Ready",
@@ -32,13 +33,15 @@ _SIZE: Final = struct.Struct(">I")
 class Start(msgspec.Struct, tag=True):
     """To a new worker, first: its number, from 1; its settings by name; whether all were ready at some time.
 
-    ``rates`` is the descriptor of the file in which all workers count requests; None without tokens.
+    ``rates`` is the descriptor of the file in which all workers count requests; None without tokens. ``epoch`` is that
+    of the store, as the workers said last; empty if none has: the first ones create it.
     """
 
     number: int
     settings: Mapping[str, Any]
     complete: bool
     rates: int | None = None
+    epoch: str = ""
 
 
 class Serving(msgspec.Struct, tag=True):
@@ -58,6 +61,12 @@ class Forwarded(msgspec.Struct, tag=True):
 
 class Ready(msgspec.Struct, tag=True):
     """From a worker: it accepts connections."""
+
+
+class Epoch(msgspec.Struct, tag=True):
+    """From a worker: it has loaded the state of this epoch."""
+
+    epoch: str
 
 
 class Refused(msgspec.Struct, tag=True):
@@ -83,7 +92,7 @@ class Answer(msgspec.Struct, tag=True):
     body: bytes
 
 
-Message = Start | Serving | Forwarded | Ready | Refused | Ask | Answer
+Message = Start | Serving | Forwarded | Ready | Epoch | Refused | Ask | Answer
 
 _ENCODER: Final = msgspec.msgpack.Encoder()
 _DECODER: Final[msgspec.msgpack.Decoder[Message]] = msgspec.msgpack.Decoder(Message)

@@ -6,7 +6,8 @@ the others are idle.
 
 A worker that ends is started again, after a second at first and up to half a minute if it keeps ending. One whose start
 is refused, or whose state is damaged, would end again: before all were ready that ends the whole, afterwards the others
-go on without it.
+go on without it. One that is started again must find the store with the epoch that the workers know, which changes only
+when one of them sees a loss.
 """
 
 import logging
@@ -30,6 +31,7 @@ from purgatory_async.service.channel import (
     Answer,
     Ask,
     Channel,
+    Epoch,
     Forwarded,
     Message,
     Ready,
@@ -61,6 +63,7 @@ class _Worker:
         self.channel: Channel | None = None
         self.ready_at: float | None = None
         self.reason = ""
+        self.epoch = ""  # of the store, as it knows it
 
     def send(self, message: Message) -> None:
         """Send it a message; none while it does not run."""
@@ -103,6 +106,7 @@ class Supervisor:
         self._rates: IO[bytes] | None = None  # which all workers count in, while they run
         self._kept = {worker.number for worker in self._workers}
         self._complete = False  # whether all were ready at some time
+        self._epoch = ""  # of the store, as a worker said last
         self._draining = False  # an administrator drains the workers
         self._stopping = anyio.Event()
         self._failed = False  # a worker, while it stopped
@@ -193,7 +197,7 @@ class Supervisor:
                 if code and served is not None:
                     self._failed = True
                     self._log.error("worker failed while it stopped", worker=worker.number, **ended)
-            elif code in {REFUSED, DAMAGED}:
+            elif code in {REFUSED, DAMAGED} and not (worker.epoch and worker.epoch != self._epoch):
                 self._give_up(worker, code)
                 return
             else:
@@ -241,7 +245,8 @@ class Supervisor:
         channel = await Channel.over(ours)
         # Before anything that the other workers send.
         rates = None if self._rates is None else self._rates.fileno()
-        channel.send(Start(worker.number, _plain(self._settings), self._complete, rates))
+        worker.epoch = self._epoch
+        channel.send(Start(worker.number, _plain(self._settings), self._complete, rates, self._epoch))
         if self._draining:
             channel.send(Ask(DRAINING, 0, 0))
         worker.channel = channel
@@ -273,6 +278,8 @@ class Supervisor:
             case Ready():
                 worker.ready_at = anyio.current_time()
                 self._tell_who_serves()
+            case Epoch(epoch):
+                self._epoch = worker.epoch = epoch
             case Refused(reason):
                 worker.reason = reason
             case Ask(what):

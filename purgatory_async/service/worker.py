@@ -13,7 +13,17 @@ import anyio
 
 from purgatory_async.clock import MonotonicClock
 from purgatory_async.service.api.admin import answer_peer
-from purgatory_async.service.channel import Answer, Ask, Channel, Forwarded, Ready, Refused, Serving, Start
+from purgatory_async.service.channel import (
+    Answer,
+    Ask,
+    Channel,
+    Epoch,
+    Forwarded,
+    Ready,
+    Refused,
+    Serving,
+    Start,
+)
 from purgatory_async.service.listeners import Listeners
 from purgatory_async.service.logs import stderr_log
 from purgatory_async.service.rates import Rates, SharedTimes
@@ -27,6 +37,7 @@ from purgatory_async.service.server import (
     run_on_uvloop,
 )
 from purgatory_async.service.settings import Settings
+from purgatory_async.service.state.on_log import OnLog
 
 __all__ = ["main"]
 
@@ -53,7 +64,11 @@ async def _serve(start: Start, channel: Channel, listeners: Listeners) -> None:
     server = Server(Settings(**start.settings), listeners, stderr_log(worker=start.number))
     if start.rates is not None:
         server.app.rates = Rates(MonotonicClock.time_ns, SharedTimes(start.rates))
-    server.app.service.peers.join(start.number, channel.send, complete=start.complete)
+    service = server.app.service
+    service.peers.join(start.number, channel.send, complete=start.complete)
+    if isinstance(service.state, OnLog):
+        service.state.take_over(start.epoch, lambda epoch: channel.send(Epoch(epoch)))
+    failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
 
         def _announce(_: str) -> None:
@@ -61,8 +76,13 @@ async def _serve(start: Start, channel: Channel, listeners: Listeners) -> None:
             tasks.start_soon(_listen, server, channel)
             channel.send(Ready())
 
-        await server.run(_announce)
+        try:
+            await server.run(_announce)
+        except (*REFUSALS, *DAMAGES) as error:
+            failure = error  # from inside it would come out in a group
         tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
 
 
 async def _listen(server: Server, channel: Channel) -> None:

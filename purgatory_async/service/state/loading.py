@@ -10,7 +10,7 @@ from purgatory_async.cluster.retention import MARK
 from purgatory_async.service.state.fold.fold import Fold, FoldError, LevelError
 from purgatory_async.service.state.fold.restoring import Restoring, empty_after
 
-__all__ = ["MakeFold", "Restored", "loaded", "restored"]
+__all__ = ["MakeFold", "Restored", "check_reach", "loaded", "restored"]
 
 MakeFold = Callable[[int], Fold]
 
@@ -77,6 +77,15 @@ async def _state(checkpoint: Checkpoint, make: MakeFold) -> Fold:
             f"checkpoint {position} must be of its position, got {fold.position}", position=position
         )
     return fold
+
+
+def check_reach(position: int, oldest: int) -> None:
+    """Raise `LogDamaged` unless a log whose oldest entry is at ``oldest`` goes on from a checkpoint at a position."""
+    if position + 1 < oldest:
+        raise LogDamaged(
+            f"the log must reach back to its checkpoint at {position}, begins at {oldest}",
+            position=position + 1,
+        )
 
 
 async def loaded(log: Log, make: MakeFold) -> Restored:

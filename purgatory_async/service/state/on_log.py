@@ -17,14 +17,14 @@ from purgatory_async.cluster.outage import Outage
 from purgatory_async.cluster.repetitions import Verdict
 from purgatory_async.cluster.replica import Replica
 from purgatory_async.cluster.writer import Writer
-from purgatory_async.service.state.fold.codec import EntryError, decode, encode, size_of
+from purgatory_async.service.state.fold.codec import EntryError, decode, encode_as, size_of
 from purgatory_async.service.state.fold.entries import Alive, Entry, SetLimits, Tick, WantItem
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.results import Dropped, InLine, Result
 from purgatory_async.service.state.fold.shared import Effect
 from purgatory_async.service.state.heartbeat import Diverged, Heartbeat
 from purgatory_async.service.state.in_time import in_time
-from purgatory_async.service.state.loading import Restored, loaded
+from purgatory_async.service.state.loading import Restored, check_reach, loaded
 from purgatory_async.service.state.log_time import LogTime
 from purgatory_async.service.state.progress import Progress
 from purgatory_async.service.state.ticks import Ticks
@@ -95,7 +95,7 @@ class OnLog(Generic[A]):
         self.outage: Final = self._progress.contact.outage
         self._writer: Final = Writer[Entry, A](
             log,
-            encode=_encode,
+            encode=encode_as,
             introduction=Alive(),
             appended=self._note_appended,
             failed=self._progress.contact.refuse,
@@ -107,6 +107,8 @@ class OnLog(Generic[A]):
         self._tasks: Final[set[asyncio.Task[None]]] = set()
         self._stopped: Final = asyncio.Event()
         self._failure: Exception | None = None  # why nothing is applied any more
+        self._expected = ""
+        self._loaded: Callable[[str], object] = lambda _: None
 
     def __repr__(self) -> str:
         return f"<OnLog at {self.position} of {self.log!r}>"
@@ -151,6 +153,10 @@ class OnLog(Generic[A]):
         """The name under which this worker appends now."""
         return self._writer.name
 
+    def take_over(self, epoch: str, loaded: Callable[[str], object]) -> None:
+        """Call ``loaded`` with the epoch of each state, which must be this one at first if it is not empty."""
+        self._expected, self._loaded = epoch, loaded
+
     async def open(self) -> None:
         """Open the log, load the newest checkpoint, and apply what came after it; `run` must follow.
 
@@ -159,7 +165,8 @@ class OnLog(Generic[A]):
             LogRefused: The engine's settings rule it out.
             LogDamaged, FoldError: The log cannot be applied.
         """
-        head = await self.log.open()
+        log = self.log
+        head = await (log.open(epoch=self._expected) if self._expected else log.open())
         self._log_time.correct(head.at_us)
         try:
             await self._load(head.epoch, 0.0)
@@ -306,16 +313,17 @@ class OnLog(Generic[A]):
                 await self._replica.run()
             except LogGap as gap:
                 self.gaps += 1
-                epoch = gap.epoch
+                epoch, oldest = gap.epoch, gap.oldest
                 _LOGGER.warning("the log has a gap: loading the state again: %s", gap)
             except Diverged:
                 self.diverged += 1
-                epoch = self.epoch
+                epoch, oldest = self.epoch, 0
             else:
                 raise LogError(f"{self.log!r} was closed: cannot follow it")
             if self.position > begun:
                 backoff.reset()
             await self._load(epoch, backoff.next_delay())
+            check_reach(self.position, oldest)
 
     async def _load(self, epoch: str, delay: float) -> None:
         """Load the newest checkpoint after a delay; until then nothing is applied or shown.
@@ -330,6 +338,7 @@ class OnLog(Generic[A]):
         self._heartbeat.restart(end)
         self._writer.lose(lost)
         before, self.fold, self.epoch = self.fold, fold, epoch
+        self._loaded(epoch)
         self._replica.restart(fold.position, epoch)
         self._replaced(fold)
         before.close()
@@ -388,8 +397,3 @@ class OnLog(Generic[A]):
     def _require_open(self) -> None:
         if self._failure is not None:
             raise LogError(f"state is closed: {self._failure}")
-
-
-def _encode(entry: Entry, writer: str, number: int) -> bytes:
-    entry.writer, entry.number = writer, number
-    return encode(entry)

@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from purgatory_async.cluster import Entry, Head, Log, LogDamaged, LogGap
+from purgatory_async.cluster import Entry, Head, Log, LogGap
 from purgatory_async.cluster.connection import following
 from purgatory_async.journal import JournalError
 from purgatory_async.journal.lines import Damage
 from purgatory_async.journal.reader import read_segment
 from purgatory_async.journal.segments import DirectoryLock, Sealer, Segment, SegmentFile, list_segments
 from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.service.state.loading import check_reach
 from purgatory_async.service.store.exported import Exported
 from purgatory_async.service.store.loading import apply, restored
 from purgatory_async.service.store.recorder import Recorder, Run
@@ -150,11 +151,7 @@ class Export:
         """
         before = self.position
         await self._begin_run(log, gap.epoch)
-        if self.position + 1 < gap.oldest:
-            raise LogDamaged(
-                f"the log must reach back to its checkpoint at {self.position}, begins at {gap.oldest}",
-                position=self.position + 1,
-            )
+        check_reach(self.position, gap.oldest)
         self._say(
             f"the journal continues in a new run at position {self.position}: the log no longer has the entries after "
             f"position {before}"

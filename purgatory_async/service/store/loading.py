@@ -8,7 +8,7 @@ from purgatory_async.cluster.log import MAX_ENTRY_BYTES
 from purgatory_async.service.state.fold.checkpoint import parts
 from purgatory_async.service.state.fold.codec import EntryError, decode
 from purgatory_async.service.state.fold.fold import Applied, Fold, FoldError, LevelError
-from purgatory_async.service.state.loading import MakeFold, restored
+from purgatory_async.service.state.loading import MakeFold, check_reach, restored
 
 __all__ = ["apply", "fold_until", "folded", "pieces", "restored"]
 
@@ -94,9 +94,4 @@ async def _fold_to_the_end(log: Log, fold: Fold) -> None:
 async def _require_reaching_back(log: Log, gap: LogGap) -> None:
     """Raise `LogDamaged` unless the log begins at its newest checkpoint or before, so that it can be loaded again."""
     checkpoint = await log.load()
-    newest = 0 if checkpoint is None else checkpoint.position
-    if gap.oldest > newest + 1:
-        raise LogDamaged(
-            f"the log must reach back to its checkpoint at {newest}, begins at {gap.oldest}",
-            position=newest + 1,
-        ) from gap
+    check_reach(0 if checkpoint is None else checkpoint.position, gap.oldest)

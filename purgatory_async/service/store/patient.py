@@ -35,13 +35,13 @@ class PatientLog:
     def __repr__(self) -> str:
         return "<PatientLog waiting>" if self._log is None else repr(self._log)
 
-    async def open(self) -> Head:
+    async def open(self, *, epoch: str = "") -> Head:
         """Open the log; see `Log.open`. Waits while the engine is away, which is logged."""
         backoff = Backoff()
         while True:
             log = self._make()
             try:
-                head = await log.open()
+                head = await (log.open(epoch=epoch) if epoch else log.open())
             except LogUnavailable as error:
                 self._outage.fail(error, brief_s=0.0)
                 self.tried.set()

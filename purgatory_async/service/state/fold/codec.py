@@ -24,13 +24,19 @@ from purgatory_async.service.state.fold.entries import (
     SubmitOperation,
 )
 
-__all__ = ["EntryError", "decode", "detached", "encode", "one_line", "size_of"]
+__all__ = ["EntryError", "decode", "detached", "encode", "encode_as", "one_line", "size_of"]
 
 _SIZE: Final = 200  # bytes of an entry besides its attachment
 
 _DECODER: Final[msgspec.json.Decoder[AnyEntry]] = msgspec.json.Decoder(AnyEntry)
 encode: Final = msgspec.json.Encoder().encode
 """Return an entry as JSON. O(its size)."""
+
+
+def encode_as(entry: Entry, writer: str, number: int) -> bytes:
+    """Make an entry one of a writer's, and return it as JSON. O(its size)."""
+    entry.writer, entry.number = writer, number
+    return encode(entry)
 
 
 class EntryError(ValueError):

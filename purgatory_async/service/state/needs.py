@@ -13,6 +13,7 @@ distinct replicas).
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left
+from collections.abc import Collection, Mapping
 from itertools import islice
 from typing import Literal, final
 
@@ -21,6 +22,7 @@ from msgspec import UNSET
 from purgatory_async.journal.schema import NO_SUM
 from purgatory_async.service.messages import CountNeed, WaitingFor, WireNeed
 from purgatory_async.service.state.batch import Part
+from purgatory_async.service.state.fold.kept_bytes import KeptBytes, size_of_voter
 from purgatory_async.service.state.signals import Signal
 
 Progress = int | list[str] | None
@@ -185,30 +187,53 @@ class Amount(Need):
 
 @final
 class Voters(Need):
-    """A number of distinct voters signalled; a signal without a voter does not count."""
+    """A number of distinct voters signalled; a signal without a voter does not count.
 
-    __slots__ = ("_voters", "_wanted", "wire")
+    Args:
+        voters: How many.
+        kept: Where the bytes of the voters' names are counted; None for nowhere.
+        owner: Whose they are.
+    """
 
-    def __init__(self, voters: int) -> None:
+    __slots__ = ("_kept", "_owner", "_voters", "_wanted", "wire")
+
+    def __init__(self, voters: int, kept: KeptBytes | None = None, owner: str | None = None) -> None:
         self.wire: CountNeed = CountNeed(voters=voters)  # pyright: ignore[reportIncompatibleMethodOverride]
         self._wanted = voters
         self._voters: set[str] = set()
+        self._kept = kept
+        self._owner = owner
 
     def note(self, signal: Signal) -> bool:
         """Count the signal's voter, once."""
-        if signal.view.voter is not UNSET:
-            self._voters.add(signal.view.voter)
+        voter = signal.view.voter
+        if voter is not UNSET and voter not in self._voters:
+            self._add((voter,))
         return len(self._voters) >= self._wanted
 
     def take(self, part: Part) -> Signal | None:
         """Count the voters of the signals."""
         voters, missing = self._voters, self._wanted - len(self._voters)
-        if len(part.voters) < missing:
-            voters.update(part.voters)
-            return None
         new = dict(islice((each for each in part.voters.items() if each[0] not in voters), missing))
-        voters.update(new)
+        self._add(new)
         return new.popitem()[1] if len(new) == missing else None
+
+    def growth(self, sizes: Mapping[str, int]) -> int:
+        """Return how many bytes some voters would add at most, given what each counts. O(voters)."""
+        return sum(size for voter, size in sizes.items() if voter not in self._voters)
+
+    def clear(self) -> None:
+        """Forget the voters of an operation that has ended. O(voters)."""
+        self._weigh(self._voters, -1)
+        self._voters = set()
+
+    def _add(self, new: Collection[str]) -> None:
+        self._voters.update(new)
+        self._weigh(new, 1)
+
+    def _weigh(self, voters: Collection[str], sign: int) -> None:
+        if self._kept is not None and voters:
+            self._kept.pin(sign * sum(map(size_of_voter, voters)), self._owner)
 
     def waiting_for(self) -> WaitingFor:
         """Return the number of voters left."""
@@ -222,11 +247,13 @@ class Voters(Need):
     def resume(self, progress: Progress) -> None:
         """Count these voters."""
         assert isinstance(progress, list), f"voters must be a list, got {progress!r}"
-        self._voters = set(progress)
+        self._add(progress)
 
 
-def need_for(wire: WireNeed, keys: tuple[str, ...]) -> Need:
-    """Make a new need for distinct keys from its JSON form."""
+def need_for(
+    wire: WireNeed, keys: tuple[str, ...], kept: KeptBytes | None = None, owner: str | None = None
+) -> Need:
+    """Make a new need for distinct keys from its JSON form; ``kept`` and ``owner`` as of `Voters`."""
     if wire == "any":
         return AnyKey(keys)
     if wire == "all":
@@ -234,4 +261,4 @@ def need_for(wire: WireNeed, keys: tuple[str, ...]) -> Need:
     if isinstance(wire.amount, int):
         return Amount(wire.amount)
     assert isinstance(wire.voters, int), f"a need has neither amount nor voters: {wire!r}"
-    return Voters(wire.voters)
+    return Voters(wire.voters, kept, owner)

@@ -1,5 +1,7 @@
 """What the naive model keeps in bytes: every sum is made anew from lists, and nothing is counted up or down."""
 
+import itertools
+
 from msgspec import UNSET
 
 from tests.service.state.queue_model import MEMORY, PIECE, up
@@ -74,7 +76,13 @@ class BudgetModel:
             + sum(map(len, self.by_key))
             + self.queue_bytes()
             + (0 if pinned else sum(map(sum, self.names_sizes())))
+            + sum(map(size_of, itertools.chain(*map(self.voters, operations))))
         )
+
+    def voters(self, one):
+        """The voters whom a pending operation remembers."""
+        counted = one.state == "pending" and getattr(one.need, "voters", UNSET) is not UNSET
+        return {signal.voter for signal in one.heard} - {UNSET} if counted else set()
 
     def operation_size(self, one, *more):
         idem = () if one.idem is UNSET else (one.idem, one.digest)
@@ -102,6 +110,10 @@ class BudgetModel:
                 growth += len(key)
             elif (newest := self.by_key[key][-1]).index not in shown:
                 growth -= size_of(newest.value, newest.voter)
+        for one in self.operations:
+            if one.state == "pending" and getattr(one.need, "voters", UNSET) is not UNSET:
+                votes = {(each.key, each.voter) for each in signals if each.key in one.keys}
+                growth += sum(size_of(name) for _, name in votes if name not in self.voters(one) | {UNSET})
         return self.has_room(growth)
 
     def make_room(self):

@@ -2,13 +2,22 @@
 
 from contextlib import closing
 
+import pytest
 from msgspec import Raw
 
+from purgatory_async.service.messages import CountNeed, KeyedSignal
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.state.fold.checkpoint import parts
-from purgatory_async.service.state.fold.entries import EndOperation, SetLimits, SignalKey, SubmitOperation
+from purgatory_async.service.state.fold.entries import (
+    EndOperation,
+    SetLimits,
+    SignalKey,
+    SignalKeys,
+    SubmitOperation,
+)
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.restoring import restored
+from purgatory_async.service.state.fold.results import OVER_BUDGET
 from purgatory_async.service.state.fold.shared import USUAL_KEPT
 from purgatory_async.service.state.fold.superseded import Key, Superseded
 
@@ -85,6 +94,29 @@ def test_kept_answers_leave_last_within_their_share():
         data = Raw(b"1" * (most - fold.shared.kept.pinned - 129))
         assert apply(fold, SubmitOperation(id="a", keys=("k",), data=data))[0].state == "pending"
         assert (len(fold.operations.forgotten), len(fold.replays)) == (0, 0)
+
+
+@pytest.mark.parametrize("reload", [False, True])
+def test_voters_are_counted_until_their_operation_ends(reload):
+    fold = Fold()
+    apply(fold, SetLimits(max_kept=20_000), SubmitOperation(id="a", keys=("k",), need=CountNeed(voters=90)))
+    apply(fold, SubmitOperation(id="b", keys=("k", "l"), need=CountNeed(voters=90)))
+    votes = [SignalKey(key="k", voter=f"{number:0100}") for number in range(30)]
+    results = apply(fold, *votes)
+    if reload:
+        saved = [*parts(fold)]
+        fold.close()
+        fold = restored(saved)
+    with closing(fold):
+        counted = results.index(OVER_BUDGET)  # each pins its signal, and its name for both operations
+        assert (counted, results[counted:]) == (28, [OVER_BUDGET] * 2)
+        assert fold.shared.kept.pinned == 129 + 130 + 1 + counted * 3 * 228
+        assert apply(fold, SignalKeys(signals=[KeyedSignal(key="k", voter="v" * 200)] * 2)) == [OVER_BUDGET]
+        apply(fold, EndOperation(id="a", how="cancelled"))
+        assert fold.shared.kept.pinned == 130 + 1 + counted * 2 * 228
+        assert apply(fold, *votes[-2:])[-1].completed == 0
+        apply(fold, EndOperation(id="b", how="cancelled"))
+        assert fold.shared.kept.pinned == 1 + 228
 
 
 def test_stale_turns_are_swept_and_never_taken():

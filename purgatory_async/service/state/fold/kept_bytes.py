@@ -1,7 +1,8 @@
 """The bytes of what the fold keeps: the one place where they are added and taken away.
 
 Counted are the JSON text and the keys of operations, signals and items, once however many show them, and 128 bytes for
-each piece. A part of them is pinned: what is pending, ready, hidden, on loan, or a key's newest signal. The rest is
+each piece. A part of them is pinned: what is pending, with the voters it has counted, ready, hidden, on loan, or a
+key's newest signal. The rest is
 history, which makes room for what is new: ended operations, older signals, ids of what has ended, and the answers of
 Idempotency-Keys.
 
@@ -23,6 +24,7 @@ __all__ = [
     "length",
     "size_of_operation",
     "size_of_signal",
+    "size_of_voter",
     "text_bytes",
     "text_of_id",
 ]
@@ -113,6 +115,11 @@ def text_of_id(name: str, owner: str | None) -> int:  # noqa: ARG001 - owners ar
 def length(attached: Raw | UnsetType | None) -> int:
     """Return the bytes of an attachment; 0 for none. O(1)."""
     return 0 if attached is None or attached is UNSET else len(attached)
+
+
+def size_of_voter(voter: str) -> int:
+    """Return what a voter counts that a pending operation has counted. O(1)."""
+    return PIECE_BYTES + text_bytes(voter)
 
 
 def size_of_operation(order: SubmitOperation) -> int:

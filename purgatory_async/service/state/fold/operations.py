@@ -18,7 +18,7 @@ from purgatory_async.service.state.fold.entries import SubmitOperation
 from purgatory_async.service.state.fold.kept_bytes import KeptBytes, length, size_of_operation, text_of_id
 from purgatory_async.service.state.fold.remembered import Remembered
 from purgatory_async.service.state.fold.shared import AT_ONCE, FOREVER, SECOND, Effect, Shared, whole_ms
-from purgatory_async.service.state.needs import need_for
+from purgatory_async.service.state.needs import Voters, need_for
 from purgatory_async.service.state.operations import STATES, SignalledOperation
 from purgatory_async.service.state.signals import Ledger, Newest, Signal
 from purgatory_async.service.state.weight import Weight
@@ -89,7 +89,7 @@ class Operation(SignalledOperation):
         super().__init__(
             operations.signals,
             order.keys,
-            need_for(order.need, order.keys),
+            need_for(order.need, order.keys, operations.kept, order.owner),
             timeout,
             submitted=submitted_us,
         )
@@ -185,6 +185,8 @@ class Operations:
         """The Idempotency-Key and digest of each operation that has one."""
         self.by_idem: Final[dict[tuple[str | None, str], Operation]] = {}
         """The operations by owner and Idempotency-Key."""
+        self.voting = 0
+        """How many pending operations count voters."""
         self.kept: Final = shared.kept
         self._shared: Final = shared
         self._weight: Weight | None = Weight()  # for a log without `max_kept`
@@ -209,6 +211,7 @@ class Operations:
         """Make a pending operation known, and what its Idempotency-Key stands for. O(1)."""
         owner = operation.owner
         self.kept.pin(operation.size, owner)
+        self.voting += isinstance(operation.need, Voters)
         self.by_id[operation.id] = operation
         self.forgotten.discard(operation.id)
         if owner is not None:
@@ -305,7 +308,10 @@ class Operations:
 
     def _age(self, operation: Operation) -> None:
         """Let a pending operation become history, with its result."""
-        kept, shown = self.kept, operation.shown
+        kept, shown, need = self.kept, operation.shown, operation.need
+        if isinstance(need, Voters):
+            self.voting -= 1
+            need.clear()
         self._no_longer_pending(operation)
         kept.age(operation.size, operation.owner)
         result = length(operation.result)

@@ -7,7 +7,7 @@ makes of them is decided once for all of them, before the first happens: the sam
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from purgatory_async import events
 from purgatory_async.core.reports import report
@@ -15,11 +15,13 @@ from purgatory_async.events import Observer
 from purgatory_async.service.messages import KeyedSignal
 from purgatory_async.service.state.batch import Batch
 from purgatory_async.service.state.fold import entries as kinds
+from purgatory_async.service.state.fold.kept_bytes import size_of_voter
 from purgatory_async.service.state.fold.kept_signals import KeptSignals, KeySignalled
 from purgatory_async.service.state.fold.operations import Operation, Operations
 from purgatory_async.service.state.fold.replays import Repeatable, Replays
 from purgatory_async.service.state.fold.results import Refused, Result, Signalled
-from purgatory_async.service.state.fold.shared import Shared, Work
+from purgatory_async.service.state.fold.shared import MOST_OF_ENTRY, Shared, Work
+from purgatory_async.service.state.needs import Voters
 from purgatory_async.service.state.signals import Signal
 
 __all__ = ["SignalRules"]
@@ -50,6 +52,7 @@ class SignalRules:
         observer: Observer | None,
     ) -> None:
         self._signals: Final = signals
+        self._operations: Final = operations
         self._purgatory: Final = operations.purgatory
         self._replays: Final = replays
         self._shared: Final = shared
@@ -64,6 +67,8 @@ class SignalRules:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
+        if self._operations.voting and entry.voter is not UNSET:
+            return self._vote(entry)
         refused = self._refused(entry, (entry,))
         if refused is not None:
             return refused
@@ -79,6 +84,40 @@ class SignalRules:
         answer = Signalled(shared.position, completed)
         self._replays.keep(entry, answer)
         return answer
+
+    def _vote(self, entry: kinds.SignalKey) -> Work[Result]:
+        """Do as `_signal` for a voter whom operations may have to remember."""
+        refused = self._refused(entry, (entry,), *(yield from self._growth(entry, (entry,))))
+        if refused is not None:
+            return refused
+        signal = self._signals.new(self._shared.position, entry, entry.owner)
+        self._signals.note(signal)
+        self._shared.totals.signals += 1
+        return (yield from self._check_many(entry, signal))
+
+    def _growth(
+        self, entry: kinds.SignalKey | kinds.SignalKeys, signals: Sequence[kinds.SignalKey | KeyedSignal]
+    ) -> Work[tuple[int, int]]:
+        """Return how many bytes the operations will pin at most for new voters: of all owners, and of the entry's.
+
+        Nothing where any number of them fits. O(operations on the keys x voters) otherwise.
+        """
+        by_key = dict[str, dict[str, int]]()
+        for signal in signals:
+            if not isinstance(signal.voter, UnsetType):
+                by_key.setdefault(signal.key, {})[signal.voter] = size_of_voter(signal.voter)
+        most = self._operations.voting * sum(sum(sizes.values()) for sizes in by_key.values())
+        if entry.room is UNSET and self._shared.has_room(MOST_OF_ENTRY + most):
+            return 0, 0
+        growth = own = 0
+        for key, sizes in by_key.items():
+            for operation in self._watching(key):
+                if isinstance(operation.need, Voters):
+                    size = operation.need.growth(sizes)
+                    growth += size
+                    own += size if operation.owner == entry.owner else 0
+                yield
+        return growth, own
 
     def _check_many(self, entry: kinds.SignalKey, signal: Signal) -> Work[Result]:
         completed = 0
@@ -97,15 +136,15 @@ class SignalRules:
         before = self._shared.position - entry.places
         if before < self._signals.highest:
             return Refused("no-room")
-        refused = self._refused(entry, entry.signals)
+        return self._happen(entry, before)
+
+    def _happen(self, entry: kinds.SignalKeys, before: int) -> Work[Result]:
+        growth = (yield from self._growth(entry, entry.signals)) if self._operations.voting else (0, 0)
+        refused = self._refused(entry, entry.signals, *growth)
         if refused is not None:
             return refused
         new, owner = self._signals.new, entry.owner
-        return self._happen(
-            entry, [new(before + nth, each, owner) for nth, each in enumerate(entry.signals, 1)]
-        )
-
-    def _happen(self, entry: kinds.SignalKeys, signals: Sequence[Signal]) -> Work[Result]:
+        signals = [new(before + nth, each, owner) for nth, each in enumerate(entry.signals, 1)]
         ends = yield from self._decided(Batch(signals))
         self._shared.totals.signals += len(signals)
         completed = 0
@@ -164,8 +203,13 @@ class SignalRules:
         return answer
 
     def _refused(
-        self, entry: kinds.SignalKey | kinds.SignalKeys, signals: Sequence[kinds.SignalKey | KeyedSignal]
+        self,
+        entry: kinds.SignalKey | kinds.SignalKeys,
+        signals: Sequence[kinds.SignalKey | KeyedSignal],
+        more: int = 0,
+        more_own: int = 0,
     ) -> Refused | None:
-        if self._shared.roomy(entry):
+        if not more and self._shared.roomy(entry):
             return None
-        return self._shared.refusal(entry, *self._signals.growth(signals, entry.owner))
+        size, own = self._signals.growth(signals, entry.owner)
+        return self._shared.refusal(entry, size + more, own + more_own)

@@ -51,6 +51,7 @@ def _nodes(
 @click.option("--max-bytes", type=int, help="Of all records; more are refused.  [default: 1 GiB]")
 @click.option("--max-batch-bytes", type=int, help="Of one batch of records.  [default: 1 MiB]")
 @click.option("--max-frame-bytes", type=int, help="Of one request.  [default: 100 MiB]")
+@click.option("--max-receive-bytes", type=int, help="Of requests not served yet.  [default: 256 MiB]")
 @click.option("--max-connections", type=int, help="At once; each holds one request.  [default: 10000]")
 @click.option("--max-partitions", type=int, help="Of all topics.  [default: 100000]")
 @click.option("--max-groups", type=int, help="Of consumers.  [default: 10000]")

@@ -9,6 +9,7 @@ from purgatory_async import Observer, Timer
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.connection import Connection
+from purgatory_async.kafka.inbox import Inbox
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.replication.recovery import recover
 from purgatory_async.kafka.replication.replication import Replication
@@ -78,6 +79,7 @@ class Broker:
         )
         self.node.addresses.update(nodes or {})
         self.scratch: Final = memoryview(bytearray(_SCRATCH_BYTES))
+        self.inbox: Final = Inbox(self.node.settings.max_receive_bytes, self.node.timer)
         self._advertised_host: Final = host if advertised_host is None else advertised_host
         self._connections: Final[set[Connection]] = set()
         self._server: asyncio.Server | None = None

@@ -15,6 +15,7 @@ from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, MalformedRequestError
 from purgatory_async.kafka.frames import Frame, FrameReader
+from purgatory_async.kafka.inbox import Inbox
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.requests import APIS
 
@@ -39,6 +40,11 @@ class Listener(Protocol):
     @property
     def scratch(self) -> memoryview:
         """Where connections receive, one at a time."""
+        ...
+
+    @property
+    def inbox(self) -> Inbox:
+        """Counts the memory of requests that are not served yet."""
         ...
 
     def opened(self, connection: "Connection") -> bool:
@@ -68,7 +74,13 @@ class Connection(asyncio.BufferedProtocol):
 
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
-        self._frames = FrameReader(listener.scratch, listener.node.settings.max_frame_bytes)
+        self._frames = FrameReader(
+            listener.scratch,
+            listener.node.settings.max_frame_bytes,
+            listener.inbox,
+            resumed=self._limit_reading,
+            cut=self._close_stalled,
+        )
         self._client = Client("", "")
         self._held: asyncio.Task[None] | None = None
         self._paused = False  # the client does not take its answers
@@ -89,7 +101,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as asyncio calls it
         """Cancel the held request; those behind it are dropped."""
-        self._frames.ready.clear()
+        self._frames.clear()
         if self._idle is not None:
             self._idle.cancel()
         if self._held is None:
@@ -136,17 +148,25 @@ class Connection(asyncio.BufferedProtocol):
             _LOG.info("connection of %s closed: idle for %g s", self._client.host, idle_timeout)
             self._transport.abort()
 
+    def _close_stalled(self) -> None:
+        _LOG.warning(
+            "connection of %s closed: its request stands still, and others wait for memory", self._client.host
+        )
+        self._transport.abort()
+
     def _serve_ready(self) -> None:
         frames = self._frames
         while frames.ready and self._held is None and not self._paused:
             if self._transport.is_closing():
-                frames.ready.clear()
+                frames.clear()
                 return
             self._serve(frames.take())
         self._limit_reading()
 
     def _limit_reading(self) -> None:
-        reading = self._frames.ready_bytes <= _MAX_AHEAD_BYTES
+        frames = self._frames
+        ahead = _MAX_AHEAD_BYTES if self._listener.inbox.has_room else 0
+        reading = frames.ready_bytes <= ahead and not frames.starved
         if reading != self._reading and not self._transport.is_closing():
             self._reading = reading
             (self._transport.resume_reading if reading else self._transport.pause_reading)()
@@ -216,7 +236,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _refuse(self, error: MalformedRequestError) -> None:
         _LOG.warning("connection of %s closed: %s", self._client.host or "a client", error)
-        self._frames.ready.clear()
+        self._frames.clear()
         if self._paused:
             self._transport.abort()  # closing would wait for a client that does not take its answers
         else:

@@ -16,6 +16,8 @@ class Settings:
         max_bytes: Of all records; a produce above it is refused with kafka_storage_error until records are deleted.
         max_batch_bytes: Of one batch; a longer one is refused with message_too_large.
         max_frame_bytes: Of one request; a longer one closes its connection.
+        max_receive_bytes: Of all requests that are being received, or wait behind a held one; beyond it, and one
+            request more, reading pauses.
         max_connections: At once; each holds one request at most.
         max_partitions: Of all topics; a topic above it is refused with policy_violation.
         max_groups: Of consumers; one above it is refused with coordinator_not_available.
@@ -34,6 +36,7 @@ class Settings:
     max_bytes: int = 1 << 30
     max_batch_bytes: int = 1_048_588
     max_frame_bytes: int = 100 << 20
+    max_receive_bytes: int = 256 << 20
     max_connections: int = 10_000
     max_partitions: int = 100_000
     max_groups: int = 10_000

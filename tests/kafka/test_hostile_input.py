@@ -13,13 +13,13 @@ from kio.serial import entity_reader
 from purgatory_async.kafka import Broker, wire
 from purgatory_async.kafka.arrays import MAX_ENTRIES, check_arrays
 from purgatory_async.kafka.errors import MalformedRequestError
-from purgatory_async.kafka.frames import FrameReader
 from tests.kafka import hostile, protocol
 from tests.kafka.desk import fetched
 from tests.kafka.hostile import OFFERED
 from tests.kafka.made_batches import batch
 from tests.kafka.plain_client import PlainClient
 from tests.kafka.protocol import API_VERSIONS, FETCH, METADATA, PRODUCE
+from tests.kafka.test_frames import made
 
 DESCRIBE_GROUPS = 15
 COMPACT_LENGTHS = {"2^31-2": b"\xff\xff\xff\xff\x07", "2^32-2": b"\xff\xff\xff\xff\x0f", "null": b"\0"}
@@ -72,7 +72,7 @@ def test_a_frames_length_alone_takes_no_memory():
     tracemalloc.start()
     try:
         before, _ = tracemalloc.get_traced_memory()
-        reader = FrameReader(scratch, 1 << 30)
+        reader = made(scratch, 1 << 30)
         scratch[:4] = pack(">i", 1 << 30)
         reader.received(4)
         assert tracemalloc.get_traced_memory()[0] - before < 1 << 18
@@ -82,7 +82,7 @@ def test_a_frames_length_alone_takes_no_memory():
 
 def test_a_long_frame_in_small_parts_comes_whole():
     scratch, frame = memoryview(bytearray(1 << 16)), random.Random(1).randbytes(3_000_000)
-    reader, sent = FrameReader(scratch, 1 << 30), pack(">i", len(frame)) + frame
+    reader, sent = made(scratch, 1 << 30), pack(">i", len(frame)) + frame
     at = 0
     while at < len(sent):
         buffer = reader.buffer()

@@ -53,7 +53,7 @@ def _nodes(
 @click.option("--max-frame-bytes", type=int, help="Of one request.  [default: 100 MiB]")
 @click.option("--max-receive-bytes", type=int, help="Of requests not served yet.  [default: 256 MiB]")
 @click.option("--max-connections", type=int, help="At once; each holds one request.  [default: 10000]")
-@click.option("--max-partitions", type=int, help="Of all topics.  [default: 100000]")
+@click.option("--max-partitions", type=int, help="Of all topics.  [default: 10000]")
 @click.option("--max-groups", type=int, help="Of consumers.  [default: 10000]")
 @click.option("--max-members", type=int, help="Of one group.  [default: 10000]")
 @click.option("--max-group-bytes", type=int, help="Of all groups' members and offsets.  [default: 256 MiB]")

@@ -38,7 +38,7 @@ class Settings:
     max_frame_bytes: int = 100 << 20
     max_receive_bytes: int = 256 << 20
     max_connections: int = 10_000
-    max_partitions: int = 100_000
+    max_partitions: int = 10_000
     max_groups: int = 10_000
     max_members: int = 10_000
     max_group_bytes: int = 256 << 20

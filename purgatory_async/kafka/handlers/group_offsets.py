@@ -66,8 +66,10 @@ def _offset_fetch(node: Node, request: Any, _: Client) -> Answer:
     """Return committed offsets, of all partitions where none are named; from version 8 of several groups."""
     if request.__version__ < _SEVERAL_GROUPS:
         return _fetched(node, request)
+    whole = {wanted.group_id: wanted for wanted in request.groups if wanted.topics is None}
+    parts = [wanted for wanted in request.groups if wanted.topics is not None]
     return {
-        "groups": [{"group_id": wanted.group_id, **_fetched(node, wanted)} for wanted in request.groups],
+        "groups": [{"group_id": each.group_id, **_fetched(node, each)} for each in (*whole.values(), *parts)],
     }
 
 

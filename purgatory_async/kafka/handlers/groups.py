@@ -51,8 +51,8 @@ def _coordinator(node: Node, key: str, key_type: int) -> dict[str, Any]:
 
 
 def _describe_groups(node: Node, request: Any, _: Client) -> Answer:
-    """Describe groups and their members; an unknown group is dead."""
-    return {"groups": [_described(node, group_id) for group_id in request.groups]}
+    """Describe groups and their members, each group once; an unknown group is dead."""
+    return {"groups": [_described(node, group_id) for group_id in dict.fromkeys(request.groups)]}
 
 
 def _described(node: Node, group_id: str) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any, Final
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.handlers.allowance import Allowance
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.partition import NO_EPOCH, Partition
 from purgatory_async.kafka.topics import Topic
@@ -29,13 +30,19 @@ def _topics(node: Node, request: Any) -> list[dict[str, Any]]:
     if request.topics is None or (not request.topics and request.__version__ == 0):
         return [_described(node, topic) for topic in node.topics if not topic.internal]
     create = getattr(request, "allow_auto_topic_creation", True)
-    return [_found(node, wanted, create=create) for wanted in request.topics]
+    allowance = Allowance()
+    # Each once, as Kafka does: a short request could describe the largest topic thousands of times.
+    unique = {(wanted.name, getattr(wanted, "topic_id", None)): wanted for wanted in request.topics}
+    return [_found(node, wanted, allowance, create=create) for wanted in unique.values()]
 
 
-def _found(node: Node, wanted: Any, *, create: bool) -> dict[str, Any]:
+def _found(node: Node, wanted: Any, allowance: Allowance, *, create: bool) -> dict[str, Any]:
     try:
         if wanted.name is None:
             return _described(node, node.topics.find_id(wanted.topic_id))
+        if create and wanted.name not in node.topics:
+            # A code after which clients ask again.
+            allowance.use(node.settings.partitions, ErrorCode.leader_not_available)
         return _described(node, node.topic_for(wanted.name) if create else node.topics.find(wanted.name))
     except ProtocolError as error:
         return {

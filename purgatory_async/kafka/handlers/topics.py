@@ -1,5 +1,6 @@
 """CreateTopics and DeleteTopics."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final
@@ -8,6 +9,7 @@ from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.delayed_produce import DelayedProduce, PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.handlers.allowance import Allowance
 from purgatory_async.kafka.node import Node
 
 __all__ = ["CREATE_TOPICS", "DELETE_TOPICS"]
@@ -18,8 +20,9 @@ _DEFAULT: Final = -1
 def _create_topics(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
     """Create topics, or only check whether they could be created."""
     times = Counter(wanted.name for wanted in request.topics)
+    allowance = Allowance()
     results = [
-        _created(node, wanted, check_only=request.validate_only, twice=times[wanted.name] > 1)
+        _created(node, wanted, allowance, check_only=request.validate_only, twice=times[wanted.name] > 1)
         for wanted in request.topics
     ]
     return {"topics": results} if request.validate_only else _once_told(node, request, "topics", results)
@@ -47,11 +50,14 @@ async def _told(
     return {name: results}
 
 
-def _created(node: Node, wanted: Any, *, check_only: bool, twice: bool) -> dict[str, Any]:
+def _created(
+    node: Node, wanted: Any, allowance: Allowance, *, check_only: bool, twice: bool
+) -> dict[str, Any]:
     answer = {"name": wanted.name, "error_code": ErrorCode.none, "configs": ()}
     try:
         _check_once(wanted.name, twice=twice)
         node.topics.check_new(wanted.name)
+        allowance.use(_number(node, wanted), ErrorCode.policy_violation)
         placement = _placement(node, wanted)
         if not check_only:
             answer["topic_id"] = node.create_topic(wanted.name, placement).id
@@ -65,6 +71,14 @@ def _check_once(name: str, *, twice: bool) -> None:
         raise ProtocolError(
             ErrorCode.invalid_request, f"a request must name a topic once, got {name!r} twice"
         )
+
+
+def _number(node: Node, wanted: Any) -> int:
+    """How many partitions are wanted."""
+    if wanted.assignments:
+        return len(wanted.assignments)
+    number: int = wanted.num_partitions
+    return node.settings.partitions if number == _DEFAULT else number
 
 
 def _placement(node: Node, wanted: Any) -> list[tuple[int, ...]]:
@@ -99,13 +113,20 @@ def _assigned(assignments: Any, brokers: Sequence[int]) -> list[tuple[int, ...]]
     return [placement[index] for index in range(len(placement))]
 
 
-def _delete_topics(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
-    """Delete topics by name or, from version 6, by id."""
+async def _delete_topics(node: Node, request: Any, _: Client) -> Answer:
+    """Delete topics by name or, from version 6, by id; one a turn of the loop, for each looks at all offsets."""
+    wanted: list[tuple[str | None, Any]]
     if hasattr(request, "topic_names"):
-        results = [_deleted(node, name, None) for name in request.topic_names]
+        wanted = [(name, None) for name in request.topic_names]
     else:
-        results = [_deleted(node, wanted.name, wanted.topic_id) for wanted in request.topics]
-    return _once_told(node, request, "responses", results)
+        wanted = [(topic.name, topic.topic_id) for topic in request.topics]
+    results: list[dict[str, Any]] = []
+    for name, topic_id in wanted:
+        if results:
+            await asyncio.sleep(0)
+        results.append(_deleted(node, name, topic_id))
+    answer = _once_told(node, request, "responses", results)
+    return await answer if isinstance(answer, Awaitable) else answer
 
 
 def _deleted(node: Node, name: str | None, topic_id: Any) -> dict[str, Any]:

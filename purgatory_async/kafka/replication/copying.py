@@ -4,11 +4,14 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import Any, Final
 
+from purgatory_async.kafka.arrays import MAX_ENTRIES
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.kafka.replication.peer import Other
 
-__all__ = ["fetch_on"]
+__all__ = ["MAX_ASKED", "fetch_on"]
+
+MAX_ASKED: Final = MAX_ENTRIES // 2  # partitions of one fetch, for each may have a topic of its own
 
 _FETCH: Final = (1, 12)  # api and version
 _MAX_BYTES: Final = 10 << 20
@@ -23,7 +26,7 @@ async def fetch_on(
     Args:
         node: The replica.
         other: Whom it asks.
-        partitions: Those to ask for.
+        partitions: Those to ask for, at most `MAX_ASKED`.
         max_wait_ms: How long the other may hold the fetch until there is something.
 
     Returns:

@@ -16,7 +16,7 @@ from uuid import UUID
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.partition import Partition
-from purgatory_async.kafka.replication.copying import fetch_on
+from purgatory_async.kafka.replication.copying import MAX_ASKED, fetch_on
 from purgatory_async.kafka.replication.peer import Other, Peer
 from purgatory_async.kafka.replication.replica import Replica
 
@@ -170,7 +170,11 @@ async def _read(
 ) -> list[tuple[Partition, Any]]:
     """Read on from the end of each partition, of those that the other broker has."""
     asked = [one for one in wanted if broker in one.replicas]
-    fetched = await fetch_on(node, other, asked, max_wait_ms=0) if asked else []
+    fetched = [
+        each
+        for at in range(0, len(asked), MAX_ASKED)
+        for each in await fetch_on(node, other, asked[at : at + MAX_ASKED], max_wait_ms=0)
+    ]
     return [(one, part) for one, part in fetched if part.error_code is ErrorCode.none]
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.partition import Partition
-from purgatory_async.kafka.replication.copying import fetch_on
+from purgatory_async.kafka.replication.copying import MAX_ASKED, fetch_on
 from purgatory_async.kafka.replication.peer import Other, Peer
 from purgatory_async.kafka.topics import Topic
 
@@ -84,7 +84,8 @@ class Replica:
         """
         wanted = self._wanted()
         # Without a wait after hanging up: when topics come one after another, each second fetch is answered.
-        wait_ms = 0 if self._in_haste or not waits else _RESTING_WAIT_MS if self._resting else _WAIT_MS
+        short = self._resting or len(self._followed) > MAX_ASKED
+        wait_ms = 0 if self._in_haste or not waits else _RESTING_WAIT_MS if short else _WAIT_MS
         self._in_haste = False
         self._asked = peer if wait_ms else None
         try:
@@ -106,7 +107,10 @@ class Replica:
         return partition.leader == self._leader and self._node.id in partition.replicas
 
     def _wanted(self) -> list[Partition]:
-        """The partitions to ask for; each fetch begins with another one, so that none starves. O(partitions)."""
+        """The partitions to ask for; each fetch begins with another one, so that none starves. O(partitions).
+
+        Of more than one fetch takes, the next ones.
+        """
         topics = self._node.topics
         if self._version != topics.version:
             self._version = topics.version
@@ -119,9 +123,10 @@ class Replica:
             for partition, until in self._resting.items()
             if until > now and not partition.deleted
         }
-        self._turn = (self._turn + 1) % len(self._followed)
+        step = MAX_ASKED if len(self._followed) > MAX_ASKED else 1
+        self._turn = (self._turn + step) % len(self._followed)
         turned = self._followed[self._turn :] + self._followed[: self._turn]
-        return [one for one in turned if one not in self._resting]
+        return [one for one in turned[:MAX_ASKED] if one not in self._resting]
 
     def _take(self, partition: Partition, part: Any) -> None:
         """Append what the leader sent, or start over with what it has."""

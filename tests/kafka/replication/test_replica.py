@@ -7,6 +7,7 @@ import pytest_asyncio
 
 from purgatory_async.kafka.delayed_produce import PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode
+from purgatory_async.kafka.replication import recovery, replica
 from purgatory_async.testing import settle
 from tests.kafka.desk import fetched, produced
 from tests.kafka.made_batches import batch, records_in
@@ -178,3 +179,16 @@ async def test_a_debugger_reads_from_a_follower_a_consumer_does_not(led):
     read = await led[1].fetch("t", 0, max_wait=0, replica_id=-2)
     assert [record.value for record in records_in(read.records)] == [b"a"]
     assert (await led[1].fetch("t", 0, max_wait=0)).error_code is ErrorCode.not_leader_or_follower
+
+
+async def test_of_many_partitions_each_fetch_takes_the_next_ones(desks, monkeypatch):
+    monkeypatch.setattr(replica, "MAX_ASKED", 3)
+    monkeypatch.setattr(recovery, "MAX_ASKED", 3)
+    desks[0].node.create_topic("many", [(0, 1)] * 10)
+    await desks.settle()
+    for index in range(10):
+        await desks[0].produce("many", batch(b"a"), partition=index, acks=1)
+    for _ in range(5):
+        await desks.fetch(1, 0)
+    copies = desks[1].node.topics.find("many").partitions
+    assert [copy.log.end for copy in copies] == [1] * 10

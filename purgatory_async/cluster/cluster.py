@@ -3,7 +3,9 @@
 import asyncio
 import contextlib
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from inspect import isasyncgenfunction, isawaitable
 from typing import Final, Self, TypeVar
 
 from purgatory_async import OperationExpired, Purgatory, PurgatoryError
@@ -20,6 +22,7 @@ from purgatory_async.cluster.entries import (
     signalled,
     size_of,
 )
+from purgatory_async.cluster.in_order import InOrder
 from purgatory_async.cluster.log import (
     Appended,
     Entry,
@@ -34,7 +37,7 @@ from purgatory_async.cluster.repetitions import Repetitions, Verdict
 from purgatory_async.cluster.replica import Replica
 from purgatory_async.cluster.retention import Retention
 from purgatory_async.cluster.writer import Writer
-from purgatory_async.errors import check_callback
+from purgatory_async.errors import check_result
 from purgatory_async.patterns import Watermark
 
 __all__ = ["Cluster"]
@@ -59,12 +62,14 @@ class Cluster:
     Args:
         purgatory: The purgatory to check.
         log: A log that is not yet open.
-        apply: Called with each signal, in the order of the log; its errors go to the loop's exception handler.
-        on_gap: Called when the log no longer has entries that this worker has not applied; load again what signals
-            told. Then every pending operation is checked on all its keys.
+        apply: A plain or async function, called with each signal in the order of the log. An async one is awaited
+            before the key is checked and the next signal applied, so it must not await this cluster; leaving the
+            cluster waits for it. Its errors go to the loop's exception handler, and the signal counts as applied.
+        on_gap: Called, and awaited if it is async, when the log no longer has entries that this worker has not applied;
+            load again what signals told. Then every pending operation is checked on all its keys.
 
     Raises:
-        TypeError: ``apply`` or ``on_gap`` is not callable, or a coroutine function.
+        TypeError: ``apply`` or ``on_gap`` is not callable, or an async generator.
 
     >>> from purgatory_async.cluster import MemoryLog, MemoryStore
     >>> async def main():
@@ -93,7 +98,7 @@ class Cluster:
     ) -> None:
         for name, callback in (("apply", apply), ("on_gap", on_gap)):
             if callback is not None:
-                check_callback(name, callback)
+                _check_function(name, callback)
         self._purgatory = purgatory
         self._log = log
         self._apply = apply
@@ -103,6 +108,8 @@ class Cluster:
         self._open = False
         # Until the log is open.
         self._replica = Replica(log, Head("", 0, 0, 1, 0), self._take)
+        self._reached = Watermark(timer=purgatory.timer)
+        self._order = InOrder(self._ended)
         self._contact = Contact(0, lambda: 0.0)
 
     def __repr__(self) -> str:
@@ -113,7 +120,8 @@ class Cluster:
         """Open the log; raises what `Log.open` does."""
         head = await self._log.open()
         loop = asyncio.get_running_loop()
-        self._replica = Replica(self._log, head, self._take)
+        self._order = InOrder(self._ended)
+        self._replica = Replica(self._log, head, self._take, self._order.rest)
         self._writer = Writer[WireEntry, int](
             self._log, encode=encode, introduction=WireEntry(k="alive"), appended=self._appended
         )
@@ -129,17 +137,18 @@ class Cluster:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the log; signals and waits under way raise `LogError`."""
+        """Close the log; signals and waits under way raise `LogError`. An async ``apply`` under way is awaited."""
         self._stop(LogError("cluster is closed: cannot use it"))
         try:
             await asyncio.gather(*self._tasks, return_exceptions=True)
+            await self._order.finished()
         finally:
             await self._log.aclose()
 
     @property
     def position(self) -> int:
         """The newest position that this worker has applied."""
-        return self._replica.position
+        return self._reached.value
 
     @property
     def epoch(self) -> str:
@@ -249,22 +258,44 @@ class Cluster:
             )
         if wire.k == "signal" and verdict is Verdict.NEW:
             if self._apply is not None:
-                self._call(self._apply, signalled(entry, wire))
-            self._purgatory.check_and_complete(wire.key)
+                self._order.run(partial(self._call, self._apply, signalled(entry, wire)))
+            self._order.run(partial(self._check, wire.key))
+        self._order.run(partial(self._settle, entry.position, wire, verdict))
+
+    def _check(self, key: str) -> None:
+        self._purgatory.check_and_complete(key)
+
+    def _settle(self, position: int, wire: WireEntry, verdict: Verdict) -> None:
         if wire.w == self._writer.name:
-            self._writer.settle(wire.n, verdict, entry.position)
-        self._reached.advance(entry.position)
-        self._hear(entry.position)
+            self._writer.settle(wire.n, verdict, position)
+        self._reached.advance(position)
+        self._hear(position)
 
     def _hear(self, position: int) -> None:
         self._contact.hear(position, applied=self.position)
 
-    def _call(self, callback: Callable[[T], object], argument: T) -> None:
+    def _call(self, callback: Callable[[T], object], argument: T) -> Awaitable[None] | None:
+        """Call a function of the application; returns what is left to await of an async one."""
         try:
-            callback(argument)
+            returned = callback(argument)
+            if isawaitable(returned):
+                return self._awaited(callback, argument, returned)
+            check_result("apply", callback, returned)
         except Exception as error:  # noqa: BLE001 - the application's; the next signal follows
-            message = f"{callback!r} of {self!r} raised for {argument!r}"
-            asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
+            self._report(callback, argument, error)
+        return None
+
+    async def _awaited(
+        self, callback: Callable[[T], object], argument: T, waiting: Awaitable[object]
+    ) -> None:
+        try:
+            await waiting
+        except Exception as error:  # noqa: BLE001 - as above
+            self._report(callback, argument, error)
+
+    def _report(self, callback: object, argument: object, error: Exception) -> None:
+        message = f"{callback!r} of {self!r} raised for {argument!r}"
+        asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
     # Tasks.
 
@@ -279,6 +310,7 @@ class Cluster:
 
     async def _bridge(self, gap: LogGap) -> None:
         """Continue after a gap: at the oldest entry, or at the end if the engine has lost entries."""
+        await self._order.finished()
         lost = LogUnavailable(f"the log has a gap before position {gap.oldest}: the outcome is unknown")
         if gap.epoch == self.epoch and gap.oldest > self.position:
             position = gap.oldest - 1
@@ -293,8 +325,8 @@ class Cluster:
         self._retention.restart(gap.oldest, position)
         self._contact.known = position
         self._writer.lose(lost)
-        if self._on_gap is not None:
-            self._call(self._on_gap, gap)
+        if self._on_gap is not None and (waiting := self._call(self._on_gap, gap)) is not None:
+            await waiting
         keys = dict.fromkeys(key for operation in self._purgatory.operations() for key in operation.keys)
         for count, key in enumerate(keys, start=1):
             self._purgatory.check_and_complete(key)
@@ -339,6 +371,7 @@ class Cluster:
         if self._open:
             self._open = False
             self._failure = reason
+            self._order.close()
             for task in self._tasks:
                 task.cancel()
             self._writer.fail(reason)
@@ -347,3 +380,10 @@ class Cluster:
     def _require_open(self) -> None:
         if not self._open:
             raise self._failure.with_traceback(None)  # otherwise each raise would make it longer
+
+
+def _check_function(name: str, function: object) -> None:
+    if not callable(function):
+        raise TypeError(f"{name} must be callable, got {function!r}")
+    if isasyncgenfunction(function):
+        raise TypeError(f"{name} must be a plain or async function, got the async generator {function!r}")

@@ -6,7 +6,7 @@ the same one; otherwise the engine has lost it, and others have appended past it
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
 from purgatory_async.cluster.connection import following
@@ -24,13 +24,21 @@ class Replica:
         log: An open log.
         head: Its state; the replica starts at its end.
         apply: Called with each entry, in order. An error from it ends `run`.
+        rest: Awaited after each batch that was read, so that what applies entries later is not left behind.
     """
 
-    def __init__(self, log: Log, head: Head, apply: Callable[[Entry], object]) -> None:
+    def __init__(
+        self,
+        log: Log,
+        head: Head,
+        apply: Callable[[Entry], object],
+        rest: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
         self.position = head.position
         self.epoch = head.epoch
         self._log = log
         self._apply = apply
+        self._rest = rest
         self._ahead: deque[bytes] = deque()  # applied when they were appended, not yet read back
 
     def appended(self, appended: Appended, batch: Sequence[bytes]) -> None:
@@ -58,6 +66,8 @@ class Replica:
                     self._read(entry)
                     if count % SLICE == 0:
                         await asyncio.sleep(0)
+                if self._rest is not None:
+                    await self._rest()
 
     def _read(self, entry: Entry) -> None:
         if entry.position > self.position:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from purgatory_async import Purgatory, Timer
-from purgatory_async.errors import as_integer
+from purgatory_async.errors import as_integer, check_callback, check_result
 from purgatory_async.events import Event, KeySignalled
 from purgatory_async.journal._encoder import Encoder, Sample, wall_offset_ns
 from purgatory_async.journal._writer_thread import Buffer, FlushBarrier, Gap, Sync, WriterThread
@@ -105,6 +105,9 @@ class Journal:
         weigh: Callable[[KeySignalled], int] | None = None,
         on_trouble: Callable[[str], None] | None = None,
     ) -> None:
+        for name, function in (("weigh", weigh), ("on_trouble", on_trouble)):
+            if function is not None:
+                check_callback(name, function)
         max_buffered = _check_at_least("max_buffered", max_buffered, MIN_BUFFERED)
         segment_bytes = _check_at_least("segment_bytes", segment_bytes, MIN_SEGMENT_BYTES)
         self.directory: Final = Path(directory)
@@ -194,9 +197,11 @@ class Journal:
     def _weight_of(self, event: KeySignalled) -> int | Exception:
         assert self._weigh is not None
         try:
-            return self._weigh(event)
+            weight = self._weigh(event)
+            check_result("weigh", self._weigh, weight)
         except Exception as error:  # noqa: BLE001 - the writer thread reports it when it drops the record
             return error
+        return weight
 
     def _make_room(self) -> bool:
         """Count a dropped event, or append the pending `Gap`; returns whether the buffer has room."""

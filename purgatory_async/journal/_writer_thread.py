@@ -17,6 +17,7 @@ from enum import StrEnum
 from threading import Event, Thread
 from typing import Any, Final
 
+from purgatory_async.errors import check_result
 from purgatory_async.journal._encoder import Encoder, Entry
 from purgatory_async.journal.segments import JournalError, Sealer, SegmentFile
 
@@ -281,7 +282,8 @@ class WriterThread(Thread):
 
     def _tell(self, sentence: str) -> None:
         try:
-            self._on_trouble(sentence)
+            returned: object = self._on_trouble(sentence)
+            check_result("on_trouble", self._on_trouble, returned)
         except BaseException as error:  # noqa: BLE001 - a failing callback must not end the thread
             _LOG.warning("%r raised %r when called with: %s", self._on_trouble, error, sentence)
 

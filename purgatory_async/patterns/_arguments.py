@@ -1,6 +1,7 @@
 """Arguments and results of the patterns: one wording for each error, with the value and the bound."""
 
 from collections.abc import Hashable
+from inspect import isasyncgenfunction
 from typing import TypeVar, cast
 
 from purgatory_async import DelayedOperation, OperationCancelled, OperationExpired, Outcome, PurgatoryClosed
@@ -41,9 +42,11 @@ def check_integer(name: str, value: int, *, least: int | None = None, most: int 
 
 
 def check_function(name: str, function: object) -> None:
-    """Raise `TypeError` unless a plain or async function is callable."""
+    """Raise `TypeError` unless a plain or async function is callable; nothing would iterate an async generator."""
     if not callable(function):
         raise TypeError(f"{name} must be callable, got {function!r}")
+    if isasyncgenfunction(function):
+        raise TypeError(f"{name} must be a plain or async function, got the async generator {function!r}")
 
 
 def result_of(operation: DelayedOperation[T], awaited: str, key: Hashable) -> T:

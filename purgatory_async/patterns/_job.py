@@ -1,11 +1,13 @@
-"""Run a plain or async function, never twice at once."""
+"""Run plain and async functions for their effect: one never twice at once, or each call in a task of its own."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from inspect import isawaitable
 
-__all__ = ["Job"]
+from purgatory_async.errors import check_result
+
+__all__ = ["Calls", "Job"]
 
 
 def _nothing() -> None:
@@ -43,9 +45,7 @@ class Job:
         """
         self._running = True
         try:
-            result = function()
-            if isawaitable(result):
-                self._task = asyncio.ensure_future(result, loop=asyncio.get_running_loop())
+            self._task = _begun(function)
         except BaseException:  # also an interrupt in the first step of an eager task
             self._end(then)
             raise
@@ -70,14 +70,69 @@ class Job:
         task: asyncio.Future[object],
     ) -> None:
         self._end(then)
-        exception = None if task.cancelled() else task.exception()
-        # No task awaits this one. KeyboardInterrupt and SystemExit already propagated through the loop.
-        if exception is not None and not isinstance(exception, KeyboardInterrupt | SystemExit):
-            task.get_loop().call_exception_handler(
-                {"message": f"{function!r} of {owner!r} raised", "exception": exception}
-            )
+        _report(function, owner, task)
 
     def _end(self, then: Callable[[], None]) -> None:
         self._running = False
         self._task = None
         then()
+
+
+class Calls:
+    """Calls plain or async functions; an async one continues in a task, also beside others, until `finished`."""
+
+    __slots__ = ("_tasks",)
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Future[object]] = set()
+
+    def run(self, function: Callable[..., object], owner: object, *args: object) -> None:
+        """Call a function.
+
+        Args:
+            function: Plain or async.
+            owner: Named in the report of an async function's exception to the loop's exception handler.
+            *args: The function's arguments.
+
+        Raises:
+            BaseException: What a plain function raised.
+            RuntimeError: The function is async, and no event loop is running.
+        """
+        task = _begun(function, *args)
+        if task is not None:
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+            task.add_done_callback(partial(_report, function, owner))
+
+    async def finished(self) -> None:
+        """Wait until every task has ended, but for the calling one; cancelling this wait cancels none."""
+        while tasks := self._tasks - {asyncio.current_task()}:
+            await asyncio.shield(asyncio.gather(*tasks, return_exceptions=True))
+
+
+def _begun(function: Callable[..., object], *args: object) -> asyncio.Future[object] | None:
+    """Call a function; returns the task in which an async one continues.
+
+    Raises:
+        TypeError: It returned an async generator.
+        RuntimeError: It is async, and no event loop is running.
+    """
+    result = function(*args)
+    if not isawaitable(result):
+        check_result("what is no async function", function, result)
+        return None
+    try:
+        return asyncio.ensure_future(result, loop=asyncio.get_running_loop())
+    except RuntimeError:
+        if isinstance(result, Coroutine):
+            result.close()
+        raise
+
+
+def _report(function: Callable[..., object], owner: object, task: asyncio.Future[object]) -> None:
+    exception = None if task.cancelled() else task.exception()
+    # No task awaits this one. KeyboardInterrupt and SystemExit already propagated through the loop.
+    if exception is not None and not isinstance(exception, KeyboardInterrupt | SystemExit):
+        task.get_loop().call_exception_handler(
+            {"message": f"{function!r} of {owner!r} raised", "exception": exception}
+        )

@@ -9,7 +9,7 @@ next generation waits for, before any other member can arrive.
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field
 from math import inf
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Self, TypeVar
 
 from purgatory_async import (
     DelayedOperation,
@@ -22,6 +22,7 @@ from purgatory_async import (
 from purgatory_async.clock import check_timeout
 from purgatory_async.events import Event, OperationEnded
 from purgatory_async.patterns._arguments import check_function, check_integer, check_number, result_of
+from purgatory_async.patterns._job import Calls
 
 __all__ = ["Barrier", "Generation"]
 
@@ -111,8 +112,9 @@ class Barrier(Generic[M]):
         timeout: The longest window, in seconds from the first arrival. None for no limit.
         initial_delay: Seconds that the window stays open after each newcomer, at most for ``timeout``; 0 leaves it
             open for all of the timeout.
-        on_release: A plain function called with each generation, before any of its members resumes. Its exception
-            goes to the loop's exception handler.
+        on_release: Called with each generation, before any of its members resumes. An async function runs in a task
+            of its own beside them, which `aclose` and the end of ``async with`` wait for. What it raises goes to the
+            loop's exception handler.
 
     Raises:
         TypeError, ValueError: An argument has the wrong type or is out of bounds.
@@ -130,6 +132,7 @@ class Barrier(Generic[M]):
     __slots__ = (
         "__weakref__",
         "_arrivals",
+        "_calls",
         "_expected",
         "_initial_delay",
         "_key",
@@ -161,6 +164,7 @@ class Barrier(Generic[M]):
         if on_release is not None:
             check_function("on_release", on_release)
         self.on_release = on_release
+        self._calls = Calls()
         self._expected = _expectation(expect)
         self._purgatory = purgatory
         self._key = key
@@ -272,6 +276,16 @@ class Barrier(Generic[M]):
         self._forget(member, arrival)
         return arrival.cancel()
 
+    async def aclose(self) -> None:
+        """Wait until every async ``on_release`` has ended. Only closing the purgatory ends the barrier's waits."""
+        await self._calls.finished()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self.aclose()
+
     def _welcome(self, member: M, arrival: _Arrival) -> None:
         former = self._arrivals.get(member)
         if former is not None and former.waits:
@@ -332,7 +346,7 @@ class Barrier(Generic[M]):
         if window.outcome is Outcome.EXPIRED and window is self._window:
             self._release()
         if window.result is not None and self.on_release is not None:
-            self.on_release(window.result)
+            self._calls.run(self.on_release, self, window.result)
 
     def _lose_timer(self) -> None:
         arrivals = list(self._arrivals.values())

@@ -31,6 +31,8 @@ T = TypeVar("T")
 class HandOff(Generic[K, T]):
     """Queues by key that give each item to one taker: the oldest taker first, the oldest item first.
 
+    A purgatory that drains or is closed ends the waits, but takers still get the items that are left, at once.
+
     Args:
         purgatory: Keeps the takers; the queues' keys are its watch keys. Give it a purgatory of its own.
         max_items: How many items to keep for later takers, over all keys; None for no limit.
@@ -152,7 +154,8 @@ class HandOff(Generic[K, T]):
         Raises:
             OperationExpired: No item came in time.
             OperationCancelled: Another call ended the wait for one of its keys, without an item.
-            PurgatoryClosed, PurgatoryFull, PurgatoryError, ValueError, TypeError: As `Purgatory.wait`.
+            PurgatoryClosed: The purgatory is draining or closed, and no item is left.
+            PurgatoryFull, PurgatoryError, ValueError, TypeError: As `Purgatory.wait`.
 
         If the task is cancelled before this returns, an item it was given goes back to its place and to the next
         taker. O(keys + log n).
@@ -167,6 +170,9 @@ class HandOff(Generic[K, T]):
 
         try:
             await self._purgatory.wait(*keys, until=pick, timeout=timeout)
+        except PurgatoryClosed:  # draining or closed: what is left is still handed out
+            if picked is None and not pick():
+                raise
         except BaseException:
             if picked is not None:
                 self.returned += 1

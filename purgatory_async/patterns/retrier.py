@@ -17,7 +17,9 @@ from typing import Final, Generic, TypeVar
 
 from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer, TimerHandle
 from purgatory_async.clock import MAX_TIMEOUT
+from purgatory_async.errors import check_callback
 from purgatory_async.patterns._arguments import check_function, check_integer, check_number
+from purgatory_async.patterns._job import Calls
 
 __all__ = ["Attempt", "Retrier"]
 
@@ -49,7 +51,8 @@ class Retrier(Generic[K]):
     """Repeats the attempt submitted for a key until it succeeds.
 
     The first attempt comes one delay after `submit`, because the call has just failed. Attempts for one key never
-    overlap.
+    overlap. A task of an attempt that is cancelled from outside, as at the end of a program, ends the intent: it is
+    neither repeated nor given up. A cancellation that comes from what the attempt awaits is a failure like others.
 
     Args:
         timer: For the delays.
@@ -59,8 +62,9 @@ class Retrier(Generic[K]):
         jitter: The largest random share of a delay to add to it, 0 to 1.
         max_delay: The longest delay in seconds, before jitter; from ``delay`` to 25 years.
         max_pending: The limit of keys with an attempt to come or in progress.
-        on_give_up: A plain function called with key and exception when the last attempt has failed, or when the full
-            timer refuses the next. Without it the loop's exception handler gets the exception.
+        on_give_up: Called with key and exception when the last attempt has failed, or when the full timer refuses the
+            next. An async function runs in a task of its own, which `aclose` waits for. What it raises goes to the
+            loop's exception handler; without one, so does the exception.
         random: Returns numbers from 0 to 1, for the jitter.
 
     Raises:
@@ -89,6 +93,7 @@ class Retrier(Generic[K]):
         "__weakref__",
         "_attempts",
         "_backoff",
+        "_calls",
         "_closed",
         "_delay",
         "_intents",
@@ -127,10 +132,11 @@ class Retrier(Generic[K]):
         self._max_pending = check_integer("max_pending", max_pending, least=1)
         if on_give_up is not None:
             check_function("on_give_up", on_give_up)
-        check_function("random", random)
+        check_callback("random", random)
         self._timer = timer
         self._random = random
         self.on_give_up = on_give_up
+        self._calls = Calls()
         self._closed = False
         self._intents: dict[K, _Intent] = {}
         self._running: dict[K, _Intent] = {}
@@ -194,7 +200,7 @@ class Retrier(Generic[K]):
         return True
 
     async def aclose(self) -> dict[K, Attempt]:
-        """Refuse new attempts, cancel those in progress and wait for their end.
+        """Refuse new attempts, cancel those in progress, and wait for their end and that of an async ``on_give_up``.
 
         Returns:
             The attempts left undone, by key. Empty when called again.
@@ -207,6 +213,7 @@ class Retrier(Generic[K]):
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self._calls.finished()
         undone = {key: intent.attempt for key, intent in self._intents.items()}
         self._intents.clear()
         return undone
@@ -238,6 +245,8 @@ class Retrier(Generic[K]):
     def _finished(self, key: K, intent: _Intent, started: float, task: asyncio.Task[None]) -> None:
         intent.task = None
         failure = asyncio.CancelledError("cancelled") if task.cancelled() else task.exception()
+        if task.cancelled() and task.cancelling() and not self._closed and self._intents.get(key) is intent:
+            del self._intents[key]  # from outside: `cancel` has dropped it before
         self._ended(key, intent, started, failure)
 
     def _ended(self, key: K, intent: _Intent, started: float, failure: BaseException | None) -> None:
@@ -276,7 +285,7 @@ class Retrier(Generic[K]):
             report({"message": f"{self!r} gave up on {key!r}", "exception": failure})
             return
         try:
-            self.on_give_up(key, failure)
+            self._calls.run(self.on_give_up, self, key, failure)
         except Exception as exception:  # noqa: BLE001 - reported, and the other keys go on
             report({"message": f"on_give_up of {self!r} raised for {key!r}", "exception": exception})
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from reprlib import repr as short_repr
 from typing import Any, Final
 
+from purgatory_async.errors import check_result
 from purgatory_async.web.waiting import RETRY_SPREAD
 
 Encode = Callable[[Any], object]
@@ -58,6 +59,7 @@ def with_value(value: object, *headers: tuple[str, str], encode: Encode | None =
         BaseException: Any exception of ``encode``.
     """
     body = value if encode is None else encode(value)
+    check_result("encode", encode, body)
     if encode is None or not isinstance(body, bytes):
         try:
             text = json.dumps(body, allow_nan=False, ensure_ascii=False, separators=(",", ":"))

@@ -9,6 +9,7 @@ from typing import Final
 
 from purgatory_async import OperationCancelled, OperationExpired, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.clock import MAX_TIMEOUT, Clock, MonotonicClock
+from purgatory_async.errors import check_callback
 from purgatory_async.web import _answer
 from purgatory_async.web._answer import Encode, PollAnswer
 from purgatory_async.web._race import ClientLeft, Race, ServerStops, WaitFunction
@@ -30,7 +31,7 @@ class Terms:
         encode: As for `with_value`.
 
     Raises:
-        TypeError: ``encode`` is not callable.
+        TypeError: ``encode`` or ``draw`` is not callable, or async.
         ValueError: ``max_wait`` or ``jitter`` is out of bounds.
     """
 
@@ -43,6 +44,8 @@ class Terms:
         # After the wait is too late: the value would be lost.
         if not (self.encode is None or callable(self.encode)):
             raise TypeError(f"encode must be a function or None, got {self.encode!r}")
+        for name, function in (("encode", self.encode or str), ("draw", self.draw)):
+            check_callback(name, function)
         if not 0 <= self.max_wait <= MAX_TIMEOUT:
             raise ValueError(f"max_wait must be from 0 to {MAX_TIMEOUT:.0f} seconds, got {self.max_wait!r}")
         if self.jitter is not None and not 0 <= self.jitter <= 1:

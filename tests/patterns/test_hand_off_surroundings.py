@@ -39,19 +39,32 @@ async def test_an_item_that_is_there_is_taken_whatever_the_timeout(jobs, timeout
     assert await jobs.take("k", timeout=timeout) == ("k", "item")
 
 
-async def test_after_close_put_and_take_are_refused_and_clear_works(purgatory):
+async def test_after_close_only_what_is_left_is_handed_out(purgatory):
     jobs = HandOff(purgatory)
     several = await takers(jobs, 2, "awaited")
     jobs.put("k", "kept")
     purgatory.close()
     with pytest.raises(PurgatoryClosed, match="'k'"):
         jobs.put("k", "refused")
+    jobs.put_back("k", "first")
+    assert [await jobs.take("awaited", "k"), await jobs.take("k", timeout=0)] == [
+        ("k", "first"),
+        ("k", "kept"),
+    ]
     with pytest.raises(PurgatoryClosed):
         await jobs.take("k")
     await settle()
     assert [taker.got for taker in several] == ["PurgatoryClosed"] * 2
-    assert len(jobs) == 1
-    assert jobs.clear() == [("k", "kept")]
+    assert (len(jobs), jobs.clear()) == (0, [])
+
+
+async def test_while_draining_what_is_left_is_handed_out(purgatory):
+    jobs = HandOff(purgatory)
+    jobs.put("k", "kept")
+    assert await purgatory.drain() is True
+    assert await jobs.take("k") == ("k", "kept")
+    with pytest.raises(PurgatoryClosed, match="draining"):
+        await jobs.take("k")
 
 
 async def test_a_taker_with_its_item_keeps_it_at_close(purgatory):

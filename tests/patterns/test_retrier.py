@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from purgatory_async import PurgatoryFull, Timer
+from purgatory_async import PurgatoryFull
 from purgatory_async.patterns import Retrier
-from purgatory_async.testing import ManualClock, settle
+from purgatory_async.testing import settle
 from tests.patterns.calls import Call
 from tests.patterns.desk import Desk
 from tests.patterns.diary import WORLD_NAMES, WORLDS, raising, raising_later
@@ -266,36 +266,35 @@ async def test_a_plain_function_returning_an_awaitable_is_an_attempt() -> None:
 
 
 @pytest.mark.asyncio
-async def test_an_attempt_cancelled_from_outside_has_failed() -> None:
-    world = SteppedWorld()
-    desk = Desk(world, attempts=2)
+@pytest.mark.parametrize("begun", [True, False], ids=["under way", "before its first step"])
+async def test_a_cancellation_from_outside_ends_the_intent(begun: bool) -> None:
+    world, reported = SteppedWorld(), reports()
+    desk = Desk(world, attempts=2, on_give_up=None)
     before = asyncio.all_tasks()
     call = desk.call(takes=2)
-    for _ in range(2):
-        await world.run(6)
-        for task in asyncio.all_tasks() - before:
-            task.cancel()
+    await world.run(5)
+    for _ in range(begun):
         await settle()
-    assert (call.begun, call.cancelled) == ([5, 11], 2)
-    assert [(key, type(failure)) for key, failure in desk.given_up] == [("key", asyncio.CancelledError)]
+    for task in asyncio.all_tasks() - before:
+        task.cancel()
+    await world.run(1000)
+    assert (call.begun, reported) == ([5] if begun else call.begun, [])
     assert (desk.retrier.pending, desk.timer.pending) == (0, 0)
 
 
 @pytest.mark.asyncio
-async def test_an_attempt_cancelled_before_its_first_step_has_failed() -> None:
-    clock = ManualClock()
-    given_up: list[str] = []
-    retrier = Retrier[str](
-        timer := Timer(clock=clock), attempts=1, on_give_up=lambda key, _: given_up.append(key)
-    )
-    call = Call(timer, takes=1)
-    before = asyncio.all_tasks()
-    retrier.submit("key", call.attempt)
-    clock.advance(5)
-    for task in asyncio.all_tasks() - before:
-        task.cancel()
-    await settle()
-    assert (given_up, retrier.pending) == (["key"], 0)
+async def test_a_cancellation_from_inside_is_a_failure() -> None:
+    world = SteppedWorld()
+    desk = Desk(world, attempts=2)
+    dropped = asyncio.get_running_loop().create_future()
+    dropped.cancel()
+
+    async def attempt() -> None:
+        await dropped
+
+    desk.retrier.submit("key", attempt)
+    await world.run(1000)
+    assert [(key, type(failure)) for key, failure in desk.given_up] == [("key", asyncio.CancelledError)]
 
 
 # What is given up.

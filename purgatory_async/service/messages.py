@@ -48,6 +48,7 @@ MAX_VOTERS: Final = 10_000
 """The most voters that an operation waits for: it keeps the names of all."""
 State = Literal["pending", "completed", "expired", "cancelled", "failed", "closed"]
 """``pending`` or an outcome."""
+Moment = Annotated[dt.datetime, Meta(tz=True)]
 AnyJson = Annotated[Raw, Meta(description="Any JSON")]
 Attached = AnyJson | UnsetType
 
@@ -143,8 +144,8 @@ class OperationView(Struct):
     keys: tuple[str, ...]
     need: WireNeed
     state: State
-    submitted_at: dt.datetime
-    deadline: dt.datetime | None
+    submitted_at: Moment
+    deadline: Moment | None
     elapsed: float
     signals: tuple[SignalView, ...]
     result: Attached = UNSET
@@ -243,7 +244,7 @@ class OperationEvent(Struct):
     id: str | None
     keys: tuple[str, ...]
     state: State
-    at: dt.datetime
+    at: Moment
     elapsed: float
 
 
@@ -261,7 +262,7 @@ class SignalEvent(Struct):
     id: None
     keys: tuple[str, ...]
     state: None
-    at: dt.datetime
+    at: Moment
     completed: int
 
 

@@ -1,11 +1,10 @@
 """The JSON bodies and answers of queues and leases as types; see `messages`."""
 
-import datetime as dt
 from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from purgatory_async.service.messages import DURATION, LONGEST, AnyJson, Count, Loan
+from purgatory_async.service.messages import DURATION, LONGEST, AnyJson, Count, Loan, Moment
 
 MAX_BATCH: Final = 100  # items of a put or a take, leases of an acknowledgement
 
@@ -185,8 +184,8 @@ class ItemView(Struct):
     id: str
     item: AnyJson
     attempts: int
-    put_at: dt.datetime | None
-    due_at: dt.datetime | UnsetType = UNSET
+    put_at: Moment | None
+    due_at: Moment | UnsetType = UNSET
 
 
 class ItemList(Struct):

@@ -49,7 +49,7 @@ class Endpoint:
     Attributes:
         serve: Answers, or raises a `Problem`. Its docstring after the path is the summary.
         permission: The scope a token needs; None if the path is open.
-        answers: By status.
+        answers: By status; of several structs clients take the first that fits.
         query: Its query parameters.
         repeated: Those of them that may repeat.
         headers: The request headers that it reads.

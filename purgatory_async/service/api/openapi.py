@@ -216,7 +216,10 @@ def _response(answer: Answers, *, has_body: bool) -> dict[str, Any]:
         return {"description": "No body"}
     content: dict[str, Any]
     if isinstance(answer, str):
-        description, content = answer, {answer: {"schema": {"type": "string"}}}
+        description, content = (
+            answer,
+            {answer: {"schema": {"type": "object" if answer == JSON else "string"}}},
+        )
     elif isinstance(answer, tuple):
         description = " ".join(_first_line(each) for each in answer)
         content = {JSON: {"schema": _schema(answer)}}

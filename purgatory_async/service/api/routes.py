@@ -159,7 +159,7 @@ _ROUTES: Final[Mapping[str, Mapping[str, Endpoint]]] = {
         "GET": Endpoint(
             waits.wait_once,
             _WAIT,
-            {200: (WaitView, FollowView), 204: None},
+            {200: (FollowView, WaitView), 204: None},
             query=("full", "key", "limit", "need", "prefix", "since", "wait"),
             repeated=("key", "prefix"),
             headers=_PREFER,

@@ -5,11 +5,9 @@ Durations are seconds, times RFC 3339 in UTC. The counts are a snapshot: ``submi
 ``survey_age`` is its age.
 """
 
-import datetime as dt
-
 from msgspec import UNSET, Struct, UnsetType
 
-from purgatory_async.service.messages import State, WaitingFor, WireNeed
+from purgatory_async.service.messages import Moment, State, WaitingFor, WireNeed
 
 
 class Ended(Struct):
@@ -125,7 +123,7 @@ class History(Struct):
         pending: At the end of each second.
     """
 
-    until: dt.datetime
+    until: Moment
     submitted: list[int]
     completed: list[int]
     expired: list[int]
@@ -261,7 +259,7 @@ class Stats(Struct):
     lag: float
     store_cause: str | None
     worker: int | None
-    at: dt.datetime
+    at: Moment
     uptime: float
     draining: bool
     counts: Counts

@@ -20,6 +20,7 @@ from purgatory_async.service.store.export import export
 from purgatory_async.service.store.grants import grant, worker_grants
 from purgatory_async.service.store.levels import raise_level
 from purgatory_async.service.store.loading import folded
+from purgatory_async.service.store.restoring import mark_restored
 from purgatory_async.service.store.urls import Store, Sync, opened, parsed
 
 __all__ = ["store_command"]
@@ -159,6 +160,30 @@ def _state(fold: Fold, head: Head) -> dict[str, object]:
         "takers": len(queues.takers),
         "writers": len(fold.writers.known),
     }
+
+
+@store_command.command("restored")
+@_log
+def restored_command(store: Store) -> None:
+    """Give a log that was restored from a backup another epoch.
+
+    Run it after a restore, before the first worker starts. Readers that saw what the backup does not have are told so
+    with a gap. Run twice it does no harm.
+
+    \b
+    Example:
+      purgatory store restored postgresql://db/orders
+    """  # noqa: D301 - see above
+    _run(_restored(store))
+
+
+async def _restored(store: Store) -> None:
+    await _require(store)
+    epoch, position = await mark_restored(store)
+    click.echo(
+        f"{store.shown} has epoch {epoch} now, at position {position}: every reader from before gets a gap; start the "
+        "workers"
+    )
 
 
 @store_command.command("checkpoint")

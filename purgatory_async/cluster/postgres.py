@@ -59,6 +59,15 @@ SELECT h.epoch, h.position, h.at_us,
     coalesce((SELECT min(l.position) FROM purgatory_log l), h.position + 1), h.checkpoint
 FROM purgatory_head h
 """
+# A log that was restored from a dump gets another epoch, or is reported.
+_RESTORED: Final = """
+WITH present AS (
+    SELECT d.oid || '.' || 'purgatory_head'::regclass::oid AS place
+    FROM pg_database d WHERE d.datname = current_database()
+), changed AS (
+    UPDATE purgatory_head h SET epoch = $1, place = p.place FROM present p WHERE h.place <> p.place AND $2 RETURNING 1
+) SELECT NOT $2 AND EXISTS (SELECT FROM purgatory_head h, present p WHERE h.place <> p.place)
+"""
 _END: Final = "SELECT epoch, position, at_us, level FROM purgatory_head"
 # Bytes and times travel as text[], whose elements asyncpg knows; for other arrays it asks the server on each new
 # connection, which took 7 ms of 14.
@@ -173,6 +182,8 @@ class _PostgresEngine:
             raise LogDamaged(f"the log {self._name} was removed while in use; put it back, and restart")
         if not row["created"]:
             await self._writer.run(f"SELECT pg_advisory_xact_lock({_LOCK}); {self._named(_SCHEMA)}")
+        elif (await self._row(self._writer, _RESTORED, new_epoch(), create))[0]:
+            raise LogDamaged(f"the log {self._name} was replaced while in use; put it back, and restart")
         self._opened = True
 
     async def head(self) -> Head:

@@ -10,7 +10,8 @@ CREATE TABLE IF NOT EXISTS purgatory_head(
     position bigint NOT NULL,
     at_us bigint NOT NULL,
     checkpoint bigint NOT NULL,
-    level int NOT NULL
+    level int NOT NULL,
+    place text NOT NULL -- the database and this table, by numbers that no copy has
 ) WITH (fillfactor = 20); -- room for new versions of its only row beside the old ones
 
 CREATE TABLE IF NOT EXISTS purgatory_log(position bigint PRIMARY KEY, at_us bigint NOT NULL, entry bytea NOT NULL);
@@ -23,8 +24,9 @@ CREATE TABLE IF NOT EXISTS purgatory_outbox(
     id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, entry jsonb NOT NULL
 );
 
-INSERT INTO purgatory_head(epoch, position, at_us, checkpoint, level)
-VALUES (replace(gen_random_uuid()::text, '-', ''), 0, 0, 0, 1)
+INSERT INTO purgatory_head(epoch, position, at_us, checkpoint, level, place)
+SELECT replace(gen_random_uuid()::text, '-', ''), 0, 0, 0, 1, d.oid || '.' || 'purgatory_head'::regclass::oid
+FROM pg_database d WHERE d.datname = current_database()
 ON CONFLICT DO NOTHING;
 
 -- What tells an entry from another one at the same position.

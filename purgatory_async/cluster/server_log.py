@@ -192,6 +192,11 @@ class ServerLog:
             async for entries in reads:
                 yield entries
 
+    async def change_epoch(self) -> str:
+        """Make another epoch, as after a backup was restored, unless another process does; return it."""
+        self._open.require("change its epoch")
+        return await self._engine.change_epoch(self._epoch)
+
     async def end(self) -> int:
         """Return the newest position; see `Log.end`."""
         self._open.require("ask for its end")

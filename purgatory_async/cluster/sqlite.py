@@ -123,6 +123,11 @@ class SqliteLog:
             async for entries in reads:
                 yield entries
 
+    async def change_epoch(self) -> str:
+        """Make another epoch, as after a backup was restored; return it."""
+        self._open.require("change its epoch")
+        return await self._writing.submit(self._writer.change_epoch)
+
     async def end(self) -> int:
         """Return the newest position; see `Log.end`."""
         self._open.require("ask for its end")

@@ -34,6 +34,9 @@ from purgatory_async.cluster.log import (
 )
 from purgatory_async.cluster.sqlite_lock import take_lock
 from purgatory_async.cluster.sqlite_schema import (
+    BEFORE,
+    BOUNDS,
+    DROP,
     MARK_BYTES,
     TABLES,
     EndMark,
@@ -58,21 +61,6 @@ _BUSY_S: Final = 4.0  # for a program that is none of ours, as a shell; the reas
 _NETWORK: Final = ("nfs", "cifs", "smb", "ncpfs", "afs", "fuse.sshfs")
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
-_BOUNDS: Final = """
-SELECT h.epoch, coalesce((SELECT max(position) FROM purgatory_log), 0),
-    coalesce((SELECT at_us FROM purgatory_log ORDER BY position DESC LIMIT 1), 0),
-    coalesce((SELECT min(position) FROM purgatory_log), 1), h.checkpoint FROM purgatory_head h
-"""
-# The parts of a save that another one has overtaken are not all there.
-_BEFORE: Final = """
-SELECT position FROM purgatory_checkpoint WHERE position < ?
-GROUP BY position HAVING count(*) = max(part) + 1 ORDER BY position DESC LIMIT 1
-"""
-_DROP: Final = """
-DELETE FROM purgatory_checkpoint WHERE rowid IN (
-    SELECT rowid FROM purgatory_checkpoint WHERE position <> (SELECT checkpoint FROM purgatory_head) LIMIT ?
-)
-"""
 
 
 class _File:
@@ -105,7 +93,7 @@ class _File:
     def head(self) -> Head:
         """Read the log's state."""
         with self._translating():
-            rows = self._connection.execute(_BOUNDS).fetchmany(2)
+            rows = self._connection.execute(BOUNDS).fetchmany(2)
         if len(rows) != 1:
             raise LogDamaged(f"{self.path} must have one head, got {rows}")
         head = Head(*rows[0])
@@ -163,7 +151,7 @@ class SqliteReader(_File):
         """Return the position of the checkpoint to load, see `loads`, and the epoch."""
         with self._translating():
             head = self.head()
-            (before,) = self._connection.execute(_BEFORE, [head.checkpoint]).fetchone() or (0,)
+            (before,) = self._connection.execute(BEFORE, [head.checkpoint]).fetchone() or (0,)
         return loads(head, before, below), head.epoch
 
     def part(self, position: int, number: int) -> bytes:
@@ -234,6 +222,16 @@ class SqliteWriter(_File):
             self._mark(head.epoch, position)
         return Appended(first, at_us)
 
+    def change_epoch(self) -> str:
+        """Make another epoch; return it."""
+        epoch = new_epoch()
+        with self._turn(), self._transaction():
+            self._connection.execute("UPDATE purgatory_head SET epoch = ?", [epoch])
+            position = self.head().position
+            self._connection.execute("COMMIT")
+            self._mark(epoch, position, durable=True)
+        return epoch
+
     def check_save(self, position: int, keep: int) -> None:
         """Raise `ValueError` if a position cannot be saved."""
         check_save(position, keep, self._checked_head())
@@ -241,7 +239,7 @@ class SqliteWriter(_File):
     def drop_parts(self) -> bool:
         """Delete some parts of other checkpoints than the newest; True if more are left to delete."""
         with self._turn(), self._transaction():
-            deleted = self._connection.execute(_DROP, [DROP_SLICE]).rowcount
+            deleted = self._connection.execute(DROP, [DROP_SLICE]).rowcount
             self._connection.execute("COMMIT")
         return deleted == DROP_SLICE
 

@@ -17,6 +17,9 @@ from purgatory_async.cluster.log import Entry, LogDamaged, LogUnavailable, check
 from purgatory_async.cluster.sqlite_lock import holder_of
 
 __all__ = [
+    "BEFORE",
+    "BOUNDS",
+    "DROP",
     "TABLES",
     "EndMark",
     "require_same",
@@ -36,6 +39,21 @@ CREATE TABLE IF NOT EXISTS purgatory_head(
     inode TEXT NOT NULL);
 """
 
+BOUNDS: Final = """
+SELECT h.epoch, coalesce((SELECT max(position) FROM purgatory_log), 0),
+    coalesce((SELECT at_us FROM purgatory_log ORDER BY position DESC LIMIT 1), 0),
+    coalesce((SELECT min(position) FROM purgatory_log), 1), h.checkpoint FROM purgatory_head h
+"""
+# The parts of a save that another one has overtaken are not all there.
+BEFORE: Final = """
+SELECT position FROM purgatory_checkpoint WHERE position < ?
+GROUP BY position HAVING count(*) = max(part) + 1 ORDER BY position DESC LIMIT 1
+"""
+DROP: Final = """
+DELETE FROM purgatory_checkpoint WHERE rowid IN (
+    SELECT rowid FROM purgatory_checkpoint WHERE position <> (SELECT checkpoint FROM purgatory_head) LIMIT ?
+)
+"""
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH)
 _CHECKSUM: Final = struct.Struct("<I")
 _PLACE: Final = struct.Struct("<qq")

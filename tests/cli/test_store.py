@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,6 +65,27 @@ def test_init_creates_a_log_once(cli, url):
     assert (code, err) == (0, [])
     assert re.search(r"epoch +(\w+)", out)[1] == epoch
     assert re.search(r"position +30\n", out)
+
+
+def test_restored_makes_another_epoch_and_keeps_the_rest(cli, filled):
+    before = values(cli("store", "check", filled)[1])
+    code, out, err = cli("store", "restored", filled)
+    assert (code, err) == (0, [])
+    assert "at position 30: every reader from before gets a gap; start the workers" in out
+    after = values(cli("store", "check", filled)[1])
+    assert after["epoch"] == re.search(r"has epoch (\w+) now", out)[1] != before["epoch"]
+    assert {**after, "epoch": before["epoch"]} == before
+
+
+def test_restored_forgets_what_the_lock_file_of_sqlite_remembers(cli, tmp_path):
+    url = f"sqlite:///{tmp_path}/log.db"
+    fill(url, *some_entries())
+    shutil.copy(tmp_path / "log.db", tmp_path / "backup")
+    fill(url, *some_entries())
+    shutil.copy(tmp_path / "backup", tmp_path / "log.db")
+    assert cli("store", "check", url)[0] == 4
+    assert cli("store", "restored", url)[0] == 0
+    assert values(cli("store", "check", url)[1])["position"] == "30"
 
 
 def test_check_prints_the_state_and_changes_nothing(cli, filled):

@@ -8,6 +8,7 @@
 | `checkpointing` | a process that saves a checkpoint |
 | `checkpointer` | starts that process for a serving worker |
 | `levels` | the level of a log, read and raised |
+| `restoring` | another epoch after a backup was restored |
 | `grants` | what other roles of a Postgres need |
 | `recorder`, `export` | the log as a journal: its records, and the files with a state to continue from |
 

@@ -3,10 +3,14 @@
 import asyncio
 import copy
 import re
+import shutil
+import subprocess
+from contextlib import closing
 
 import pytest
 
 from purgatory_async.service.state.fold.terms import KEPT, Terms
+from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis
 
 
 class Backup:
@@ -102,3 +106,104 @@ def test_terms_are_bounded():
         terms.begin(position, f"{position:024d}")
     assert KEPT <= len(terms.saved()) < 2 * KEPT
     assert terms.at(5 * KEPT) == f"{5 * KEPT - 1:024d}"[:8]
+
+
+class Files:
+    """A backup of the whole folder of a store that is not in use."""
+
+    def __init__(self, folder, server=None):
+        self.folder, self.copy, self.server = folder, folder.with_suffix(".backup"), server
+
+    def in_use(self, used):
+        if self.server is not None:
+            (self.server.start if used else self.server.stop)()
+
+    def save(self):
+        self.in_use(False)
+        subprocess.run(["cp", "-a", self.folder, self.copy], check=True)
+        self.in_use(True)
+
+    def restore(self):
+        self.in_use(False)
+        shutil.rmtree(self.folder)
+        subprocess.run(["cp", "-a", self.copy, self.folder], check=True)
+        self.in_use(True)
+
+
+class InPlace(Files):
+    """The same, but the files of a SQLite store are written over, so nothing but what is in them tells."""
+
+    def restore(self):
+        for kept in self.copy.iterdir():
+            if kept.is_file():
+                (self.folder / kept.name).write_bytes(kept.read_bytes())
+
+
+class Dump(Files):
+    """A backup of a Postgres by its own tools."""
+
+    def program(self, name, *flags):
+        words = [
+            self.server.programs / name,
+            "-U",
+            "purgatory",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(self.server.port),
+        ]
+        return subprocess.run([*words, *flags], check=True, capture_output=True).stdout
+
+    def save(self):
+        self.dump = self.program("pg_dump", "--clean", "--if-exists", "postgres")
+
+    def restore(self):
+        path = self.folder / "dump.sql"
+        path.write_bytes(self.dump)
+        self.program("psql", "-q", "-f", str(path), "postgres")
+
+
+@pytest.fixture(
+    params=[("sqlite", Files), ("sqlite", InPlace), ("postgres", Files), ("postgres", Dump), ("redis", Files)]
+)
+def backup(request, tmp_path):
+    """The URL of a store, and what backs it up."""
+    engine, kind = request.param
+    if engine == "sqlite":
+        folder = tmp_path / "store"
+        folder.mkdir()
+        yield f"sqlite:///{folder}/log.db", kind(folder)
+        return
+    (need_postgres if engine == "postgres" else need_redis)()
+    with closing((Postgres if engine == "postgres" else RedisServer)()) as server:
+        server.start()
+        yield server.url, kind(server.folder, server)
+
+
+@pytest.mark.slow
+def test_a_restored_backup_loses_no_signal_in_silence(worker, backup):
+    url, kept = backup
+    one = worker(url).ready()
+    for value in range(5):
+        one.request("POST", "/v1/keys/a/signal", {"value": value})
+    before = one.request("GET", "/v1/wait?key=a&since=now").json["next"]
+    one.stop()
+    kept.save()
+    one = worker(url).ready()
+    for value in range(5, 20):
+        one.request("POST", "/v1/keys/a/signal", {"value": value})
+    place = one.request("GET", "/v1/wait?key=a&since=now").json["next"]
+    quiet = one.request("GET", f"/v1/wait?key=b&since={place}").headers["x-purgatory-next"]
+    one.stop()
+    kept.restore()
+    two = worker(url).ready()
+    for value in range(100, 150):
+        two.request("POST", "/v1/keys/a/signal", {"value": value})
+    for each in (place, quiet):
+        assert two.request("GET", f"/v1/wait?key=a&since={each}").json["gap"]
+    answer = two.request("GET", f"/v1/wait?key=a&since={before}").json
+    # A gap too where the engine knows that it was restored.
+    assert answer["gap"] == (
+        not before.startswith(two.request("GET", "/v1/keys/a").headers["x-purgatory-epoch"])
+    )
+    two.stop()

@@ -46,7 +46,7 @@ class ScriptedServer:
 
 async def test_a_connection_is_used_again_once_its_answer_is_read():
     # Who waits for the body of an answer that has none would wait for ever.
-    async with ScriptedServer(TWO, EMPTY, TWO) as server, asyncio.timeout(20):
+    async with ScriptedServer(TWO, EMPTY, TWO) as server, asyncio.timeout(60):
         replies = [await server.pool.request("GET", path) for path in ("/a", "/b", "/c")]
     assert [(reply.status, reply.body) for reply in replies] == [(200, b"ab"), (304, b""), (200, b"ab")]
     assert server.paths == ["/a", "/b", "/c"]

@@ -65,7 +65,7 @@ async def test_of_two_that_change_the_epoch_at_once_one_wins(engine, connect, tr
     waits = (
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query ~ 'purgatory_head'"
     )
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not await engine.sql(waits):
             pass
     await transaction.commit()
@@ -91,7 +91,7 @@ async def test_only_commits_arrive_and_keep_their_causes(engine, connect, transa
                 committed.append(f"{name} {number}")
             await connection.close()
 
-    async with asyncio.timeout(30):  # the open transaction delays no append
+    async with asyncio.timeout(60):  # the open transaction delays no append
         await asyncio.gather(*(user(name) for name in "xyz"), *(log.append([b"other"]) for _ in range(20)))
         entries = await read(log, 2 * len(committed) + 20)
     await hanging.rollback()

@@ -160,7 +160,7 @@ async def test_a_refused_client_that_reads_nothing_is_dropped(caplog):
         frame = protocol.request_frame(METADATA, 9, topics=[{"name": "t"}])
         client._reader._transport.pause_reading()
         client.send_bytes(protocol.with_length(frame) * 100)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not any(connection._paused for connection in broker._connections):
                 await other.ask(API_VERSIONS, 3)
             client.send_bytes(pack(">i", -1))

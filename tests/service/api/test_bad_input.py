@@ -347,7 +347,7 @@ async def test_a_client_leaving_during_its_body_leaves_nothing(client):
         max_size=3,
     ),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=300)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=300)
 async def test_no_request_makes_the_service_fail(client, *, method, path, query, body, headers):
     reply = await client.request(method, f"{path}?{query}", body, headers)
     assert reply.status < 500

@@ -95,7 +95,7 @@ class Service:
         self.wall_clock: Final = wall_clock
         self.peers: Final = Peers(timer)
         self.pace: Final = Pace()
-        self.waits: Final = Waits(timer, self.pace, limit, undelivered, told=in_memory)
+        self.waits: Final = Waits(timer, self.pace, limit, settings.max_bytes, undelivered, told=in_memory)
         self.state: Final[State] = state_for(
             settings, timer, wall_clock(), waits=self.waits, heard=self._heard, replaced=self._replace
         )

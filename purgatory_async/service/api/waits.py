@@ -54,6 +54,8 @@ async def wait_once(service: Service, request: Request) -> Answer:
         once.cancel()  # it is over, the client left, or the service drains
     if once.fulfilled:
         return Answer(200, once.view(full=full), headers=wait.headers)
+    if isinstance(once.exception, problems.Problem):
+        raise once.exception
     if once.outcome is Outcome.FAILED:
         raise problems.gap()
     return Answer(204, headers=wait.headers)

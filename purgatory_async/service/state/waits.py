@@ -15,13 +15,16 @@ import msgspec
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
 from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
+from purgatory_async.service import problems
 from purgatory_async.service.fitting import fitting
 from purgatory_async.service.messages import WaitView, WireNeed
 from purgatory_async.service.state.fold.fold import Fold
-from purgatory_async.service.state.needs import Need, need_for
+from purgatory_async.service.state.fold.operations import Shown
+from purgatory_async.service.state.heard import Heard
+from purgatory_async.service.state.needs import Need, Voters, need_for
 from purgatory_async.service.state.operations import SignalledOperation
 from purgatory_async.service.state.pacing import Pace
-from purgatory_async.service.state.signals import Newest
+from purgatory_async.service.state.signals import Ledger, Newest
 
 __all__ = ["Wait", "Waits"]
 
@@ -39,15 +42,33 @@ class Condition(SignalledOperation):
         view: The JSON that answers them, once one was answered.
     """
 
-    __slots__ = ("_met", "view", "waits")
+    __slots__ = ("_heard_bytes", "_met", "view", "waits")
 
     def __init__(
-        self, newest: Newest, keys: tuple[str, ...], need: WireNeed, submitted: float, met: "set[Condition]"
+        self,
+        newest: Newest,
+        keys: tuple[str, ...],
+        need: WireNeed,
+        submitted: float,
+        *,
+        heard: Heard,
+        met: "set[Condition]",
     ) -> None:
-        super().__init__(newest, keys, need_for(need, keys), None, submitted=submitted)
+        super().__init__(newest, keys, need_for(need, keys, heard), None, submitted=submitted)
         self.waits = 0
         self.view = b""
+        self._heard_bytes = heard
         self._met = met
+
+    def _new_ledger(self) -> Ledger:
+        return Shown(self._heard_bytes)
+
+    def release(self) -> None:
+        """Count no longer what it has heard: nothing waits for it. O(signals and voters)."""
+        if self._ledger is not None:
+            cast("Shown", self._ledger).let_go()
+        if isinstance(self.need, Voters):
+            self.need.clear()
 
     def try_complete(self) -> bool:
         """Count the newest signal; note that it holds, if it does. O(1)."""
@@ -111,18 +132,29 @@ class Waits:
         timer: For the waits.
         pace: At which they end.
         limit: The most waits at once.
+        most_bytes: The most bytes of signals and voters that they have heard, apart from those of the fold. Beyond it,
+            the oldest waits that have heard something fail.
         on_undelivered: Called when a fulfilled wait is cancelled before it ends.
         told: Whether the observer hears of the waits, too; with a log it tells only what is the same everywhere, and
             who answers the waits hears of them.
     """
 
     def __init__(
-        self, timer: Timer, pace: Pace, limit: int, on_undelivered: Callable[[], None], *, told: bool = True
+        self,
+        timer: Timer,
+        pace: Pace,
+        limit: int,
+        most_bytes: int,
+        on_undelivered: Callable[[], None],
+        *,
+        told: bool = True,
     ) -> None:
         self.purgatory: Final = Purgatory("waits", timer=timer, max_pending=limit, observer=_Ends(self))
         self.conditions: Final = Purgatory("conditions", timer=timer)
         self._joinable: Final[dict[tuple[tuple[str, ...], WireNeed], Condition]] = {}
         self._met: Final[set[Condition]] = set()  # by the signal that is being handled
+        self._heard: Final = Heard()
+        self._most_bytes: Final = most_bytes
         self._pending_of: Final[Counter[str]] = Counter()  # of each owner that has some
         self._pace: Final = pace
         self._on_undelivered: Final = on_undelivered
@@ -156,6 +188,11 @@ class Waits:
         self._fold, self._observer, self.source = fold, observer, self._made
         self._answering = observer if self._told else answering
 
+    @property
+    def heard(self) -> int:
+        """How many bytes of signals and voters the pending ones have heard."""
+        return self._heard.used
+
     def pending_of(self, owner: str | None) -> int:
         """Return how many waits of an owner are pending. O(1)."""
         return 0 if owner is None else self._pending_of[owner]
@@ -173,7 +210,7 @@ class Waits:
         now = self._timer.time()
         condition = self._joinable.get((keys, need))
         if condition is None or not condition.untouched:
-            condition = Condition(self._fold.signals, keys, need, now, self._met)
+            condition = Condition(self._fold.signals, keys, need, now, heard=self._heard, met=self._met)
         wait = Wait(condition, seconds, now, owner)
         self.purgatory.try_complete_else_watch(wait, keys)
         if owner is not None:
@@ -200,10 +237,23 @@ class Waits:
                 self.completed += completed
                 if self._told:
                     _correct(event, "completed", event.completed + completed)
+            if self._heard.used > self._most_bytes:
+                self._shed()
         elif isinstance(event, OperationEnded) and event.outcome is Outcome.EXPIRED:
             # It ended at its deadline, in log time; but lateness is when that was noticed.
             _correct(event, "at_ns", fold.step_ns)
         observer.notify(event)
+
+    def _shed(self) -> None:
+        """Fail the oldest waits that have heard something, until what is left has room. O(conditions and waits)."""
+        for condition in self.conditions.operations():
+            if self._heard.used <= self._most_bytes:
+                return
+            if isinstance(condition, Condition) and not condition.untouched:
+                failure = problems.over_budget("max_bytes", self._heard.used, self._most_bytes)
+                for wait in self.purgatory.operations(condition.watch_keys[0]):
+                    if isinstance(wait, Wait) and wait.condition is condition:
+                        wait.fail(failure)
 
     def _end_fulfilled(self, key: str) -> int:
         """End the waits whose conditions a signal has just fulfilled, the oldest first; return how many there are."""
@@ -238,6 +288,7 @@ class Waits:
         condition.waits -= 1
         if not condition.waits:
             condition.cancel()
+            condition.release()
             name = condition.watch_keys, condition.need.wire
             if self._joinable.get(name) is condition:
                 del self._joinable[name]

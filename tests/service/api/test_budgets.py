@@ -125,3 +125,16 @@ async def test_the_feed_takes_what_the_state_has_left(client):
     assert 128 < client.service.feed.size < before / 10  # the newest at least
     first, _ = client.service.feed.read(0)
     assert b"event: gap" in first.partition(b"\n\n")[0]
+
+
+async def test_what_held_waits_have_heard_is_bounded(client):
+    """Their signals count apart: the state may have dropped them. Voters do too."""
+    other = await client.held("GET", "/v1/wait?key=other&wait=50s")
+    for vote in ({"voter": "v", "value": attachment(9)}, {"voter": "v" * 500}):
+        waiting = await client.held("GET", "/v1/wait?key=k&need=voters:1000&wait=50s")
+        for number in range(8 if "value" in vote else 150):
+            await client.signal("k", **vote | {"voter": f"{vote['voter']}{number}"})
+        assert (waiting.status, waiting.slug, waiting.json["budget"]) == (503, "overloaded", "max_bytes")
+        assert client.service.waits.heard == 0
+    await client.signal("other")
+    assert other.status == 200

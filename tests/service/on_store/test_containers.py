@@ -31,7 +31,8 @@ BOUNDS = {
         access:Access._present http.unsent:Unsent._senders records:Records._unrecorded
         state.progress:Progress._asking state.progress:Progress._to_ask
     """,
-    "one-shot waits, at most --max-pending": """
+    "one-shot waits, at most --max-pending, and bytes that they have heard; see `heard`": """
+        state.heard:Heard._holders state.heard:Heard.pinned_of
         state.waits:Condition._met state.waits:Waits._joinable state.waits:Waits._met
     """,
     "names in the tokens file": """
@@ -49,7 +50,8 @@ BOUNDS = {
         api.endpoint:Endpoint.answers api.endpoint:Routes._by_length http.traffic:Traffic._lines
         http.traffic:Traffic._refused http.traffic:_Line.statuses state.fold.fold:Fold._lately
         state.fold.fold:Fold._rules state.fold.log_clock:LogClock._wakeups
-        state.fold.queue_rules:QueueRules.by_kind state.fold.shared:Totals.ended state.on_log:OnLog._tasks
+        state.fold.queue_rules:QueueRules.by_kind
+        state.fold.signal_rules:SignalRules.by_kind state.fold.shared:Totals.ended state.on_log:OnLog._tasks
         stats.recent:Recent._row stats.recent:Recent._rows stats.recent:Window._slots stats.recent:_Slot.counts
         stats.survey:Survey._narrower
     """,

@@ -35,7 +35,8 @@ class Purgatory(Waiting, LoopOwner):
     """Park an operation until its condition holds or its timeout expires. It ends exactly once.
 
     The purgatory belongs to the event loop that runs at the first watch. Everything but the portal is for that
-    loop's thread. An asynchronous context manager; leaving it closes the purgatory.
+    loop's thread. Once that loop has closed, and nothing is pending, the purgatory belongs to the next one. An
+    asynchronous context manager; leaving it closes the purgatory.
 
     Args:
         name: For messages, metrics and journals.
@@ -221,14 +222,10 @@ class Purgatory(Waiting, LoopOwner):
     def _arrive(self, *, watching: bool) -> bool:
         if get_ident() == self._runner._thread_id:
             return False
-        if self._runner is CHECKING:
-            raise PurgatoryError(
-                f"{self!r} is in the middle of a try_complete, which may only read it; watch and signal from "
-                "on_complete instead"
-            )
-        if self._runner is _BEFORE_FORK:
-            raise PurgatoryError(f"{self!r} is {self._runner!r}; make a new one in this process")
+        self._refuse_unowned()
         running = asyncio._get_running_loop()
+        if self._loop is not None and self._loop.is_closed() and not self.pending:
+            self._leave_loop()  # the next loop may have it
         if self._loop is None:
             # After use without a loop, on a clock that needs none, the first loop owns it.
             if watching:
@@ -246,6 +243,15 @@ class Purgatory(Waiting, LoopOwner):
         elif watching:  # between two runs of its loop
             self._require_loop(None, exact=self.timer._exact)
         return False
+
+    def _refuse_unowned(self) -> None:
+        if self._runner is CHECKING:
+            raise PurgatoryError(
+                f"{self!r} is in the middle of a try_complete, which may only read it; watch and signal from "
+                "on_complete instead"
+            )
+        if self._runner is _BEFORE_FORK:
+            raise PurgatoryError(f"{self!r} is {self._runner!r}; make a new one in this process")
 
     def _leave_loop(self) -> None:
         self._disown()

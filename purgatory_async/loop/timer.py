@@ -18,8 +18,8 @@ __all__ = ["Timer"]
 class Timer(Scheduler, LoopOwner):
     """Callbacks after a delay, on a timing wheel with one wakeup of the event loop.
 
-    It belongs to the loop that runs at its first use; with a clock that needs none (as
-    `purgatory_async.testing.ManualClock`) it works without a loop.
+    It belongs to the loop that runs at its first use, and once that has closed and nothing is pending, to the next.
+    With a clock that needs none (as `purgatory_async.testing.ManualClock`) it works without a loop.
 
     Args:
         tick: Resolution in seconds, from a microsecond to a day. A callback never fires early, and never later
@@ -32,7 +32,7 @@ class Timer(Scheduler, LoopOwner):
         TypeError, ValueError: An argument is out of its bounds.
     """
 
-    __slots__ = ()
+    __slots__ = ("_has_own_clock",)
 
     def __init__(
         self,
@@ -47,6 +47,7 @@ class Timer(Scheduler, LoopOwner):
         if queue is not None and len(queue):
             raise ValueError(f"queue must be empty, got {queue!r}")
         super().__init__(tick_ns, TimingWheel() if queue is None else queue, clock, max_pending)
+        self._has_own_clock = clock is not None
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else f"pending={self.pending}"
@@ -156,6 +157,8 @@ class Timer(Scheduler, LoopOwner):
         if running is None:
             self._require_loop(None, exact=self._exact)
         else:
+            if self._loop is not None and self._loop.is_closed() and not self._counted_out():
+                self._abandon()
             self._own(running)
             if self._clock is None:  # a virtual loop is a clock itself
                 self._use(running if isinstance(running, Clock) else MonotonicClock())
@@ -163,7 +166,10 @@ class Timer(Scheduler, LoopOwner):
     def _abandon(self) -> None:
         """Undo the binding to a loop; no entry waits."""
         self._disown()
-        self._clock = None
+        self._disarm()
+        self._calm()  # a closed loop has dropped its calls
+        if not self._has_own_clock:
+            self._clock = None
 
     # Counting.
 

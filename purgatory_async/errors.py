@@ -34,6 +34,7 @@ __all__ = [
     "check_limit",
     "check_result",
     "is_async",
+    "refuse_again",
     "refuse_copy",
     "refuse_number",
     "returned_async",
@@ -80,6 +81,10 @@ class PurgatoryFull(PurgatoryError):
     def __init__(self, *args: object, limit: int | None = None) -> None:
         super().__init__(*args)
         self.limit = limit
+
+
+class _InitialisedAgain(PurgatoryError, RuntimeError):
+    """Raised by a second ``__init__``; that of asyncio's futures raises ``RuntimeError``."""
 
 
 def as_integer(name: str, value: object, wanted: str = "an integer") -> int:
@@ -167,6 +172,12 @@ def refuse_number(keys: tuple[object, ...]) -> None:
 def refuse_copy(self: object, protocol: object) -> NoReturn:  # noqa: ARG001 - a `__reduce_ex__`
     """Raise `TypeError`: the `__reduce_ex__` of what wheels and watch lists link, which a copy would corrupt."""
     raise TypeError(f"cannot copy or pickle a {type(self).__name__}; make a new one")
+
+
+def refuse_again(made: object, attribute: str) -> None:
+    """Raise `PurgatoryError` in a second ``__init__``, which would lose what waits; the first sets ``attribute``."""
+    if getattr(made, attribute, None) is not None:
+        raise _InitialisedAgain(f"{type(made).__name__} is initialised: cannot do it again; make a new one")
 
 
 def check_exception(exception: object) -> None:

@@ -21,7 +21,7 @@ from purgatory_async.clock import MAX_TIMEOUT, NUMBERS, check_timeout
 from purgatory_async.core.hooks import HookQueue, hooks_of_thread
 from purgatory_async.core.outcome import CANCELLED, COMPLETED, EXPIRED, FAILED, RUNS_HOOKS, Outcome, Phase
 from purgatory_async.core.watch_lists import Watcher, keys_of
-from purgatory_async.errors import PurgatoryError, check_exception, is_async
+from purgatory_async.errors import PurgatoryError, check_exception, is_async, refuse_again
 from purgatory_async.native import also_compiled
 
 __all__ = [
@@ -81,6 +81,7 @@ class DelayedOperation(Watcher, Generic[T]):
     Raises:
         TypeError: ``timeout`` is neither ``None`` nor a number.
         ValueError: ``timeout`` is NaN, ``-inf``, or above 100 years.
+        PurgatoryError: A second ``__init__``.
 
     Kafka's delayed fetch answers once enough bytes are available, or at the timeout with fewer:
 
@@ -110,6 +111,7 @@ class DelayedOperation(Watcher, Generic[T]):
     _has_hooks = True
 
     def __init__(self, timeout: float | None = None) -> None:
+        refuse_again(self, "_state")
         if timeout is not None and not (type(timeout) in NUMBERS and 0 <= timeout <= MAX_TIMEOUT):
             timeout = check_timeout(timeout)
         self.timeout = timeout

@@ -31,7 +31,7 @@ from purgatory_async.core.watch_lists import (
     keys_of,
     refuse_equal,
 )
-from purgatory_async.errors import refuse_copy
+from purgatory_async.errors import refuse_again, refuse_copy
 from purgatory_async.native import also_compiled
 
 __all__ = ["WatchTable", "distinct_keys"]
@@ -52,6 +52,7 @@ class WatchTable:
     __reduce_ex__ = refuse_copy
 
     def __init__(self) -> None:
+        refuse_again(self, "_watchers")
         # A value is the sole watcher itself, a shared list, or the key's own list.
         self._watchers: dict[Hashable, Watcher | dict[Watcher, None]] = {}
         self._more_pending = 0  # operations beyond the number of keys; may be negative

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from purgatory_async.core.operation import DelayedOperation
-from purgatory_async.errors import check_callback, check_result
+from purgatory_async.errors import check_callback, check_result, refuse_again
 
 __all__ = ["PurgatoryPortal"]
 
@@ -46,6 +46,7 @@ class PurgatoryPortal:
     __slots__ = ("__weakref__", "_loop", "_purgatory")
 
     def __init__(self, purgatory: Verbs, loop: asyncio.AbstractEventLoop) -> None:
+        refuse_again(self, "_purgatory")
         self._purgatory = purgatory
         self._loop = loop
 

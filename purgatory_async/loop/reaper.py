@@ -18,7 +18,7 @@ from typing import Final, Protocol, cast
 
 from purgatory_async.clock import Cancellable, Clock, TickScale
 from purgatory_async.core.owner import Runner  # noqa: TC001 - one kind of import, seen by the architecture test
-from purgatory_async.errors import refuse_copy
+from purgatory_async.errors import refuse_again, refuse_copy
 from purgatory_async.loop.ownership import NOT_YET
 from purgatory_async.loop.wakeups import SLICE, dispatcher_of
 from purgatory_async.native import also_compiled
@@ -109,6 +109,7 @@ class Reaper:
     _same_until_ns: int
 
     def __init__(self, tick_ns: int, queue: TimerQueue, clock: Clock | None, *, counted: bool) -> None:
+        refuse_again(self, "_queue")
         self._tick_ns = tick_ns
         self._queue = queue
         self._pending_ids: set[int] | None = set() if counted else None  # `id` of each pending entry

@@ -6,7 +6,7 @@ from contextvars import Context, copy_context
 from typing import Any, Protocol
 
 from purgatory_async.core.reports import report
-from purgatory_async.errors import check_callback, check_result
+from purgatory_async.errors import check_callback, check_result, refuse_again
 from purgatory_async.native import also_compiled
 from purgatory_async.timing._entry import TimerNode
 
@@ -35,6 +35,7 @@ class TimerHandle(TimerNode):
     _when: float  # in seconds
 
     def __init__(self, home: Home, callback: Callable[..., object], args: tuple[Any, ...]) -> None:
+        refuse_again(self, "_home")
         check_callback("callback", callback)
         self._home = home
         self._callback = callback

@@ -4,7 +4,7 @@ from purgatory_async.clock import check_timeout
 from purgatory_async.core.outcome import CANCELLED, COMPLETED, EXPIRED, FAILED, Outcome
 from purgatory_async.core.owner import CHECKING
 from purgatory_async.errors import (
-    check_callback, check_exception, check_limit, check_result, refuse_number, returned_async
+    check_callback, check_exception, check_limit, check_result, refuse_again, refuse_number, returned_async
 )
 
 cdef object _CANCELLED = CANCELLED, _COMPLETED = COMPLETED, _EXPIRED = EXPIRED, _FAILED = FAILED
@@ -99,7 +99,10 @@ cdef class DelayedOperation(Watcher):
         return not isinstance(self, KeyedWait)
 
     def __init__(self, timeout=None):
+        if self._state is not None:
+            refuse_again(self, "_state")
         _set_timeout(self, timeout)
+        self.result = None
 
     def __repr__(self):
         return _reprs[DelayedOperation](self)
@@ -118,6 +121,8 @@ cdef class DelayedOperation(Watcher):
 
     def fail(self, exception):
         check_exception(exception)
+        if self._state is None:
+            raise AttributeError("_state")
         if type(self._state) is _Outcome:
             return False
         failure = (exception, exception.__traceback__)

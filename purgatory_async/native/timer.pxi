@@ -78,6 +78,8 @@ cdef class TimerHandle(TimerNode):
     cdef public double _when
 
     def __init__(self, Scheduler home not None, callback, tuple args not None):
+        if self.timer is not None or self.has_fired or self._tick != NO_TICK:
+            refuse_again(self, "_home")
         fill_handle(self, home, callback, args)
 
     def __repr__(self):
@@ -169,6 +171,7 @@ cdef class Reaper:
 
     def __init__(self, tick_ns, queue, clock, *, counted):
         from purgatory_async.loop.ownership import NOT_YET
+        refuse_again(self, "_queue")
         self._tick_ns = tick_ns
         self._queue = queue
         self.wheel = queue if type(queue) is TimingWheel else None

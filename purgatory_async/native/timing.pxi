@@ -101,6 +101,8 @@ cdef class TimerEntry(TimerNode):
     __class_getitem__ = classmethod(GenericAlias)
 
     def __init__(self, deadline_tick, payload=None):
+        if self._tick != NO_TICK:
+            refuse_again(self, "_tick")
         self._tick = as_tick("deadline_tick", deadline_tick)
         self.payload = payload
         self.next_link = None
@@ -135,6 +137,7 @@ cdef inline bint unlink_entry(TimerNode entry) except -1:
 @cython.trashcan(True)
 cdef class Bucket(Link):
     def __init__(self):
+        refuse_again(self, "_next")
         self.next_link = self.prev_link = self
 
     @property
@@ -199,6 +202,7 @@ cdef class TimingWheel:
 
     def __init__(self, wheel_size=256, start_tick=0):
         from purgatory_async.timing._queue import check_wheel_size
+        refuse_again(self, "_wheel_size")
         wheel_size = check_wheel_size(wheel_size)
         self.now_tick = as_tick("start_tick", start_tick)
         self._wheel_size = wheel_size

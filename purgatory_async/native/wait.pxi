@@ -38,6 +38,11 @@ cdef class KeyedWait(DelayedOperation):
     cdef tuple _wanted  # the keys, for messages: an ended operation has none
     cdef Step _step
 
+    def __init__(self, timeout=None):
+        if self._purgatory is not None:
+            refuse_again(self, "__name__")
+        DelayedOperation.__init__(self, timeout)
+
     def __dealloc__(self):
         if self._step == FRESH:
             warn(f"coroutine '{_WAIT}' was never awaited", RuntimeWarning)
@@ -142,7 +147,7 @@ cdef class ConditionWait(KeyedWait):
     cdef public object _until
 
     def __init__(self, until, timeout):
-        _set_timeout(self, timeout)
+        KeyedWait.__init__(self, timeout)
         self._until = until
 
     def try_complete(self):

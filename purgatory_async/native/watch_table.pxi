@@ -57,6 +57,7 @@ cdef class WatchTable:
     cdef object _no_keys
 
     def __init__(self):
+        refuse_again(self, "_watchers")
         self._watchers = {}
         self._arrivals = Watcher()
         self._arrivals._older = self._arrivals._newer = self._arrivals

@@ -20,6 +20,7 @@ from purgatory_async import (
     PurgatoryFull,
 )
 from purgatory_async.clock import check_timeout
+from purgatory_async.errors import refuse_again
 from purgatory_async.events import Event, OperationEnded
 from purgatory_async.patterns._arguments import check_function, check_integer, check_number, result_of
 from purgatory_async.patterns._job import Calls
@@ -156,6 +157,7 @@ class Barrier(Generic[M]):
         initial_delay: float = 0,
         on_release: Callable[[Generation[M]], object] | None = None,
     ) -> None:
+        refuse_again(self, "_purgatory")
         if not isinstance(purgatory, Purgatory):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
         hash(key)
@@ -352,13 +354,9 @@ class Barrier(Generic[M]):
         arrivals = list(self._arrivals.values())
         self._arrivals.clear()
         self._window = None
+        why = f"the timer was closed under the wait for the other members at {self._key!r}"
         for arrival in arrivals:
-            arrival.fail(
-                PurgatoryClosed(
-                    f"the timer was closed under the wait for the other members at {self._key!r}",
-                    keys=(self._key,),
-                )
-            )
+            arrival.fail(PurgatoryClosed(why, keys=(self._key,)))
 
     def _all_here(self) -> bool:
         expected, arrivals = self._expected, self._arrivals

@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Generic, Self, TypeGuard, TypeVar
 
 from purgatory_async import DelayedOperation, Purgatory
-from purgatory_async.errors import check_exception
+from purgatory_async.errors import check_exception, refuse_again
 from purgatory_async.patterns._arguments import result_of
 
 __all__ = ["Correlator", "Reply"]
@@ -50,6 +50,7 @@ class Reply(Generic[T]):
     __slots__ = ("__weakref__", "_awaiting", "_id", "_request")
 
     def __init__(self, request_id: Hashable, request: _Request[T]) -> None:
+        refuse_again(self, "_request")
         self._id = request_id
         self._request = request
         self._awaiting = 0
@@ -110,6 +111,7 @@ class Correlator(Generic[T]):
     """How many replies matched no pending request: unknown, late, duplicate or to a cancelled request."""
 
     def __init__(self, purgatory: Purgatory) -> None:
+        refuse_again(self, "_purgatory")
         if not isinstance(purgatory, Purgatory):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
         self._purgatory = purgatory

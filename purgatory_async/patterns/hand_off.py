@@ -20,6 +20,7 @@ from purgatory_async import (
     PurgatoryFull,
     Timer,
 )
+from purgatory_async.errors import refuse_again
 from purgatory_async.patterns._arguments import check_integer
 
 __all__ = ["HandOff"]
@@ -65,6 +66,7 @@ class HandOff(Generic[K, T]):
     """How many items came back because their taker was cancelled as it got them."""
 
     def __init__(self, purgatory: Purgatory, *, max_items: int | None = None) -> None:
+        refuse_again(self, "_purgatory")
         if not isinstance(purgatory, Purgatory):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
         if max_items is not None:

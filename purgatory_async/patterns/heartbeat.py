@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, Self
 
 from purgatory_async import Timer, TimerHandle
+from purgatory_async.errors import refuse_again
 from purgatory_async.patterns._arguments import check_function, check_number
 from purgatory_async.patterns._job import Job
 from purgatory_async.patterns.periodic import Periodic
@@ -85,6 +86,7 @@ class Heartbeat:
         send: Callable[[], object],
         on_dead: Callable[[], object],
     ) -> None:
+        refuse_again(self, "_timer")
         interval = check_number("interval", interval, least=_SHORTEST)
         if idle_timeout is None:
             idle_timeout = 3 * interval

@@ -9,6 +9,7 @@ from math import ceil, inf
 from typing import Final, Literal, Self, get_args
 
 from purgatory_async import Timer
+from purgatory_async.errors import refuse_again
 from purgatory_async.patterns._arguments import check_function, check_number
 from purgatory_async.patterns._job import Job
 
@@ -79,6 +80,7 @@ class Periodic:
         mode: Mode = "fixed_delay",
         missed: Missed = "skip",
     ) -> None:
+        refuse_again(self, "_timer")
         if not isinstance(timer, Timer):
             raise TypeError(f"timer must be a Timer, got {timer!r}")
         period = check_number("period", period, least=1e-6)

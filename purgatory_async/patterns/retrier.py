@@ -17,7 +17,7 @@ from typing import Final, Generic, TypeVar
 
 from purgatory_async import PurgatoryClosed, PurgatoryFull, Timer, TimerHandle
 from purgatory_async.clock import MAX_TIMEOUT
-from purgatory_async.errors import check_callback
+from purgatory_async.errors import check_callback, refuse_again
 from purgatory_async.patterns._arguments import check_function, check_integer, check_number
 from purgatory_async.patterns._job import Calls
 
@@ -119,6 +119,7 @@ class Retrier(Generic[K]):
         on_give_up: Callable[[K, BaseException], object] | None = None,
         random: Callable[[], float] = random.random,
     ) -> None:
+        refuse_again(self, "_timer")
         if not isinstance(timer, Timer):
             raise TypeError(f"timer must be a Timer, got {timer!r}")
         self._delay = delay = check_number("delay", delay, least=1e-6, most=_LONGEST_DELAY)

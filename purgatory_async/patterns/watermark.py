@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from purgatory_async import OperationExpired, Purgatory, Timer
 from purgatory_async.clock import check_timeout
-from purgatory_async.errors import check_exception
+from purgatory_async.errors import check_exception, refuse_again
 from purgatory_async.patterns._arguments import check_integer
 
 __all__ = ["Watermark"]
@@ -47,6 +47,7 @@ class Watermark:
     """The current value."""
 
     def __init__(self, initial: int = 0, *, timer: Timer | None = None) -> None:
+        refuse_again(self, "_purgatory")
         self.value = check_integer("initial", initial)
         self._purgatory = Purgatory("watermark", timer=timer)
         self._values: list[int] = []  # a heap; each value once

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from operator import index
 from typing import Final, Generic, TypeVar
 
-from purgatory_async.errors import refuse_copy
+from purgatory_async.errors import refuse_again, refuse_copy
 from purgatory_async.native import also_compiled
 
 __all__ = ["LAST_TICK", "Bucket", "TimerEntry", "TimerNode"]
@@ -87,6 +87,7 @@ class TimerEntry(TimerNode, Generic[_P]):
     __slots__ = ("__weakref__", "payload")
 
     def __init__(self, deadline_tick: int, payload: _P | None = None) -> None:
+        refuse_again(self, "_tick")
         self.deadline_tick = deadline_tick
         self.payload = payload
         self._next = None  # type: ignore[assignment]  # a cleared link; typing each link Optional would cost asserts
@@ -103,6 +104,7 @@ class Bucket(Link):
     __slots__ = ()
 
     def __init__(self) -> None:
+        refuse_again(self, "_next")
         self._next = self._prev = self
 
     @property

@@ -23,7 +23,7 @@ neither cost.
 
 from collections.abc import Iterator
 
-from purgatory_async.errors import refuse_copy
+from purgatory_async.errors import refuse_again, refuse_copy
 from purgatory_async.timing._entry import Bucket, TimerEntry, TimerNode, check_tick_number, entries_of, unlink
 from purgatory_async.timing._queue import already_scheduled, check_limit, check_wheel_size
 
@@ -47,6 +47,7 @@ class HashedWheel:
     __reduce_ex__ = refuse_copy
 
     def __init__(self, wheel_size: int = 512, start_tick: int = 0) -> None:
+        refuse_again(self, "_wheel_size")
         wheel_size = check_wheel_size(wheel_size)
         self.now_tick = start_tick = check_tick_number("start_tick", start_tick)
         self._wheel_size = wheel_size

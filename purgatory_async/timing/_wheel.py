@@ -34,7 +34,7 @@ from heapq import heappop, heappush
 from itertools import groupby
 from operator import itemgetter
 
-from purgatory_async.errors import refuse_copy
+from purgatory_async.errors import refuse_again, refuse_copy
 from purgatory_async.native import also_compiled
 from purgatory_async.timing._entry import (
     LAST_TICK,
@@ -84,6 +84,7 @@ class TimingWheel:
     __reduce_ex__ = refuse_copy
 
     def __init__(self, wheel_size: int = 256, start_tick: int = 0) -> None:
+        refuse_again(self, "_wheel_size")
         wheel_size = check_wheel_size(wheel_size)
         self.now_tick = check_tick_number("start_tick", start_tick)
         self._wheel_size = wheel_size

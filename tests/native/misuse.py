@@ -67,7 +67,7 @@ HEAP_TYPE = 1 << 9  # of CPython's Py_TPFLAGS
 LEFT_OUT = {"__class__", "__init_subclass__", "__subclasshook__"}  # they change no instance
 # They make rings without an end, or follow one: of entries in two places.
 ENDLESS = {"append", "prepend", "take", "drop"}
-OF_UNLINKED = {"__init__", "_next", "_prev", "_older", "_newer"}
+OF_UNLINKED = {"_next", "_prev", "_older", "_newer"}
 
 
 class Restless(DelayedOperation):

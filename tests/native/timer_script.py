@@ -136,6 +136,8 @@ class Desk:
             lambda: timer.call_later(1, bad),
             lambda: timer.call_at(1, coroutine_function),
             lambda: handle and handle.reschedule(bad),
+            lambda: handle and handle.__init__(timer, int, ()),
+            timer.__init__,
             lambda: sleep.send(None),
             lambda: Timer(tick=bad),
             lambda: Timer(max_pending=bad),

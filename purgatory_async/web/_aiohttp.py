@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from purgatory_async.web._answer import Encode
-from purgatory_async.web._poll import MAX_WAIT, Asked, Terms, poll
+from purgatory_async.web._poll import MAX_WAIT, RETRY_AFTER, Asked, Terms, poll
 from purgatory_async.web._race import ClientLeft, Race, WaitFunction
 
 __all__ = ["aiohttp_poll"]
@@ -43,6 +43,7 @@ async def aiohttp_poll(
     jitter: float | None = None,
     draw: Callable[[], float] = random.random,
     encode: Encode | None = None,
+    retry_after: tuple[float, float] = RETRY_AFTER,
 ) -> Any:
     """Hold an aiohttp request until its wait ends.
 
@@ -58,7 +59,7 @@ async def aiohttp_poll(
     O(1) beside the wait, with no task and no timer.
     """
     asked = Asked(request.rel_url.raw_query_string, ", ".join(request.headers.getall("Prefer", ())) or None)
-    terms = Terms(max_wait, jitter, draw, encode)
+    terms = Terms(max_wait, jitter, draw, encode, retry_after)
     answer = await poll(asked, terms, lambda race: _overhearing(request.transport, race), wait, args)
     # The request is aiohttp's, so this module is loaded; aiohttp accepts only its own class.
     response = sys.modules["aiohttp.web_response"].Response(

@@ -7,7 +7,6 @@ from reprlib import repr as short_repr
 from typing import Any, Final
 
 from purgatory_async.errors import check_result
-from purgatory_async.web.waiting import RETRY_SPREAD
 
 Encode = Callable[[Any], object]
 
@@ -93,20 +92,16 @@ def malformed(sentence: str) -> PollAnswer:
     return PollAnswer(400, f"{sentence}\n".encode(), TEXT, _ALWAYS)
 
 
-def full(fraction: float) -> PollAnswer:
-    """Refuse a poll while the purgatory is full; the random fraction, from 0 to 1, spreads the retries."""
-    return PollAnswer(503, headers=(*_ALWAYS, _retry_after(fraction)))
+def full(retry_after: int) -> PollAnswer:
+    """Refuse a poll while the purgatory is full; the client shall come back after so many seconds."""
+    return PollAnswer(503, headers=(*_ALWAYS, ("Retry-After", str(retry_after))))
 
 
-def closing(fraction: float) -> PollAnswer:
+def closing(retry_after: int) -> PollAnswer:
     """Refuse a poll while the server stops or the purgatory is closed; else like `full`."""
-    return PollAnswer(503, headers=(*_ALWAYS, _retry_after(fraction), _CLOSE))
+    return PollAnswer(503, headers=(*_ALWAYS, ("Retry-After", str(retry_after)), _CLOSE))
 
 
 def unread() -> PollAnswer:
     """Answer a client that disconnected."""
     return PollAnswer(CLIENT_CLOSED_REQUEST, headers=_ALWAYS)
-
-
-def _retry_after(fraction: float) -> tuple[str, str]:
-    return ("Retry-After", str(min(int(fraction * RETRY_SPREAD) + 1, RETRY_SPREAD)))

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from purgatory_async.web._answer import Encode, PollAnswer
-from purgatory_async.web._poll import MAX_WAIT, Asked, Terms, poll
+from purgatory_async.web._poll import MAX_WAIT, RETRY_AFTER, Asked, Terms, poll
 from purgatory_async.web._race import Race, WaitFunction
 
 Scope = MutableMapping[str, Any]
@@ -26,6 +26,7 @@ async def asgi_poll(
     jitter: float | None = None,
     draw: Callable[[], float] = random.random,
     encode: Encode | None = None,
+    retry_after: tuple[float, float] = RETRY_AFTER,
 ) -> None:
     """Hold an ASGI application's request until its wait ends, and send the response.
 
@@ -38,7 +39,7 @@ async def asgi_poll(
     """
     if scope["type"] != "http":
         raise ValueError(f"asgi_poll answers scopes of type 'http', got {scope['type']!r}")
-    answer = await poll_scope(scope, receive, Terms(max_wait, jitter, draw, encode), wait, args)
+    answer = await poll_scope(scope, receive, Terms(max_wait, jitter, draw, encode, retry_after), wait, args)
     with suppress(OSError):  # ASGI: the client disconnected
         await _send(answer, send)
 

@@ -18,27 +18,30 @@ from purgatory_async.web.waiting import asked_wait, decided_wait, shortened
 
 MAX_WAIT: Final = 55.0  # common proxies give up a silent upstream after 60 s
 JITTER: Final = 0.0625
+RETRY_AFTER: Final = (0, 1)  # another worker is ready at once, as a rule
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How long polls are held, and how their values are encoded.
+    """How long polls are held, how their values are encoded, and when refused clients come back.
 
     Attributes:
         max_wait: Seconds; the longest wait, and the default one.
         jitter: The largest share of a wait by which it may end early; None to choose by the clock.
         draw: Returns the next random fraction, from 0 to 1.
         encode: As for `with_value`.
+        retry_after: The least and the most seconds of a 503's ``Retry-After``.
 
     Raises:
-        TypeError: ``encode`` or ``draw`` is not callable, or async.
-        ValueError: ``max_wait`` or ``jitter`` is out of bounds.
+        TypeError: ``encode`` or ``draw`` is not callable, or async; ``retry_after`` is not a pair of numbers.
+        ValueError: ``max_wait``, ``jitter`` or ``retry_after`` is out of bounds.
     """
 
     max_wait: float
     jitter: float | None
     draw: Callable[[], float]
     encode: Encode | None
+    retry_after: tuple[float, float]
 
     def __post_init__(self) -> None:
         # After the wait is too late: the value would be lost.
@@ -50,6 +53,22 @@ class Terms:
             raise ValueError(f"max_wait must be from 0 to {MAX_TIMEOUT:.0f} seconds, got {self.max_wait!r}")
         if self.jitter is not None and not 0 <= self.jitter <= 1:
             raise ValueError(f"jitter must be from 0 to 1, a share of the wait, got {self.jitter!r}")
+        try:
+            least, most = self.retry_after
+            in_bounds = 0 <= least <= most <= MAX_TIMEOUT
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"retry_after must be a pair of seconds like {RETRY_AFTER}, got {self.retry_after!r}"
+            ) from None
+        if not in_bounds:
+            raise ValueError(
+                f"retry_after must rise, from 0 to {MAX_TIMEOUT:.0f} seconds, got {self.retry_after!r}"
+            )
+
+    def retry_seconds(self) -> int:
+        """Draw when a refused client shall come back; HTTP has whole seconds."""
+        least, most = self.retry_after
+        return int(least + self.draw() * (most - least) + 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +134,9 @@ async def poll(
     except (OperationExpired, OperationCancelled):
         return _answer.empty(*decided.headers)
     except PurgatoryFull:
-        return _answer.full(terms.draw())
+        return _answer.full(terms.retry_seconds())
     except (PurgatoryClosed, ServerStops):
-        return _answer.closing(terms.draw())
+        return _answer.closing(terms.retry_seconds())
     except ClientLeft:
         return _answer.unread()
     return _answer.with_value(value, *decided.headers, encode=terms.encode)

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from purgatory_async.web._answer import Encode
 from purgatory_async.web._asgi import Receive, Scope, poll_scope
-from purgatory_async.web._poll import MAX_WAIT, Terms
+from purgatory_async.web._poll import MAX_WAIT, RETRY_AFTER, Terms
 from purgatory_async.web._race import WaitFunction
 
 __all__ = ["starlette_poll"]
@@ -35,6 +35,7 @@ async def starlette_poll(
     jitter: float | None = None,
     draw: Callable[[], float] = random.random,
     encode: Encode | None = None,
+    retry_after: tuple[float, float] = RETRY_AFTER,
 ) -> Any:
     """Hold a Starlette or FastAPI request until its wait ends.
 
@@ -64,14 +65,17 @@ async def starlette_poll(
         draw: Returns the next random fraction, from 0 to 1.
         encode: Converts the value to what ``json.dumps`` takes, or to JSON as bytes; for example
             `dataclasses.asdict`. None if ``json.dumps`` takes the value.
+        retry_after: The least and the most seconds of a 503's ``Retry-After``, a whole number drawn between them.
+            (0, 1) suits several workers, of which another one is ready. Where the next process needs time to start,
+            give about as much, and a range: clients that were refused together come back spread over it.
 
     Returns:
         The ``starlette.responses.Response``; its status is 499 when the client has disconnected.
 
     Raises:
         TypeError: JSON cannot carry the value (the message says how it could), ``wait`` is not an async function, or
-            ``encode`` is not a function.
-        ValueError: ``max_wait`` or ``jitter`` is out of bounds.
+            ``encode`` is not a function, or ``retry_after`` is not a pair.
+        ValueError: ``max_wait``, ``jitter`` or ``retry_after`` is out of bounds.
         RuntimeError: The application has not imported ``starlette.responses``.
         BaseException: Any other exception of ``wait`` or ``encode``, and a cancellation from outside, which cancels
             the wait.
@@ -79,7 +83,7 @@ async def starlette_poll(
     O(1) beside the wait: one task that listens, and no timer.
     """
     answer = await poll_scope(
-        request.scope, request.receive, Terms(max_wait, jitter, draw, encode), wait, args
+        request.scope, request.receive, Terms(max_wait, jitter, draw, encode, retry_after), wait, args
     )
     responses = sys.modules.get("starlette.responses")
     if responses is None:

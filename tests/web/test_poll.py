@@ -208,7 +208,7 @@ async def test_a_full_purgatory_is_a_503_that_says_when_to_come_again():
     async with Purgatory(max_pending=1) as purgatory:
         first = await held(purgatory.wait, "k")
         second = await answered(purgatory.wait, "k", draw=lambda: 0.35)
-        assert (second.status, second.headers["retry-after"], second.body) == (503, "4", b"")
+        assert (second.status, second.headers["retry-after"], second.body) == (503, "0", b"")
         assert "connection" not in second.headers
         purgatory.complete_for_key("k")
         await settle()
@@ -220,7 +220,36 @@ async def test_closing_the_purgatory_lets_its_polls_go_with_503(purgatory):
     purgatory.close()
     await settle()
     assert exchange.status == 503
-    assert (exchange.headers["retry-after"], exchange.headers["connection"]) == ("10", "close")
+    assert (exchange.headers["retry-after"], exchange.headers["connection"]) == ("1", "close")
+
+
+@pytest.mark.parametrize(
+    ("retry_after", "fraction", "seconds"),
+    [
+        ((0, 1), 0.0, "0"),
+        ((0, 1), 1.0, "1"),
+        ((1, 10), 0.5, "6"),
+        ((2.5, 2.5), 0.9, "3"),
+        ((60, 60), 0.0, "60"),
+    ],
+)
+async def test_the_application_says_when_refused_clients_come_back(retry_after, fraction, seconds):
+    async with Purgatory(max_pending=1) as purgatory:
+        first = await held(purgatory.wait, "k")
+        terms = {"draw": lambda: fraction, "retry_after": retry_after}
+        full = await answered(purgatory.wait, "k", **terms)
+        purgatory.complete_for_key("k")
+        await settle()
+        second = await held(purgatory.wait, "k", **terms)
+    await settle()
+    assert (first.status, full.status, second.status) == (200, 503, 503)
+    assert full.headers["retry-after"] == second.headers["retry-after"] == seconds
+
+
+@pytest.mark.parametrize("retry_after", [1, (1,), "12", ("0", "1"), None])
+async def test_a_range_to_come_back_is_a_pair_of_seconds(retry_after):
+    with pytest.raises(TypeError, match=r"retry_after must be a pair of seconds like \(0, 1\)"):
+        await Exchange(Noted().wait, retry_after=retry_after).running
 
 
 @pytest.mark.parametrize(("version", "closed"), [("1.0", True), ("1.1", True), ("2", False), ("3", False)])
@@ -313,6 +342,10 @@ async def test_a_wait_that_is_no_async_function_is_refused_by_name(purgatory):
         ({"max_wait": -1}, r"max_wait must be from 0 to 3155760000 seconds, got -1"),
         ({"max_wait": float("nan")}, r"max_wait must be from 0 .* got nan"),
         ({"max_wait": float("inf")}, r"max_wait must be from 0 .* got inf"),
+        ({"retry_after": (-1, 1)}, r"retry_after must rise, from 0 to 3155760000 seconds, got \(-1, 1\)"),
+        ({"retry_after": (2, 1)}, r"retry_after must rise"),
+        ({"retry_after": (0, float("nan"))}, r"retry_after must rise"),
+        ({"retry_after": (0, float("inf"))}, r"retry_after must rise"),
         ({"jitter": 1.5}, r"jitter must be from 0 to 1, a share of the wait, got 1.5"),
         ({"jitter": -0.1}, r"jitter must be from 0 to 1, a share of the wait, got -0.1"),
     ],
@@ -384,5 +417,5 @@ async def test_a_stand_in_that_never_disconnects_is_not_asked_for_ever(purgatory
 
 @pytest.mark.parametrize("poll", [aiohttp_poll, asgi_poll, starlette_poll])
 async def test_every_way_in_takes_the_same_terms(poll):
-    assert poll.__kwdefaults__.keys() == {"max_wait", "jitter", "draw", "encode"}
+    assert poll.__kwdefaults__.keys() == {"max_wait", "jitter", "draw", "encode", "retry_after"}
     assert (poll.__kwdefaults__["max_wait"], poll.__kwdefaults__["jitter"]) == (55.0, None)

@@ -125,7 +125,7 @@ async def test_closing_the_purgatory_sends_503_and_closes(stack):
         purgatory.close()
         answer = await connection.answer()
         assert (answer.status, answer.headers["connection"].lower()) == (503, "close")
-        assert 1 <= int(answer.headers["retry-after"]) <= 10
+        assert answer.headers["retry-after"] in {"0", "1"}
         assert await connection.ended()
 
 

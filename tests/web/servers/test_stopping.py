@@ -65,8 +65,7 @@ async def test_every_held_poll_is_answered_503_and_the_process_ends(start, stack
     assert {answer.status for answer in answers} == {503}
     assert {answer.headers["connection"].lower() for answer in answers} == {"close"}
     waits = {int(answer.headers["retry-after"]) for answer in answers}
-    assert len(waits) > 3
-    assert waits <= set(range(1, 11))
+    assert waits == {0, 1}
     _, errors = server.communicate(timeout=PATIENCE)
     # At its end uvicorn raises the signal once more; SIGINT is then swallowed by its caller.
     by_signal = stack != "aiohttp" and number == signal.SIGTERM

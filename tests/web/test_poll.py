@@ -223,35 +223,6 @@ async def test_closing_the_purgatory_lets_its_polls_go_with_503(purgatory):
     assert (exchange.headers["retry-after"], exchange.headers["connection"]) == ("1", "close")
 
 
-@pytest.mark.parametrize(
-    ("retry_after", "fraction", "seconds"),
-    [
-        ((0, 1), 0.0, "0"),
-        ((0, 1), 1.0, "1"),
-        ((1, 10), 0.5, "6"),
-        ((2.5, 2.5), 0.9, "3"),
-        ((60, 60), 0.0, "60"),
-    ],
-)
-async def test_the_application_says_when_refused_clients_come_back(retry_after, fraction, seconds):
-    async with Purgatory(max_pending=1) as purgatory:
-        first = await held(purgatory.wait, "k")
-        terms = {"draw": lambda: fraction, "retry_after": retry_after}
-        full = await answered(purgatory.wait, "k", **terms)
-        purgatory.complete_for_key("k")
-        await settle()
-        second = await held(purgatory.wait, "k", **terms)
-    await settle()
-    assert (first.status, full.status, second.status) == (200, 503, 503)
-    assert full.headers["retry-after"] == second.headers["retry-after"] == seconds
-
-
-@pytest.mark.parametrize("retry_after", [1, (1,), "12", ("0", "1"), None])
-async def test_a_range_to_come_back_is_a_pair_of_seconds(retry_after):
-    with pytest.raises(TypeError, match=r"retry_after must be a pair of seconds like \(0, 1\)"):
-        await Exchange(Noted().wait, retry_after=retry_after).running
-
-
 @pytest.mark.parametrize(("version", "closed"), [("1.0", True), ("1.1", True), ("2", False), ("3", False)])
 async def test_only_a_connection_of_http_1_is_closed_by_a_header(purgatory, version, closed):
     exchange = await held(purgatory.wait, "k", http_version=version)
@@ -342,10 +313,6 @@ async def test_a_wait_that_is_no_async_function_is_refused_by_name(purgatory):
         ({"max_wait": -1}, r"max_wait must be from 0 to 3155760000 seconds, got -1"),
         ({"max_wait": float("nan")}, r"max_wait must be from 0 .* got nan"),
         ({"max_wait": float("inf")}, r"max_wait must be from 0 .* got inf"),
-        ({"retry_after": (-1, 1)}, r"retry_after must rise, from 0 to 3155760000 seconds, got \(-1, 1\)"),
-        ({"retry_after": (2, 1)}, r"retry_after must rise"),
-        ({"retry_after": (0, float("nan"))}, r"retry_after must rise"),
-        ({"retry_after": (0, float("inf"))}, r"retry_after must rise"),
         ({"jitter": 1.5}, r"jitter must be from 0 to 1, a share of the wait, got 1.5"),
         ({"jitter": -0.1}, r"jitter must be from 0 to 1, a share of the wait, got -0.1"),
     ],

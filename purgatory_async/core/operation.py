@@ -74,6 +74,9 @@ class DelayedOperation(Watcher, Generic[T]):
     keys to `Purgatory.run`; or to `Purgatory.try_complete_else_watch`, and await it or not.
     ``__slots__ = ()`` in the subclass (or its own slots) saves 100 bytes and some time per operation.
 
+    Checks and hooks run in the context (`contextvars`) of the code that signals or ends the operation, and at its
+    deadline in an empty one. Keep in the operation what they need of the context in which it was made.
+
     Args:
         timeout: Seconds from the moment it is watched. ``None`` and ``inf``: no deadline. Zero and less: it
             expires on the next loop turn if its condition does not hold at once.
@@ -171,7 +174,7 @@ class DelayedOperation(Watcher, Generic[T]):
         return self._state._end(self, COMPLETED, result)
 
     def fail(self, exception: BaseException) -> bool:
-        """End it as failed; its waiters raise the exception. Hooks do not run.
+        """End it as failed; its waiters raise the exception, all the same object. Hooks do not run.
 
         Returns:
             Whether this call ended it.

@@ -4,9 +4,11 @@ A request id is a watch key, and the table is the purgatory. A request leaves th
 reply, its timeout, a cancelled caller or a lost connection. A timeout needs no clean-up; a late reply finds nothing.
 """
 
+import asyncio
 from collections.abc import Generator, Hashable
+from contextlib import suppress
 from types import TracebackType
-from typing import Any, Generic, Self, TypeGuard, TypeVar
+from typing import Any, Final, Generic, Self, TypeGuard, TypeVar
 
 from purgatory_async import DelayedOperation, Purgatory
 from purgatory_async.errors import check_exception, refuse_again
@@ -16,15 +18,35 @@ __all__ = ["Correlator", "Reply"]
 
 T = TypeVar("T")
 
+_REMEMBERED: Final = 4096  # ids, so that a late reply differs from one to an id that was never expected
+
 
 class _Request(DelayedOperation[T]):
     """A pending request. It takes no reply once its caller is cancelled."""
 
-    __slots__ = ("correlator",)
+    __slots__ = ("block", "correlator", "lost")
 
     def __init__(self, correlator: "Correlator[Any]", timeout: float | None) -> None:
         super().__init__(timeout)
         self.correlator = correlator
+        self.block: Reply[T] | None = None  # entered, and not left
+        self.lost = False  # no reply can come any more
+
+    def lose(self, exception: BaseException) -> bool:
+        """Fail it as no reply can come any more; False if it had ended."""
+        failed = self.fail(exception)
+        if failed:
+            self._interrupt()
+        return failed
+
+    def on_expiration(self) -> None:
+        """Interrupt the block."""
+        self._interrupt()
+
+    def _interrupt(self) -> None:
+        self.lost = True
+        if self.block is not None:
+            self.block.interrupt()
 
     def force_complete(self, result: T | None = None) -> bool:
         """End it with its reply, unless its caller is cancelled."""
@@ -43,17 +65,24 @@ class Reply(Generic[T]):
 
     Awaiting it returns the value given to `Correlator.resolve`, or raises `OperationExpired`, `OperationCancelled`,
     `PurgatoryClosed`, or the exception given to `Correlator.reject`, `Correlator.fail_all` or `Correlator.close`.
-    Awaiting it again does the same. Several tasks may await it: cancelling the last of them cancels the request. As
-    a context manager it cancels a request still pending at the end of the block, as when sending it failed.
+    Awaiting it again does the same. Several tasks may await it: cancelling the last of them cancels the request.
+
+    As a context manager it cancels a request still pending at the end of the block, as when sending it failed. Its
+    deadline, `Correlator.fail_all` and `Correlator.close` interrupt the block, as `asyncio.timeout` does: the task in
+    it is cancelled, and the block raises what awaiting the reply would. A block in which a task awaits the reply is
+    not interrupted, since that raises there; nor is one whose reply has come.
     """
 
-    __slots__ = ("__weakref__", "_awaiting", "_id", "_request")
+    __slots__ = ("__weakref__", "_awaiting", "_cancelled", "_cancelling", "_id", "_request", "_task")
 
     def __init__(self, request_id: Hashable, request: _Request[T]) -> None:
         refuse_again(self, "_request")
         self._id = request_id
         self._request = request
         self._awaiting = 0
+        self._task: asyncio.Task[Any] | None = None  # in the block
+        self._cancelling = 0  # requests to cancel it before
+        self._cancelled = False  # by `interrupt`
 
     def __repr__(self) -> str:
         return f"<Reply to {self._id!r} {self._request.outcome or 'expected'}>"
@@ -65,16 +94,66 @@ class Reply(Generic[T]):
         except BaseException:
             if self._awaiting == 1:
                 self._request.cancel()
-            raise
-        finally:
             self._awaiting -= 1
+            del self  # the traceback refers to this frame: no cycle through it
+            raise
+        self._awaiting -= 1
         return result_of(self._request, f"the reply to {self._id!r}", self._id)
 
     def __enter__(self) -> Self:
+        self._task = _current_task()
+        if self._task is not None:
+            self._cancelling = self._task.cancelling()
+            self._request.block = self
+            if self._request.lost:
+                self.interrupt()
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self.cancel()
+        task, self._task = self._task, None
+        self._request.block = None
+        cancelled, self._cancelled = self._cancelled, False
+        # As `asyncio.timeout` does: take this cancellation back; any other request to cancel goes on.
+        if (
+            cancelled
+            and task is not None
+            and task.uncancel() <= self._cancelling
+            and isinstance(exception, asyncio.CancelledError)
+        ):
+            try:
+                self._raise_ending()
+            finally:
+                del (
+                    self,
+                    exception,
+                    task,
+                    traceback,
+                )  # the traceback refers to this frame: no cycle through it
+
+    def interrupt(self) -> None:
+        """Cancel the task in the block, unless the reply is awaited there; for the correlator."""
+        task = self._task
+        if task is None or self._awaiting or self._cancelled:
+            return
+        if task is _current_task():  # it may still await the reply
+            task.get_loop().call_soon(self.interrupt)
+        else:
+            self._cancelled = task.cancel()
+
+    def _raise_ending(self) -> None:
+        """Raise as the ended request did."""
+        try:
+            with suppress(StopIteration):
+                next(self._request.__await__())
+            result_of(self._request, f"the reply to {self._id!r}", self._id)
+        finally:
+            del self  # as above
 
     def cancel(self) -> bool:
         """Cancel the request, as when sending it failed; a reply that still comes counts as late.
@@ -105,10 +184,12 @@ class Correlator(Generic[T]):
     pong False 1
     """
 
-    __slots__ = ("__weakref__", "_closed", "_purgatory", "late")
+    __slots__ = ("__weakref__", "_closed", "_expected", "_purgatory", "late", "unknown")
 
     late: int
     """How many replies matched no pending request: unknown, late, duplicate or to a cancelled request."""
+    unknown: int
+    """How many of these had an id that was not expected: not among the newest 4 096 ids given to `expect`."""
 
     def __init__(self, purgatory: Purgatory) -> None:
         refuse_again(self, "_purgatory")
@@ -116,10 +197,12 @@ class Correlator(Generic[T]):
             raise TypeError(f"purgatory must be a Purgatory, got {purgatory!r}")
         self._purgatory = purgatory
         self._closed: tuple[BaseException, TracebackType | None] | None = None
+        self._expected: dict[Hashable, None] = {}  # the newest ids, the oldest first
         self.late = 0
+        self.unknown = 0
 
     def __repr__(self) -> str:
-        return f"<Correlator in {self._purgatory.name!r} late={self.late}>"
+        return f"<Correlator in {self._purgatory.name!r} late={self.late} unknown={self.unknown}>"
 
     def expect(self, request_id: Hashable, timeout: float | None) -> Reply[T]:
         """Expect the reply to a request; call it before the request is sent. O(1).
@@ -148,6 +231,11 @@ class Correlator(Generic[T]):
             )
         request: _Request[T] = _Request(self, timeout)
         self._purgatory.try_complete_else_watch(request, (request_id,))
+        expected = self._expected
+        expected.pop(request_id, None)
+        expected[request_id] = None
+        if len(expected) > _REMEMBERED:
+            del expected[next(iter(expected))]
         return Reply(request_id, request)
 
     def resolve(self, request_id: object, value: T) -> bool:
@@ -158,9 +246,10 @@ class Correlator(Generic[T]):
             value: What awaiting the `Reply` returns.
 
         Returns:
-            Whether the request was pending; False counts as `late`.
+            Whether the request was pending; False counts as `late`, and as `unknown` if it was never expected.
         """
-        return self._counted(_hashable(request_id) and self._purgatory.complete_for_key(request_id, value))
+        had_it = _hashable(request_id) and self._purgatory.complete_for_key(request_id, value)
+        return self._counted(request_id, had_it)
 
     def reject(self, request_id: object, exception: BaseException) -> bool:
         """Deliver an exception as the reply, else like `resolve`. O(1).
@@ -169,12 +258,14 @@ class Correlator(Generic[T]):
             TypeError: ``exception`` is not an exception instance.
         """
         check_exception(exception)
-        return self._counted(_hashable(request_id) and self._purgatory.fail_for_key(request_id, exception))
+        had_it = _hashable(request_id) and self._purgatory.fail_for_key(request_id, exception)
+        return self._counted(request_id, had_it)
 
     def fail_all(self, exception: BaseException) -> int:
         """Fail every pending request, as when the connection is lost. O(operations in the purgatory).
 
-        Later requests are expected as before; see `close`.
+        Later requests are expected as before; see `close`. All callers raise the same object; its traceback is that
+        of the one that raised last.
 
         Returns:
             How many were pending.
@@ -184,12 +275,13 @@ class Correlator(Generic[T]):
         """
         check_exception(exception)
         requests = [each for each in self._purgatory.operations() if isinstance(each, _Request)]
-        return sum(each.fail(exception) for each in requests if each.correlator is self)
+        return sum(each.lose(exception) for each in requests if each.correlator is self)
 
     def close(self, exception: BaseException) -> int:
         """Fail every pending request, and let every later `expect` raise, as when the connection is lost for good.
 
-        Closing again does nothing. The purgatory stays open. O(operations in the purgatory).
+        Closing again does nothing. The purgatory stays open. All callers raise the same object, as in `fail_all`.
+        O(operations in the purgatory).
 
         Returns:
             How many were pending.
@@ -203,9 +295,18 @@ class Correlator(Generic[T]):
         self._closed = exception, exception.__traceback__
         return self.fail_all(exception)
 
-    def _counted(self, had_it: int) -> bool:
-        self.late += not had_it
+    def _counted(self, request_id: object, had_it: int) -> bool:
+        if not had_it:
+            self.late += 1
+            self.unknown += not (_hashable(request_id) and request_id in self._expected)
         return had_it > 0
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no loop is running
+        return None
 
 
 def _hashable(request_id: object) -> TypeGuard[Hashable]:

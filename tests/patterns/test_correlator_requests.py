@@ -82,7 +82,7 @@ async def test_it_says_what_it_is(calls, purgatory):
     calls.resolve("id-7", "pong")
     assert repr(reply) == "<Reply to 'id-7' completed>"
     calls.resolve("id-7", "pong")
-    assert repr(calls) == f"<Correlator in {purgatory.name!r} late=1>"
+    assert repr(calls) == f"<Correlator in {purgatory.name!r} late=1 unknown=0>"
 
 
 # Given up.

@@ -130,18 +130,20 @@ class Export:
             LogError: As `restored`.
         """
         found = Exported.read(self._directory)
-        if found is None:
-            await self._begin_run(log, epoch)
-        elif found.epoch != epoch:
-            await self._begin_run(log, epoch)
+        if found is not None and found.epoch == epoch:
+            self._epoch, self._run = epoch, found.run
+            recorder = Recorder(found.run, self._last_written())
+            fold = found.fold(recorder.make)
+            if await _continues(log, fold):
+                self._observe(recorder, fold)
+                return
+            fold.close()
+        await self._begin_run(log, epoch)
+        if found is not None:
             self._say(
                 f"the journal continues in a new run at position {self.position}: the log is another one than that of "
                 f"run {found.run.run_id}, or has lost entries after position {found.position}"
             )
-        else:
-            self._epoch, self._run = epoch, found.run
-            recorder = Recorder(found.run, self._last_written())
-            self._observe(recorder, found.fold(recorder.make))
 
     async def restart(self, log: Log, gap: LogGap) -> None:
         """Begin a new run: the log no longer has what comes after the position.
@@ -238,3 +240,16 @@ class Export:
             return SegmentFile(Segment.named(self._directory, self._run.run_id, self._run.node, number))
         except OSError as error:
             raise JournalError(f"cannot write to {self._directory}: {error.strerror}") from None
+
+
+async def _continues(log: Log, fold: Fold) -> bool:
+    """Whether a log has the last entry of a state, by its log time: a restored backup may have another one there."""
+    if fold.position == 0:
+        return True
+    if await log.end() < fold.position:
+        return False
+    try:
+        async with following(log, fold.position - 1) as reads:
+            return (await anext(reads))[0].at_us == fold.at_us
+    except LogGap:
+        return True  # it is trimmed, and maybe the next one too, which shows when that is read

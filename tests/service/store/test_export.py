@@ -253,6 +253,24 @@ async def test_entries_that_are_gone_are_reported(exported):
     assert "in a new run at position 12: the log no longer has the entries after position 2" in sentence
 
 
+@pytest.mark.parametrize("grown", [0, 1, 20])
+async def test_a_restored_backup_begins_another_run(exported, grown):
+    await exported.append(*[SignalKey(key="k")] * 5)
+    backup = list(exported.store.entries)
+    exported.clock.advance(1)
+    await exported.append(*[SignalKey(key="k", amount=2)] * 10)
+    await exported.export()
+    exported.store.entries = backup
+    exported.clock.advance(1)
+    if grown:
+        await exported.append(*[SignalKey(key="k", amount=3)] * grown)
+    found = await exported.export()
+    assert [record.n for record in found if isinstance(record, Signal)].count(3) == grown
+    assert len({record.run_id for record in found}) == 2
+    [sentence] = exported.said
+    assert "or has lost entries" in sentence
+
+
 async def test_another_log_begins_another_run(exported):
     await exported.append(SignalKey(key="k"))
     await exported.export()

@@ -34,6 +34,7 @@ __all__ = [
     "LogDamaged",
     "LogError",
     "LogGap",
+    "LogReconnected",
     "LogRefused",
     "LogUnavailable",
     "check_batch",
@@ -68,6 +69,14 @@ class LogUnavailable(LogError):
     def __init__(self, *args: object, cause: str = "unreachable") -> None:
         super().__init__(*args)
         self.cause = cause
+
+
+class LogReconnected(LogUnavailable):
+    """The connection was lost since the append before; nothing was appended.
+
+    Others may have appended meanwhile, and the engine may have lost entries that were never read here. Introduce the
+    writer anew, then append the same entries again.
+    """
 
 
 class LogGap(LogError):

@@ -160,6 +160,11 @@ class _PostgresEngine:
         self._warned = False
 
     @property
+    def losses(self) -> int:
+        """How many times the connection for appends was lost."""
+        return self._writer.losses
+
+    @property
     def poll_s(self) -> float:
         """Seconds between reads of an idle follower."""
         return POLL_S if self._hearing.is_set() else DEAF_POLL_S

@@ -52,6 +52,7 @@ class Link:
         self._lost = lost
         self._repeats = repeats
         self._turns = Turns()
+        self._dropped = 0
         self._connection: asyncpg.Connection[Any] | None = None
 
     @property
@@ -64,6 +65,11 @@ class Link:
         """The server's process at the other end, if it is connected."""
         connection = self._connection
         return None if connection is None or connection.is_closed() else connection.get_server_pid()
+
+    @property
+    def losses(self) -> int:
+        """How many times it was lost, the present one included."""
+        return self._dropped + (self._connection is not None and self._connection.is_closed())
 
     async def row(self, query: str, *arguments: object) -> "asyncpg.Record":
         """Return the first row of a query, which must have one; raises `LogError`."""
@@ -115,6 +121,7 @@ class Link:
         """Break the connection, which no call may be using; the next call makes another one."""
         connection, self._connection = self._connection, None
         if connection is not None:
+            self._dropped += 1
             connection.terminate()
 
     async def aclose(self) -> None:
@@ -124,6 +131,7 @@ class Link:
 
     async def _connected(self) -> "asyncpg.Connection[Any]":
         if self._connection is None or self._connection.is_closed():
+            self.drop()
             connection = await asyncpg.connect(self._dsn, timeout=CALL_S)
             self._connection = connection
             connection.add_termination_listener(lambda _: self._lost())

@@ -77,6 +77,11 @@ class _RedisEngine:
         self._appended.set()
 
     @property
+    def losses(self) -> int:
+        """How many times the connection for appends was lost."""
+        return self._writer.losses
+
+    @property
     def poll_s(self) -> float:
         """Seconds between reads of an idle follower."""
         return POLL_S

@@ -23,9 +23,13 @@ class Link:
 
     Args:
         url: As redis-py takes it.
+
+    Attributes:
+        losses: How many times it was dropped.
     """
 
     def __init__(self, url: str) -> None:
+        self.losses = 0
         client: Any = Redis  # its settings have no types
         # It repeats nothing by itself. `Turns` limits the calls: a limit of the socket's could swallow that one.
         self._client = client.from_url(
@@ -64,14 +68,15 @@ class Link:
     async def _answer(self, words: tuple[object, ...]) -> Any:
         try:
             return await self._client.execute_command(*words)
-        except redis.exceptions.NoScriptError:
-            raise
+        except (redis.exceptions.NoScriptError, redis.exceptions.OutOfMemoryError):
+            raise  # the server is the one that it was
         except BaseException as error:
             if _meaning(error) in {LogUnavailable, LogRefused}:
                 await self._drop()  # the address may lead to another server by now
             raise
 
     async def _drop(self) -> None:
+        self.losses += 1
         if self._client.connection is not None:
             await self._client.connection.disconnect(nowait=True)
 

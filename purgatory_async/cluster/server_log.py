@@ -22,6 +22,7 @@ from purgatory_async.cluster.log import (
     Head,
     LogDamaged,
     LogGap,
+    LogReconnected,
     LogUnavailable,
     check_batch,
     check_epoch,
@@ -87,6 +88,11 @@ class Engine(Protocol):
 
     def digest(self, at_us: int, data: bytes) -> bytes:
         """Return what tells an entry from another one at its position."""
+        ...
+
+    @property
+    def losses(self) -> int:
+        """How many times the connection for appends was lost."""
         ...
 
     async def open(self, *, create: bool) -> None:
@@ -156,7 +162,8 @@ class ServerLog:
         self._queue = AppendQueue(self._append)
         self._trip = SharedTrip(self._end)
         self._attending: asyncio.Task[None] | None = None
-        self._followed = False
+        self._followed = self._appended = False
+        self._losses = 0
         self._epoch = ""
         self._known = Known(0, b"")
 
@@ -240,6 +247,9 @@ class ServerLog:
         self._tail.hint()
 
     async def _append(self, entries: Sequence[bytes]) -> Appended:
+        losses, self._losses = self._losses, self._engine.losses
+        if self._appended and losses != self._losses:
+            raise LogReconnected("the connection for appends was lost; nothing was appended: append it again")
         epoch = self._epoch
         try:
             appended = await self._engine.append(entries, epoch, self._known)
@@ -253,6 +263,7 @@ class ServerLog:
                 f"epoch must still be {epoch}, got {self._epoch}: the batch of {len(entries)} at position "
                 f"{appended.first} may be lost; append it again"
             )
+        self._appended = True
         self._know(Entry(appended.first + len(entries) - 1, appended.at_us, entries[-1]))
         self._tail.append(epoch, appended, entries)
         return appended

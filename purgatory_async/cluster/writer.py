@@ -3,6 +3,9 @@
 One batch is under way at a time. While its outcome is unknown it is appended again, as long as one of its callers
 waits. Readers drop the repetitions by the writer's name and number (`repetitions`). A proposal is settled when the
 worker reads it back, or applies it right after its append; `Writer.settle` is how the reader reports it.
+
+Over a new connection an introduction comes first. It shows where two histories part, if the engine has lost entries
+meanwhile that this worker had not read.
 """
 
 import asyncio
@@ -19,6 +22,7 @@ from purgatory_async.cluster.log import (
     Appended,
     Log,
     LogError,
+    LogReconnected,
     LogUnavailable,
 )
 from purgatory_async.cluster.repetitions import Verdict
@@ -80,6 +84,7 @@ class Writer(Generic[E, R]):
         self._unsettled: dict[int, _Proposal[E, R]] = {}
         self._proposed = asyncio.Event()
         self._failure: LogError | None = None
+        self._reconnected = False  # since an introduction
 
     @property
     def idle(self) -> bool:
@@ -215,7 +220,17 @@ class Writer(Generic[E, R]):
         while name == self.name:
             self._sending = True
             try:
-                return await self._log.append(batch)
+                if self._reconnected and numbers:
+                    await self._introduce_another(name)
+                    continue
+                appended = await self._log.append(batch)
+                self._reconnected = False
+                return appended  # noqa: TRY300 - it is what the loop is for
+            except LogReconnected:
+                self._reconnected = True
+                if not numbers:
+                    self._renew()  # the one before may be in the log, or have been
+                continue
             except LogUnavailable as error:
                 self._failed(error)
                 await asyncio.sleep(backoff.next_delay())
@@ -226,6 +241,14 @@ class Writer(Generic[E, R]):
             if all(proposal.future.done() for proposal in waiting):
                 return None
         return None
+
+    async def _introduce_another(self, name: str) -> None:
+        """Append the introduction of a writer that appends nothing else, beside the one of this name."""
+        batch = [self._encode(self._introduction, secrets.token_hex(12), 1)]
+        appended = await self._log.append(batch)
+        self._reconnected = False
+        if name == self.name:
+            self._appended(appended, batch)
 
     def _renew(self) -> None:
         """Become a new writer, which proposes again what is not settled."""

@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 import pytest
 
 from purgatory_async.cluster import LogError, LogGap, LogRefused, LogUnavailable
+from purgatory_async.cluster.log import LogReconnected
 from tests.cluster.reading import drained, each, read, saved
 from tests.cluster.server_engines import PostgresEngine, RedisEngine
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
@@ -53,6 +54,24 @@ async def hear_until(log, last):
             if seen[-1].data == last:
                 break
     return seen
+
+
+async def test_the_first_append_over_a_new_connection_is_told(engine, connect):
+    log = await connect()
+    await log.append([b"a"])
+    await engine.cut()
+    errors = []
+    while True:
+        try:
+            appended = await log.append([b"b"])
+        except LogUnavailable as error:
+            errors.append(type(error))
+            await asyncio.sleep(0.01)
+        else:
+            break
+    assert errors[-1] is LogReconnected
+    assert appended.first in {2, 3}  # the answer to the first attempt may have been lost
+    assert (await log.append([b"c"])).first == appended.first + 1
 
 
 @pytest.mark.slow

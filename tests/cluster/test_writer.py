@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from purgatory_async.cluster import Appended, LogError, LogUnavailable
-from purgatory_async.cluster.log import MAX_BATCH_ENTRIES
+from purgatory_async.cluster.log import MAX_BATCH_ENTRIES, LogReconnected
 from purgatory_async.cluster.repetitions import Verdict
 from purgatory_async.cluster.writer import Writer
 
@@ -18,9 +18,13 @@ class Recorded:
     def __init__(self):
         self.batches = []
         self.away = False
+        self.reconnected = 0  # how many of the next appends come after a loss of the connection
 
     async def append(self, batch):
         await asyncio.sleep(1)
+        if self.reconnected:
+            self.reconnected -= 1
+            raise LogReconnected("connection was lost")
         if self.away:
             raise LogUnavailable("connection refused")
         self.batches.append(batch)
@@ -118,6 +122,27 @@ async def test_a_batch_that_no_caller_waits_for_is_given_up(introduced):
     numbers = [number for _, _, number in sent]
     assert numbers == sorted(set(numbers))
     assert numbers[0] == 1
+    desk.running.cancel()
+
+
+@pytest.mark.parametrize("introduced", [False, True])
+async def test_a_new_connection_begins_with_an_introduction(introduced):
+    desk = Desk()
+    if introduced:
+        desk.propose("first")
+        await asyncio.sleep(5)
+    before, name = len(desk.log.batches), desk.writer.name
+    desk.log.reconnected = 1
+    desk.propose("next")
+    await asyncio.sleep(5)
+    introduction, batch = desk.log.batches[before:]
+    assert [introduction[0][0], introduction[0][2]] == ["alive", 1]
+    assert introduction[0][1] != name
+    assert batch == [("next", desk.writer.name, 3 if introduced else 2)]
+    assert (desk.writer.name == name) == introduced
+    desk.propose("last")
+    await asyncio.sleep(5)
+    assert len(desk.log.batches) == before + 3
     desk.running.cancel()
 
 

@@ -9,6 +9,7 @@ from contextlib import closing
 
 import pytest
 
+from purgatory_async.cluster.log import LogReconnected
 from purgatory_async.service.state.fold.terms import KEPT, Terms
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis
 
@@ -82,6 +83,29 @@ async def test_an_event_of_a_lost_history_is_a_gap(members):
     ):
         again = await there.held("GET", "/v1/events", headers=[("last-event-id", seen.decode())])
         assert re.findall(rb"event: (.+)", again.body) == events
+
+
+@pytest.mark.asyncio(loop_factories=["virtual"])
+async def test_a_worker_that_had_not_read_what_was_lost_tells(members):
+    here, there = await members.start(), await members.start()
+    await there.signal("a")
+    backup = Backup(members.store)
+    there.link.away = True
+    for value in range(20):
+        await here.signal("a", value=value)
+    place = (await here.request("GET", "/v1/wait?key=a&since=now")).json["next"]
+    await here.stop()
+    backup.restore()
+    append, there.link.away = there.link.append, False
+
+    async def over_a_new_connection(entries):
+        there.link.append = append
+        raise LogReconnected("the connection was lost")
+
+    there.link.append = over_a_new_connection
+    for value in range(100, 150):
+        await there.signal("a", value=value)
+    assert (await there.request("GET", f"/v1/wait?key=a&since={place}")).json["gap"]
 
 
 @pytest.mark.asyncio(loop_factories=["virtual"])

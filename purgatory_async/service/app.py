@@ -163,11 +163,9 @@ class Application:
         if not raw_path(scope, self._base).startswith(b"/v1/"):
             return (visit.field,)
         state = self.service.state
-        return (
-            visit.field,
-            (b"x-purgatory-position", b"%d" % state.fold.position),
-            (b"x-purgatory-epoch", state.epoch.encode()),
-        )
+        position = (b"x-purgatory-position", b"%d" % state.fold.position)
+        epoch = ((b"x-purgatory-epoch", state.epoch.encode()),) if state.epoch else ()  # it is not loaded yet
+        return (visit.field, position, *epoch)
 
     def _refusal(self, problem: problems.Problem) -> Answer:
         self.traffic.refuse(problem.kind)

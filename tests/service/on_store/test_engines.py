@@ -70,7 +70,9 @@ def test_a_worker_starts_while_the_engine_is_away(worker, server):
     assert one.request("GET", "/healthz").status == 200
     assert one.request("GET", "/readyz").json["reasons"] == ["store"]
     assert one.request("GET", "/v1/keys/a").slug == "store-unavailable"
-    assert one.request("GET", "/v1/admin/stats").json["position"] == 0
+    stats = one.request("GET", "/v1/admin/stats")
+    assert stats.json["position"] == 0
+    assert "x-purgatory-epoch" not in stats.headers
     server.start()
     one.ready()
     assert one.request("POST", "/v1/keys/a/signal").status == 200

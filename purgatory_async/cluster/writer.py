@@ -122,6 +122,11 @@ class Writer(Generic[E, R]):
         self._proposed.set()
         return future
 
+    def withdraw(self, proposed: "asyncio.Future[R]", error: Exception) -> None:
+        """Fail a proposal that is not yet sent; one that is may be appended, so it is left alone. O(waiting)."""
+        if not proposed.done() and any(each.future is proposed for each in self._queue):
+            proposed.set_exception(error)
+
     def settle(self, number: int, verdict: Verdict, result: R) -> None:
         """Report what became of this writer's entry with a number. O(1); O(unsettled) if the writer is unknown."""
         if verdict is Verdict.UNKNOWN:

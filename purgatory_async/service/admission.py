@@ -4,7 +4,7 @@ Its rights are those of the moment: they are asked again when it makes a change,
 read.
 """
 
-from typing import Protocol
+from typing import Final, Protocol
 
 from purgatory_async.service import problems
 from purgatory_async.service.grants import Grant, Permission
@@ -13,7 +13,7 @@ __all__ = ["Admission", "Held"]
 
 
 class Held(Protocol):
-    """What keeps a request waiting: a hold, or a stream."""
+    """What keeps a request waiting: a hold, a stream, or an entry that is not yet sent to the log."""
 
     def release(self) -> None:
         """End early: the request looks at its admission then."""
@@ -29,7 +29,7 @@ class Admission:
     Attributes:
         grant: What its token may do now; the last that allowed the request, once its rights are lost.
         names: The keys, prefixes and queues that it uses.
-        held: What keeps the request waiting, to end it once the request may not go on; None for nothing.
+        held: What keeps the request waiting, to end it once the request may not go on.
         refusal: Why it may not go on; None while it may.
     """
 
@@ -40,7 +40,7 @@ class Admission:
         self.right = right
         self.names: tuple[str, ...] = ()
         self.refusal: problems.Problem | None = None
-        self.held: Held | None = None
+        self.held: Final[list[Held]] = []
 
     def __repr__(self) -> str:
         return f"<Admission owner={self.grant.owner} right={self.right} refused={self.refusal is not None}>"
@@ -65,8 +65,9 @@ class Admission:
         self.refusal = self._refusal_by(grant)
         if self.refusal is None:
             self.grant = grant or self.grant
-        elif self.held is not None:
-            self.held.release()
+        else:
+            for held in list(self.held):
+                held.release()
 
     def _refusal_by(self, grant: Grant | None) -> problems.Problem | None:
         if grant is None:

@@ -6,7 +6,8 @@ A request keeps the id that its client or proxy sent as ``X-Request-ID``; withou
 import asyncio
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import count
 from typing import Any, Final
@@ -15,6 +16,7 @@ from starlette.types import Scope
 
 from purgatory_async.service.admission import Admission, Held
 from purgatory_async.service.header_fields import values_of
+from purgatory_async.service.problems import Problem
 
 __all__ = [
     "NO_ROUTE",
@@ -24,6 +26,7 @@ __all__ = [
     "begin_hold",
     "check_admission",
     "end_hold",
+    "revocable",
     "trace_id_of",
 ]
 
@@ -101,18 +104,18 @@ def begin_hold(held: Held) -> None:
     if visit is not None:
         visit.count_held(1)
         if visit.admission is not None:
-            visit.admission.held = held
+            visit.admission.held.append(held)
             if visit.admission.refusal is not None:
                 held.release()
 
 
-def end_hold() -> None:
+def end_hold(held: Held) -> None:
     """Count the request of the present context as no longer held. O(1)."""
     visit = VISIT.get()
     if visit is not None:
         visit.count_held(-1)
         if visit.admission is not None:
-            visit.admission.held = None
+            visit.admission.held.remove(held)
 
 
 def check_admission() -> None:
@@ -138,6 +141,36 @@ def admit_change() -> None:
     visit = VISIT.get()
     if visit is not None:
         visit.changed = True
+
+
+class _Revocable:
+    """What a request waits for, and how to end that."""
+
+    __slots__ = ("_admission", "_withdraw")
+
+    def __init__(self, admission: Admission, withdraw: Callable[[Problem], object]) -> None:
+        self._admission = admission
+        self._withdraw = withdraw
+
+    def release(self) -> None:
+        """End early, as the rights are lost."""
+        assert self._admission.refusal is not None, "a request is released once it is refused"
+        self._withdraw(self._admission.refusal)
+
+
+@contextmanager
+def revocable(withdraw: Callable[[Problem], object]) -> Iterator[None]:
+    """Call a function with the refusal if the present request loses its rights within the block. O(1)."""
+    visit = VISIT.get()
+    if visit is None or visit.admission is None:
+        yield
+        return
+    held = _Revocable(visit.admission, withdraw)
+    visit.admission.held.append(held)
+    try:
+        yield
+    finally:
+        visit.admission.held.remove(held)
 
 
 def trace_id_of(fields: Fields) -> str | None:

@@ -128,7 +128,7 @@ class Holds:
             # Also when the request's task is cancelled.
             hold.cancel()
             unwatch()
-            end_hold()
+            end_hold(hold)
         if hold.gone:
             if outcome is Outcome.COMPLETED:
                 self._on_undelivered()

@@ -139,7 +139,7 @@ class EventStream:
         finally:
             self._race = None
             self._streams.running.discard(self)
-            end_hold()
+            end_hold(self)
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _pump(self, send: Send, race: Race, timeout: float) -> None:

@@ -28,7 +28,7 @@ from purgatory_async.service.state.loading import Restored, check_reach, loaded
 from purgatory_async.service.state.log_time import LogTime
 from purgatory_async.service.state.progress import Progress
 from purgatory_async.service.state.ticks import Ticks
-from purgatory_async.service.visit import admit_change
+from purgatory_async.service.visit import admit_change, revocable
 
 __all__ = ["OnLog"]
 
@@ -209,17 +209,17 @@ class OnLog(Generic[A]):
         Raises:
             Problem: As of `State.propose`.
             PurgatoryFull: 10 000 entries or 64 MiB wait to be appended.
-            LogUnavailable: The timeout has passed, or the state was loaded again; the entry may still happen.
+            LogUnavailable: The timeout has passed, or the state was loaded again; the entry may still happen. To cancel
+                the caller has the same effect.
             LogError: The state is closed, or has failed.
-
-        Cancelling the caller has the same effect as the timeout.
         """
         admit_change()
         proposed = self._writer.propose(entry, size_of(entry), [Tick()] * (entry.places - 1))
         appended = self.appended
         try:
             late = "the entry was not applied within {} s; it may still happen"
-            return await in_time(proposed, self._timer, self._timeout, late)
+            with revocable(lambda refusal: self._writer.withdraw(proposed, refusal)):
+                return await in_time(proposed, self._timer, self._timeout, late)
         except LogUnavailable as error:
             if self.appended == appended and error.cause == "timeout":
                 self._progress.contact.give_up(error)

@@ -34,3 +34,26 @@ async def test_a_lost_token_changes_nothing_on_a_store(members, tmp_path):
     assert (here.service.fold.position, here.service.draining) == (before, False)
     await asyncio.sleep(6)  # the others' wait for their position
     assert {request.status for request in sent.values()} == {401}
+
+
+async def test_what_waits_for_the_store_is_withdrawn_with_its_token(members, tmp_path):
+    tokens = write_tokens(tmp_path / "tokens", "ann admin name=ann", "bob admin name=bob")
+    here = await members.start(tokens=tokens)
+    here.link.late_s = 1.0
+
+    def signal(name, key):
+        return here.start("POST", f"/v1/keys/{key}/signal", {}, bearer(name))
+
+    # The first is on its way, so it may happen and does; the others wait behind it.
+    sent = signal("ann", "sent")
+    await asyncio.sleep(0.5)
+    waiting, other = signal("ann", "waits"), signal("bob", "other")
+    await asyncio.sleep(0.1)
+    write_tokens(tokens, "bob admin name=bob")
+    here.app.access.reload()
+    await waiting.task
+    assert (waiting.status, waiting.slug, sent.answered) == (401, "unauthorized", False)
+    await asyncio.gather(sent.task, other.task)
+    assert (sent.status, other.status) == (200, 200)
+    latest = here.service.fold.signals.latest
+    assert [latest(key) is None for key in ("sent", "waits", "other")] == [False, True, False]

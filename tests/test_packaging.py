@@ -153,8 +153,9 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
         "spark",
         "dev",
     }
-    assert requirements(built, "client") == {"httpx"}
+    assert requirements(built, "client") == {"h11", "httpx"}
     service = {
+        "h11",
         "httpx",
         "click",
         "httptools",

@@ -26,6 +26,7 @@ from purgatory_async.cluster.log import (
 from purgatory_async.cluster.postgres_link import Link
 from purgatory_async.cluster.server_log import PING_S, End, EntriesLost, Found, Known, ServerLog
 from purgatory_async.cluster.turns import CALL_S
+from purgatory_async.cluster.url_options import postgres_url
 
 __all__ = ["PostgresLog"]
 
@@ -52,7 +53,7 @@ SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('sync
 """
 _STATE: Final = """
 SELECT to_regprocedure($1) IS NOT NULL AS created, current_setting('transaction_read_only') = 'on' AS read_only,
-    current_setting('fsync') AS fsync
+    current_setting('fsync') AS fsync, current_schema() IS NULL AS nowhere, current_setting('search_path') AS path
 """
 _HEAD: Final = """
 SELECT h.epoch, h.position, h.at_us,
@@ -118,13 +119,13 @@ class PostgresLog(ServerLog):
     commit: the function also notifies the workers.)
 
     Args:
-        dsn: ``postgresql://user:password@host/database``, as asyncpg takes it.
+        dsn: ``postgresql://user:password@host/database``, with options as libpq has them.
         name: What the names of the tables and functions begin with: lower-case letters, digits and underscores.
         sync: ``"always"`` waits for the disk in each commit; with ``"os"`` a crash of the server may take the last
             moments.
 
     Raises:
-        ValueError: ``name`` or ``sync`` is invalid.
+        ValueError: ``name``, ``sync`` or an option of ``dsn`` is invalid.
     """
 
     def __init__(
@@ -149,9 +150,10 @@ class _PostgresEngine:
     def __init__(self, dsn: str, name: str, sync: str) -> None:
         self._name = name
         self._sync = sync
-        self._writer = Link(dsn, self._prepare, repeats=False)
-        self._reader, self._saver = Link(dsn, self._prepare), Link(dsn, self._prepare, repeats=False)
-        self._listener = Link(dsn, self._listen, self._deafen)
+        url = postgres_url(dsn)
+        self._writer = Link(url, self._prepare, repeats=False)
+        self._reader, self._saver = Link(url, self._prepare), Link(url, self._prepare, repeats=False)
+        self._listener = Link(url, self._listen, self._deafen)
         self._links = (self._writer, self._reader, self._saver, self._listener)
         self._opened = False
         self._heard: Callable[[], None] = lambda: None
@@ -185,6 +187,8 @@ class _PostgresEngine:
             raise LogRefused("fsync must be on, got off: a crash of the machine would damage the log")
         if not row["created"] and not create:
             raise LogDamaged(f"the log {self._name} was removed while in use; put it back, and restart")
+        if row["nowhere"]:
+            raise LogRefused(f"search_path must name a schema that exists, got {row['path']!r}")
         if not row["created"]:
             await self._writer.run(f"SELECT pg_advisory_xact_lock({_LOCK}); {self._named(_SCHEMA)}")
         elif (await self._row(self._writer, _RESTORED, new_epoch(), create))[0]:

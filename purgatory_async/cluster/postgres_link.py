@@ -9,8 +9,9 @@ from purgatory_async.cluster.causes import cause_of
 from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused, LogUnavailable
 from purgatory_async.cluster.server_log import EntriesLost
 from purgatory_async.cluster.turns import CALL_S, Turns
+from purgatory_async.cluster.url_options import PostgresUrl
 
-__all__ = ["Link", "translated"]
+__all__ = ["Link", "connect", "translated"]
 
 T = TypeVar("T")
 
@@ -21,11 +22,22 @@ _MEANINGS: Final[dict[str, type[LogError]]] = {
     "28": LogRefused,  # a wrong password
     "3D": LogRefused,  # no such database
     "3F": LogRefused,  # no schema to create in
-    "42": LogDamaged,  # our tables or functions are gone
-    "42501": LogRefused,  # a missing grant
+    "42": LogRefused,  # a missing grant, a schema that is none
+    "42703": LogDamaged,  # our tables or functions are gone
+    "42883": LogDamaged,
+    "42P01": LogDamaged,
+    "42P05": LogUnavailable,  # a pooler's session has a statement of this name
     "XX001": LogDamaged,
     "XX002": LogDamaged,
 }
+_OF_SETTINGS: Final = {
+    "0A",
+    "22",
+    "28",
+    "3D",
+    "3F",
+    "42",
+}  # classes of errors of a connection that comes no further
 _HARMLESS: Final = {"22023", "23505", "55000"}  # the connection is as good as before
 
 
@@ -33,7 +45,7 @@ class Link:
     """A connection.
 
     Args:
-        dsn: As asyncpg takes it.
+        url: From `postgres_url`.
         greet: Called with each new connection.
         lost: Called when the connection was lost.
         repeats: Whether a call is made again, once, if a connection made earlier turns out to be dead.
@@ -41,13 +53,13 @@ class Link:
 
     def __init__(
         self,
-        dsn: str,
+        url: PostgresUrl,
         greet: Callable[["asyncpg.Connection[Any]"], Awaitable[None]],
         lost: Callable[[], None] = lambda: None,
         *,
         repeats: bool = True,
     ) -> None:
-        self._dsn = dsn
+        self._url = url
         self._greet = greet
         self._lost = lost
         self._repeats = repeats
@@ -132,11 +144,25 @@ class Link:
     async def _connected(self) -> "asyncpg.Connection[Any]":
         if self._connection is None or self._connection.is_closed():
             self.drop()
-            connection = await asyncpg.connect(self._dsn, timeout=CALL_S)
+            connection = await connect(self._url)
             self._connection = connection
             connection.add_termination_listener(lambda _: self._lost())
             await self._greet(connection)
         return self._connection
+
+
+async def connect(url: PostgresUrl) -> "asyncpg.Connection[Any]":
+    """Connect to the server of a URL; raises `LogRefused` for what no waiting can mend, otherwise as asyncpg does."""
+    try:
+        return await asyncpg.connect(url.dsn, timeout=url.connect_s or CALL_S)
+    except asyncpg.PostgresError as error:
+        if error.sqlstate[:2] in _OF_SETTINGS or "unsupported startup parameter" in str(error):
+            raise LogRefused(_sentence(error), cause=cause_of(error)) from error
+        raise
+    except (ValueError, OSError) as error:
+        if isinstance(error, ValueError) or cause_of(error) == "tls":
+            raise LogRefused(f"Postgres: {' '.join(str(error).split())}", cause=cause_of(error)) from error
+        raise
 
 
 def translated(error: asyncpg.PostgresError) -> LogError:
@@ -145,7 +171,10 @@ def translated(error: asyncpg.PostgresError) -> LogError:
     if state == "55000":
         return EntriesLost(str(error))
     meaning = _MEANINGS.get(state) or _MEANINGS.get(state[:2]) or LogUnavailable
-    text = f"Postgres: {error} (SQLSTATE {state})"
     if issubclass(meaning, LogUnavailable | LogRefused):
-        return meaning(text, cause=cause_of(error))
-    return meaning(text)
+        return meaning(_sentence(error), cause=cause_of(error))
+    return meaning(_sentence(error))
+
+
+def _sentence(error: asyncpg.PostgresError) -> str:
+    return f"Postgres: {error} (SQLSTATE {error.sqlstate})"

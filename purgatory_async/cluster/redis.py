@@ -2,12 +2,10 @@
 
 import asyncio
 import hashlib
-import logging
 import secrets
 from collections.abc import Callable, Sequence
 from importlib.resources import files
 from typing import Any, Final
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 import redis.exceptions
 
@@ -21,17 +19,18 @@ from purgatory_async.cluster.log import (
     LogUnavailable,
     new_epoch,
 )
-from purgatory_async.cluster.redis_link import Link
+from purgatory_async.cluster.redis_link import Link, explained
 from purgatory_async.cluster.server_log import PING_S, End, Found, Known, ServerLog
+from purgatory_async.cluster.url_options import redis_url, warn_once
 
 __all__ = ["RedisLog"]
 
 POLL_S: Final = 0.5
 TRIM_SLICE: Final = 5_000  # entries; trimming more at once would delay others
+PROTOCOL_S: Final = 2.0
 WAIT_MS: Final = 1_000
 OLDEST_SERVER: Final = (6, 2)
 
-_LOGGER: Final = logging.getLogger(__name__)
 _SCRIPT: Final = (files("purgatory_async.cluster") / "redis.lua").read_text(encoding="utf-8")
 _REPEATED: Final = {"read", "end", "open", "part", "epoch", "before"}  # once, if the server is away
 _SCRIPT_SHA: Final = hashlib.sha1(_SCRIPT.encode(), usedforsecurity=False).hexdigest()
@@ -49,7 +48,7 @@ class RedisLog(ServerLog):
         name: What the keys begin with, in braces: ``{purgatory}:log``.
 
     Raises:
-        ValueError: ``url`` or ``name`` is invalid.
+        ValueError: ``url``, one of its options, or ``name`` is invalid.
     """
 
     def __init__(self, url: str, *, name: str = "purgatory") -> None:
@@ -66,9 +65,9 @@ class _RedisEngine:
     """Four connections: for appends, for reads, for the rest, and one that blocks until there is news."""
 
     def __init__(self, url: str, name: str) -> None:
-        url, self._replicas = _without_wait(url)
+        self._url, self._replicas = redis_url(url)
         self._log, self._head = f"{{{name}}}:log", f"{{{name}}}:head"
-        self._links = [Link(url) for _ in range(4)]
+        self._links = [Link(self._url) for _ in range(4)]
         self._writer, self._reader, self._asker, self._listener = self._links
         self._opened = False
         self._token = ""
@@ -92,6 +91,7 @@ class _RedisEngine:
 
     async def open(self, *, create: bool) -> None:
         """Connect, check the settings, create what is missing."""
+        await self._require_protocol()
         server, memory = (
             await self._do(self._asker, "INFO", "server"),
             await self._do(self._asker, "INFO", "memory"),
@@ -201,20 +201,29 @@ class _RedisEngine:
             for link in (self._writer, self._reader, self._asker):
                 await self._do(link, "PING")
 
+    async def _require_protocol(self) -> None:
+        try:
+            async with asyncio.timeout(PROTOCOL_S):
+                await self._do(self._asker, "PING")
+        except TimeoutError:
+            late = LogUnavailable(f"Redis: no answer within {PROTOCOL_S} s", cause="timeout")
+            raise await explained(late, self._url) from None
+        except LogUnavailable as error:
+            raise await explained(error, self._url) from error
+
     async def _warn_of_losses(self) -> None:
         """Say what a crash of the server can take."""
         persistence = await self._do(self._asker, "INFO", "persistence")
         if not int(persistence["aof_enabled"]):
-            _LOGGER.warning("appendonly of Redis is off: a restart loses what came after its last snapshot")
+            warn_once("appendonly of Redis is off: a restart loses what came after its last snapshot")
             return
         try:
             found = await self._do(self._asker, "CONFIG", "GET", "appendfsync")
         except LogError:
             return  # hosted: its provider sets it
         if (present := found.get(b"appendfsync", b"").decode()) != "always":
-            _LOGGER.warning(
-                "appendfsync of Redis is %s, not always: a crash of the machine loses the last moments",
-                present,
+            warn_once(
+                f"appendfsync of Redis is {present}, not always: a crash of the machine loses the last moments"
             )
 
     async def _run(self, link: Link, verb: str, *arguments: object) -> Any:
@@ -247,13 +256,3 @@ def _time(text: bytes, position: int) -> int:
         raise LogDamaged(
             f"entry {position} must have a log time, got {text[:40]!r}", position=position
         ) from None
-
-
-def _without_wait(url: str) -> tuple[str, int]:
-    """Take ``wait=N`` out of a URL."""
-    parts = urlsplit(url)
-    query = dict(parse_qsl(parts.query))
-    wait = query.pop("wait", "0")
-    if not wait.isdecimal():
-        raise ValueError(f"wait must be a number of replicas, got {wait!r}")
-    return urlunsplit((*parts[:3], urlencode(query), parts.fragment)), int(wait)

@@ -1,6 +1,11 @@
 """One connection to Redis: made when it is needed, one call at a time, dropped when a call fails."""
 
+import asyncio
+import re
+import ssl
+from contextlib import suppress
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import redis.exceptions
 from redis.asyncio import Redis
@@ -9,10 +14,15 @@ from redis.backoff import NoBackoff
 
 from purgatory_async.cluster.causes import cause_of
 from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused, LogUnavailable
+from purgatory_async.cluster.outage import BROKEN
 from purgatory_async.cluster.server_log import EntriesLost
 from purgatory_async.cluster.turns import CALL_S, Turns
 
-__all__ = ["Link"]
+__all__ = ["Link", "explained", "translated"]
+
+PROBE_S: Final = 1.0
+
+_OF_URL: Final = re.compile("DB index|SELECT|Client name")  # what no other attempt would change
 
 # What the script raises, before which its errors say where; and an entry beyond the head.
 _DAMAGE: Final = ("DAMAGED", "ID specified in XADD is equal or smaller")
@@ -54,7 +64,7 @@ class Link:
                 return await self._answer(words)
         except redis.exceptions.NoScriptError:
             raise
-        except (redis.exceptions.RedisError, OSError, TimeoutError) as error:
+        except (redis.exceptions.RedisError, OSError, TimeoutError, ValueError) as error:
             if self._turns.closed:
                 raise LogUnavailable("log is closed: the outcome of its last call is unknown") from error
             raise translated(error) from error
@@ -81,21 +91,58 @@ class Link:
             await self._client.connection.disconnect(nowait=True)
 
 
+async def explained(error: LogError, url: str) -> LogError:
+    """Return the error, or `LogRefused` if the URL has TLS and the server not, or the other way round.
+
+    Both look like a dead server, so it is asked in the other way.
+    """
+    if not isinstance(error, LogUnavailable) or error.cause not in BROKEN or not await _speaks_otherwise(url):
+        return error
+    right = "redis:// URL, for it has no TLS" if url.startswith("rediss") else "rediss:// URL, for it has TLS"
+    return LogRefused(f"the server must be given as a {right}", cause="tls")
+
+
+async def _speaks_otherwise(url: str) -> bool:
+    parts = urlsplit(url)
+    if parts.scheme == "unix":
+        return False
+    context = None
+    if parts.scheme == "redis":
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with suppress(OSError, TimeoutError):
+        async with asyncio.timeout(PROBE_S):
+            reader, writer = await asyncio.open_connection(
+                parts.hostname or "localhost", parts.port or 6379, ssl=context
+            )
+            try:
+                writer.write(b"PING\r\n")
+                return (await reader.read(1))[:1] in {b"+", b"-"}
+            finally:
+                writer.transport.abort()
+    return False
+
+
 def translated(error: BaseException) -> LogError:
     """Return what an error means for the log."""
     meaning, text = _meaning(error), f"Redis: {str(error) or 'no answer'}"
+    if isinstance(error, redis.exceptions.MovedError):
+        text = (
+            f"this node of a Redis Cluster must have the log's keys, but {error.host}:{error.port} has them"
+        )
     if issubclass(meaning, LogUnavailable | LogRefused):
         return meaning(text, cause=cause_of(error))
     return meaning(text)
 
 
 def _meaning(error: BaseException) -> type[LogError]:
-    refused = (redis.exceptions.AuthenticationError, redis.exceptions.NoPermissionError)
-    if isinstance(error, refused):
+    if isinstance(error, ValueError) or cause_of(error) in {"password", "permission", "moved", "tls"}:
         return LogRefused
     if isinstance(error, redis.exceptions.ResponseError):
         if any(text in str(error) for text in _DAMAGE):
             return LogDamaged
+        if _OF_URL.search(str(error)):
+            return LogRefused
         meanings = {"LOST": EntriesLost, "OVERTAKEN": LogError, "WRONGTYPE": LogDamaged}
         return meanings.get(str(error).partition(" ")[0], LogUnavailable)
     return LogUnavailable

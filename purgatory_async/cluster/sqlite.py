@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final, Literal
 
 from purgatory_async.cluster.append_queue import AppendQueue
-from purgatory_async.cluster.causes import cause_of
 from purgatory_async.cluster.connection import OpenOnce, SharedTrip, retrieve
 from purgatory_async.cluster.log import (
     MAX_ENTRY_BYTES,
@@ -26,6 +25,7 @@ from purgatory_async.cluster.log import (
 from purgatory_async.cluster.nudges import Nudges
 from purgatory_async.cluster.sqlite_file import SYNCS, SqliteReader, SqliteWriter, check_file_system
 from purgatory_async.cluster.sqlite_lock import holder_of
+from purgatory_async.cluster.sqlite_schema import unusable
 from purgatory_async.cluster.tail import Tail
 from purgatory_async.cluster.worker_thread import WorkerThread
 
@@ -100,10 +100,7 @@ class SqliteLog:
         except BaseException as error:
             await self.aclose()
             if isinstance(error, OSError):
-                where = error.filename or f"{self._path}.d"
-                raise LogUnavailable(
-                    f"{where} is not usable: {error.strerror}", cause=cause_of(error)
-                ) from error
+                raise unusable(error, f"{self._path}.d") from error
             raise
         self._epoch = head.epoch
         return head

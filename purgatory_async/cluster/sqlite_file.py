@@ -44,6 +44,7 @@ from purgatory_async.cluster.sqlite_schema import (
     seal,
     translated,
     unseal,
+    unusable,
     verified,
 )
 
@@ -182,9 +183,7 @@ class SqliteWriter(_File):
         except OSError as error:
             if epoch and isinstance(error, FileNotFoundError):
                 raise LogDamaged(f"{error.filename} was removed while in use; put it back") from error
-            raise LogUnavailable(
-                f"{error.filename} is not usable: {error.strerror}", cause=cause_of(error)
-            ) from error
+            raise unusable(error, str(path)) from error
         try:
             take_lock(self._lock, path, _BUSY_S)
             with self._turn():  # which it has already

@@ -5,6 +5,7 @@ consecutive, and a checkpoint ends with an empty part. What is left is the loss 
 write-ahead log, which SQLite takes for a crash: `EndMark` remembers outside of the file how far it went.
 """
 
+import errno
 import sqlite3
 import struct
 import zlib
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from purgatory_async.cluster.causes import cause_of
-from purgatory_async.cluster.log import Entry, LogDamaged, LogUnavailable, check_time
+from purgatory_async.cluster.log import Entry, LogDamaged, LogRefused, LogUnavailable, check_time
 from purgatory_async.cluster.sqlite_lock import holder_of
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "seal",
     "translated",
     "unseal",
+    "unusable",
     "verified",
 ]
 
@@ -55,6 +57,10 @@ DELETE FROM purgatory_checkpoint WHERE rowid IN (
 )
 """
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH)
+# What waiting does not mend.
+_HOPELESS: Final = {
+    *(errno.EACCES, errno.EEXIST, errno.ELOOP, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EPERM),
+}
 _CHECKSUM: Final = struct.Struct("<I")
 _PLACE: Final = struct.Struct("<qq")
 
@@ -111,6 +117,12 @@ def translated(error: sqlite3.Error, path: Path) -> LogDamaged | LogUnavailable:
     holder = holder_of(path) if cause == "locked" else None
     held = f"; {holder} holds its lock" if holder else ""
     return LogUnavailable(f"{path} is not usable: {error}{held}", cause=cause)
+
+
+def unusable(error: OSError, path: str) -> LogRefused | LogUnavailable:
+    """Return what an error of the system means for a log that is opened; ``path`` is where, if it does not say so."""
+    kind = LogRefused if error.errno in _HOPELESS else LogUnavailable
+    return kind(f"{error.filename or path} is not usable: {error.strerror}", cause=cause_of(error))
 
 
 class EndMark(NamedTuple):

@@ -26,6 +26,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused
 from purgatory_async.service.app import Application, create_app
+from purgatory_async.service.backing import tried
 from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.service.http.head import PROBED
@@ -156,6 +157,7 @@ class Server:
         self._stopping = False  # unlike the service's draining, which an administrator may start long before
         self._tasks: TaskGroup
         self._failure: Exception | None = None  # of the state, which ended the serving
+        self._starting = anyio.CancelScope()  # until the store was tried
 
     async def run(self, announce: Callable[[str], None]) -> None:
         """Serve until `stop`, SIGTERM or SIGINT, then close the service.
@@ -178,11 +180,13 @@ class Server:
             if self._manager.every is not None:
                 Probe(service.timer, self._manager.every, lambda _: self._manager.alive()).start()
             tasks.start_soon(self._keep_state)
-            if service.peers.number is not None:
-                # The other workers serve meanwhile; if the store is away, all say so.
-                with anyio.move_on_after(self._settings.store_timeout):
+            with anyio.move_on_after(self._settings.store_timeout) as self._starting:
+                await tried(service.state)  # what no waiting can mend is said instead of the address
+                if service.peers.number is not None:
+                    # The other workers serve meanwhile; if the store is away, all say so.
                     await service.loaded.wait()
-            await self._uvicorn.serve(list(self._listeners.sockets))
+            if self._failure is None:
+                await self._uvicorn.serve(list(self._listeners.sockets))
             tasks.cancel_scope.cancel()
         await service.aclose()
         self._log.info("stopped")
@@ -196,6 +200,7 @@ class Server:
             delayed: Whether to serve for the drain delay first.
         """
         self._stopping = True
+        self._starting.cancel()
         await self._uvicorn.accepting.wait()
         self._manager.stopping()
         service = self.app.service
@@ -241,6 +246,7 @@ class Server:
             if not self._stopping:
                 self._failure = error
                 self._log.error("the state cannot be kept: stopping", reason=str(error))
+                self._starting.cancel()
                 self._cut()
 
     def _cut(self) -> None:

@@ -54,7 +54,7 @@ class StoreUrl:
         try:
             urlsplit(self.url).port  # noqa: B018 - reading it checks it
         except ValueError:
-            raise ValueError(f"must have a port up to 65535, got {masked(self.url)!r}") from None
+            raise ValueError(f"must have a host, and a port up to 65535, got {masked(self.url)!r}") from None
 
     def __str__(self) -> str:
         return masked(self.url)

@@ -54,8 +54,11 @@ def test_each_engine_has_its_url(url):
         ("sqlite://state.db", "must be sqlite:///PATH, got"),
         ("sqlite:///", "must be sqlite:///PATH, got"),
         ("sqlite:///log.db?name=o", "must be sqlite:///PATH, got"),
-        ("redis://db:none/0", "must have a port up to 65535, got"),
-        (f"postgresql://app:{SECRET}", "must have a port up to 65535, got 'postgresql://app:***'"),
+        ("redis://db:none/0", "must have a host, and a port up to 65535, got"),
+        (
+            f"postgresql://app:{SECRET}",
+            "must have a host, and a port up to 65535, got 'postgresql://app:***'",
+        ),
         ("redis:///0", "must be redis://HOST:PORT/0, got"),
         ("unix://", "must be unix://PATH of a Redis server, got"),
         ("redis://db\n/0", "must be redis://HOST:PORT/0, got"),

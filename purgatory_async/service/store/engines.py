@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from purgatory_async.cluster import LogUnavailable
 from purgatory_async.cluster.causes import cause_of
-from purgatory_async.service.store.urls import Store, without
+from purgatory_async.cluster.url_options import postgres_url, redis_url
+from purgatory_async.service.store.urls import Store
 
 if TYPE_CHECKING:
     import asyncpg
@@ -65,8 +66,10 @@ async def postgres(store: Store) -> "AsyncIterator[asyncpg.Connection[Any]]":
     """Connect to Postgres inside the block. Raises `LogUnavailable` if a call in it fails."""
     import asyncpg  # noqa: PLC0415 - needs an extra, and the URL needed it first
 
+    from purgatory_async.cluster.postgres_link import connect  # noqa: PLC0415 - likewise
+
     try:
-        connection = await asyncpg.connect(store.target, timeout=CONNECT_S)
+        connection = await connect(postgres_url(store.target))
         try:
             yield connection
         finally:
@@ -80,13 +83,15 @@ async def _redis(store: Store) -> AsyncIterator[Any]:
     from redis.asyncio import Redis  # noqa: PLC0415 - needs an extra, and the URL needed it first
     from redis.exceptions import RedisError  # noqa: PLC0415 - likewise
 
-    target, _ = without(store.target, "wait")
+    from purgatory_async.cluster.redis_link import explained, translated  # noqa: PLC0415 - likewise
+
+    target, _ = redis_url(store.target)
     make: Any = Redis  # its settings have no types
     client = make.from_url(target, socket_timeout=CONNECT_S, socket_connect_timeout=CONNECT_S)
     try:
         yield client
-    except (RedisError, OSError) as error:
-        raise LogUnavailable(f"Redis: {str(error) or 'no answer'}", cause=cause_of(error)) from error
+    except (RedisError, OSError, ValueError) as error:
+        raise await explained(translated(error), target) from error
     finally:
         await client.aclose()
 

@@ -8,6 +8,7 @@
 | ``redis://user:password@host:6379/0`` | a stream, likewise; ``rediss://`` and ``unix://`` too |
 """
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ _ENGINES: Final[dict[str, Engine]] = {
     "rediss": "redis",
     "unix": "redis",
 }
+_MAX_NAME_BYTES: Final = 255 - len(".checkpoint")  # the longest name beside it
 _DEFAULT_NAME: Final = "purgatory"
 
 
@@ -76,7 +78,9 @@ def parsed(url: str) -> Store:
         return Store(engine, str(path), path.stem, shown, url)
     _require_client(engine, shown)
     target, name = without(url, "name")
-    return Store(engine, target, _DEFAULT_NAME if name is None else name, shown, url)
+    store = Store(engine, target, _DEFAULT_NAME if name is None else name, shown, url)
+    log_of(store)  # checks the options and the name
+    return store
 
 
 def without(url: str, member: str) -> tuple[str, str | None]:
@@ -98,6 +102,14 @@ def _require_client(engine: Engine, shown: str) -> None:
 
 def _path(url: str) -> Path:
     path = Path(unquote(urlsplit(url).path[1:]))
+    if path.name.startswith((":memory:", "file::memory:")):
+        raise ValueError(f"the store must be a file, got {path}; for memory, leave --store out")
+    if not str(path).isprintable() or len(os.fsencode(path.name)) > _MAX_NAME_BYTES:
+        raise ValueError(
+            f"the store's name must be printable, of at most {_MAX_NAME_BYTES} bytes, got {path}"
+        )
+    if path.exists() and not path.is_file():
+        raise ValueError(f"the store must be a file, got a {'folder' if path.is_dir() else 'device'}: {path}")
     if path.parent.is_dir():
         return path
     hint = ""

@@ -1,6 +1,7 @@
 """While the engine is away, and when it is back."""
 
 import asyncio
+import re
 
 import pytest
 
@@ -102,11 +103,8 @@ async def test_a_refusal_is_logged_at_both_ends_and_each_minute(members, caplog)
     assert (await samples(here))['purgatory_store_failures_total{cause="full"}'] > 60
     *during, end = [record.message for record in caplog.records]
     reason = "its disk is full: a.db is not usable: database or disk is full"
-    assert [line.removesuffix(reason) for line in during] == [
-        "the store does not serve: ",
-        "the store has not served for 61 s: ",
-        "the store has not served for 121 s: ",
-    ]
+    said = [re.sub("[12]?[0-9]{2} s", "N s", line.removesuffix(reason)) for line in during]
+    assert said == ["the store does not serve: ", *["the store has not served for N s: "] * 2]
     assert end.startswith("the store serves again after 15")
 
 

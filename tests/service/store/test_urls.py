@@ -15,7 +15,7 @@ from purgatory_async.service.store_url import masked
         ("sqlite:///orders.db", SqliteLog, "orders.db", "orders"),
         ("sqlite:////tmp/a%20b.db", SqliteLog, "/tmp/a b.db", "a b"),
         ("postgresql://me:pw@h/db", PostgresLog, "postgresql://me:pw@h/db", "purgatory"),
-        ("postgres://h/db?name=o&ssl=require", PostgresLog, "postgres://h/db?ssl=require", "o"),
+        ("postgres://h/db?name=o&sslmode=require", PostgresLog, "postgres://h/db?sslmode=require", "o"),
         ("redis://h:1/0?wait=2&name=o", RedisLog, "redis://h:1/0?wait=2", "o"),
         ("rediss://:pw@h", RedisLog, "rediss://:pw@h", "purgatory"),
     ],

@@ -27,6 +27,7 @@ from purgatory_async.client._transport import (
     unix_socket_of,
 )
 from purgatory_async.client._verbs import UNSET, new_id
+from purgatory_async.errors import refuse_number
 
 __all__ = ["AsyncClient"]
 
@@ -88,6 +89,8 @@ class AsyncClient(QueueCalls):
         self, *keys: str, need: object = "any", timeout: float | None = None, data: object = UNSET
     ) -> Operation:
         """Submit an operation and wait until it ends; an exception on the way cancels it. See `Client.wait`."""
+        if timeout is None and len(keys) > 1:
+            refuse_number(keys)
         # Named here, so that it can be cancelled if its submission gets no answer.
         operation_id = new_id()
         try:

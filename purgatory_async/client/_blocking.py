@@ -27,6 +27,7 @@ from purgatory_async.client._transport import (
     unix_socket_of,
 )
 from purgatory_async.client._verbs import UNSET, new_id
+from purgatory_async.errors import refuse_number
 
 __all__ = ["Client"]
 
@@ -144,7 +145,10 @@ class Client(QueueCalls):
 
         Raises:
             RequestRefused, ServiceUnreachable: As `submit`.
+            TypeError: A number stands behind the keys, and there is no ``timeout``.
         """
+        if timeout is None and len(keys) > 1:
+            refuse_number(keys)
         # Named here, so that it can be cancelled if its submission gets no answer.
         operation_id = new_id()
         try:

@@ -23,7 +23,7 @@ class _Reader:
         since: Where to begin.
 
     Raises:
-        TypeError: The prefixes are a string.
+        TypeError: The prefixes are a string, or a key is none.
     """
 
     def __init__(self, verbs: Verbs, keys: Iterable[str], prefixes: Iterable[str], since: str | int) -> None:
@@ -31,6 +31,10 @@ class _Reader:
             raise TypeError(
                 f"prefixes must be an iterable of prefixes, got {prefixes!r}; did you mean [{prefixes!r}]?"
             )
+        keys = tuple(keys)
+        for key in keys:
+            if not isinstance(key, str):
+                raise TypeError(f"a key must be text, got {key!r}")
         self.since = str(since)
         self._verbs: Final = verbs
         self._names: Final = (*(("key", key) for key in keys), *(("prefix", prefix) for prefix in prefixes))

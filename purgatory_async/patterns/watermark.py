@@ -133,6 +133,8 @@ class Watermark:
     def fail_all(self, exception: BaseException) -> int:
         """Fail every wait, as a leader does when it is deposed; the watermark stays open.
 
+        All waiters raise the same object; its traceback is that of the one that raised last.
+
         Returns:
             How many waits it failed.
 

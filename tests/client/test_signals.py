@@ -84,6 +84,19 @@ def test_a_string_for_prefixes_is_refused(kind):
         kind("http://localhost").signals(prefixes="ab")
 
 
+@pytest.mark.parametrize("kind", [Client, AsyncClient])
+def test_a_number_is_neither_a_key_nor_a_timeout(kind):
+    with pytest.raises(TypeError, match="a key must be text, got 5"):
+        kind("http://localhost").signals("a", 5)
+
+
+def test_a_timeout_behind_the_keys_is_refused():
+    with pytest.raises(TypeError, match="write timeout=5,"):
+        Client("http://localhost").wait("a", 5)
+    with pytest.raises(TypeError, match="write timeout=5,"):
+        AsyncClient("http://localhost").wait("a", 5).send(None)
+
+
 @served
 async def test_each_signal_comes_once_through_lost_answers(each):
     got = []

@@ -7,12 +7,14 @@ import msgspec
 
 from purgatory_async.service import problems
 from purgatory_async.service.api.durations import delay_us, lease_us
+from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.paging import first_of, limit_of, page_of
 from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.grants import Grant
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.queue_messages import (
+    MAX_BATCH,
     ExtendBody,
     Extended,
     LeaseFault,
@@ -119,7 +121,9 @@ def _place_of(cursor: str) -> tuple[int, str]:
 
 async def _end_all(service: Service, request: Request, *, back: bool) -> Answer:
     _check(request)
-    leases = decoded(await request.body(), _LEASES).leases
+    body = await request.body()
+    check_list(body, "leases", MAX_BATCH)
+    leases = decoded(body, _LEASES).leases
     found = await asyncio.gather(
         *(_change(service, request, EndLease(lease_id=each, back=back)) for each in leases),
         return_exceptions=True,

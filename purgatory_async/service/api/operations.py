@@ -10,6 +10,7 @@ from msgspec import UnsetType
 from purgatory_async import Outcome
 from purgatory_async.service import problems
 from purgatory_async.service.api.holding import hold
+from purgatory_async.service.api.long_lists import MAX_LISTED, check_list
 from purgatory_async.service.api.paging import STEPS, limit_of, page_of
 from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Request, decoded
@@ -40,6 +41,7 @@ async def submit_operation(service: Service, request: Request) -> Answer:
     query = request.query("full", "wait")
     wait, full = request.wait(query, service.settings.max_wait), query.switch("full")
     body = await request.body()
+    check_list(body, "keys", MAX_LISTED)
     order = decoded(body, SUBMIT)
     if wait.seconds:
         service.holds.check_room()
@@ -203,6 +205,8 @@ def _entry_of(order: Submit, request: Request) -> SubmitOperation:
     """
     if not order.keys:
         raise problems.invalid("/keys", f"must name at least one key, got {order.keys!r}")
+    if len(order.keys) > MAX_LISTED:  # repeated ones included
+        raise problems.invalid("/keys", f"Expected `array` of length <= {MAX_LISTED}")
     keys = distinct_keys(order.keys)
     try:
         timeout = checked_timeout(order.timeout)

@@ -7,6 +7,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from purgatory_async.service import problems
 from purgatory_async.service.api.durations import delay_us, lease_us
+from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.request import Request, decoded, pointed
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.messages import Fault, compact
@@ -47,6 +48,7 @@ async def put_item(service: Service, request: Request) -> Answer:
     request.query()
     queue = request.key("queue")
     body = await request.body()
+    check_list(body, "items", MAX_BATCH)
     entry = _entry_of(queue, decoded(body, _BODY))
     entry.idem, entry.digest = request.repeatable(body)
     entry.owner, entry.room = request.grant.owner, request.grant.room

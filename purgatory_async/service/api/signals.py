@@ -5,6 +5,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.request import Request, decoded, pointed
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.messages import (
@@ -63,6 +64,7 @@ async def signal_keys(service: Service, request: Request) -> Answer:
     request.check_accept(JSON)
     request.query()
     text = await request.body()
+    check_list(text, "signals", MAX_SIGNALS)
     signals = _checked(decoded(text, _BATCH).signals)
     request.use(*(signal.key for signal in signals))
     once = request.repeatable(text)

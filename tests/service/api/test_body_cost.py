@@ -10,6 +10,7 @@ import pytest
 
 from purgatory_async.service import problems
 from purgatory_async.service.api import request
+from purgatory_async.service.api.long_lists import MAX_LISTED, check_list
 from purgatory_async.service.api.operations import SUBMIT
 from purgatory_async.service.api.repeating import digest_of
 from purgatory_async.service.messages import kept
@@ -72,6 +73,7 @@ SHAPES = {
     "escapes": lambda: filled(repeated(b'"\\""')),
     "surrogates": lambda: filled(repeated(b'"\\ud83d\\ude00"')),
     "keys": lambda: filled((b'"%x"' % number for number in count()), b'{"keys":['),
+    "equal keys": lambda: filled(repeated(b'"a"'), b'{"keys":['),
     "a long name": lambda: b'{"' + b"unknown field `" * 69_000 + b'x - at `$":0}',
     "white space": lambda: filled([b" " * (MEGABYTE - 100)]),
 }
@@ -83,6 +85,7 @@ def cost(body):
     for _ in range(3):
         begin = time.process_time()
         try:
+            check_list(body, "keys", MAX_LISTED)
             order = request.decoded(body, SUBMIT)
             digest_of("POST", "/v1/operations", {}, b"", body)
             kept(order.data)

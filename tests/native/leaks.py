@@ -43,6 +43,17 @@ class Hooked(DelayedOperation):
         raise ValueError(self.timeout)
 
 
+class Awaiting(DelayedOperation):
+    """Awaits another in its hook."""
+
+    def on_complete(self):
+        other = DelayedOperation()
+        other.force_complete()
+        steps = other.__await__()
+        steps.send(None)
+        attempt(steps.send, None)
+
+
 class Unequal:
     """A key that raises when it is compared."""
 
@@ -86,6 +97,8 @@ def on_purgatory():
         "force_complete": after(lambda operation: operation.force_complete(RESULT)),
         "fail": after(lambda operation: operation.fail(ERROR)),
         "cancel": after(lambda operation: operation.cancel()),
+        "await in a hook": lambda: Awaiting().force_complete(),
+        "__init__ again": after(lambda operation: operation.__init__(1)),
         "fail with no exception": after(lambda operation: operation.fail(RESULT)),
         "expire": lambda: (watch(whole, timeout=0.001), clock.advance(0.01)),
         "expire with a hook": lambda: (watch(whole, Hooked, 0.001), clock.advance(0.01)),
@@ -123,6 +136,10 @@ def closing(purgatory):
 
 def fail():
     raise LookupError
+
+
+def stop():
+    raise StopIteration
 
 
 def on_timer():
@@ -246,6 +263,8 @@ def on_loop(loop):
         "wait until": lambda: ended_by(complete, until=bool),
         "wait until, cancelled": lambda: ended_by(asyncio.Task.cancel, until=bool),
         "wait until, raising": lambda: ended_by(complete, until=fail),
+        "wait until, stopping": lambda: ended_by(complete, until=stop),
+        "wait, failed with a stop": lambda: ended_by(lambda _: purgatory.fail_for_key(KEY, StopIteration())),
         "run": lambda: run_by(complete),
         "run, one cancelled": lambda: run_by(asyncio.Task.cancel),
         **awaited_elsewhere(timer),

@@ -181,6 +181,34 @@ async def test_after_an_interrupt_too_the_hooks_come_first(purgatory):
     assert await task == (Outcome.COMPLETED, "data")
 
 
+def run_loop(coroutine):
+    """A nested run of the loop, from a callback, for at most ten seconds of its time."""
+    loop = asyncio.get_running_loop()
+    task = loop.create_task(coroutine)
+    for _ in range(100):
+        if not task.done():
+            loop.call_later(0.1, int)  # otherwise a turn would wait for ever
+            loop._run_once()
+    return task.result() if task.done() else "it hangs"
+
+
+@pytest.mark.asyncio(loop_factories=["virtual"])
+async def test_a_nested_run_of_the_loop_in_a_hook_goes_on():
+    async def inside():
+        await purgatory.timer.sleep(1)
+        signalled, expired = Fetch(at_once=False), Fetch(1, at_once=False)
+        asyncio.get_running_loop().call_soon(purgatory.complete_for_key, "log")
+        await purgatory.run(signalled, ["log"])
+        return signalled.result, await purgatory.run(expired, ["log"]), expired.result
+
+    done = asyncio.get_running_loop().create_future()
+    async with Purgatory() as purgatory:
+        trigger = Trigger(lambda: done.set_result(run_loop(inside())))
+        purgatory.try_complete_else_watch(trigger, ["go"])
+        asyncio.get_running_loop().call_soon(purgatory.complete_for_key, "go")
+        assert await done == ("data", Outcome.EXPIRED, "late")
+
+
 @eager
 @pytest.mark.asyncio
 async def test_a_chain_of_eager_tasks_does_not_recurse(purgatory):

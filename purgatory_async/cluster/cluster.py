@@ -5,7 +5,7 @@ import contextlib
 import random
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from inspect import isasyncgenfunction, isawaitable
+from inspect import isawaitable
 from typing import Final, Self, TypeVar
 
 from purgatory_async import OperationExpired, Purgatory, PurgatoryError
@@ -39,6 +39,7 @@ from purgatory_async.cluster.retention import Retention
 from purgatory_async.cluster.writer import Writer
 from purgatory_async.errors import check_result
 from purgatory_async.patterns import Watermark
+from purgatory_async.patterns._arguments import check_function
 
 __all__ = ["Cluster"]
 
@@ -98,7 +99,7 @@ class Cluster:
     ) -> None:
         for name, callback in (("apply", apply), ("on_gap", on_gap)):
             if callback is not None:
-                _check_function(name, callback)
+                check_function(name, callback)
         self._purgatory = purgatory
         self._log = log
         self._apply = apply
@@ -280,7 +281,7 @@ class Cluster:
             returned = callback(argument)
             if isawaitable(returned):
                 return self._awaited(callback, argument, returned)
-            check_result("apply", callback, returned)
+            check_result("apply or on_gap", callback, returned)
         except Exception as error:  # noqa: BLE001 - the application's; the next signal follows
             self._report(callback, argument, error)
         return None
@@ -292,8 +293,12 @@ class Cluster:
             await waiting
         except Exception as error:  # noqa: BLE001 - as above
             self._report(callback, argument, error)
+        except asyncio.CancelledError as error:  # of what it awaits, unless this task is cancelled
+            if (task := asyncio.current_task()) is None or task.cancelling():
+                raise
+            self._report(callback, argument, error)
 
-    def _report(self, callback: object, argument: object, error: Exception) -> None:
+    def _report(self, callback: object, argument: object, error: BaseException) -> None:
         message = f"{callback!r} of {self!r} raised for {argument!r}"
         asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
@@ -380,10 +385,3 @@ class Cluster:
     def _require_open(self) -> None:
         if not self._open:
             raise self._failure.with_traceback(None)  # otherwise each raise would make it longer
-
-
-def _check_function(name: str, function: object) -> None:
-    if not callable(function):
-        raise TypeError(f"{name} must be callable, got {function!r}")
-    if isasyncgenfunction(function):
-        raise TypeError(f"{name} must be a plain or async function, got the async generator {function!r}")

@@ -7,7 +7,7 @@ from typing import Final
 
 __all__ = ["InOrder"]
 
-SLICE: Final = 256  # steps in a turn of the loop, and steps behind before the reader waits
+MANY: Final = 256  # steps behind, from which on the reader waits
 
 Step = Callable[[], "Awaitable[object] | None"]
 
@@ -29,9 +29,9 @@ class InOrder:
         self._ended = ended
         self._task: asyncio.Task[None] | None = None
 
-    def run(self, *steps: Step) -> None:
-        """Run steps: at once if none is under way, and until one waits."""
-        self._behind.extend(steps)
+    def run(self, step: Step) -> None:
+        """Run a step: at once if none is under way."""
+        self._behind.append(step)
         if self._task is None and (waiting := self._advance()) is not None:
             task = asyncio.get_running_loop().create_task(self._go_on(waiting))
             task.add_done_callback(self._ended)
@@ -40,7 +40,7 @@ class InOrder:
 
     async def rest(self) -> None:
         """Wait until few steps are behind."""
-        if len(self._behind) >= SLICE:
+        if len(self._behind) >= MANY:
             await self.finished()
 
     async def finished(self) -> None:

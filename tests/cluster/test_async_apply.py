@@ -26,8 +26,8 @@ class Application:
         self.begun.append(signalled.key)
         await asyncio.sleep(1)
         self.applied.append(signalled.key)
-        if signalled.value == "bad":
-            raise ValueError("bad")
+        if signalled.value is not None:
+            raise {"bad": ValueError, "cancelled": asyncio.CancelledError}[signalled.value](signalled.value)
 
     def cluster(self, store, **settings):
         return Cluster(self.purgatory, MemoryLog(store), **({"apply": self.apply} | settings))
@@ -59,12 +59,13 @@ async def test_a_slow_apply_holds_up_the_reader_not_the_log():
         assert here.applied == [f"key-{number}" for number in range(600)]
 
 
-async def test_an_error_is_reported_and_the_next_is_applied():
+@pytest.mark.parametrize("error", ["bad", "cancelled"])
+async def test_an_error_is_reported_and_the_next_is_applied(error):
     here, reported = Application(), reports()
     async with here.cluster(MemoryStore()) as cluster:
-        await asyncio.gather(cluster.signal("a", "bad"), cluster.signal("b"))
+        await asyncio.gather(cluster.signal("a", error), cluster.signal("b"))
     assert here.applied == ["a", "b"]
-    assert [str(report["exception"]) for report in reported] == ["bad"]
+    assert [str(report["exception"]) for report in reported] == [error]
 
 
 async def test_leaving_waits_for_the_one_under_way():

@@ -77,7 +77,7 @@ def decode(entry: Entry) -> WireEntry:
     """
     try:
         return _DECODER.decode(entry.data)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, RecursionError) as error:
         raise LogDamaged(
             f"entry {entry.position} must be a JSON object: {error}", position=entry.position
         ) from error

@@ -7,6 +7,7 @@ written.
     PurgatoryError
      +-- LogError                 the log is closed, not open, or cannot do this
           +-- LogUnavailable      the engine is away; an append may have happened
+               +-- LogReconnected  the connection for appends is another one; nothing was appended
           +-- LogGap              the entries asked for are gone: oldest, epoch
           +-- LogDamaged          what is stored is not what was appended: position
           +-- LogRefused          the engine's settings rule it out
@@ -198,6 +199,7 @@ class Log(Protocol):
             TypeError, ValueError: The batch is empty or too large, or an entry is no bytes or too large.
             LogUnavailable: The outcome is unknown; the batch may be in the log, whole, now or later. After a loss each
                 append to a log that was followed raises this, until `follow` has raised its `LogGap`.
+            LogReconnected: It would be the first append over a new connection to a server; the next call appends.
         """
         ...
 

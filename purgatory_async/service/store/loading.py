@@ -34,7 +34,7 @@ def apply(fold: Fold, entry: Entry) -> Applied:
         return fold.apply(entry.position, entry.at_us, decode(entry.data))
     except LevelError as error:
         raise LogRefused(f"entry {entry.position}: {error}") from error
-    except (EntryError, FoldError, RecursionError) as error:  # the last for JSON that is nested too deeply
+    except (EntryError, FoldError) as error:
         raise LogDamaged(f"entry {entry.position} is damaged: {error}", position=entry.position) from error
 
 

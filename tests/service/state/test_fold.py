@@ -284,8 +284,8 @@ def test_what_cannot_be_applied_changes_nothing(log, position, at_us, entry, sen
         b'{"k":"signal"}',
         b'{"k":"signal","key":"k","amount":0}',
         b'{"k":"submit","id":"a","keys":[]}',
-        b"\xff",
-        b"",
+        b'{"k":"put","queue":"q","item":%b}' % (b"[" * 5_000 + b"]" * 5_000),
+        *(b"\xff", b""),
     ],
 )
 def test_an_entry_of_another_program_is_refused(data):

@@ -50,10 +50,14 @@ def decode(data: bytes) -> AnyEntry:
         EntryError: It is no entry of a known kind with known members.
     """
     try:
-        entry = _DECODER.decode(data)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        return _with_own_text(_DECODER.decode(data))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         shown = data[:200]
         raise EntryError(f"an entry must be JSON of a known kind, got {shown!r}: {error}") from None
+
+
+def _with_own_text(entry: AnyEntry) -> AnyEntry:
+    """Let an entry keep its attachments and nothing around them."""
     if isinstance(entry, SubmitOperation):
         entry.data = detached(entry.data)
     elif isinstance(entry, SignalKey):

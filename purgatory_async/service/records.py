@@ -132,6 +132,7 @@ class Records:
             await self.commit()
         except problems.Problem:
             self._unrecorded.discard(operation.id)
+            await self._state.settled()
             if not self._state.fold.operations.withdraw(operation) and operation.state != "cancelled":
                 return (UNRECORDED,)
             raise

@@ -143,6 +143,7 @@ async def stats_of(service: Service, prefixes: tuple[str, ...] = ()) -> Stats:
     Of the figures only the busiest keys and the oldest operations name any; they lie within the prefixes.
     """
     found = await service.survey.within(prefixes).findings()
+    await service.state.settled()
     settings = service.settings
     # Nothing else runs from here on, so the counts add up.
     return Stats(

@@ -2,15 +2,17 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple
 
-from purgatory_async.cluster import Checkpoint, Log, LogDamaged, LogRefused
+from purgatory_async import Timer
+from purgatory_async.cluster import Checkpoint, Log, LogDamaged, LogRefused, LogUnavailable
+from purgatory_async.cluster.connection import Backoff
 from purgatory_async.cluster.retention import MARK
 from purgatory_async.service.state.fold.fold import Fold, FoldError, LevelError
 from purgatory_async.service.state.fold.restoring import Restoring, empty_after
 
-__all__ = ["MakeFold", "Restored", "check_reach", "loaded", "restored"]
+__all__ = ["MakeFold", "Restored", "check_reach", "loaded", "restored", "when_there"]
 
 MakeFold = Callable[[int], Fold]
 
@@ -96,3 +98,23 @@ async def loaded(log: Log, make: MakeFold) -> Restored:
         if isinstance(error.__cause__, LevelError):
             raise error.__cause__ from None
         raise
+
+
+async def when_there(
+    log: Log, make: MakeFold, end: Callable[[], Awaitable[int]], timer: Timer
+) -> tuple[Restored, int]:
+    """Return what `loaded` does, and the log's end before that, once the engine is there.
+
+    Args:
+        log: As for `restored`.
+        make: As for `restored`.
+        end: Returns the log's end.
+        timer: For the time between two attempts.
+    """
+    backoff = Backoff()
+    while True:
+        try:
+            position = await end()
+            return await loaded(log, make), position
+        except LogUnavailable:
+            await timer.sleep(backoff.next_delay())

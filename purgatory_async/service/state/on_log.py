@@ -24,9 +24,10 @@ from purgatory_async.service.state.fold.results import Dropped, InLine, Result
 from purgatory_async.service.state.fold.shared import Effect
 from purgatory_async.service.state.heartbeat import Diverged, Heartbeat
 from purgatory_async.service.state.in_time import in_time
-from purgatory_async.service.state.loading import Restored, check_reach, loaded
+from purgatory_async.service.state.loading import check_reach, when_there
 from purgatory_async.service.state.log_time import LogTime
 from purgatory_async.service.state.progress import Progress
+from purgatory_async.service.state.steps import Steps
 from purgatory_async.service.state.ticks import Ticks
 from purgatory_async.service.visit import admit_change, revocable
 
@@ -57,11 +58,9 @@ class OnLog(Generic[A]):
         outage: What to tell of the engine's failures; None makes one.
 
     Attributes:
-        fold: The state.
-        log: The log.
+        fold, log, settled: The state, and its log; see `State`.
         epoch: The log's epoch; positions of another one mean something else.
-        applied, appended: How many entries this worker has applied, those of each load included, and appended.
-        repeated: How many of them were dropped as repetitions.
+        applied, appended, repeated: How many entries this worker has applied, appended, and dropped as repetitions.
         noted: Called with the position and the size in bytes of each entry that was applied; None for no call.
         outage: Why the engine does not serve, while it does not.
         gaps, diverged: How many loads were made because entries were gone, or another replica's digest differed.
@@ -90,7 +89,11 @@ class OnLog(Generic[A]):
         self._applied: Final = applied
         self._replaced: Final = replaced
         self._limits: Final = limits
-        self._replica = Replica(log, Head("", 0, 0, 1, 0), self._take)  # until the log is open
+        self._steps: Final = Steps(timer.time_ns, self._stop)
+        self.settled: Final = self._steps.idle
+        self._replica = Replica(
+            log, Head("", 0, 0, 1, 0), self._take, rest=self.settled
+        )  # until the log is open
         self._progress: Final = Progress(log, timer, self._start, outage)
         self.outage: Final = self._progress.contact.outage
         self._writer: Final = Writer[Entry, A](
@@ -200,6 +203,7 @@ class OnLog(Generic[A]):
         try:
             await self._end_tasks()
         finally:
+            self._steps.drop()
             self.fold.close()
             await self.log.aclose()
 
@@ -240,22 +244,28 @@ class OnLog(Generic[A]):
         """
         self._require_open()
         late = "the log's end was not reached within {} s"
-        await in_time(self._progress.arrival(), self._timer, self._timeout, late)
+        for _ in range(2):
+            await in_time(self._progress.arrival(), self._timer, self._timeout, late)
+            await self._steps.idle()
+            self._require_open()
+            if not self._progress.loading:
+                break
 
     def now_us(self) -> int:
         """Return log time now, estimated: at least that of the last entry."""
         return max(self.fold.at_us, self._log_time.now_us())
 
-    # Applying.
-
     def _take(self, raw: LogEntry) -> None:
-        """Apply the next entry of the log."""
+        """Apply the next entry of the log, in its turn."""
         try:
             entry = decode(raw.data)
         except EntryError as error:
             raise LogDamaged(f"entry {raw.position}: {error}", position=raw.position) from error
-        fold = self.fold
-        result, effects = fold.apply(raw.position, raw.at_us, entry)
+        taken = self.fold.step(raw.position, raw.at_us, entry)
+        self._steps.take(taken, lambda applied: self._end(raw, entry, *applied))
+
+    def _end(self, raw: LogEntry, entry: Entry, result: Result, effects: Sequence[Effect]) -> None:
+        """Tell of a step that has ended."""
         self.applied += 1
         answer = self._applied(result, effects)
         if self.noted is not None:
@@ -264,12 +274,12 @@ class OnLog(Generic[A]):
         if entry.writer == self._writer.name:
             self._settle(entry, result, effects, answer)
         self._progress.advance(raw.position)
-        # What was just appended here may tell of a state that was given up meanwhile.
-        if fold.diverged_at is not None and not self._appending:
-            self._heartbeat.compare(raw.position, entry, fold)
         if not self._looking:
             self._looking = True
             asyncio.get_running_loop().call_soon(self._look)
+        # The error is its reader's. And what was just appended here may tell of a state that was given up.
+        if self.fold.diverged_at is not None and not self._appending and not self._steps.busy:
+            self._heartbeat.compare(raw.position, entry, self.fold)
 
     def _settle(self, entry: Entry, result: Result, effects: Sequence[Effect], answer: A) -> None:
         """Answer this worker's own entry."""
@@ -287,7 +297,8 @@ class OnLog(Generic[A]):
     def _look(self) -> None:
         """After some steps: what is due next, and how far this worker is."""
         self._looking = False
-        self._ticks.look()
+        if not self._steps.busy:  # else its end looks
+            self._ticks.look()
         self._progress.hear(self.position)
 
     def _note_appended(self, appended: Appended, batch: Sequence[bytes]) -> None:
@@ -332,32 +343,22 @@ class OnLog(Generic[A]):
         """
         lost = LogUnavailable("the state is loaded again: the outcome is unknown")
         self._progress.unload(lost)
+        self._steps.drop()
         await self._timer.sleep(delay)
-        (fold, found), end = await self._when_there()
-        epoch = found or epoch
+        (fold, found), end = await when_there(self.log, self._make, self._progress.end, self._timer)
         self._heartbeat.restart(end)
         self._writer.lose(lost)
-        before, self.fold, self.epoch = self.fold, fold, epoch
-        self._loaded(epoch)
-        self._replica.restart(fold.position, epoch)
+        before, self.fold, self.epoch = self.fold, fold, found or epoch
+        self._loaded(self.epoch)
+        self._replica.restart(fold.position, self.epoch)
         self._replaced(fold)
         before.close()
         self._progress.loaded(fold.position, end)
         self._ticks.restart(fold, end)
 
-    async def _when_there(self) -> tuple[Restored, int]:
-        """Return the newest checkpoint's state and the log's end, once the engine is there."""
-        backoff = Backoff()
-        while True:
-            try:
-                end = await self._progress.end()
-                return await loaded(self.log, self._make), end
-            except LogUnavailable:
-                await self._timer.sleep(backoff.next_delay())
-
     def _alive(self) -> tuple[Fold, bool] | None:
         """Return what the heartbeat needs to know."""
-        if self._progress.loading:
+        if self._progress.loading or self._steps.busy:
             return None
         has_takers = self._writer.name in self.fold.queues.takers_of
         # Not beside a change, which would be appended again with it after its caller has left.

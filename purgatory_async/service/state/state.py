@@ -65,6 +65,9 @@ class State(Protocol):
     def post(self, entry: Entry) -> object:
         """Propose an entry without waiting for its result; raises as `propose`."""
 
+    async def settled(self) -> None:
+        """Return once no step is under way: the fold may be read as a whole until something else is awaited."""
+
     async def caught_up(self) -> None:
         """Return once everything that was answered anywhere is applied here, and log time is the present.
 

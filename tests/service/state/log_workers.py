@@ -215,7 +215,8 @@ async def settled(*workers):
         for worker in workers:
             with suppress(LogError):
                 await worker.state.caught_up()
-        if len({(worker.state.epoch, worker.state.position) for worker in workers}) == 1:
+        whole = not any(worker.state._steps.busy for worker in workers)
+        if whole and len({(worker.state.epoch, worker.state.position) for worker in workers}) == 1:
             (found,) = {worker.digest() for worker in workers}
             return found
         await asyncio.sleep(0.01)

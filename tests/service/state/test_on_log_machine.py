@@ -213,7 +213,7 @@ class Workers(RuleBasedStateMachine):
             truth = self.truth(worker.state.epoch)
             position = worker.state.position
             assert position <= truth.fold.position
-            if worker.state.connected:
+            if worker.state.connected and not worker.state._steps.busy:
                 assert truth.digests[position] == worker.fold.running
             assert worker.stopped is None or not worker.stopped.done(), worker.stopped
 
@@ -246,6 +246,7 @@ class Workers(RuleBasedStateMachine):
         await settled(*self.workers)
         fresh = Worker(self.store)  # from the newest checkpoint
         await fresh.state.open()
+        await fresh.state.settled()
         truth = self.truth(self.store.epoch)  # from nothing
         at_the_end = [each for each in (fresh, *self.workers) if each.state.position == truth.fold.position]
         assert fresh in at_the_end

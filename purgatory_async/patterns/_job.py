@@ -81,10 +81,11 @@ class Job:
 class Calls:
     """Calls plain or async functions; an async one continues in a task, also beside others, until `finished`."""
 
-    __slots__ = ("_tasks",)
+    __slots__ = ("_closing", "_tasks")
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Future[object]] = set()
+        self._closing: set[asyncio.Future[object] | None] = set()  # tasks that wait here
 
     def run(self, function: Callable[..., object], owner: object, *args: object) -> None:
         """Call a function.
@@ -105,9 +106,14 @@ class Calls:
             task.add_done_callback(partial(_report, function, owner))
 
     async def finished(self) -> None:
-        """Wait until every task has ended, but for the calling one; cancelling this wait cancels none."""
-        while tasks := self._tasks - {asyncio.current_task()}:
-            await asyncio.shield(asyncio.gather(*tasks, return_exceptions=True))
+        """Wait until every task has ended, but for those that wait here; cancelling this wait cancels none."""
+        caller = asyncio.current_task()
+        self._closing.add(caller)
+        try:
+            while tasks := self._tasks - self._closing:
+                await asyncio.shield(asyncio.gather(*tasks, return_exceptions=True))
+        finally:
+            self._closing.discard(caller)
 
 
 def _begun(function: Callable[..., object], *args: object) -> asyncio.Future[object] | None:

@@ -106,6 +106,22 @@ async def test_an_error_of_an_async_reaction_is_reported(happen: Any) -> None:
     assert [str(report["exception"]) for report in reported] == ["reaction"]
 
 
+@pytest.mark.asyncio
+async def test_reactions_that_close_do_not_wait_for_each_other() -> None:
+    clock, ended = ManualClock(), []
+
+    async def close(key: str, _: BaseException) -> None:
+        await retrier.aclose()
+        ended.append(key)
+
+    retrier: Retrier[str] = Retrier(Timer(clock=clock), delay=1, attempts=1, on_give_up=close)
+    for key in "ab":
+        retrier.submit(key, failing)
+    clock.advance(1)
+    await settle()
+    assert sorted(ended) == ["a", "b"]
+
+
 async def stream(*_: object) -> AsyncIterator[int]:
     yield 1
 

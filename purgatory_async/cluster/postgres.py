@@ -43,13 +43,10 @@ _TAKEN: Final = "23505"  # SQLSTATE of a position that is there already
 _SCHEMA: Final = (files("purgatory_async.cluster") / "postgres.sql").read_text(encoding="utf-8")
 _LOCK: Final = 0x7075_7267  # "purg"; held while the tables are created
 
-# Each statement must see what was committed before it; what a client gave up, the server gives up too.
-_SESSION: Final = f"""
-SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;
-SET statement_timeout = {int(1000 * CALL_S)};
-"""
+# Appends queue on the lock of the head's row; one that another program has is given up before a client's 503.
+LOCK_S: Final = 4.0
 _SYNC: Final = """
-SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'
+SELECT set_config('synchronous_commit', 'on', {local}) WHERE current_setting('synchronous_commit') = 'off'
 """
 _STATE: Final = """
 SELECT to_regprocedure($1) IS NOT NULL AS created, current_setting('transaction_read_only') = 'on' AS read_only,
@@ -151,9 +148,10 @@ class _PostgresEngine:
         self._name = name
         self._sync = sync
         url = postgres_url(dsn)
-        self._writer = Link(url, self._prepare, repeats=False)
-        self._reader, self._saver = Link(url, self._prepare), Link(url, self._prepare, repeats=False)
-        self._listener = Link(url, self._listen, self._deafen)
+        self._writer = Link(url, self._settings, self._prepare, repeats=False)
+        self._reader = Link(url, self._settings, self._prepare)
+        self._saver = Link(url, self._settings, self._prepare, repeats=False)
+        self._listener = Link(url, self._settings, self._listen, self._deafen)
         self._links = (self._writer, self._reader, self._saver, self._listener)
         self._opened = False
         self._heard: Callable[[], None] = lambda: None
@@ -299,18 +297,28 @@ class _PostgresEngine:
         while (await self._row(self._saver, query, position))[0]:
             pass
 
+    def _settings(self, local: bool) -> str:
+        """Return what a session needs: each statement sees what was committed before it, and none waits for ever."""
+        word = "LOCAL" if local else "SESSION"
+        durable = f"SET {word} synchronous_commit = off" if self._sync == "os" else _SYNC.format(local=local)
+        level = "" if local else "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL READ COMMITTED;"
+        return (
+            f"{level} SET {word} statement_timeout = {int(1000 * CALL_S)};"
+            f" SET {word} lock_timeout = {int(1000 * LOCK_S)}; {durable}"
+        )
+
     async def _prepare(self, connection: "asyncpg.Connection[Any]") -> None:
         """Make a new connection one of ours."""
         version = connection.get_server_version()
         if version.major < OLDEST_SERVER:
             raise LogRefused(f"Postgres must be version {OLDEST_SERVER} or later, got {version.major}")
-        await connection.execute(_SESSION + ("SET synchronous_commit = off" if self._sync == "os" else _SYNC))
         if await connection.fetchval("SELECT pg_is_in_recovery()"):
             raise LogUnavailable("Postgres must be the primary, got a standby", cause="read-only")
 
     async def _listen(self, connection: "asyncpg.Connection[Any]") -> None:
         await self._prepare(connection)
-        await connection.add_listener(self._name, self._notified)
+        if not self._listener.pooled:  # by chance it would hear some, on a session that others use next
+            await connection.add_listener(self._name, self._notified)
 
     def _notified(self, _connection: object, sender: int, _channel: str, payload: object) -> None:
         if payload == self._token:
@@ -324,9 +332,11 @@ class _PostgresEngine:
 
     async def _learn_whether_it_hears(self) -> None:
         self._hearing.clear()
-        # From another connection: a pooler may give each call of this one to another session.
-        await self._row(self._reader, "SELECT pg_notify($1, $2)", self._name, self._token)
-        heard = await _within(HEARING_S, self._hearing)
+        heard = False
+        if not self._listener.pooled:
+            # From another connection: an unknown pooler may give each call of this one to another session.
+            await self._row(self._reader, "SELECT pg_notify($1, $2)", self._name, self._token)
+            heard = await _within(HEARING_S, self._hearing)
         if not heard and not self._deaf.is_set() and not self._warned:
             self._warned = True
             _LOGGER.warning(

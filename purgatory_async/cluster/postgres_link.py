@@ -38,6 +38,10 @@ _OF_SETTINGS: Final = {
     "3F",
     "42",
 }  # classes of errors of a connection that comes no further
+STATEMENTS: Final = 100  # prepared ones that a connection keeps
+_SAME_PROCESS: Final = (
+    "DO $$ BEGIN IF pg_backend_pid() <> {process} THEN RAISE EXCEPTION 'pooled'; END IF; END $$"
+)
 _HARMLESS: Final = {"22023", "23505", "55000"}  # the connection is as good as before
 
 
@@ -46,25 +50,32 @@ class Link:
 
     Args:
         url: From `postgres_url`.
+        settings: Returns the statements that set what a session needs, for its next transaction only if so asked.
         greet: Called with each new connection.
         lost: Called when the connection was lost.
         repeats: Whether a call is made again, once, if a connection made earlier turns out to be dead.
+
+    Attributes:
+        pooled: Whether a pooler is between, which may give each transaction another session.
     """
 
     def __init__(
         self,
         url: PostgresUrl,
+        settings: Callable[[bool], str],
         greet: Callable[["asyncpg.Connection[Any]"], Awaitable[None]],
         lost: Callable[[], None] = lambda: None,
         *,
         repeats: bool = True,
     ) -> None:
         self._url = url
+        self._settings = settings
         self._greet = greet
         self._lost = lost
         self._repeats = repeats
         self._turns = Turns()
         self._dropped = 0
+        self.pooled = False
         self._connection: asyncpg.Connection[Any] | None = None
 
     @property
@@ -119,7 +130,7 @@ class Link:
     async def _answer(self, call: "Callable[[asyncpg.Connection[Any]], Awaitable[T]]") -> T:
         healthy = False
         try:
-            result = await call(await self._connected())
+            result = await self._in_session(await self._connected(), call)
             healthy = True
         except asyncpg.PostgresError as error:
             healthy = error.sqlstate in _HARMLESS
@@ -127,6 +138,24 @@ class Link:
         finally:
             if not healthy:
                 self.drop()
+        return result
+
+    async def _in_session(
+        self,
+        connection: "asyncpg.Connection[Any]",
+        call: "Callable[[asyncpg.Connection[Any]], Awaitable[T]]",
+    ) -> T:
+        """Make a call; behind a pooler in a transaction, so that its parts and its settings are of one session."""
+        if not self.pooled:
+            return await call(connection)
+        await connection.execute(f"BEGIN ISOLATION LEVEL READ COMMITTED; {self._settings(True)}")
+        try:
+            result = await call(connection)
+        except asyncpg.PostgresError as error:
+            if error.sqlstate in _HARMLESS:
+                await connection.execute("ROLLBACK")
+            raise
+        await connection.execute("COMMIT")
         return result
 
     def drop(self) -> None:
@@ -144,17 +173,39 @@ class Link:
     async def _connected(self) -> "asyncpg.Connection[Any]":
         if self._connection is None or self._connection.is_closed():
             self.drop()
-            connection = await connect(self._url)
+            connection = await connect(self._url, named=not self.pooled)
+            if not self.pooled and await _is_pooled(connection):
+                self.pooled = True
+                connection.terminate()
+                connection = await connect(self._url, named=False)
             self._connection = connection
             connection.add_termination_listener(lambda _: self._lost())
-            await self._greet(connection)
+            if not self.pooled:
+                await connection.execute(self._settings(False))
+            await self._in_session(connection, self._greet)
         return self._connection
 
 
-async def connect(url: PostgresUrl) -> "asyncpg.Connection[Any]":
-    """Connect to the server of a URL; raises `LogRefused` for what no waiting can mend, otherwise as asyncpg does."""
+async def _is_pooled(connection: "asyncpg.Connection[Any]") -> bool:
+    """Whether the process that answers is another one than a pooler said; without a prepared statement."""
     try:
-        return await asyncpg.connect(url.dsn, timeout=url.connect_s or CALL_S)
+        await connection.execute(_SAME_PROCESS.format(process=connection.get_server_pid()))
+    except asyncpg.RaiseError:
+        return True
+    return False
+
+
+async def connect(url: PostgresUrl, *, named: bool) -> "asyncpg.Connection[Any]":
+    """Connect to the server of a URL; raises `LogRefused` for what no waiting can mend, otherwise as asyncpg does.
+
+    Args:
+        url: From `postgres_url`.
+        named: Whether to keep prepared statements by name, which takes one round trip a call and not two. Behind a
+            pooler another client's session may have that name.
+    """
+    size = STATEMENTS if named else 0
+    try:
+        return await asyncpg.connect(url.dsn, timeout=url.connect_s or CALL_S, statement_cache_size=size)
     except asyncpg.PostgresError as error:
         if error.sqlstate[:2] in _OF_SETTINGS or "unsupported startup parameter" in str(error):
             raise LogRefused(_sentence(error), cause=cause_of(error)) from error

@@ -21,6 +21,7 @@ import pytest
 from tests.ports import free_port
 
 PATIENCE_S = 60
+PROGRAMS = f"{os.environ['PATH']}:/usr/sbin"
 
 
 class Server:
@@ -174,3 +175,37 @@ def need_redis():
         pytest.skip("redis is not installed")
     if shutil.which("redis-server") is None:
         pytest.skip("Redis is not installed; on Debian: apt-get install redis-server")
+
+
+class Pgbouncer(Server):
+    """A pooler in front of a `Postgres`, in transaction mode, with few sessions that all its clients share."""
+
+    def __init__(self, postgres, mode="transaction"):
+        super().__init__()
+        self.url = f"postgresql://purgatory@127.0.0.1:{self.port}/postgres"
+        (self.folder / "users").write_text('"purgatory" ""\n')
+        (self.folder / "pgbouncer.ini").write_text(
+            f"[databases]\npostgres = host=127.0.0.1 port={postgres.port}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n"
+            f"listen_port = {self.port}\nauth_type = trust\nauth_file = users\npool_mode = {mode}\n"
+            "unix_socket_dir =\ndefault_pool_size = 6\n"
+        )
+        if self.run_as():
+            shutil.chown(self.folder, **self.run_as())
+
+    def run_as(self):
+        # It refuses to run as root.
+        return {"user": "postgres", "group": "postgres"} if os.geteuid() == 0 else {}
+
+    def command(self):
+        return [shutil.which("pgbouncer", path=PROGRAMS), "pgbouncer.ini"]
+
+    def answers(self):
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            return True
+        return False
+
+
+def need_pgbouncer():
+    need_postgres()
+    if shutil.which("pgbouncer", path=PROGRAMS) is None:
+        pytest.skip("pgbouncer is not installed; on Debian: apt-get install pgbouncer")

@@ -40,7 +40,7 @@ async def exists(store: Store) -> bool:
     if store.engine == "sqlite":
         return _is_file(store.target)
     if store.engine == "postgresql":
-        async with postgres(store) as connection:
+        async with postgres(store) as connection, connection.transaction():
             return bool(await connection.fetchval(_EXISTS, f"{store.name}_head"))
     async with _redis(store) as client:
         return bool(await client.exists(f"{{{store.name}}}:head"))
@@ -69,7 +69,7 @@ async def postgres(store: Store) -> "AsyncIterator[asyncpg.Connection[Any]]":
     from purgatory_async.cluster.postgres_link import connect  # noqa: PLC0415 - likewise
 
     try:
-        connection = await connect(postgres_url(store.target))
+        connection = await connect(postgres_url(store.target), named=False)
         try:
             yield connection
         finally:

@@ -39,7 +39,7 @@ async def grant(store: Store, role: str) -> list[str]:
     Raises:
         LogUnavailable: The engine is away, or refuses; the message says why.
     """
-    async with postgres(store) as connection:
+    async with postgres(store) as connection, connection.transaction():
         schema = await connection.fetchval("SELECT current_schema()")
         statements = worker_grants(store.name, schema, role)
         await connection.execute(";\n".join(statements))

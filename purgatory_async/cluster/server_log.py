@@ -276,13 +276,14 @@ class ServerLog:
         return head
 
     async def _end(self) -> int:
+        known = self._known.position  # before: appends go on
         end = await self._engine.end()
         self._check_end(end)
-        if end.epoch != self._epoch or (self._followed and end.position < self._known.position):
+        if end.epoch != self._epoch or (self._followed and end.position < known):
             self._tail.hint()  # a follower raises LogGap
             raise LogUnavailable(
-                f"the log must have epoch {self._epoch} and reach position {self._known.position}, got {end.epoch} "
-                f"and {end.position}: it has lost entries"
+                f"the log must have epoch {self._epoch} and reach position {known}, got {end.epoch} and "
+                f"{end.position}: it has lost entries"
             )
         return end.position
 

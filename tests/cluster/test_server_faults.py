@@ -74,6 +74,30 @@ async def test_the_first_append_over_a_new_connection_is_told(engine, connect):
     assert (await log.append([b"c"])).first == appended.first + 1
 
 
+async def test_an_end_asked_for_before_an_append_is_no_loss(engine, connect):
+    log = await connect()
+    await log.append([b"a"])
+    await read(log, 1)
+    ask = log._engine.end
+
+    async def late():
+        end = await ask()
+        await log.append([b"b"])
+        return end
+
+    log._engine.end = late
+    assert await log.end() == 1
+
+
+async def test_lost_entries_are_no_end(engine, connect):
+    log = await connect()
+    await log.append([b"a", b"b"])
+    await read(log, 2)
+    await engine.lose(1)
+    with pytest.raises(LogUnavailable, match="it has lost entries"):
+        await log.end()
+
+
 @pytest.mark.slow
 async def test_killed_connections_lose_and_double_nothing(engine, connect):
     one, other, follower = [await connect() for _ in range(3)]

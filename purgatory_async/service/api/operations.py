@@ -46,7 +46,7 @@ async def submit_operation(service: Service, request: Request) -> Answer:
     if wait.seconds:
         service.holds.check_room()
     entry = _entry_of(order, request)
-    entry.idem, entry.digest = request.repeatable(body)
+    entry.idem, entry.digest = await request.repeatable(body)
     submission = await service.submit(entry, request.grant.limits.max_pending)
     operation = submission.operation
     headers = (*wait.headers, *replayed(submission), *await service.records.record(operation))

@@ -50,7 +50,7 @@ async def put_item(service: Service, request: Request) -> Answer:
     body = await request.body()
     check_list(body, "items", MAX_BATCH)
     entry = _entry_of(queue, decoded(body, _BODY))
-    entry.idem, entry.digest = request.repeatable(body)
+    entry.idem, entry.digest = await request.repeatable(body)
     entry.owner, entry.room = request.grant.owner, request.grant.room
     result = await service.put(entry)
     if isinstance(result, Put):

@@ -43,7 +43,7 @@ async def signal_key(service: Service, request: Request) -> Answer:
     key = request.key()
     text = await request.body()
     body = decoded(text, _SIGNAL, optional=True)
-    once = request.repeatable(text)
+    once = await request.repeatable(text)
     entry = SignalKey(
         key=key,
         value=kept(body.value),
@@ -67,7 +67,7 @@ async def signal_keys(service: Service, request: Request) -> Answer:
     check_list(text, "signals", MAX_SIGNALS)
     signals = _checked(decoded(text, _BATCH).signals)
     request.use(*(signal.key for signal in signals))
-    once = request.repeatable(text)
+    once = await request.repeatable(text)
     entry = SignalKeys(signals=signals, idem=once.key, digest=once.digest, owner=request.grant.owner)
     entry.room = request.grant.room
     result, completed = await service.signal(entry)

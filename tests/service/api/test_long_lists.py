@@ -1,5 +1,6 @@
 """Lists of a body that are far too long are refused before their elements are made."""
 
+import asyncio
 import json
 from itertools import count, islice
 
@@ -7,6 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from purgatory_async.service.api import request as request_module
+from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.long_lists import MAX_LISTED, check_list
 from purgatory_async.service.problems import Problem
 
@@ -72,3 +75,22 @@ async def test_so_many_keys_may_be_listed_and_no_more(client):
     assert (await client.request("POST", "/v1/operations", {"keys": ["a"] * MAX_LISTED})).status == 202
     reply = await client.request("POST", "/v1/operations", {"keys": ["a"] * (MAX_LISTED + 1)})
     assert (reply.slug, reply.json["errors"][0]["pointer"]) == ("invalid", "/keys")
+
+
+@pytest.mark.asyncio
+async def test_others_have_a_turn_before_the_digest_of_a_large_body(client, monkeypatch):
+    turns = []
+
+    def checked(body, check=strict_json.check):
+        check(body)
+        asyncio.get_running_loop().call_soon(turns.append, "another")
+
+    def digested(*request, digest=request_module.digest_of):
+        turns.append("digest")
+        return digest(*request)
+
+    monkeypatch.setattr(strict_json, "check", checked)
+    monkeypatch.setattr(request_module, "digest_of", digested)
+    body = {"keys": ["a"], "data": "x" * 100_000}
+    reply = await client.request("POST", "/v1/operations", body, [("idempotency-key", "k")])
+    assert (reply.status, turns) == (202, ["another", "digest"])

@@ -169,7 +169,8 @@ def test_2_000_slow_clients_are_closed_and_good_ones_answered(serve):
         "head": (b"GET /", b"a" * 500),
         "body": (half[:-520], half[-520:]),
         "chunks": (
-            request("/v1/keys/a/signal", "POST", transfer_encoding="chunked") + b"fff\r\n",
+            request("/v1/keys/a/signal", "POST", content_type="application/json", transfer_encoding="chunked")
+            + b"fff\r\n",
             b" " * 500,
         ),
         "silent": (b"", b""),

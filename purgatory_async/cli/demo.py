@@ -56,7 +56,11 @@ def run_demo(settings: Settings, listeners: Listeners, rate: float, seconds: flo
         rate: New clients per second.
         seconds: How long to run; None until a signal.
     """
-    run_on_uvloop(_Demo(settings, listeners, rate, seconds).run)
+
+    async def _main() -> None:
+        await _Demo(settings, listeners, rate, seconds).run()
+
+    run_on_uvloop(_main)
 
 
 class _Demo:

@@ -9,6 +9,7 @@ from bench.service.sections import (
     peers,
     restarts,
     slow_clients,
+    steps,
     stopped,
 )
 
@@ -18,6 +19,7 @@ SECTIONS = {
     section.name: section
     for section in (
         folded.SECTION,
+        steps.SECTION,
         held.SECTION,
         peers.SECTION,
         instructions.SECTION,

@@ -23,6 +23,7 @@ MANY = 200
 @pytest.fixture(autouse=True)
 def _a_pass_for_each_break(monkeypatch):
     monkeypatch.setattr(steps, "PASS_NS", 0)
+    monkeypatch.setattr(steps, "BREAKS", 1)
     monkeypatch.setattr(signal_rules, "FEW", 4)
     monkeypatch.setattr(LogClock, "slice", 2)
 

@@ -21,7 +21,7 @@ from purgatory_async.testing import ManualClock, VirtualTimeLoop
 
 KINDS = (OperationCancelled, OperationExpired, PurgatoryClosed, PurgatoryFull)
 FULL_OF_DATA = (
-    OperationExpired("late", keys=("a", 1), timeout=2.5),
+    OperationExpired("late", keys=("a", "b"), timeout=2.5),
     OperationCancelled("gone", keys=("a",)),
     PurgatoryClosed("shut", keys=("a", ("b", 2))),
     PurgatoryFull("full", limit=7),
@@ -33,7 +33,7 @@ def raised_by_a_wait(end: Callable[[Purgatory], object], timeout: float | None =
         async with Purgatory() as purgatory:
             purgatory.timer.call_later(1, end, purgatory)
             with pytest.raises(PurgatoryError) as raised:
-                await purgatory.wait("a", 1, timeout=timeout)
+                await purgatory.wait("a", "b", timeout=timeout)
             return raised.value
 
     loop = VirtualTimeLoop()
@@ -46,19 +46,19 @@ def raised_by_a_wait(end: Callable[[Purgatory], object], timeout: float | None =
 def test_an_expired_wait_names_its_keys_and_timeout() -> None:
     error = raised_by_a_wait(lambda _: None, timeout=0.5)
     assert isinstance(error, OperationExpired)
-    assert (error.keys, error.timeout) == (("a", 1), 0.5)
+    assert (error.keys, error.timeout) == (("a", "b"), 0.5)
 
 
 def test_a_cancelled_wait_names_its_keys() -> None:
     error = raised_by_a_wait(lambda purgatory: purgatory.cancel_for_key("a"))
     assert isinstance(error, OperationCancelled)
-    assert error.keys == ("a", 1)
+    assert error.keys == ("a", "b")
 
 
 def test_a_wait_ended_by_closing_names_its_keys() -> None:
     error = raised_by_a_wait(Purgatory.close)
     assert isinstance(error, PurgatoryClosed)
-    assert error.keys == ("a", 1)
+    assert error.keys == ("a", "b")
 
 
 def test_a_closed_purgatory_names_the_refused_keys() -> None:

@@ -173,12 +173,11 @@ class Link:
     async def _connected(self) -> "asyncpg.Connection[Any]":
         if self._connection is None or self._connection.is_closed():
             self.drop()
-            connection = await connect(self._url, named=not self.pooled)
+            connection = self._connection = await connect(self._url, named=not self.pooled)
             if not self.pooled and await _is_pooled(connection):
                 self.pooled = True
                 connection.terminate()
-                connection = await connect(self._url, named=False)
-            self._connection = connection
+                connection = self._connection = await connect(self._url, named=False)
             connection.add_termination_listener(lambda _: self._lost())
             if not self.pooled:
                 await connection.execute(self._settings(False))

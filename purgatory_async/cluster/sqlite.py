@@ -160,12 +160,12 @@ class SqliteLog:
             return
         self._tail.hint()
         await self._trip.aclose()
-        threads = {
-            self._writing: self._writing.submit(self._of_writing.close),
-            self._reading: self._reading.submit(self._of_reading.close),
-        }
-        for thread in threads:
-            thread.stop()
+        # One after the other: two that close at once would each leave the write-ahead log to the other.
+        threads = {self._reading: self._reading.submit(self._of_reading.close)}
+        self._reading.stop()
+        await asyncio.wait(threads.values(), timeout=CLOSE_S)
+        threads[self._writing] = self._writing.submit(self._of_writing.close)
+        self._writing.stop()
         # What was open could lose nothing any more, whatever error closing it had.
         closing = asyncio.gather(*threads.values(), return_exceptions=True)
         closing.add_done_callback(lambda _: self._of_loop.close())

@@ -14,7 +14,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Final
 
-from purgatory_async.cluster.causes import cause_of
 from purgatory_async.cluster.log import (
     MAX_READ_ENTRIES,
     Appended,
@@ -36,13 +35,17 @@ from purgatory_async.cluster.sqlite_lock import take_lock
 from purgatory_async.cluster.sqlite_schema import (
     BEFORE,
     BOUNDS,
+    BUSY_S,
     DROP,
+    GROWN_BYTES,
     MARK_BYTES,
     TABLES,
+    WAL_BOUND,
     EndMark,
     require_same,
     seal,
     translated,
+    truncate_wal,
     unseal,
     unusable,
     verified,
@@ -58,7 +61,6 @@ DROP_SLICE: Final = 4  # parts of about 1 MiB, likewise
 
 # A write-ahead log of 16 MB, so that fsyncs are few; what can be checked of pages is checked.
 _SETTINGS: Final = ("journal_mode=WAL", "wal_autocheckpoint=4000", "cell_size_check=ON")
-_BUSY_S: Final = 4.0  # for a program that is none of ours, as a shell; the reason comes before a client's 503
 _NETWORK: Final = ("nfs", "cifs", "smb", "ncpfs", "afs", "fuse.sshfs")
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
@@ -79,13 +81,13 @@ class _File:
         with self._translating():
             self._connection = sqlite3.connect(
                 f"{path.as_uri()}?mode=rw",
-                timeout=_BUSY_S,
+                timeout=BUSY_S,
                 isolation_level=None,
                 check_same_thread=False,
                 uri=True,
             )
             try:
-                for setting in (*_SETTINGS, f"synchronous={SYNCS[sync]}"):
+                for setting in (*_SETTINGS, f"synchronous={SYNCS[sync]}", WAL_BOUND):
                     self._connection.execute(f"PRAGMA {setting}").fetchall()
             except BaseException:
                 self._connection.close()
@@ -185,7 +187,7 @@ class SqliteWriter(_File):
                 raise LogDamaged(f"{error.filename} was removed while in use; put it back") from error
             raise unusable(error, str(path)) from error
         try:
-            take_lock(self._lock, path, _BUSY_S)
+            take_lock(self._lock, path, BUSY_S)
             with self._turn():  # which it has already
                 super().__init__(path, sync)
                 try:
@@ -202,6 +204,7 @@ class SqliteWriter(_File):
 
     def close(self) -> None:
         """Close the connection and the lock file."""
+        truncate_wal(self._connection, self.path)
         super().close()
         os.close(self._lock)
 
@@ -273,6 +276,8 @@ class SqliteWriter(_File):
             upto = min(last, head.oldest + TRIM_SLICE - 1)
             self._connection.execute("DELETE FROM purgatory_log WHERE position <= ?", [upto])
             self._connection.execute("COMMIT")
+            if upto >= last:
+                truncate_wal(self._connection, self.path, GROWN_BYTES)
         return upto < last
 
     def _require_log(self, epoch: str) -> None:
@@ -354,9 +359,7 @@ class SqliteWriter(_File):
             if durable:
                 os.fsync(self._lock)
         except OSError as error:
-            raise LogUnavailable(
-                f"{self.path}.lock is not usable: {error.strerror}", cause=cause_of(error)
-            ) from error
+            raise unusable(error, f"{self.path}.lock") from error
 
     def _read_mark(self) -> EndMark | None:
         return EndMark.unpack(os.pread(self._lock, MARK_BYTES, 0))

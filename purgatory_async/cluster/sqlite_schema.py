@@ -10,6 +10,7 @@ import sqlite3
 import struct
 import zlib
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -20,15 +21,20 @@ from purgatory_async.cluster.sqlite_lock import holder_of
 __all__ = [
     "BEFORE",
     "BOUNDS",
+    "BUSY_S",
     "DROP",
+    "GROWN_BYTES",
     "TABLES",
+    "WAL_BOUND",
     "EndMark",
     "require_same",
     "seal",
     "translated",
+    "truncate_wal",
     "unseal",
     "unusable",
     "verified",
+    "wal_bytes",
 ]
 
 TABLES: Final = """
@@ -56,6 +62,15 @@ DELETE FROM purgatory_checkpoint WHERE rowid IN (
     SELECT rowid FROM purgatory_checkpoint WHERE position <> (SELECT checkpoint FROM purgatory_head) LIMIT ?
 )
 """
+WAL_BOUND: Final = f"journal_size_limit={64 << 20}"
+"""To what the write-ahead log is cut after a reader for which it grew."""
+
+GROWN_BYTES: Final = 20_000_000
+"""Of a write-ahead log that grew beyond the usual 16 MB."""
+
+BUSY_S: Final = 4.0
+"""For a program that is none of ours, as a shell; the reason comes before a client's 503."""
+
 _DAMAGE: Final = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH)
 # What waiting does not mend.
 _HOPELESS: Final = {
@@ -117,6 +132,27 @@ def translated(error: sqlite3.Error, path: Path) -> LogDamaged | LogUnavailable:
     holder = holder_of(path) if cause == "locked" else None
     held = f"; {holder} holds its lock" if holder else ""
     return LogUnavailable(f"{path} is not usable: {error}{held}", cause=cause)
+
+
+def truncate_wal(connection: sqlite3.Connection, path: Path, least: int = 0) -> None:
+    """Write the write-ahead log into the file and cut it to nothing, unless a reader or another writer is at work.
+
+    One of less than ``least`` bytes is left as it is.
+    """
+    if wal_bytes(path) < least:
+        return
+    with suppress(sqlite3.Error):
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    connection.execute(f"PRAGMA busy_timeout = {int(1000 * BUSY_S)}")
+
+
+def wal_bytes(path: str | Path) -> int:
+    """Return the size of the write-ahead log of a file; 0 if there is none."""
+    try:
+        return Path(f"{path}-wal").stat().st_size
+    except OSError:
+        return 0
 
 
 def unusable(error: OSError, path: str) -> LogRefused | LogUnavailable:

@@ -7,6 +7,7 @@ from typing import Final, cast
 
 from purgatory_async import Timer
 from purgatory_async.cluster.outage import Outage
+from purgatory_async.cluster.sqlite_schema import wal_bytes
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.logs import Log as Lines
 from purgatory_async.service.settings import Settings, SettingsError
@@ -105,6 +106,12 @@ async def _save_checkpoints(settings: Settings, state: OnLog[Answer], metrics: M
     store, sync = _store_of(settings)
     async with Checkpointer(store, state.log, lines, sync=sync) as checkpointer:
         checkpointer.show(metrics)
+        if store.engine == "sqlite":
+            metrics.show(
+                "purgatory_store_wal_bytes",
+                "Size of SQLite's write-ahead log.",
+                lambda: wal_bytes(store.target),
+            )
         state.noted = checkpointer.note
         await asyncio.Event().wait()
 

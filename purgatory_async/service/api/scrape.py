@@ -52,6 +52,7 @@ OWN: Final = frozenset(
         "purgatory_log_repeated",
         "purgatory_log_ticks",
         "purgatory_store_trouble",
+        "purgatory_store_wal_bytes",
         "purgatory_log_unwritten",
         "purgatory_loop_lag_seconds",
         "purgatory_refused",

@@ -21,7 +21,7 @@ from purgatory_async.service.byte_order import bom_fault
 from purgatory_async.service.hosts import canonical_host, is_loopback
 from purgatory_async.service.sizes import GRAMMAR as SIZE_GRAMMAR
 from purgatory_async.service.sizes import parse_size, size_text
-from purgatory_async.service.store_url import MEMORY, StoreUrl
+from purgatory_async.service.store_url import MEMORY, StoreUrl, shown
 from purgatory_async.web.durations import GRAMMAR, MAX_TIMEOUT, parse_duration
 
 ENVIRONMENT_PREFIX: Final = "PURGATORY_"
@@ -56,18 +56,23 @@ class UnprotectedError(SettingsError):
 
 
 def _duration(value: object) -> float:
-    seconds = parse_duration(value) if isinstance(value, str) else value
+    try:
+        seconds = parse_duration(value) if isinstance(value, str) else value
+    except ValueError:
+        if shown(value) == repr(value):
+            raise
+        seconds = None  # it has a password, which the message would show
     if isinstance(seconds, int | float) and not isinstance(value, bool) and 0 <= seconds <= MAX_TIMEOUT:
         return float(seconds)
     raise ValueError(
-        f"must be from 0 to {MAX_TIMEOUT:.0f} seconds, or text like 55s ({GRAMMAR}), got {value!r}"
+        f"must be from 0 to {MAX_TIMEOUT:.0f} seconds, or text like 55s ({GRAMMAR}), got {shown(value)}"
     )
 
 
 def _some_duration(value: object) -> float:
     seconds = _duration(value)
     if not seconds:
-        raise ValueError(f"must be above 0 seconds, got {value!r}")
+        raise ValueError(f"must be above 0 seconds, got {shown(value)}")
     return seconds
 
 
@@ -77,7 +82,7 @@ def _integer(lowest: int, highest: int) -> Callable[[object], int]:
         number = int(written[0]) if written else value
         if isinstance(number, int) and not isinstance(number, bool) and lowest <= number <= highest:
             return number
-        raise ValueError(f"must be an integer from {lowest} to {highest}, got {value!r}")
+        raise ValueError(f"must be an integer from {lowest} to {highest}, got {shown(value)}")
 
     return _read
 
@@ -91,7 +96,7 @@ def _size(lowest: int, highest: int = MAX_SIZE) -> Callable[[object], int]:
         if isinstance(size, int) and not isinstance(size, bool) and lowest <= size <= highest:
             return size
         raise ValueError(
-            f"must be from {size_text(lowest)} to {size_text(highest)} ({SIZE_GRAMMAR}), got {value!r}"
+            f"must be from {size_text(lowest)} to {size_text(highest)} ({SIZE_GRAMMAR}), got {shown(value)}"
         )
 
     return _read
@@ -102,7 +107,7 @@ def _share(value: object) -> float:
     number = float(written[0]) if written else value
     if isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number <= 1:
         return float(number)
-    raise ValueError(f"must be a number from 0 to 1, got {value!r}")
+    raise ValueError(f"must be a number from 0 to 1, got {shown(value)}")
 
 
 def _path(kind: str) -> Callable[[object], Path | None]:
@@ -111,7 +116,7 @@ def _path(kind: str) -> Callable[[object], Path | None]:
             return None
         if isinstance(value, str | Path) and str(value) and "\0" not in str(value):
             return Path(value)
-        raise ValueError(f"must be the path of a {kind}, got {value!r}")
+        raise ValueError(f"must be the path of a {kind}, got {shown(value)}")
 
     return _read
 
@@ -125,14 +130,14 @@ def _store(value: object) -> StoreUrl:
         return value
     if isinstance(value, str):
         return StoreUrl(value)
-    raise ValueError(f"must be {MEMORY} or a URL, got {value!r}")
+    raise ValueError(f"must be {MEMORY} or a URL, got {shown(value)}")
 
 
 def _one_of(*words: str) -> Reader:
     def _read(value: object) -> str:
         if isinstance(value, str) and value in words:
             return str(value)
-        raise ValueError(f"must be one of {', '.join(words)}, got {value!r}")
+        raise ValueError(f"must be one of {', '.join(words)}, got {shown(value)}")
 
     return _read
 
@@ -143,7 +148,7 @@ def _switch(value: object) -> bool:
         return value
     if isinstance(value, str) and value.lower() in known:
         return known[value.lower()]
-    raise ValueError(f"must be true or false, got {value!r}")
+    raise ValueError(f"must be true or false, got {shown(value)}")
 
 
 def _setting(default: Any, read: Reader, explanation: str, shown: str | None = None) -> Any:
@@ -329,7 +334,9 @@ def choose(
     for source, layer in layers.items():
         for name, value in layer.items():
             if name not in readers:
-                raise SettingsError(f"unknown setting {name!r} in {source}; known are {', '.join(readers)}")
+                raise SettingsError(
+                    f"unknown setting {shown(name)} in {source}; known are {', '.join(readers)}"
+                )
             # Read here too, so that an error can name the source.
             try:
                 chosen[name] = readers[name](value), source

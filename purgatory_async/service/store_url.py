@@ -2,15 +2,18 @@
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 from urllib.parse import urlsplit
 
-__all__ = ["MEMORY", "StoreUrl", "masked"]
+__all__ = ["MEMORY", "StoreUrl", "masked", "shown"]
 
 MEMORY: Final = "memory"
 
 _MASK: Final = "***"
-_SQLITE: Final = "sqlite:"  # a path may contain an @, and has no password
+_SQLITE: Final = re.compile(r"sqlite:///(?!.*://)[^?#]+")  # a path may contain an @, and has no password
+_NAMED: Final = re.compile(r"(\b\w*(?:pass|secret|token)\w*\s*=\s*)('[^']*'|[^\s&]+)", re.IGNORECASE)
+_PGPASS: Final = re.compile(r"([^:]*:[0-9*]*:[^:]*:[^:]*:).+")  # host, port, database, user and password
+_NAME_OF_SECRET: Final = re.compile("pass|secret|token", re.IGNORECASE)
 _USER: Final = re.compile(r"[A-Za-z0-9+.-]*://[^:@/?#]*")
 _NO_PORT: Final = re.compile(r"(://[^/:?]*:)(?![0-9]*([/?]|$))[^/?]+")  # a password whose @HOST is missing
 _SECRET: Final = re.compile(r"([?&][^=&]*(?:pass|secret|token)[^=&]*=)[^&]*", re.IGNORECASE)
@@ -50,7 +53,7 @@ class StoreUrl:
                 if known
                 else ", ".join((MEMORY, *dict.fromkeys(form for form, _ in _FORMS.values())))
             )
-            raise ValueError(f"must be {'' if known else 'one of '}{bound}, got {masked(self.url)!r}")
+            raise ValueError(f"must be {'' if known else 'one of '}{bound}, got {shown(self.url)}")
         try:
             urlsplit(self.url).port  # noqa: B018 - reading it checks it
         except ValueError:
@@ -75,7 +78,7 @@ def masked(url: str) -> str:
     >>> masked("redis://:p/a?s#s@db/0?ssl_password=x&db=1")
     'redis://:***@db/0?ssl_password=***&db=1'
     """
-    if url.startswith(_SQLITE):
+    if _SQLITE.fullmatch(url):
         return url
     hidden, at, shown = url.rpartition("@")
     if not at:
@@ -84,3 +87,28 @@ def masked(url: str) -> str:
     kept = user[0] if user else ""
     mask = "" if user and kept == hidden else f"{':' if user else ''}{_MASK}"
     return _SECRET.sub(rf"\1{_MASK}", f"{kept}{mask}{at}{shown}" if at else shown)
+
+
+def shown(value: object) -> str:
+    """Return the `repr` of a refused value, whatever its type, without the passwords in it. O(length).
+
+    >>> shown(["redis://:secret@db", {"password": "secret"}])
+    "['redis://:***@db', {'password': '***'}]"
+    """
+    return repr(_hidden(value))
+
+
+def _hidden(value: object) -> object:
+    if isinstance(value, str):
+        if "://" in value or re.search(":.*@", value):
+            return masked(value)
+        return _PGPASS.sub(rf"\1{_MASK}", _NAMED.sub(rf"\1{_MASK}", value))
+    if isinstance(value, list | tuple):
+        return [_hidden(each) for each in cast("list[object]", value)]
+    if isinstance(value, dict):
+        items = cast("dict[object, object]", value).items()
+        return {
+            _hidden(name): _MASK if _NAME_OF_SECRET.search(str(name)) else _hidden(each)
+            for name, each in items
+        }
+    return value

@@ -103,6 +103,26 @@ def test_a_setting_shows_no_password_anywhere(capsys, monkeypatch):
     assert SECRET not in out + err + repr(Settings(store=StoreUrl(f"redis://:{SECRET}@db/0")))
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        [f"postgresql://u:{SECRET}@h/db"],
+        {"url": f"postgresql://u:{SECRET}@h/db"},
+        {"password": SECRET},
+        f"sqlite://user:{SECRET}@/x",
+        f"sqlite:///x?password={SECRET}",
+        f"host=db user=app password={SECRET}",
+        f"db:5432:orders:app:{SECRET}",
+    ],
+)
+@pytest.mark.parametrize("name", ["store", "port", "max_wait", "workers", "insecure"])
+def test_a_malformed_value_shows_no_password(name, value):
+    with pytest.raises(SettingsError) as refused:
+        resolve(file={name: value}, environment={}, flags={})
+    assert SECRET not in str(refused.value)
+    assert "***" in str(refused.value)
+
+
 def test_several_workers_need_a_store():
     assert refusal(workers="2") == (
         "workers must be 1 with the store memory, got 2; give --store sqlite:///PATH"

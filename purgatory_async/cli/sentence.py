@@ -1,10 +1,14 @@
 """Errors as one line on a terminal."""
 
+import re
 from contextlib import suppress
+from typing import Final
 
 import click
 
 __all__ = ["escaped", "one_sentence", "say"]
+
+_PASSWORD: Final = re.compile(r"(://[^\s:/@]*:)\S*@")
 
 
 def escaped(text: str) -> str:
@@ -24,6 +28,7 @@ def one_sentence(error: Exception) -> str:
     if not isinstance(error, click.ClickException):
         return escaped(str(error))
     sentence = " ".join(error.format_message().split()).removesuffix(".")
+    sentence = _PASSWORD.sub(r"\1***@", sentence)  # of a URL in the wrong place, which click quotes
     context = error.ctx if isinstance(error, click.UsageError) else None
     return escaped(sentence if context is None else f"{sentence}; see {context.command_path} --help")
 

@@ -123,6 +123,13 @@ def test_a_malformed_value_shows_no_password(name, value):
     assert "***" in str(refused.value)
 
 
+def test_a_url_in_the_wrong_place_shows_no_password(capsys):
+    assert commands.run(["serve", f"postgresql://app:{SECRET}@db/a"]) == 2
+    err = capsys.readouterr().err
+    assert "postgresql://app:***@db/a" in err
+    assert SECRET not in err
+
+
 def test_several_workers_need_a_store():
     assert refusal(workers="2") == (
         "workers must be 1 with the store memory, got 2; give --store sqlite:///PATH"

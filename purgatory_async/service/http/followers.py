@@ -4,6 +4,7 @@ A held one collects what its keys and prefixes are signalled until its request w
 of the loop reaches it whole, however few of them are kept.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -11,17 +12,21 @@ from typing import Final
 from starlette.types import Receive
 
 from purgatory_async import Timer
+from purgatory_async.service import problems
 from purgatory_async.service.fitting import ANSWER_BYTES
 from purgatory_async.service.http.holds import Holds
 from purgatory_async.service.problems import Kind, Problem
-from purgatory_async.service.state.fold.kept_signals import KeySignalled
+from purgatory_async.service.state.fold.kept_signals import KeptSignals, KeySignalled
 from purgatory_async.service.state.fold.shared import Effect
 from purgatory_async.service.state.history import continues
 from purgatory_async.service.state.signals import Signal
-from purgatory_async.service.state.since import Found, Place, Wanted, kept_since
+from purgatory_async.service.state.since import Found, Place, Survey, Wanted, kept_since, near
 from purgatory_async.service.state.state import State
 
 __all__ = ["Followers"]
+
+PATIENCE: Final = 3
+"""How often a reader that is far behind looks again, if the state dropped meanwhile some of what it had found."""
 
 
 class _Follower:
@@ -62,6 +67,7 @@ class Followers:
         self._by_key: Final[dict[str, dict[_Follower, None]]] = {}
         self._by_prefix: Final[dict[str, dict[_Follower, None]]] = {}
         self._lengths: Final[Counter[int]] = Counter()  # of the prefixes
+        self._surveying: Final = asyncio.Lock()
 
     def __repr__(self) -> str:
         return f"<Followers waiting={self.waiting}>"
@@ -88,7 +94,7 @@ class Followers:
         """
         until = self._timer.time() + wait
         while True:
-            found = self._look(wanted, since, most)
+            found = await self._look(wanted, since, most)
             self.gaps += found.gap
             left = until - self._timer.time()
             if found.signals or found.gap or left <= 0:
@@ -121,11 +127,38 @@ class Followers:
         if first:
             self._holds.each_happened(first)
 
-    def _look(self, wanted: Wanted, since: Place, most: int) -> Found:
-        kept = self._state.fold.signals
-        if since.index <= kept.highest and continues(self._state, since.history, since.index):
-            return kept_since(kept, wanted, since.index, most)
-        return Found(kept_since(kept, wanted, 0, most).signals, gap=True)
+    async def _look(self, wanted: Wanted, since: Place, most: int) -> Found:
+        for patience in range(PATIENCE, -1, -1):
+            fold, known = self._state.fold, self._is_known(since)
+            index = since.index if known else 0
+            found = await self._found(fold.signals, wanted, index, most, patience)
+            # Otherwise the state was loaded again meanwhile, or dropped some of what was found.
+            if found is not None and self._state.fold is fold and self._is_known(since) is known:
+                return found if known else Found(found.signals, gap=True)
+        raise problems.gap()
+
+    async def _found(
+        self, kept: KeptSignals, wanted: Wanted, index: int, most: int, patience: int
+    ) -> Found | None:
+        """Look at all keys some at a time if need be, one reader after the other; without patience at once."""
+        beginning = near(kept, wanted.prefixes, index)
+        if beginning is not None:
+            return kept_since(kept, wanted, index, most, beginning)
+        async with self._surveying:
+            if not patience:
+                await self._state.settled()
+            survey = Survey(kept, wanted.prefixes, index, most)
+            for _ in survey.steps():
+                if patience:
+                    await asyncio.sleep(0)
+            if patience:
+                await self._state.settled()
+            return survey.found(wanted)
+
+    def _is_known(self, since: Place) -> bool:
+        """Whether a place is in the history of the state."""
+        highest = self._state.fold.signals.highest
+        return since.index <= highest and continues(self._state, since.history, since.index)
 
     async def _listen(self, wanted: Wanted, most: int, seconds: float, receive: Receive) -> Sequence[Signal]:
         """Hold the request until a signal comes, or its wait is over and all before its end is applied."""

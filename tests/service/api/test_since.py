@@ -1,7 +1,10 @@
 """``/v1/wait`` with ``since``: every signal after an index, once, or an answer that says that one may be missing."""
 
+import asyncio
+
 import pytest
 
+from purgatory_async.service.state import since as kept
 from purgatory_async.service.state.fold.entries import SignalKey
 from purgatory_async.testing import settle
 
@@ -266,3 +269,21 @@ async def test_a_bad_key_or_prefix_is_refused(client, query, slug):
 async def test_64_keys_and_prefixes_can_be_followed(client):
     names = [*(f"key={n}" for n in range(32)), *(f"prefix={n}" for n in range(32)), "key=1", "prefix=1"]
     assert (await client.request("GET", f"/v1/wait?{'&'.join(names)}&since=0")).status == 204
+
+
+async def test_a_reader_far_behind_lets_the_loop_turn(client, monkeypatch):
+    """It looks at some keys in each turn; what is signalled meanwhile is in its answer, or in the next."""
+    monkeypatch.setattr(kept, "NEAR", 4)
+    monkeypatch.setattr(kept, "AT_ONCE", 4)
+    for number in range(1, 41):
+        client.post(SignalKey(key=f"k{number}"))
+    reading = [client.start("GET", "/v1/wait?prefix=k&since=0&limit=40&wait=9s") for _ in range(2)]
+    for _ in range(8):
+        await asyncio.sleep(0)
+    assert not any(each.answered for each in reading)
+    client.post(SignalKey(key="k41"))
+    await settle()
+    for each in reading:
+        assert [signal["index"] for signal in each.json["signals"]] == [*range(1, 41)]
+        assert (each.json["more"], each.json["gap"]) == (True, False)
+    assert indexes(await follow(client, "prefix=k&since=40")) == [41]

@@ -29,7 +29,8 @@ BOUNDS = {
     """,
     "requests under way, or connections": """
         access:Access._present http.unsent:Unsent._senders records:Records._unrecorded
-        state.progress:Progress._asking state.progress:Progress._to_ask
+        state.at_once:AtOnce._posted state.progress:Progress._asking state.progress:Progress._to_ask
+        state.steps:Steps._works
     """,
     "one-shot waits, at most --max-pending, and bytes that they have heard; see `heard`": """
         state.heard:Heard._holders state.heard:Heard.pinned_of

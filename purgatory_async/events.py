@@ -114,7 +114,8 @@ class Observers:
         for observer in self._observers:
             try:
                 returned: object = observer.notify(event)  # type: ignore[func-returns-value]  # it should
-                check_result("notify", observer, returned)
+                if returned is not None:  # a call for each of six would take half of a service's notification
+                    check_result("notify", observer, returned)
             except Exception as exception:  # noqa: BLE001 - raised below, after all are notified
                 if failure is None:
                     failure = exception

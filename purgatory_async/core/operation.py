@@ -249,11 +249,10 @@ class DelayedOperation(Watcher, Generic[T]):
                 self._raise_failure()
             finally:
                 del self  # as there
-        if (
-            self._waiters is not None
-        ):  # an outer call holds its hooks back, and runs them before the next turn,
+        # An outer call holds its hooks back, and runs them before the next turn, or it runs the loop.
+        if self._waiters is not None:
             yield
-            self._run_hooks()  # or it runs the loop
+            self._run_hooks()
         return self._state  # type: ignore[return-value]  # an Outcome: woken only after it has ended
 
     # Inside the library.

@@ -167,8 +167,8 @@ def _state(fold: Fold, head: Head) -> dict[str, object]:
 def restored_command(store: Store) -> None:
     """Give a log that was restored from a backup another epoch.
 
-    Run it after a restore, before the first worker starts. Readers that saw what the backup does not have are told so
-    with a gap. Run twice it does no harm.
+    Run it after a restore, before the first worker starts. Readers that saw what the backup lacks get a gap.
+    Running it twice does no harm.
 
     \b
     Example:

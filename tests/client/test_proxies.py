@@ -22,7 +22,7 @@ ELSEWHERE = [
 
 @pytest.fixture(autouse=True)
 def proxies(monkeypatch):
-    """The variables of a proxy at which nobody is; returns a function that sets another."""
+    """The variables of a proxy where none listens; returns a function that sets another."""
     for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
         monkeypatch.delenv(name.upper(), raising=False)

@@ -1,4 +1,4 @@
-"""What all clients together can make the broker receive: memory with a bound, and nobody waits for ever."""
+"""What all clients together can make the broker receive: memory with a bound, and no endless wait."""
 
 from struct import pack
 
@@ -20,7 +20,7 @@ SCRATCH_BYTES = 1 << 18
 
 
 class Receiver:
-    """Wants memory, and notes what it is told."""
+    """Wants memory, and notes what it gets."""
 
     def __init__(self, inbox):
         self.inbox, self.received_bytes, self.went_on, self.was_cut = inbox, 0, 0, False

@@ -13,7 +13,7 @@ from tests.native.described import attempt, error_text, noted_warnings
 EPISODE = 300
 KEYS = ("a", "b", ("a", "b"), 7)
 TIMEOUTS = (None, None, inf, 0, -1, 0.001, 0.0025, 0.5, 3, 60.0)
-# What a condition raises, or a wait fails with. All but the first also mean something to whoever awaits.
+# What a condition raises, or a wait fails with. All but the first also mean something to the awaiting code.
 ERRORS = (KeyError, StopIteration, StopAsyncIteration, GeneratorExit, asyncio.CancelledError)
 PAUSES = (0, 0, 0, 0.0005, 0.001, 0.01, 0.6, 100)
 ODDS = {

@@ -60,4 +60,4 @@ def _has_more(array: bytes, most: int) -> bool:
         if b"[" not in commas:
             return len(commas) >= most
         commas = _EMPTY.sub(b"", commas)
-    return False  # nested too deep: likewise
+    return False  # nested too deep

@@ -66,7 +66,7 @@ async def postgres(store: Store) -> "AsyncIterator[asyncpg.Connection[Any]]":
     """Connect to Postgres inside the block. Raises `LogUnavailable` if a call in it fails."""
     import asyncpg  # noqa: PLC0415 - needs an extra, and the URL needed it first
 
-    from purgatory_async.cluster.postgres_link import connect  # noqa: PLC0415 - likewise
+    from purgatory_async.cluster.postgres_link import connect  # noqa: PLC0415 - as above
 
     try:
         connection = await connect(postgres_url(store.target), named=False)
@@ -81,9 +81,9 @@ async def postgres(store: Store) -> "AsyncIterator[asyncpg.Connection[Any]]":
 @asynccontextmanager
 async def _redis(store: Store) -> AsyncIterator[Any]:
     from redis.asyncio import Redis  # noqa: PLC0415 - needs an extra, and the URL needed it first
-    from redis.exceptions import RedisError  # noqa: PLC0415 - likewise
+    from redis.exceptions import RedisError  # noqa: PLC0415 - as above
 
-    from purgatory_async.cluster.redis_link import explained, translated  # noqa: PLC0415 - likewise
+    from purgatory_async.cluster.redis_link import explained, translated  # noqa: PLC0415 - as above
 
     target, _ = redis_url(store.target)
     make: Any = Redis  # its settings have no types

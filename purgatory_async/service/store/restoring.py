@@ -1,4 +1,4 @@
-"""A store after a backup was restored: it gets another epoch, so that every reader from before is told."""
+"""A store after a backup was restored: it gets another epoch, so that every earlier reader gets a gap."""
 
 import os
 from contextlib import suppress

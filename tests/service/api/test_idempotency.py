@@ -1,4 +1,4 @@
-"""``Idempotency-Key``: one key stands for one request, whoever wrote its JSON; what cannot keep one says so."""
+"""``Idempotency-Key``: one key stands for one request, however its JSON is written; what cannot keep one says so."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""A long step is taken in several passes of the loop, and nobody sees it half done."""
+"""A long step is taken in several passes of the loop, and none sees it half done."""
 
 import asyncio
 

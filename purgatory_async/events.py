@@ -114,7 +114,8 @@ class Observers:
         for observer in self._observers:
             try:
                 returned: object = observer.notify(event)  # type: ignore[func-returns-value]  # it should
-                if returned is not None:  # it hardly ever has: a call for each would cost more than most observers
+                # To call it for each would cost more than most observers do.
+                if returned is not None:
                     check_result("notify", observer, returned)
             except Exception as exception:  # noqa: BLE001 - raised below, after all are notified
                 if failure is None:

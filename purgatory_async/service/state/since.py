@@ -122,20 +122,22 @@ class Survey:
 
 
 def kept_since(
-    kept: KeptSignals, wanted: Wanted, index: int, most: int, beginning: Mapping[str, Key]
+    kept: KeptSignals, wanted: Wanted, index: int, most: int, beginning: Mapping[str, Key] | None = None
 ) -> Found:
-    """Return the oldest kept signals above an index. O(wanted and given keys).
+    """Return the oldest kept signals above an index. O(wanted and given keys), or O(all keys).
 
     Args:
         kept: The signals of all keys.
         wanted: What to look for.
         index: Of the last signal that the reader has.
         most: How many signals to return at most.
-        beginning: The keys with a wanted prefix, as `near` or `Survey` finds them.
+        beginning: The keys with a wanted prefix, as `near` or `Survey` finds them; None to look for them here.
     """
     found = {key: kept.keys[key] for key in wanted.keys if key in kept.keys}
     # A key that is not kept may have been signalled up to the floor.
     gap = kept.floor > index and (len(found) < len(wanted.keys) or bool(wanted.prefixes))
+    if beginning is None:
+        beginning = {key: known for key, known in kept.keys.items() if key.startswith(wanted.prefixes)}
     found.update(beginning)
     begun: list[tuple[int, int, Key]] = []
     too_old_us = kept.too_old_us

@@ -30,12 +30,6 @@ def apply(fold, entries):
         fold.apply(fold.position + 1, fold.at_us + after_us, entry)
 
 
-def at_once(fold, wanted, index, most):
-    """Look at all keys in one step."""
-    matching = {key: known for key, known in fold.signals.keys.items() if key.startswith(wanted.prefixes)}
-    return kept_since(fold.signals, wanted, index, most, matching)
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _small_steps():
     with pytest.MonkeyPatch.context() as patch:
@@ -59,7 +53,7 @@ def test_a_survey_finds_what_one_look_at_the_end_finds(before, between, index, m
         for _ in survey.steps():
             apply(fold, next(meanwhile, []))
         found = survey.found(wanted)
-        assert found is None or found == at_once(fold, wanted, index, most)
+        assert found is None or found == kept_since(fold.signals, wanted, index, most)
 
 
 def test_a_survey_that_lost_what_it_found_says_so():

@@ -10,6 +10,7 @@ import pytest
 
 from purgatory_async.cluster import LogError, LogGap, LogRefused, LogUnavailable
 from purgatory_async.cluster.log import LogReconnected
+from purgatory_async.cluster.url_options import warn_once
 from tests.cluster.reading import drained, each, read, saved
 from tests.cluster.server_engines import PostgresEngine, RedisEngine
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis, shared
@@ -360,10 +361,11 @@ async def test_redis_without_memory_is_unavailable():
 
 async def test_redis_says_what_a_crash_can_take(caplog):
     need_redis()
+    warn_once.cache_clear()  # the process may have said it
     engine = RedisEngine(shared(RedisServer))
     await engine.do("CONFIG", "SET", "appendfsync", "everysec")
     try:
-        async with opened(engine.log()):
+        async with opened(engine.log()), opened(engine.log()):
             assert [
                 record.getMessage() for record in caplog.records if "appendfsync" in record.getMessage()
             ] == [

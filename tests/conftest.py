@@ -36,6 +36,7 @@ NEEDS_EXTRA = {
     "client": "httpx",
     "client/test_clients.py": "starlette",
     "client/test_over_sockets.py": "starlette",
+    "cluster/test_async_apply.py": "msgspec",
     "cluster/test_cluster.py": "msgspec",
     "cluster/test_postgres.py": "asyncpg",
     "cluster/test_cluster_gaps.py": "msgspec",

@@ -17,7 +17,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import IO, Final
@@ -69,6 +69,12 @@ class _Worker:
         """Send it a message; none while it does not run."""
         if self.channel is not None:
             self.channel.send(message)
+
+    def terminate(self) -> None:
+        """Let its process end, unless that has ended already."""
+        with suppress(ProcessLookupError):
+            if self.process is not None:
+                self.process.terminate()
 
     def disconnect(self) -> None:
         """Forget its process; one that still runs ends by itself."""
@@ -179,8 +185,8 @@ class Supervisor:
         ready = [worker for worker in self._workers if worker.ready_at is not None]
         self._tell(Forwarded(number, repeated), ready)
         for worker in self._workers:
-            if worker.process is not None and worker.ready_at is None:
-                worker.process.terminate()
+            if worker.ready_at is None:
+                worker.terminate()
 
     def _tell(self, message: Message, workers: Sequence[_Worker]) -> None:
         for worker in workers:
@@ -254,7 +260,7 @@ class Supervisor:
     async def _follow(self, worker: _Worker, process: Process) -> tuple[int, float | None]:
         """Take what a worker sends until it has ended; return as `_run_one` does."""
         if self._stopping.is_set():
-            process.terminate()
+            worker.terminate()
         while worker.channel is not None and (message := await worker.channel.receive()) is not None:
             self._take(worker, message)
         code = await process.wait()

@@ -89,7 +89,7 @@ def test_the_health_check_tells_a_service_from_none() -> None:
     assert python == "python"
 
     def check(port: int) -> int:
-        command = [sys.executable, option, replaced(program, ":8765", f":{port}")]
+        command = [sys.executable, option, replaced(program, "8765", str(port))]
         return subprocess.run(command, check=False, stderr=subprocess.DEVNULL, timeout=PATIENCE_S).returncode
 
     served = Served()

@@ -140,6 +140,18 @@ async def test_a_start_that_one_worker_refuses_ends_all(tmp_path, code, error):
     assert len(supervised.logged("worker started")) == 2
 
 
+async def test_a_worker_that_has_ended_need_not_be_terminated(tmp_path, monkeypatch):
+    def too_late(process):
+        raise ProcessLookupError
+
+    monkeypatch.setattr("anyio._backends._asyncio.Process.terminate", too_late)
+    supervised = Supervised(tmp_path, {"start": {"1": 2, "2": 2}})
+    async with running(supervised) as task:
+        await asyncio.wait([task])
+    with pytest.raises(StartRefused, match="reason 2"):
+        task.result()
+
+
 async def test_the_others_go_on_without_a_damaged_worker(tmp_path):
     supervised = Supervised(tmp_path, {"SIGHUP": {"2": 3}})
     async with running(supervised) as task:

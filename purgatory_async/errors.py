@@ -20,7 +20,7 @@ from functools import partial
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, isasyncgenfunction, iscoroutinefunction
 from numbers import Number
 from operator import index
-from typing import Final, NoReturn
+from typing import Final, NoReturn, cast
 
 __all__ = [
     "OperationCancelled",
@@ -144,7 +144,7 @@ def check_callback(name: str, callback: object) -> None:
 def check_result(name: str, callback: object, returned: object) -> None:
     """Raise `TypeError` if a plain function has returned a coroutine or an async generator, which nothing awaits."""
     if isinstance(returned, (Coroutine, AsyncGenerator)):
-        raise returned_async(name, callback, returned)
+        raise returned_async(name, callback, cast("object", returned))
 
 
 def returned_async(name: str, callback: object, returned: object) -> TypeError:

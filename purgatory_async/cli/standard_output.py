@@ -2,6 +2,7 @@
 
 import io
 import sys
+from typing import cast
 
 __all__ = ["Output"]
 
@@ -28,7 +29,7 @@ class Output(io.FileIO):
         except OSError:
             return None
         sys.stdout = io.TextIOWrapper(
-            io.BufferedWriter(output),
+            io.BufferedWriter(cast("io.RawIOBase", output)),  # it writes any buffer
             encoding=stream.encoding,
             errors=stream.errors,
             line_buffering=stream.line_buffering,

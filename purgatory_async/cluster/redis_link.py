@@ -127,8 +127,9 @@ def translated(error: BaseException) -> LogError:
     """Return what an error means for the log."""
     meaning, text = _meaning(error), f"Redis: {str(error) or 'no answer'}"
     if isinstance(error, redis.exceptions.MovedError):
+        moved: Any = error
         text = (
-            f"this node of a Redis Cluster must have the log's keys, but {error.host}:{error.port} has them"
+            f"this node of a Redis Cluster must have the log's keys, but {moved.host}:{moved.port} has them"
         )
     if issubclass(meaning, LogUnavailable | LogRefused):
         return meaning(text, cause=cause_of(error))

@@ -244,16 +244,16 @@ class DelayedOperation(Watcher, Generic[T]):
             except BaseException:
                 self._drop_waiter(waiter)
                 raise
-        if self._state is FAILED:
-            try:
-                self._raise_failure()
-            finally:
-                del self  # as there
-        # An outer call holds its hooks back, and runs them before the next turn, or it runs the loop.
-        if self._waiters is not None:
-            yield
-            self._run_hooks()
-        return self._state  # type: ignore[return-value]  # an Outcome: woken only after it has ended
+        if self._state is not FAILED:
+            # An outer call holds its hooks back, and runs them before the next turn, or it runs the loop.
+            if self._waiters is not None:
+                yield
+                self._run_hooks()
+            return self._state  # type: ignore[return-value]  # an Outcome: woken only after it has ended
+        try:
+            self._raise_failure()
+        finally:
+            del self  # as there
 
     # Inside the library.
 
@@ -272,8 +272,8 @@ class DelayedOperation(Watcher, Generic[T]):
 
     def _run_hooks(self) -> None:
         """Run the hooks that have not run, although an outer call holds them back."""
-        hooks = self._waiters
-        if hooks is hooks_of_thread():
+        hooks = hooks_of_thread()
+        if self._waiters is hooks:
             hooks.run()
 
     def _add_waiter(self, waiter: Waiter) -> Waiter:

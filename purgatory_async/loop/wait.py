@@ -98,7 +98,7 @@ class ConditionWait(KeyedWait[T]):
             if not value:
                 return False
             if isinstance(value, Awaitable | AsyncGenerator):  # no condition is true by that
-                raise returned_async("until", self._until, value)
+                raise returned_async("until", self._until, cast("object", value))
             return self.force_complete(value)
         finally:
             del self  # as in `_raise_failure`

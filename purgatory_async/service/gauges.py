@@ -8,6 +8,7 @@ from typing import cast
 from prometheus_client import ProcessCollector
 
 from purgatory_async.cluster.causes import CAUSES
+from purgatory_async.cluster.outage import Outage
 from purgatory_async.metrics import Metrics
 from purgatory_async.service.http.followers import Followers
 from purgatory_async.service.http.holds import Holds
@@ -129,7 +130,7 @@ def _show_log(metrics: Metrics, state: OnLog[Answer]) -> None:
         "purgatory_store_trouble",
         "1 for the cause for which the store does not serve now.",
         "cause",
-        {cause: partial(lambda cause: float(outage.cause == cause), cause) for cause in CAUSES},
+        {cause: partial(_is, outage, cause) for cause in CAUSES},
     )
     metrics.show_each(
         "purgatory_store_failures",
@@ -138,3 +139,7 @@ def _show_log(metrics: Metrics, state: OnLog[Answer]) -> None:
         {cause: partial(outage.failures.__getitem__, cause) for cause in CAUSES},
         counter=True,
     )
+
+
+def _is(outage: Outage, cause: str) -> float:
+    return float(outage.cause == cause)

@@ -8,6 +8,7 @@ import logging
 import signal
 import socket
 import sys
+from typing import TYPE_CHECKING, cast
 
 import anyio
 
@@ -39,6 +40,9 @@ from purgatory_async.service.server import (
 from purgatory_async.service.settings import Settings
 from purgatory_async.service.state.on_log import OnLog
 
+if TYPE_CHECKING:
+    from purgatory_async.service.state.state import Answer as StateAnswer
+
 __all__ = ["main"]
 
 
@@ -66,8 +70,9 @@ async def _serve(start: Start, channel: Channel, listeners: Listeners) -> None:
         server.app.rates = Rates(MonotonicClock.time_ns, SharedTimes(start.rates))
     service = server.app.service
     service.peers.join(start.number, channel.send, complete=start.complete)
-    if isinstance(service.state, OnLog):
-        service.state.take_over(start.epoch, lambda epoch: channel.send(Epoch(epoch)))
+    state = service.state
+    if isinstance(state, OnLog):
+        cast("OnLog[StateAnswer]", state).take_over(start.epoch, lambda epoch: channel.send(Epoch(epoch)))
     failure: Exception | None = None
     async with anyio.create_task_group() as tasks:
 

@@ -108,9 +108,13 @@ async def test_an_error_of_an_async_reaction_is_reported(happen: Any) -> None:
 
 @pytest.mark.asyncio
 async def test_reactions_that_close_do_not_wait_for_each_other() -> None:
-    clock, ended = ManualClock(), []
+    clock, begun, ended, both = ManualClock(), [], [], asyncio.Event()
 
     async def close(key: str, _: BaseException) -> None:
+        begun.append(key)
+        if len(begun) == 2:
+            both.set()
+        await both.wait()  # an eager task would close before the other attempt
         await retrier.aclose()
         ended.append(key)
 

@@ -44,6 +44,9 @@ class KeptBytes:
 
     __slots__ = ("pinned", "pinned_of", "used")
 
+    pinned: int
+    used: int
+
     def __init__(self) -> None:
         self.used = 0
         self.pinned = 0

@@ -84,7 +84,7 @@ class PurgatoryFull(PurgatoryError):
 
 
 class _InitialisedAgain(PurgatoryError, RuntimeError):
-    """Raised by a second ``__init__``; that of asyncio's futures raises ``RuntimeError``."""
+    """Raised by a second ``__init__``; a ``RuntimeError`` too, as asyncio's futures raise."""
 
 
 def as_integer(name: str, value: object, wanted: str = "an integer") -> int:

@@ -128,6 +128,7 @@ class Followers:
             self._holds.each_happened(first)
 
     async def _look(self, wanted: Wanted, since: Place, most: int) -> Found:
+        """Return what is kept after a place, as of the moment of the return."""
         for patience in range(PATIENCE, -1, -1):
             fold, known = self._state.fold, self._is_known(since)
             index = since.index if known else 0

@@ -2,9 +2,8 @@
 
 Counted are the JSON text and the keys of operations, signals and items, once however many show them, and 128 bytes for
 each piece. A part of them is pinned: what is pending, with the voters it has counted, ready, hidden, on loan, or a
-key's newest signal. The rest is
-history, which makes room for what is new: ended operations, older signals, ids of what has ended, and the answers of
-Idempotency-Keys.
+key's newest signal. The rest is history, which makes room for what is new: ended operations, older signals, ids of what
+has ended, and the answers of Idempotency-Keys.
 
 A signal is kept as long as its key or an operation holds it, and pinned as long as it is the newest of its key or shown
 by a pending operation.

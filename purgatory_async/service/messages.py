@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from purgatory_async.clock import MAX_TIMEOUT
+from purgatory_async.web.durations import GRAMMAR, UNIT
 
 MAX_COUNT: Final = 2**53 - 1  # the largest integer that every JSON reader keeps exact
 MAX_VOTER: Final = 512
@@ -27,8 +28,8 @@ KEY_SCHEMA: Final = {
 ID_SCHEMA: Final = {"pattern": "^[A-Za-z0-9._~-]{1,128}$"}
 REFERENCE: Final = "#/components/schemas/{name}"
 LONGEST: Final = int(MAX_TIMEOUT)
-DURATION: Final = {"pattern": "^[0-9]{1,9}(ms|s|m)?$"}
-_SOME_DURATION: Final = {"pattern": "^0{0,8}[1-9][0-9]{0,8}(ms|s|m)?$"}
+DURATION: Final = {"pattern": f"^{GRAMMAR}$"}
+_SOME_DURATION: Final = {"pattern": f"^0{{0,8}}[1-9][0-9]{{0,8}}{UNIT}$"}
 
 _Key = Annotated[str, Meta(extra_json_schema=KEY_SCHEMA)]
 _Keys = Annotated[list[_Key], Meta(extra_json_schema={"minItems": 1, "maxItems": 64})]

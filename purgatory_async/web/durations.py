@@ -1,10 +1,10 @@
 """The grammar of durations in queries, headers, bodies and settings.
 
-A duration is ``[0-9]{1,9}(ms|s|m)?`` in ASCII; bare digits are seconds. ``int()`` alone would also take ``1_000``,
+A duration is ``[0-9]{1,9}(ms|s|m|h|d)?`` in ASCII; bare digits are seconds. ``int()`` alone would also take ``1_000``,
 full-width digits and a trailing newline.
 
->>> parse_duration("30s"), parse_duration("250ms"), parse_duration("2m"), parse_duration("7")
-(30.0, 0.25, 120.0, 7.0)
+>>> parse_duration("30s"), parse_duration("250ms"), parse_duration("24h"), parse_duration("7")
+(30.0, 0.25, 86400.0, 7.0)
 >>> duration_text(55.0), duration_text(0.25)
 ('55', '250ms')
 """
@@ -14,11 +14,12 @@ from typing import Final
 
 from purgatory_async.clock import MAX_TIMEOUT
 
-__all__ = ["GRAMMAR", "MAX_TIMEOUT", "checked_timeout", "duration_text", "parse_duration"]
+__all__ = ["GRAMMAR", "MAX_TIMEOUT", "UNIT", "checked_timeout", "duration_text", "parse_duration"]
 
-GRAMMAR: Final = "[0-9]{1,9}(ms|s|m)?"
-_DURATION: Final = re.compile(r"([0-9]{1,9})(ms|s|m)?")
-_MILLISECONDS: Final = {None: 1000, "ms": 1, "s": 1000, "m": 60_000}
+UNIT: Final = "(ms|s|m|h|d)?"
+GRAMMAR: Final = f"[0-9]{{1,9}}{UNIT}"
+_DURATION: Final = re.compile(f"([0-9]{{1,9}}){UNIT}")
+_MILLISECONDS: Final = {None: 1000, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def parse_duration(text: str) -> float:

@@ -43,7 +43,7 @@ def test_insecure_is_a_flag_and_absent_by_default(monkeypatch):
     ("arguments", "sentence"),
     [
         pytest.param(["serve", "--max-wiat", "5s"], "--max-wiat", id="unknown flag"),
-        pytest.param(["serve", "--max-wait", "5h"], "'5h'", id="bad value"),
+        pytest.param(["serve", "--max-wait", "5w"], "'5w'", id="bad value"),
         pytest.param(["serve", "--port", "-1"], "'-1'", id="bad port"),
         pytest.param(["serve", "--config", "/nowhere.toml"], "/nowhere.toml", id="no such file"),
         pytest.param(["serve", "--host", "0.0.0.0"], "0.0.0.0", id="an address others can reach"),

@@ -42,7 +42,7 @@ def test_the_source_of_each_is_the_one_that_had_the_last_word(capsys, monkeypatc
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--max-wait", "5h"], ["--host", "0.0.0.0"], ["--config", "/nowhere.toml"]]
+    "arguments", [["--max-wait", "5w"], ["--host", "0.0.0.0"], ["--config", "/nowhere.toml"]]
 )
 def test_what_serve_would_refuse_is_refused(capsys, arguments):
     assert commands.run(["config", *arguments]) == 2

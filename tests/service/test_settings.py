@@ -48,7 +48,7 @@ def test_an_unknown_setting_is_refused_by_name_and_source(source, place):
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("max_wait", "5h"),
+        ("max_wait", "5w"),
         ("max_wait", "0s"),
         ("max_wait", -1),
         ("max_wait", True),

@@ -14,8 +14,10 @@ from purgatory_async.web.durations import MAX_TIMEOUT, checked_timeout, duration
         pytest.param("5s", 5.0, id="seconds"),
         pytest.param("250ms", 0.25, id="milliseconds"),
         pytest.param("2m", 120.0, id="minutes"),
+        pytest.param("24h", 86_400.0, id="hours"),
+        pytest.param("30d", 2_592_000.0, id="days"),
         pytest.param("007", 7.0, id="leading zeros"),
-        pytest.param("999999999m", 59_999_999_940.0, id="largest"),
+        pytest.param("999999999d", 86_399_999_913_600.0, id="largest"),
     ],
 )
 def test_a_duration_of_the_grammar_is_read(text, seconds):
@@ -36,7 +38,8 @@ NOT_DURATIONS = [
     pytest.param("\uff11", id="full-width digit"),
     pytest.param("\u0663", id="arabic digit"),
     pytest.param("1S", id="upper case"),
-    pytest.param("1h", id="hours"),
+    pytest.param("1w", id="weeks"),
+    pytest.param("1D", id="upper case of a day"),
     pytest.param("1\u017f", id="long s"),
     pytest.param("1234567890", id="ten digits"),
     pytest.param("nan", id="nan"),
@@ -46,7 +49,7 @@ NOT_DURATIONS = [
 
 @pytest.mark.parametrize("text", NOT_DURATIONS)
 def test_anything_else_is_refused_by_name_and_grammar(text):
-    with pytest.raises(ValueError, match=r"must follow \[0-9\]\{1,9\}\(ms\|s\|m\)\?") as refusal:
+    with pytest.raises(ValueError, match=r"must follow \[0-9\]\{1,9\}\(ms\|s\|m\|h\|d\)\?") as refusal:
         parse_duration(text)
     assert repr(text) in str(refusal.value)
 
@@ -70,7 +73,7 @@ def test_a_timeout_is_a_duration_a_number_or_null(value, seconds):
     [
         pytest.param(-0.1, id="negative"),
         pytest.param(MAX_TIMEOUT * 1.0001, id="above a hundred years"),
-        pytest.param("999999999m", id="text above a hundred years"),
+        pytest.param("36526d", id="text above a hundred years"),
         pytest.param(10**400, id="an integer that no float holds"),
         pytest.param("soon", id="not of the grammar"),
     ],

@@ -195,11 +195,11 @@ async def test_without_further_ado_waits_differ_and_are_never_longer():
 
 async def test_a_malformed_wait_is_a_400_and_starts_no_wait():
     noted = Noted()
-    exchange = await answered(noted.wait, query="wait=1h", headers=[("prefer", "wait=3")])
+    exchange = await answered(noted.wait, query="wait=1w", headers=[("prefer", "wait=3")])
     assert exchange.status == 400
     assert exchange.headers["content-type"] == "text/plain; charset=utf-8"
     assert exchange.body == (
-        b"wait must follow [0-9]{1,9}(ms|s|m)?, as in 30s, 250ms or 2m (bare digits are seconds), got '1h'\n"
+        b"wait must follow [0-9]{1,9}(ms|s|m|h|d)?, as in 30s, 250ms or 2m (bare digits are seconds), got '1w'\n"
     )
     assert noted.timeouts == []
 

@@ -26,7 +26,7 @@ def test_the_wait_is_read_from_a_query_whose_rest_is_not_ours(query, seconds):
     [
         pytest.param("wait=", "''", id="empty"),
         pytest.param("wait", "''", id="no value"),
-        pytest.param("wait=1h", "'1h'", id="another unit"),
+        pytest.param("wait=1w", "'1w'", id="another unit"),
         pytest.param("wait=5+s", "'5 s'", id="a space"),
         pytest.param("wait=5%0a", r"'5\n'", id="a newline"),
         pytest.param("wait=%ff", r"'\ufffd'", id="not UTF-8"),
@@ -34,7 +34,7 @@ def test_the_wait_is_read_from_a_query_whose_rest_is_not_ours(query, seconds):
     ],
 )
 def test_a_malformed_wait_is_refused_with_value_and_grammar(query, shown):
-    with pytest.raises(ValueError, match=r"wait must follow \[0-9\]\{1,9\}\(ms\|s\|m\)\?") as refusal:
+    with pytest.raises(ValueError, match=r"wait must follow \[0-9\]\{1,9\}\(ms\|s\|m\|h\|d\)\?") as refusal:
         asked_wait(query)
     assert str(refusal.value).endswith(f"got {shown}")
     assert str(refusal.value).isascii()

@@ -197,7 +197,7 @@ async def test_settings_are_in_full_and_can_be_forgotten(client):
     assert (await client.request("GET", JOBS)).slug == "unknown-queue"
 
 
-@pytest.mark.parametrize("delay", [-1, "1h", None, True, 4e9])
+@pytest.mark.parametrize("delay", [-1, "1w", None, True, 4e9])
 async def test_a_bad_delay_is_refused_and_nothing_kept(client, delay):
     for body, pointer in (
         ({"item": 1, "delay": delay}, "/delay"),

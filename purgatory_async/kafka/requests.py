@@ -9,6 +9,7 @@ from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.kafka.handlers.delete_records import DELETE_RECORDS
 from purgatory_async.kafka.handlers.fetch import FETCH
+from purgatory_async.kafka.handlers.group_deletion import DELETE_GROUPS, OFFSET_DELETE
 from purgatory_async.kafka.handlers.group_members import HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, SYNC_GROUP
 from purgatory_async.kafka.handlers.group_offsets import OFFSET_COMMIT, OFFSET_FETCH
 from purgatory_async.kafka.handlers.groups import DESCRIBE_GROUPS, FIND_COORDINATOR, LIST_GROUPS
@@ -34,7 +35,7 @@ def _api_versions(_: Node, request: object, client: Client) -> Answer:  # noqa: 
 _TABLE: Final = (
     *(PRODUCE, FETCH, LIST_OFFSETS, METADATA),
     *(OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP),
-    *(DESCRIBE_GROUPS, LIST_GROUPS),
+    *(DESCRIBE_GROUPS, LIST_GROUPS, DELETE_GROUPS, OFFSET_DELETE),
     Api(18, 0, 4, _api_versions),
     *(CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, INIT_PRODUCER_ID, DESCRIBE_CLUSTER),
 )

@@ -157,6 +157,10 @@ public final class JavaClient {
             case "groups" -> say("groups", admin.listGroups().all().get().stream()
                     .map(group -> group.groupId()).sorted().toList());
             case "group" -> describe(admin, step[1]);
+            case "forget" -> {
+                admin.deleteConsumerGroups(Set.of(step[1])).all().get();
+                say("forgotten", step[1]);
+            }
             case "delete" -> {
                 admin.deleteTopics(Set.of(step[1])).all().get();
                 say("deleted", step[1]);

@@ -117,6 +117,10 @@ const STEPS = {
     }
     return { state: groups[0].state, members: groups[0].members.length, offsets }
   },
+  async forget(admin, group) {
+    await admin.deleteGroups([group])
+    return { forgotten: group }
+  },
   async delete(admin, topic) {
     await admin.deleteTopics({ topics: [topic] })
     return { deleted: topic }
@@ -131,8 +135,8 @@ async function admin(kafka, ...steps) {
     try {
       say(await STEPS[name](client, ...values))
     } catch (refused) {
-      const [partition] = refused.cause?.partitions ?? refused.partitions ?? []
-      say({ error: partition?.error.type ?? refused.type ?? String(refused) })
+      const [part] = refused.cause?.partitions ?? refused.partitions ?? refused.groups ?? []
+      say({ error: part?.error.type ?? refused.type ?? String(refused) })
     }
   }
   await client.disconnect()

@@ -10,6 +10,7 @@ from purgatory_async.kafka.groups.group_room import MEMBER_BYTES, GroupRoom
 from purgatory_async.kafka.groups.joining import Joined, JoinRequest
 from purgatory_async.kafka.groups.members import Member, unknown_member
 from purgatory_async.kafka.groups.offsets import CommittedOffset, CommittedOffsets, TopicPartition
+from purgatory_async.kafka.groups.subscriptions import CONSUMER_PROTOCOL, subscribed_topics
 
 __all__ = ["LEAST_SESSION_S", "LONGEST_SESSION_S", "Coordinator"]
 
@@ -129,6 +130,43 @@ class Coordinator:
         group = self._groups.get(group_id)
         return (CommittedOffsets(self.room) if group is None else group.offsets).fetch(partitions)
 
+    def delete(self, group_id: str) -> None:
+        """Remove a group without members, and its offsets. O(committed offsets).
+
+        Raises:
+            ProtocolError: ``invalid_group_id``, ``group_id_not_found``, or ``non_empty_group``.
+        """
+        group = self._existing(group_id)
+        if group.members:
+            raise ProtocolError(
+                ErrorCode.non_empty_group,
+                f"the group {group_id!r} must have no members, got {len(group.members)}; close its consumers",
+            )
+        group.offsets.forget(tuple(group.offsets.fetch()))
+        self._remove(group)
+
+    def forget(self, group_id: str, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+        """Drop a group's offsets of partitions, but for topics that its members read. O(members + partitions).
+
+        Returns:
+            The partitions whose offsets are kept for that reason.
+
+        Raises:
+            ProtocolError: ``invalid_group_id``, ``group_id_not_found``, or ``non_empty_group`` if it has members
+                that are no consumers.
+        """
+        group = self._existing(group_id)
+        if group.members and group.protocol_type != CONSUMER_PROTOCOL:
+            raise ProtocolError(
+                ErrorCode.non_empty_group,
+                f"the members of the group {group_id!r} must be consumers, got {group.protocol_type!r}",
+            )
+        subscribed = subscribed_topics(next(iter(each.protocols.values()), b"") for each in group.members)
+        places = frozenset(partitions)
+        kept = frozenset(place for place in places if subscribed is None or place[0] in subscribed)
+        group.offsets.forget(places - kept)
+        return kept
+
     # For the broker and for tests.
 
     def members(self, group_id: str) -> tuple[Member, ...]:
@@ -166,6 +204,15 @@ class Coordinator:
 
     # Groups come and go.
 
+    def _existing(self, group_id: str) -> Group:
+        _check_group_id(group_id)
+        group = self._groups.get(group_id)
+        if group is None:
+            raise ProtocolError(
+                ErrorCode.group_id_not_found, f"the group {group_id!r} must exist, and does not"
+            )
+        return group
+
     def _opened(self, group_id: str) -> Group:
         """Return the group, made if there is none."""
         group = self._groups.get(group_id)
@@ -189,9 +236,12 @@ class Coordinator:
 
     def _remove_unused(self, group: Group) -> None:
         if group.unused and self._groups.get(group.id) is group:
-            del self._groups[group.id]
-            self.room.take(-MEMBER_BYTES - len(group.id))
-            group.close()
+            self._remove(group)
+
+    def _remove(self, group: Group) -> None:
+        del self._groups[group.id]
+        self.room.take(-MEMBER_BYTES - len(group.id))
+        group.close()
 
     def _sweep(self) -> None:
         """Remove groups that stand empty, so that ids used once do not add up. O(groups)."""

@@ -86,8 +86,13 @@ class CommittedOffsets:
 
     def forget_topic(self, topic: str) -> None:
         """Drop the offsets of a deleted topic. O(committed offsets)."""
-        for partition in [partition for partition in self._by_partition if partition[0] == topic]:
-            self._room.take(-_bytes_of(self._by_partition.pop(partition)))
+        self.forget([partition for partition in self._by_partition if partition[0] == topic])
+
+    def forget(self, partitions: Iterable[TopicPartition]) -> None:
+        """Drop the offsets of these partitions. O(partitions)."""
+        for partition in partitions:
+            if partition in self._by_partition:
+                self._room.take(-_bytes_of(self._by_partition.pop(partition)))
 
 
 def _bytes_of(offset: CommittedOffset) -> int:

@@ -4,7 +4,7 @@ import asyncio
 import json
 import signal
 import sys
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from itertools import chain
 from pathlib import Path
 
@@ -18,7 +18,7 @@ for client in ("aiokafka", "confluent_kafka", "kafka"):
     pytest.importorskip(client)
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer  # noqa: E402 - after the skip
 from confluent_kafka.admin import AdminClient  # noqa: E402 - likewise
-from kafka import KafkaAdminClient  # noqa: E402 - likewise
+from kafka import KafkaAdminClient, TopicPartition  # noqa: E402 - likewise
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["uvloop"])]
 
@@ -201,6 +201,39 @@ async def test_admins_of_other_languages_see_the_group(client):
             {"groups": ["g"]},
             {"state": "Stable", "members": 1, "offsets": {f"t-{number}": 1 for number in range(PARTITIONS)}},
         ]
+        steps = ["forget g", "forget never", "groups"]
+        refused = [{"error": "NON_EMPTY_GROUP"}, {"error": "GROUP_ID_NOT_FOUND"}]
+        assert await said(client, "admin", broker.address, *steps) == [*refused, {"groups": ["g"]}]
+        await one.leave()
+        assert await said(client, "admin", broker.address, "forget g", "groups") == [
+            *({"forgotten": "g"}, {"groups": []}),
+        ]
+
+
+async def test_admin_clients_delete_groups_without_members():
+    """Without DeleteGroups, librdkafka ends the user's process."""
+    refused = ["NON_EMPTY_GROUP", "GROUP_ID_NOT_FOUND"]
+    async with a_broker() as broker, members(broker, "confluent") as start:
+        for delete in (deleted_by_confluent, deleted_by_kafka_python):
+            one = await start()
+            await until(lambda: shared(one))  # noqa: B023 - awaited before the next member
+            assert await asyncio.to_thread(delete, broker.address, "g", "never") == refused
+            await one.leave()
+            assert await asyncio.to_thread(delete, broker.address, "g", "never") == [None, refused[1]]
+            assert broker.node.groups.find("g") is None
+
+
+async def test_an_admin_client_deletes_offsets_that_none_needs():
+    async with a_broker() as broker, members(broker, "confluent") as start:
+        one = await start()
+        await until(lambda: shared(one))
+        await produce(broker, *"abcd")
+        await until(lambda: len(one.values) == PARTITIONS)
+        errors = await asyncio.to_thread(forgotten_by_kafka_python, broker.address)
+        assert errors == ["GROUP_SUBSCRIBED_TO_TOPIC"]
+        await one.leave()
+        assert await asyncio.to_thread(forgotten_by_kafka_python, broker.address) == ["NO_ERROR"]
+        assert ("t", 0) not in broker.node.groups.committed("g")
 
 
 def seen_by_confluent(address):
@@ -216,6 +249,33 @@ def seen_by_confluent(address):
         [member.group_instance_id for member in group.members],
         [part.offset for part in committed.topic_partitions],
     )
+
+
+def deleted_by_confluent(address, *groups):
+    """The name of each group's error, or None."""
+    admin = AdminClient({"bootstrap.servers": address})
+    deleted = admin.delete_consumer_groups(list(groups))
+    errors = [deleted[group].exception(PATIENCE_S) for group in groups]
+    return [error and error.args[0].name() for error in errors]
+
+
+def deleted_by_kafka_python(address, *groups):
+    """The name of each group's error, or None."""
+    names = {
+        "OK": None,
+        "NonEmptyGroupError": "NON_EMPTY_GROUP",
+        "GroupIdNotFoundError": "GROUP_ID_NOT_FOUND",
+    }
+    with closing(KafkaAdminClient(bootstrap_servers=address)) as admin:
+        deleted = admin.delete_groups(list(groups))
+    return [names[deleted[group]] for group in groups]
+
+
+def forgotten_by_kafka_python(address):
+    """The names of the errors of deleting the group's offset of partition 0."""
+    with closing(KafkaAdminClient(bootstrap_servers=address)) as admin:
+        errors = admin.delete_group_offsets("g", [TopicPartition("t", 0)])
+    return [error.message for error in errors.values()]
 
 
 def seen_by_kafka_python(address):

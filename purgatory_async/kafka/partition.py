@@ -297,19 +297,19 @@ class Partition:
         self.log.trim(min(start, self.log.end))
 
     def delete_before(self, offset: int) -> int:
-        """Delete the records before an offset; -1 is the high watermark.
+        """Delete the records before an offset; -1 is the high watermark. Those deleted before may be deleted again.
 
         Returns:
-            The offset deleted to.
+            The low watermark at which every replica in sync has deleted them.
 
         Raises:
-            ProtocolError: offset_out_of_range, outside of start and high watermark.
+            ProtocolError: offset_out_of_range, beyond the high watermark.
         """
         target = self.high_watermark if offset == -1 else offset
-        if not self.log.start <= target <= self.high_watermark:
+        if not 0 <= target <= self.high_watermark:
             raise ProtocolError(
                 ErrorCode.offset_out_of_range,
-                f"offset must be {self.log.start} to {self.high_watermark}, got {offset}",
+                f"offset must be 0 to {self.high_watermark}, or -1 for the latter, got {offset}",
             )
         self.log.trim(target)
         return target

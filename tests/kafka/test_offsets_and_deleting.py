@@ -84,11 +84,31 @@ async def test_deleting_to_minus_1_deletes_to_the_high_watermark(replicated, led
     assert (found.error_code, found.low_watermark) == (ErrorCode.none, 3)
 
 
-@pytest.mark.parametrize("wanted", [-2, 0, 3, 4])
+@pytest.mark.parametrize("wanted", [-2, 3, 4])
 async def test_deleting_out_of_range_is_refused(desk, wanted):
     await desk.produce("t", batch(b"a", b"b"))
     await deleted(desk, 1)
     assert await deleted(desk, wanted) == (ErrorCode.offset_out_of_range, -1)
+
+
+@pytest.mark.parametrize("wanted", [0, 1, 2])
+async def test_deleting_what_is_deleted_changes_nothing(desk, wanted):
+    await desk.produce("t", batch(b"a", b"b", b"c"))
+    await deleted(desk, 2)
+    assert await deleted(desk, wanted) == (ErrorCode.none, 2)
+    assert desk.node.topics.partition("t", 0).log.start == 2
+
+
+async def test_deleting_again_waits_only_for_its_own_offset(replicated, led):
+    held = replicated.begin(DELETE_RECORDS, 2, **deleting("r", 3))
+    again = replicated.begin(DELETE_RECORDS, 2, **deleting("r", 1))
+    await settle()
+    assert (held.done(), again.done()) == (False, False)  # the follower has not deleted any
+    led.follow(1, 3, 1, now=0)
+    replicated.node.changed(led)
+    found = (await again).topics[0].partitions[0]
+    assert (found.error_code, found.low_watermark, held.done()) == (ErrorCode.none, 1, False)
+    held.cancel()
 
 
 async def test_deleting_waits_until_followers_have_deleted(replicated, led):

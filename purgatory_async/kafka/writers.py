@@ -8,6 +8,7 @@ writer packs neighbouring numbers in one call, and takes mappings, so one answer
     durations and times          integers of milliseconds; omitted: 0 and -1
     records                      a sequence of buffers, written as one without being copied; None for null
     arrays                       sequences; structures in them are mappings
+    null                         the string "" where a version has no null
     fields that a version lacks  skipped
 
 kio's reader is the oracle of the tests.
@@ -192,6 +193,8 @@ class _Source:
             elif kind == "records":
                 self._lines.append(f"{indent}{self._compact}_records({value}, {put})")
             else:
+                if kind == "string" and NoneType not in get_args(member.type):
+                    value += " or ''"
                 self._lines.append(f"{indent}{put}({self._encoder(kind)}({value}))")
 
     def _array(self, member: Field[Any], value: str, put: str, indent: str) -> None:

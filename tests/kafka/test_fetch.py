@@ -131,3 +131,10 @@ async def test_one_record_answers_a_thousand_fetches(desk):
     assert desk.node.fetch.pending == 1_000
     await desk.produce("t", batch(b"a"))
     assert [values_in(await one) for one in held] == [[b"a"]] * 1_000
+
+
+@pytest.mark.parametrize(("isolation_level", "aborted"), [(0, None), (1, ())])
+@pytest.mark.parametrize("offset", [0, 9])
+async def test_aborted_transactions_are_null_or_none(desk, isolation_level, aborted, offset):
+    part = await desk.fetch("t", offset, isolation_level=isolation_level, max_wait=0)
+    assert part.aborted_transactions == aborted

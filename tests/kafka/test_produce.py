@@ -180,3 +180,8 @@ async def test_producer_ids_are_distinct_and_transactions_refused(desk):
     values = {**produced("t", batch()), "transactional_id": "tx"}
     answer = (await desk.ask(PRODUCE, 9, **values)).responses[0].partition_responses[0]
     assert answer.error_code is ErrorCode.unsupported_version
+
+
+async def test_an_empty_transactional_id_is_none(desk):
+    answer = await desk.ask(PRODUCE, 9, **produced("t", batch(b"a")), transactional_id="")
+    assert answer.responses[0].partition_responses[0].error_code is ErrorCode.none

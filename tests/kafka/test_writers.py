@@ -132,3 +132,13 @@ def test_a_missing_field_without_default_is_an_error():
 )
 def test_variable_length_integers_carry_seven_bits_a_byte(value, written):
     assert varint(value).hex() == written
+
+
+@pytest.mark.parametrize(("version", "name"), [(9, ""), (11, ""), (12, None)])
+def test_a_null_string_is_empty_where_there_is_no_null(version, name):
+    schema = load_response_schema(3, version)
+    topic = {"error_code": ErrorCode.none, "name": None, "partitions": ()}
+    written: list[Any] = []
+    writer_of(schema)({"brokers": (), "topics": [topic]}, written.append)
+    read, _ = entity_reader(schema)(b"".join(written), 0)
+    assert read.topics[0].name == name

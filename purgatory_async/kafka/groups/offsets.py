@@ -31,10 +31,10 @@ class CommittedOffset:
 
     offset: int
     leader_epoch: int = -1
-    metadata: str | None = ""
+    metadata: str = ""
 
     def __post_init__(self) -> None:
-        length = len(self.metadata or "")
+        length = len(self.metadata)
         if length > MAX_METADATA_CHARACTERS:
             raise ProtocolError(
                 ErrorCode.offset_metadata_too_large,
@@ -96,4 +96,4 @@ class CommittedOffsets:
 
 
 def _bytes_of(offset: CommittedOffset) -> int:
-    return OFFSET_BYTES + len(offset.metadata or "")
+    return OFFSET_BYTES + len(offset.metadata)

@@ -98,6 +98,7 @@ def _find(node: Node, topic: str, part: Any, replica: int) -> _Part:
 def _read(request: Any, parts: _Parts) -> Answer:
     """Read up to the request's bounds; the first batch found is returned whatever its size, or nothing moves on."""
     replica = _follower(request.replica_id)
+    aborted = () if request.isolation_level else None  # null for those who read what is not committed
     left_bytes = request.max_bytes
     empty = True
     responses: list[dict[str, Any]] = []
@@ -105,6 +106,7 @@ def _read(request: Any, parts: _Parts) -> Answer:
         read: list[dict[str, Any]] = []
         for index, part in of_topic:
             answer = _read_part(index, part, left_bytes, replica=replica, at_least_one=empty)
+            answer["aborted_transactions"] = aborted
             size_bytes = sum(map(len, answer["records"]))
             left_bytes = max(0, left_bytes - size_bytes)
             empty = empty and not size_bytes
@@ -132,7 +134,6 @@ def _read_part(
             "partition_index": index,
             "error_code": error.code,
             "high_watermark": -1,
-            "aborted_transactions": None,
             "records": (),
         }
     return {
@@ -141,7 +142,6 @@ def _read_part(
         "high_watermark": partition.high_watermark,
         "last_stable_offset": partition.high_watermark,
         "log_start_offset": partition.log.start,
-        "aborted_transactions": None,
         "records": partition.log.read(
             part.offset,
             partition.readable_to(follower=replica is not None),
@@ -160,7 +160,6 @@ def _starting_over(index: int, part: _Diverging) -> dict[str, Any]:
         "high_watermark": part.partition.high_watermark,
         "log_start_offset": part.partition.log.start,
         "diverging_epoch": {"epoch": epoch, "end_offset": end},
-        "aborted_transactions": None,
         "records": (),
     }
 
@@ -174,7 +173,6 @@ def _copied(index: int, part: _Copied, max_bytes: int, *, at_least_one: bool) ->
         "high_watermark": partition.high_watermark,
         "log_start_offset": partition.log.start,
         "diverging_epoch": {"epoch": partition.leader_epoch, "end_offset": partition.log.end},
-        "aborted_transactions": None,
         "records": partition.log.read(
             part.offset, partition.log.end, min(part.max_bytes, max_bytes), at_least_one=at_least_one
         ),

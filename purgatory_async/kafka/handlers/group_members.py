@@ -26,7 +26,7 @@ async def _join_group(node: Node, request: Any, client: Client) -> Answer:
         return {
             "error_code": error.code,
             "generation_id": -1,
-            "protocol_name": "",
+            "protocol_name": None,
             "leader": "",
             "member_id": member_id,
             "members": (),

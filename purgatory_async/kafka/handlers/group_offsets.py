@@ -26,7 +26,7 @@ def _offset_commit(node: Node, request: Any, _: Client) -> Answer:
                 offsets[place] = CommittedOffset(
                     part.committed_offset,
                     getattr(part, "committed_leader_epoch", -1),
-                    part.committed_metadata,
+                    part.committed_metadata or "",  # null is never fetched back
                 )
             except ProtocolError as error:
                 refused[place] = error.code

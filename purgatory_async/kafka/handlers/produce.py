@@ -65,7 +65,7 @@ def _check(request: Any) -> None:
         raise ProtocolError(
             ErrorCode.invalid_required_acks, f"acks must be one of {_ACKS}, got {request.acks}"
         )
-    if request.transactional_id is not None:
+    if request.transactional_id:  # clients send "" or null for none
         raise _no_transactions(request.transactional_id)
 
 

@@ -162,6 +162,28 @@ async def test_a_commit_of_each_version_is_kept(desk, version):
     assert (offset[0], offset[1].offset, offset[1].metadata) == (("t", 1), 7, "m")
 
 
+@versions(JOIN)
+async def test_a_refused_join_names_no_protocol(desk, version):
+    answer = await desk.ask(JOIN, version, **joining(version, group_id=""))
+    assert answer.error_code.name == "invalid_group_id"
+    assert answer.protocol_name == ("" if version < 7 else None)
+
+
+@versions(OFFSET_COMMIT)
+@pytest.mark.parametrize("offset", [7, -1])
+async def test_a_note_of_null_is_fetched_as_empty(desk, version, offset):
+    place = {"partition_index": 0, "committed_offset": offset, "committed_metadata": None}
+    await desk.ask(
+        OFFSET_COMMIT,
+        version,
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        topics=[{"name": "t", "partitions": [place]}],
+    )
+    (part,) = (await desk.ask(OFFSET_FETCH, 7, group_id="g", topics=None)).topics[0].partitions
+    assert (part.committed_offset, part.metadata) == (offset, "")
+
+
 @versions(OFFSET_FETCH)
 async def test_a_fetch_of_each_version_returns_offsets(desk, version):
     await commit(desk, "g", 7)

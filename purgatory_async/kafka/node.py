@@ -17,7 +17,7 @@ from purgatory_async.kafka.groups.coordinator import Coordinator
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.kafka.replication.cluster import Cluster
 from purgatory_async.kafka.settings import Settings
-from purgatory_async.kafka.topics import Topic, Topics, check_name
+from purgatory_async.kafka.topics import Topic, Topics
 
 __all__ = ["CONSUMER", "DEBUGGER", "Node"]
 
@@ -150,7 +150,7 @@ class Node:
             return self.topics.find(name)
         if self.cluster.controller == self.id:
             return self.create_topic(name)
-        check_name(name)
+        self.topics.check_new(name)
         self.ask_for_topic(name)
         raise ProtocolError(
             ErrorCode.leader_not_available,

@@ -11,7 +11,7 @@ from purgatory_async.kafka.partition import NO_EPOCH, Partition
 from purgatory_async.kafka.segments import Room
 from purgatory_async.kafka.settings import Settings
 
-__all__ = ["Topic", "Topics", "check_name"]
+__all__ = ["Topic", "Topics", "check_apart", "check_name", "unified"]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
@@ -61,6 +61,7 @@ class Topics:
         self._now: Final = now
         self._by_name: Final[dict[str, Topic]] = {}
         self._by_id: Final[dict[uuid.UUID, Topic]] = {}
+        self._by_unified: Final[dict[str, str]] = {}
         self._partitions = 0
 
     def __contains__(self, name: object) -> bool:
@@ -83,13 +84,13 @@ class Topics:
             )
         return topic
 
-    def find_id(self, topic_id: uuid.UUID) -> Topic:
+    def find_id(self, topic_id: uuid.UUID | None) -> Topic:
         """Find a topic by id. O(1).
 
         Raises:
-            ProtocolError: unknown_topic_id.
+            ProtocolError: unknown_topic_id, also for None.
         """
-        topic = self._by_id.get(topic_id)
+        topic = None if topic_id is None else self._by_id.get(topic_id)
         if topic is None:
             raise ProtocolError(
                 ErrorCode.unknown_topic_id, f"a topic with id {topic_id} must exist, and does not"
@@ -111,16 +112,17 @@ class Topics:
         return topic.partitions[index]
 
     def check_new(self, name: str) -> None:
-        """Check that a topic can have a name.
+        """Check that a new topic can have a name. O(1).
 
         Raises:
-            ProtocolError: invalid_topic_exception, or topic_already_exists.
+            ProtocolError: topic_already_exists, or invalid_topic_exception if no topic can, or a similar one exists.
         """
         check_name(name)
         if name in self._by_name:
             raise ProtocolError(
                 ErrorCode.topic_already_exists, f"topic {name!r} exists: cannot create it again"
             )
+        check_apart(name, self._by_unified.get(unified(name)))
 
     def placed(self, partitions: int | None = None, replication: int | None = None) -> list[tuple[int, ...]]:
         """Spread partitions over the brokers in turn; the first replica of each leads it.
@@ -183,6 +185,7 @@ class Topics:
             for index, replicas in enumerate(placement)
         )
         topic = self._by_name[name] = self._by_id[topic_id] = Topic(name, topic_id, partitions, internal)
+        self._by_unified.setdefault(unified(name), name)
         self._partitions += 0 if internal else len(partitions)
         self.version += 1
         for call in self.on_added:
@@ -192,6 +195,8 @@ class Topics:
     def delete(self, topic: Topic) -> None:
         """Remove a topic and give its memory back. O(partitions)."""
         del self._by_name[topic.name], self._by_id[topic.id]
+        if self._by_unified.get(unified(topic.name)) == topic.name:
+            del self._by_unified[unified(topic.name)]
         self._partitions -= len(topic.partitions)
         self.version += 1
         for partition in topic.partitions:
@@ -221,4 +226,22 @@ def check_name(name: str) -> None:
         raise ProtocolError(
             ErrorCode.invalid_topic_exception,
             f"a topic's name must be 1 to 249 letters, digits, dots, underscores or dashes, got {name[:260]!r}",
+        )
+
+
+def unified(name: str) -> str:
+    """What is the same for names that collide, as Kafka's metrics write dots and underscores alike."""
+    return name.replace(".", "_")
+
+
+def check_apart(name: str, other: str | None) -> None:
+    """Check a name beside the one with the same `unified` form, if there is one.
+
+    Raises:
+        ProtocolError: invalid_topic_exception.
+    """
+    if other is not None and other != name:
+        raise ProtocolError(
+            ErrorCode.invalid_topic_exception,
+            f"a topic's name must differ from others in more than dots and underscores, got {name!r} beside {other!r}",
         )

@@ -111,19 +111,79 @@ async def test_a_topic_is_not_created_where_that_is_refused(desk, manual_clock):
     strict.node.close()
 
 
+COLLIDING = [("x.1", "x_1"), ("x_1", "x.1"), ("a._b", "a_.b"), ("__m", "..m")]
+
+
+@pytest.mark.parametrize(("first", "second"), COLLIDING)
+@pytest.mark.parametrize("validate_only", [False, True])
+async def test_names_that_collide_are_not_both_created(desk, first, second, validate_only):
+    taken = [ErrorCode.none, ErrorCode.invalid_topic_exception]
+    both = wanted(first), wanted(second)
+    assert await created(desk, *both, validate_only=validate_only) == taken
+    assert await created(desk, wanted(first)) == [
+        taken[0] if validate_only else ErrorCode.topic_already_exists
+    ]
+    assert await created(desk, wanted(second), validate_only=validate_only) == taken[1:]
+    (asked,) = (await desk.ask(METADATA, 9, topics=[{"name": second}])).topics
+    assert asked.error_code is ErrorCode.invalid_topic_exception
+    assert [topic.name for topic in desk.node.topics] == ["t", first]
+    await desk.ask(DELETE_TOPICS, 5, topic_names=[first])
+    assert await created(desk, wanted(second)) == [ErrorCode.none]
+
+
+async def test_a_name_refused_within_a_request_takes_no_other(desk):
+    refused, free = wanted("x.1", -2), wanted("x_1")
+    assert await created(desk, refused, free, validate_only=True) == [
+        *(ErrorCode.invalid_partitions, ErrorCode.none),
+    ]
+
+
+async def test_no_name_collides_with_the_brokers_own_topic(replicated):
+    assert await created(replicated, wanted("..cluster.metadata")) == [ErrorCode.invalid_topic_exception]
+
+
 async def test_a_topic_with_an_impossible_name_is_not_created(desk):
     answer = await desk.ask(METADATA, 9, topics=[{"name": "a b"}])
     assert answer.topics[0].error_code is ErrorCode.invalid_topic_exception
     assert "a b" not in desk.node.topics
 
 
-async def test_a_topic_is_found_by_its_id_until_it_is_deleted(desk):
+@pytest.mark.parametrize("name", [None, ""])
+async def test_a_topic_is_found_by_its_id_until_it_is_deleted(desk, name):
     topic = desk.node.topics.find("t")
-    asked = {"topics": [{"name": None, "topic_id": topic.id}]}
-    assert (await desk.ask(METADATA, 12, **asked)).topics[0].name == "t"
+    asked = {"topics": [{"name": name, "topic_id": topic.id}]}
+    assert [(await desk.ask(METADATA, version, **asked)).topics[0].name for version in (10, 11, 12)] == [
+        "t"
+    ] * 3
     assert (await desk.ask(DELETE_TOPICS, 6, **asked)).responses[0].error_code is ErrorCode.none
-    assert (await desk.ask(METADATA, 12, **asked)).topics[0].error_code is ErrorCode.unknown_topic_id
-    assert (await desk.ask(DELETE_TOPICS, 6, **asked)).responses[0].error_code is ErrorCode.unknown_topic_id
+    (found,) = (await desk.ask(METADATA, 12, **asked)).topics
+    assert (found.error_code, found.name, found.topic_id) == (ErrorCode.unknown_topic_id, None, topic.id)
+    (found,) = (await desk.ask(DELETE_TOPICS, 6, **asked)).responses
+    assert (found.error_code, found.name, found.topic_id) == (ErrorCode.unknown_topic_id, None, topic.id)
+    assert (await desk.ask(METADATA, 10, **asked)).topics[0].name == ""  # which has no null
+
+
+async def test_metadata_goes_by_the_id_where_both_are_given(desk):
+    other = desk.node.topics.create("other")
+    (found,) = (await desk.ask(METADATA, 12, topics=[{"name": "t", "topic_id": other.id}])).topics
+    assert (found.name, found.topic_id) == ("other", other.id)
+
+
+async def test_nothing_is_deleted_by_a_name_and_an_id(desk):
+    other = desk.node.topics.create("other")
+    both = {"name": "t", "topic_id": other.id}
+    (refused,) = (await desk.ask(DELETE_TOPICS, 6, topics=[both])).responses
+    assert refused.error_code is ErrorCode.invalid_request
+    assert [topic.name for topic in desk.node.topics] == ["t", "other"]
+
+
+@pytest.mark.parametrize("name", [None, ""])
+async def test_a_topic_without_name_and_id_is_refused(desk, name):
+    asked = {"topics": [{"name": name}]}
+    refusals = (ErrorCode.unknown_topic_id, ErrorCode.invalid_topic_exception)
+    assert (await desk.ask(METADATA, 12, **asked)).topics[0].error_code in refusals
+    assert (await desk.ask(DELETE_TOPICS, 6, **asked)).responses[0].error_code in refusals
+    assert [topic.name for topic in desk.node.topics] == ["t"]
 
 
 @pytest.mark.parametrize("version", range(1, 6))

@@ -1,8 +1,9 @@
-"""What one request may create: so much that it does not stop the loop for long."""
+"""What one request may create: names that do not collide, so many that they do not stop the loop for long."""
 
 from typing import Final
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.topics import check_apart, unified
 
 __all__ = ["MAX_NEW", "Allowance"]
 
@@ -11,10 +12,19 @@ MAX_NEW: Final = 2_000
 
 
 class Allowance:
-    """What is left of `MAX_NEW` for a request."""
+    """What is left of `MAX_NEW` for a request, and the names that it has claimed."""
 
     def __init__(self) -> None:
         self._left = MAX_NEW
+        self._claimed: dict[str, str] = {}
+
+    def claim(self, name: str) -> None:
+        """Claim a name for a new topic, which may not be created yet. O(1).
+
+        Raises:
+            ProtocolError: invalid_topic_exception, as the request has claimed a similar one.
+        """
+        check_apart(name, self._claimed.setdefault(unified(name), name))
 
     def use(self, partitions: int, code: ErrorCode) -> None:
         """Count a topic with so many partitions.

@@ -37,9 +37,10 @@ def _topics(node: Node, request: Any) -> list[dict[str, Any]]:
 
 
 def _found(node: Node, wanted: Any, allowance: Allowance, *, create: bool) -> dict[str, Any]:
+    topic_id = getattr(wanted, "topic_id", None)
     try:
-        if wanted.name is None:
-            return _described(node, node.topics.find_id(wanted.topic_id))
+        if topic_id is not None or wanted.name is None:  # beside an id, clients send "" or null
+            return _described(node, node.topics.find_id(topic_id))
         if create and wanted.name not in node.topics:
             # A code after which clients ask again.
             allowance.use(node.settings.partitions, ErrorCode.leader_not_available)
@@ -47,8 +48,8 @@ def _found(node: Node, wanted: Any, allowance: Allowance, *, create: bool) -> di
     except ProtocolError as error:
         return {
             "error_code": error.code,
-            "name": wanted.name if wanted.name is not None else "",
-            "topic_id": getattr(wanted, "topic_id", None),
+            "name": wanted.name if topic_id is None else None,
+            "topic_id": topic_id,
             "partitions": (),
         }
 

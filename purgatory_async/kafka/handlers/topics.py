@@ -11,6 +11,7 @@ from purgatory_async.kafka.delayed_produce import DelayedProduce, PartitionStatu
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.handlers.allowance import Allowance
 from purgatory_async.kafka.node import Node
+from purgatory_async.kafka.topics import Topic
 
 __all__ = ["CREATE_TOPICS", "DELETE_TOPICS"]
 
@@ -59,6 +60,7 @@ def _created(
         node.topics.check_new(wanted.name)
         allowance.use(_number(node, wanted), ErrorCode.policy_violation)
         placement = _placement(node, wanted)
+        allowance.claim(wanted.name)
         if not check_only:
             answer["topic_id"] = node.create_topic(wanted.name, placement).id
     except ProtocolError as error:
@@ -131,11 +133,26 @@ async def _delete_topics(node: Node, request: Any, _: Client) -> Answer:
 
 def _deleted(node: Node, name: str | None, topic_id: Any) -> dict[str, Any]:
     try:
-        topic = node.topics.find_id(topic_id) if name is None else node.topics.find(name)
+        topic = _named(node, name, topic_id)
         node.delete_topic(topic)
     except ProtocolError as error:
-        return {"name": name, "topic_id": topic_id, "error_code": error.code, "error_message": str(error)}
+        return {
+            "name": name or None,
+            "topic_id": topic_id,
+            "error_code": error.code,
+            "error_message": str(error),
+        }
     return {"name": topic.name, "topic_id": topic.id, "error_code": ErrorCode.none}
+
+
+def _named(node: Node, name: str | None, topic_id: Any) -> Topic:
+    if topic_id is None and name is not None:
+        return node.topics.find(name)
+    if name:  # beside an id, clients send "" or null
+        raise ProtocolError(
+            ErrorCode.invalid_request, f"a topic must be named by name or by id, got {name!r} and {topic_id}"
+        )
+    return node.topics.find_id(topic_id)
 
 
 CREATE_TOPICS: Final = Api(19, 2, 7, _create_topics)

@@ -65,6 +65,18 @@ async def test_creating_times_out_when_a_broker_does_not_hear(desks, manual_cloc
     ]
 
 
+async def test_names_collide_on_every_broker(desks):
+    topic = desks[0].node.create_topic("x.1")
+    await desks.settle()
+    for number in range(3):
+        (found,) = (await desks[number].ask(METADATA, 12, topics=[{"name": "x_1"}])).topics
+        assert found.error_code is ErrorCode.invalid_topic_exception
+    desks[0].node.delete_topic(topic)
+    await desks.settle()
+    (found,) = (await desks[1].ask(METADATA, 12, topics=[{"name": "x_1"}])).topics
+    assert found.error_code is ErrorCode.leader_not_available  # the controller is asked for it
+
+
 async def test_deleting_reaches_all_brokers(desks):
     desks[0].node.create_topic("t")
     await desks.settle()

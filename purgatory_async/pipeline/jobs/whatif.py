@@ -7,7 +7,7 @@ slice of their own.
 """
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import product
@@ -41,26 +41,72 @@ from purgatory_async.pipeline.source.extent import Extent, survey
 from purgatory_async.pipeline.source.tables import map_records
 from purgatory_async.pipeline.spark_tables import spark_schema
 from purgatory_async.pipeline.whatif.page import draw, recommend, write_page
-from purgatory_async.pipeline.whatif.replay import SIGNALS, SIGNALS_READ, SLICED, WAITS, Slices, replay
-from purgatory_async.pipeline.whatif.wheel_sim import Setting, Totals
+from purgatory_async.pipeline.whatif.prefixes import SHOWN, Prefix, recommend_each
+from purgatory_async.pipeline.whatif.replay import (
+    SIGNALS,
+    SIGNALS_READ,
+    SLICED,
+    WAITS,
+    Slices,
+    recorded,
+    replay_prefixes,
+)
+from purgatory_async.pipeline.whatif.wheel_sim import NEVER, Setting, Totals, Waits, simulate
 
 __all__ = ["Wanted", "command", "run"]
 
 _NS: Final = 1_000_000_000
 _SLICE_RECORDS: Final = 200_000  # of a node: few enough for a worker's memory, enough to pay for a slice
 
+# Of a slice: the sums of all its operations (``whole``), or of those of a prefix, under a setting. Sums of durations
+# can exceed 64 bits.
 _PARTS: Final = pa.schema(
-    [(name, pa.int64()) for name in ("setting", *(field.name for field in fields(Totals)))]
-)
-_SETTINGS: Final = pa.schema(
     [
-        *((name, pa.float64()) for name in ("timeout", "tick")),
-        *((name, pa.int64()) for name in ("wheel_size", "completed", "expired", "pending")),
-        *((name, pa.float64()) for name in ("timeout_rate", "pending_mean", "lateness_mean_ns")),
-        ("inserts_per_operation", pa.float64()),
-        ("decided_by_lateness", pa.int64()),
+        ("whole", pa.bool_()),
+        ("prefix", pa.string()),
+        ("longest_ns", pa.int64()),
+        ("setting", pa.int64()),
+        *(
+            (each.name, pa.decimal128(38, 0) if each.name.endswith("_ns") else pa.int64())
+            for each in fields(Totals)
+        ),
     ]
 )
+_FIGURES: Final = (
+    *((name, pa.float64()) for name in ("timeout", "tick")),
+    *((name, pa.int64()) for name in ("wheel_size", "completed", "expired", "pending")),
+    *((name, pa.float64()) for name in ("timeout_rate", "pending_mean", "lateness_mean_ns")),
+    ("inserts_per_operation", pa.float64()),
+    *((name, pa.int64()) for name in ("decided_by_lateness", "guessed")),
+)
+_SETTINGS: Final = pa.schema(_FIGURES)
+_PREFIXES: Final = pa.schema(
+    [
+        ("prefix", pa.string()),
+        ("operations", pa.int64()),
+        ("recorded_timeout", pa.float64()),
+        *_FIGURES,
+        ("recommended", pa.bool_()),
+    ]
+)
+
+
+@dataclass(slots=True)
+class _Sums:
+    """Sums of operations under each setting."""
+
+    totals: list[Totals]
+    longest_ns: int = 0  # the longest timeout that they had
+
+    @property
+    def operations(self) -> int:
+        """How many they are."""
+        return self.totals[0].operations
+
+    @property
+    def longest_s(self) -> float | None:
+        """Their longest timeout in seconds; None if none had one."""
+        return self.longest_ns / _NS if self.longest_ns else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +116,7 @@ class Wanted:
     timeouts: tuple[float, ...]  # in seconds, of every operation that has a timeout
     ticks: tuple[float, ...]  # in seconds
     wheel_sizes: tuple[int, ...]  # buckets of a level
+    by_prefix: bool = False  # whether to sum the operations of each prefix of a key, too
 
     def combinations(self) -> list[tuple[float, float, int]]:
         """The distinct combinations, the wheel size changing fastest."""
@@ -86,7 +133,8 @@ def run(
     """Recompute a journal, its directory or the result of `survey`, under every combination.
 
     A stage, or an empty directory, gets ``settings/``, a table with a row for each, ``figures/``, ``whatif.html`` and
-    ``summary.json``. ``say`` is called with each step. Returns the summary.
+    ``summary.json``; by prefix also ``prefixes/``, with a row for each prefix and setting. ``say`` is called with each
+    step. Returns the summary.
     """
     extent = journal if isinstance(journal, Extent) else survey(journal)
     say("surveying the nodes")
@@ -104,22 +152,34 @@ def run(
         map_records(spark, extent, slices.of_signals, SIGNALS_READ, SLICED),
         {(node.run_id, node.node): node.last_ns for node in found},
         settings,
+        by_prefix=wanted.by_prefix,
     ).collect()
-    totals = _added_up(parts, len(settings))
+    whole, sums = _added_up(parts, len(settings))
     span_ns = sum(node.last_ns - node.first_ns for node in found)
-    lines = [
-        {"timeout": timeout, "tick": tick, "wheel_size": size, **_figures(total, span_ns)}
-        for (timeout, tick, size), total in zip(combinations, totals, strict=True)
-    ]
+    lines = _lines(combinations, whole.totals, span_ns)
     recommended = recommend(lines)
+    every = (
+        Prefix(name, own.operations, own.longest_s, _lines(combinations, own.totals, span_ns))
+        for name, own in sums.items()
+    )
+    prefixes = recommend_each(every, recommended)
+    shown = [prefix.summary() for prefix in prefixes[:SHOWN]]
     say("drawing")
     folder = Stage.of(out).folder
-    write_page(lines, recommended, draw(lines, recommended, folder / "figures"), folder / "whatif.html")
+    figures = draw(lines, recommended, folder / "figures")
+    write_page(lines, recommended, figures, folder / "whatif.html", shown)
+    _write(lines, _SETTINGS, folder / "settings")
     result = {"settings": lines, "recommended": recommended}
-    (folder / "settings").mkdir()
-    pq.write_table(pa.Table.from_pylist(lines, _SETTINGS), folder / "settings" / "part-00000.parquet")
+    if wanted.by_prefix:
+        _write((row for prefix in prefixes for row in prefix.rows()), _PREFIXES, folder / "prefixes")
+        result["prefixes"] = shown
     (folder / "summary.json").write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     return result
+
+
+def _write(rows: Iterable[Mapping[str, Any]], schema: pa.Schema, table: Path) -> None:
+    table.mkdir()
+    pq.write_table(pa.Table.from_pylist(list(rows), schema), table / "part-00000.parquet")
 
 
 def _replays(
@@ -127,6 +187,8 @@ def _replays(
     signals: DataFrame,
     last_ns: Mapping[tuple[str, str], int],
     settings: Sequence[Setting],
+    *,
+    by_prefix: bool,
 ) -> DataFrame:
     """Replay slices, given the last instant of each run and node; rows of `_PARTS` for each, to be added up."""
 
@@ -138,8 +200,7 @@ def _replays(
             waits = unpacked(waiting["packed"].to_pylist(), WAITS.empty_table())
             waits = waits.append_column("last_ns", pa.repeat(last, len(waits)))
             found = unpacked(signalled["of_packed"].to_pylist(), SIGNALS.empty_table())
-            totals = replay(waits, found, settings)
-            rows = [{"setting": place} | asdict(total) for place, total in enumerate(totals)]
+            rows = [*_summed(waits, found, settings, by_prefix=by_prefix)]
         return pa.Table.from_pylist(rows, _PARTS)
 
     # Renamed, because Spark confuses columns that come from the same journal twice.
@@ -147,6 +208,23 @@ def _replays(
     whose = ("run_id", "node", "slice")
     pairs = operations.groupBy(*whose).cogroup(of_signals.groupBy(*(f"of_{name}" for name in whose)))
     return pairs.applyInArrow(replay_slice, spark_schema(_PARTS))
+
+
+def _summed(
+    waiting: pa.Table, signalled: pa.Table, settings: Sequence[Setting], *, by_prefix: bool
+) -> Iterator[dict[str, Any]]:
+    """Replay operations and signals of a run and node; rows of `_PARTS`."""
+    waits = recorded(waiting, signalled)
+    groups: list[tuple[dict[str, Any], Waits, list[Totals]]] = [
+        ({"whole": True}, waits, simulate(waits, settings))
+    ]
+    if by_prefix:
+        found = replay_prefixes(waits, waiting["keys"], settings)
+        groups += [({"whole": False, "prefix": name}, own, totals) for name, own, totals in found]
+    for group, own, totals in groups:
+        longest_ns = int(own.timeout_ns[own.timeout_ns < NEVER].max(initial=0))
+        for place, total in enumerate(totals):
+            yield {**group, "longest_ns": longest_ns, "setting": place, **asdict(total)}
 
 
 def _slice_ns(settings: Iterable[Setting], found: Iterable[Row]) -> int:
@@ -158,12 +236,27 @@ def _slice_ns(settings: Iterable[Setting], found: Iterable[Row]) -> int:
     return int(max(longest, *full, 1))
 
 
-def _added_up(parts: Iterable[Row], settings: int) -> list[Totals]:
-    totals = [Totals()] * settings
+def _added_up(parts: Iterable[Row], settings: int) -> tuple[_Sums, dict[str | None, _Sums]]:
+    """The sums of all operations, and those of each prefix."""
+    whole = _Sums([Totals()] * settings)
+    prefixes: dict[str | None, _Sums] = {}
     for part in parts:
         more = part.asDict()
-        totals[more.pop("setting")] += Totals(**more)
-    return totals
+        prefix = more.pop("prefix")
+        own = whole if more.pop("whole") else prefixes.setdefault(prefix, _Sums([Totals()] * settings))
+        own.longest_ns = max(own.longest_ns, more.pop("longest_ns"))
+        own.totals[more.pop("setting")] += Totals(**{name: int(value) for name, value in more.items()})
+    return whole, prefixes
+
+
+def _lines(
+    combinations: Iterable[tuple[float, float, int]], totals: Iterable[Totals], span_ns: int
+) -> list[dict[str, Any]]:
+    """The figures of each setting."""
+    return [
+        {"timeout": timeout, "tick": tick, "wheel_size": size, **_figures(each, span_ns)}
+        for (timeout, tick, size), each in zip(combinations, totals, strict=True)
+    ]
 
 
 def _figures(totals: Totals, span_ns: int) -> dict[str, Any]:
@@ -176,6 +269,7 @@ def _figures(totals: Totals, span_ns: int) -> dict[str, Any]:
         "lateness_mean_ns": _ratio(totals.lateness_ns, totals.expired),
         "inserts_per_operation": _ratio(totals.inserts, totals.operations),
         "decided_by_lateness": totals.decided_by_lateness,
+        "guessed": totals.guessed,
     }
 
 
@@ -217,6 +311,13 @@ def _repeatable(flag: str, unit: str, explanation: str, **how: Any) -> Callable[
 @_repeatable(
     "--wheel-size", "N", "Buckets of a level of its wheel", default=(256,), type=click.IntRange(2, 2**31 - 1)
 )
+@click.option(
+    "--by",
+    "by_prefix",
+    type=click.Choice(["prefix"]),
+    callback=lambda _, __, value: value is not None,
+    help="Recommend a timeout for each prefix of a key, too: the part before its first : or /.",
+)
 @open_option
 @spark_options
 def command(
@@ -224,10 +325,14 @@ def command(
 ) -> None:
     """Recompute how a journal's operations end with other timeouts, ticks and wheel sizes: every combination.
 
+    How long an expired operation would have taken is not known. So what is said of a timeout longer than it had is
+    partly a guess, and says so.
+
     \b
     Example:
       purgatory pipeline whatif --journal journal --out whatif --timeout 0.1 --timeout 0.2 --timeout 1 \\
           --tick 0.001 --tick 0.01 --wheel-size 64 --wheel-size 256
+      purgatory pipeline whatif --journal journal --out prefixes --by prefix --timeout 1 --timeout 60 --timeout 3600
     """  # noqa: D301 - click reads the backspace as "keep these lines"
     check_fresh(out)
     extent = survey(journal)

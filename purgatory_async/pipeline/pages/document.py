@@ -105,7 +105,8 @@ _FILTERS: Final[dict[str, Any]] = {
     "number": number,
     "percent": share,
     "prefix": lambda prefix: "keys without one" if prefix is None else printable(prefix),
-    "seconds": lambda seconds: f"{seconds:.12g} s",  # exact, for it may be copied to an option
+    # Exact, for it may be copied to an option.
+    "seconds": lambda seconds: "none" if seconds is None else f"{seconds:.12g} s",
     "text": printable,
 }
 # A loader that also reads from an archive, as spark-submit takes it.

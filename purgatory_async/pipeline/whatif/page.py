@@ -10,7 +10,7 @@ from typing import Any, Final
 from matplotlib.axes import Axes
 
 from purgatory_async.pipeline.pages import drawing
-from purgatory_async.pipeline.pages.document import duration, number, share, write_document
+from purgatory_async.pipeline.pages.document import counted, duration, number, share, write_document
 from purgatory_async.pipeline.pages.drawing import COLOURS, HALF, label, legend
 
 __all__ = ["draw", "recommend", "write_page"]
@@ -63,8 +63,9 @@ def recommend(lines: Sequence[Line]) -> dict[str, Any]:
 
     The shortest timeout with which nearly as many complete as with the longest: a longer one only keeps more waiting.
     Of that the coarsest tick whose lateness is next to nothing of the timeout, for fewer wakeups; of that the smallest
-    wheel among those that move entries least. If the timeout is the longest of all, and operations
-    expired under it, the reason ends with the advice to try longer ones.
+    wheel among those that move entries least. If operations were recorded to expire with a shorter timeout, the reason
+    says that it is partly a guess. If the timeout is the longest of all, and operations expired under it, the reason
+    ends with the advice to try longer ones.
 
     Returns:
         ``timeout, tick, wheel_size, why``.
@@ -82,6 +83,11 @@ def recommend(lines: Sequence[Line]) -> dict[str, Any]:
         key=lambda line: int(line["wheel_size"]),
     )
     why = _why(chosen, most)
+    if chosen["guessed"]:
+        why += (
+            f" It is partly a guess: {counted(chosen['guessed'], 'operation')} expired with a shorter timeout when "
+            "recorded, and how long what expires would have taken is not known."
+        )
     if chosen["expired"] and timeout == max(line["timeout"] for line in lines):
         left = chosen["expired"]
         why += f" Of the operations, {left} still expired, and no longer timeout was tried: try longer ones."
@@ -102,11 +108,23 @@ def _why(chosen: Line, most: int) -> str:
     )
 
 
-def write_page(lines: Sequence[Line], recommended: Line, figures: Mapping[str, str], path: Path) -> None:
-    """Write the page of the settings and their figures, at least one, with the result of `recommend` and `draw`."""
+def write_page(
+    lines: Sequence[Line],
+    recommended: Line,
+    figures: Mapping[str, str],
+    path: Path,
+    prefixes: Sequence[Line] = (),
+) -> None:
+    """Write the page of the settings and their figures, at least one, with the result of `recommend` and `draw`.
+
+    Each of ``prefixes`` has what `Prefix.summary` has.
+    """
     setting = {name: recommended[name] for name in _AXES}
     chosen = next(line for line in lines if line.items() >= setting.items())
-    write_document("whatif.html", path, lines=lines, chosen=chosen, why=recommended["why"], figures=figures)
+    why = recommended["why"]
+    write_document(
+        "whatif.html", path, lines=lines, chosen=chosen, why=why, figures=figures, prefixes=prefixes
+    )
 
 
 def draw(lines: Sequence[Line], recommended: Line, directory: Path) -> dict[str, str]:

@@ -20,11 +20,29 @@ from purgatory_async.journal.columns import arrow_schema
 from purgatory_async.journal.schema import NO_SUM
 from purgatory_async.pipeline.operations.buckets import in_portions, packed
 from purgatory_async.pipeline.operations.pairing import OPERATIONS, Pairing
+from purgatory_async.pipeline.operations.prefixes import Prefixed
 from purgatory_async.pipeline.whatif import satisfy
 from purgatory_async.pipeline.whatif.satisfy import Ints
-from purgatory_async.pipeline.whatif.wheel_sim import NEVER, Setting, Totals, Waits, simulate
+from purgatory_async.pipeline.whatif.wheel_sim import (
+    NEVER,
+    Setting,
+    Totals,
+    Waits,
+    simulate,
+    simulate_groups,
+)
 
-__all__ = ["ENDLESS", "SIGNALS", "SIGNALS_READ", "SLICED", "WAITS", "Slices", "replay"]
+__all__ = [
+    "ENDLESS",
+    "SIGNALS",
+    "SIGNALS_READ",
+    "SLICED",
+    "WAITS",
+    "Slices",
+    "recorded",
+    "replay",
+    "replay_prefixes",
+]
 
 ENDLESS: Final = -(2**63)
 """The slice of those that wait without end."""
@@ -106,6 +124,27 @@ def replay(operations: pa.Table, signals: pa.Table, settings: Sequence[Setting])
     Returns:
         The totals of each setting, in order.
     """
+    return simulate(recorded(operations, signals), settings)
+
+
+def replay_prefixes(
+    waits: Waits, keys: pa.ChunkedArray, settings: Sequence[Setting]
+) -> Iterator[tuple[str | None, Waits, list[Totals]]]:
+    """Let recorded operations, given with their keys, run again under each setting, those of each prefix apart.
+
+    Yields:
+        Each prefix with its operations and their totals of each setting, in order.
+    """
+    found = Prefixed.of(keys)
+    of_prefixes = waits.only(found.row)
+    groups = simulate_groups(of_prefixes, found.number, settings)
+    ends = np.cumsum(np.bincount(found.number, minlength=len(found.names))).tolist()
+    for number, (name, begin, end) in enumerate(zip(found.names, [0, *ends], ends, strict=False)):
+        yield name, of_prefixes.only(slice(begin, end)), [totals[number] for totals in groups]
+
+
+def recorded(operations: pa.Table, signals: pa.Table) -> Waits:
+    """When recorded operations end by themselves, given as to `replay`."""
     submit_ns = _numbers(operations["submit_ns"])
     came_true_ns = np.maximum(_came_true_ns(operations, signals, submit_ns), submit_ns)
     recorded_ns = _numbers(operations["end_ns"], NEVER)
@@ -114,15 +153,15 @@ def replay(operations: pa.Table, signals: pa.Table, settings: Sequence[Setting])
     )
     ended = (recorded_ns < NEVER) & (expired == 0)
     stands_ns = np.where(ended, recorded_ns, NEVER)
-    waits = Waits(
+    return Waits(
         submit_ns=submit_ns,
         timeout_ns=_numbers(operations["timeout_ns"], NEVER),
         end_ns=np.minimum(came_true_ns, stands_ns),
         completed=(completed == 1) | (came_true_ns < stands_ns),
         ended=ended,
         last_ns=_numbers(operations["last_ns"]),
+        censored=expired == 1,
     )
-    return simulate(waits, settings)
 
 
 def _came_true_ns(operations: pa.Table, signals: pa.Table, submit_ns: Ints) -> Ints:

@@ -20,14 +20,14 @@ operation has ended by then, and the other moves down twice and expires:
 (1, 1, 50, 4)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from typing import Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["NEVER", "Setting", "Totals", "Waits", "simulate"]
+__all__ = ["NEVER", "Setting", "Totals", "Waits", "simulate", "simulate_groups"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -36,6 +36,7 @@ NEVER: Final = 2**62
 """An infinite instant or duration; the sum of it and an instant still fits in 64 bits."""
 
 _CHUNK: Final = 1 << 15  # operations; what is computed of them stays in the processor's cache
+_HALF: Final = 32  # bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,7 @@ class Waits:
     completed: Bools  # whether that end is a completion
     ended: Bools  # whether it was recorded to have ended before its deadline
     last_ns: Ints  # the last known instant of its node
+    censored: Bools  # whether it was recorded to expire: what it waited for was not there until then
 
     @classmethod
     def of(
@@ -68,16 +70,17 @@ class Waits:
         *,
         timeout_ns: ArrayLike = 0,
         ended: ArrayLike = False,
+        censored: ArrayLike = False,
     ) -> "Waits":
         """Make them from anything that numpy takes for integers; one number stands for as many."""
         instants = (np.asarray(each, np.int64) for each in (submit_ns, timeout_ns, end_ns, last_ns))
-        flags = (np.asarray(each, np.bool_) for each in (completed, ended))
-        submits, timeouts, ends, lasts, completes, endeds = np.broadcast_arrays(*instants, *flags)
-        return cls(submits, timeouts, ends, completes, endeds, lasts)
+        flags = (np.asarray(each, np.bool_) for each in (completed, ended, censored))
+        submits, timeouts, ends, lasts, completes, *others = np.broadcast_arrays(*instants, *flags)
+        return cls(submits, timeouts, ends, completes, others[0], lasts, others[1])
 
-    def part(self, begin: int, end: int) -> "Waits":
-        """Some of them, without copying."""
-        return Waits(*(getattr(self, field.name)[begin:end] for field in fields(self)))
+    def only(self, rows: slice | Ints) -> "Waits":
+        """Some of them, in the order of ``rows``; of a slice without copying."""
+        return Waits(*(getattr(self, field.name)[rows] for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +96,8 @@ class Totals:
     inserts: int = 0  # into the wheel, cascades included
     # Expire here, and were recorded to have ended otherwise at or after their own deadline: the timer was late.
     decided_by_lateness: int = 0
+    # Were recorded to expire with a shorter timeout of their own: how they end here is partly a guess.
+    guessed: int = 0
 
     def __add__(self, other: "Totals") -> "Totals":
         return Totals(*(one + another for one, another in zip(astuple(self), astuple(other), strict=True)))
@@ -104,28 +109,43 @@ def simulate(waits: Waits, settings: Sequence[Setting]) -> list[Totals]:
     O(operations) for each setting, and again for each level of its wheel above the finest. Those that differ only in
     the wheel share most of the work.
     """
-    totals = [Totals()] * len(settings)
-    for begin in range(0, len(waits.submit_ns), _CHUNK):
-        part = _simulate(waits.part(begin, begin + _CHUNK), settings)
-        totals = [before + more for before, more in zip(totals, part, strict=True)]
-    return totals
+    groups = simulate_groups(waits, np.zeros(len(waits.submit_ns), np.int64), settings)
+    return [found.get(0, Totals()) for found in groups]
 
 
-def _simulate(waits: Waits, settings: Sequence[Setting]) -> list[Totals]:
+def simulate_groups(waits: Waits, group: Ints, settings: Sequence[Setting]) -> list[Mapping[int, Totals]]:
+    """Simulate operations as `simulate` does; returns for each setting the totals of each group.
+
+    Args:
+        waits: The operations, in the order of their groups.
+        group: The number of each one's group, ascending.
+        settings: What to try.
+    """
+    totals: list[dict[int, Totals]] = [{} for _ in settings]
+    for begin in range(0, len(group), _CHUNK):
+        rows = slice(begin, begin + _CHUNK)
+        numbers, starts = np.unique(group[rows], return_index=True)
+        for found, more in zip(totals, _simulate(waits.only(rows), starts, settings), strict=True):
+            for number, part in zip(numbers.tolist(), more, strict=True):
+                found[number] = found.get(number, Totals()) + part
+    return list(totals)
+
+
+def _simulate(waits: Waits, starts: Ints, settings: Sequence[Setting]) -> list[list[Totals]]:
     runs: dict[tuple[int | None, int], _Run] = {}
     totals = []
     for setting in settings:
         timing = (setting.timeout_ns, setting.tick_ns)
         if timing not in runs:
-            runs[timing] = _Run(waits, *timing)
+            runs[timing] = _Run(waits, starts, *timing)
         totals.append(runs[timing].totals(setting.wheel_size))
     return totals
 
 
 class _Run:
-    """Operations under a timeout and a tick."""
+    """Operations under a timeout and a tick, in groups of which each begins at one of ``starts``."""
 
-    def __init__(self, waits: Waits, timeout_ns: int | None, tick_ns: int) -> None:
+    def __init__(self, waits: Waits, starts: Ints, timeout_ns: int | None, tick_ns: int) -> None:
         timed = waits.timeout_ns < NEVER
         timeout = waits.timeout_ns if timeout_ns is None else np.where(timed, timeout_ns, NEVER)
         due_ns = waits.submit_ns + timeout
@@ -141,38 +161,49 @@ class _Run:
         self.expired = self.ended & ~by_itself
         self.by_itself = self.ended & by_itself
         self.lateness_ns = deadline_ns - due_ns
-        self.waits = waits
+        self.guessed = waits.censored & (timeout > waits.timeout_ns)
+        self.waits, self.starts = waits, starts
         self.until_ns = np.minimum(end_ns, waits.last_ns)
         self.end_tick = self.until_ns // tick_ns
         self.ticks = np.where(timed & ~at_once, self.deadline_tick - waits.submit_ns // tick_ns, 0)
         self.own_deadline_ns = -(-(waits.submit_ns + waits.timeout_ns) // tick_ns) * tick_ns
 
-    def totals(self, wheel_size: int) -> Totals:
-        """The totals with a wheel."""
+    def totals(self, wheel_size: int) -> list[Totals]:
+        """The totals of each group with a wheel."""
         waits = self.waits
         late = self.expired & waits.ended & (waits.end_ns >= self.own_deadline_ns)
-        return Totals(
-            operations=len(waits.submit_ns),
-            completed=_count(self.by_itself & waits.completed),
-            expired=_count(self.expired),
-            pending=_count(~self.ended),
-            pending_ns=int((self.until_ns - waits.submit_ns).sum()),
-            lateness_ns=int(self.lateness_ns[self.expired].sum()),
-            inserts=self._inserts(wheel_size),
-            decided_by_lateness=_count(late),
+        sums = (
+            self._counts(np.ones(len(late), np.bool_)),
+            self._counts(self.by_itself & waits.completed),
+            self._counts(self.expired),
+            self._counts(~self.ended),
+            self._sums(self.until_ns - waits.submit_ns),
+            self._sums(np.where(self.expired, self.lateness_ns, 0)),
+            self._inserts(wheel_size).tolist(),
+            self._counts(late),
+            self._counts(self.guessed),
         )
+        return [Totals(*each) for each in zip(*sums, strict=True)]
 
-    def _inserts(self, wheel_size: int) -> int:
+    def _inserts(self, wheel_size: int) -> Ints:
         """Insertions into the wheel; an operation that is due at submission has none."""
-        inserts = _count(self.ticks > 0)
+        inserts = (self.ticks > 0).astype(np.int64)
         farthest = int(self.ticks.max(initial=0))
         width = wheel_size
         while width <= farthest:
             bucket_tick = self.deadline_tick - self.deadline_tick % width
-            inserts += _count((self.ticks >= width) & (bucket_tick <= self.end_tick))
+            inserts += (self.ticks >= width) & (bucket_tick <= self.end_tick)
             width *= wheel_size
-        return inserts
+        return np.add.reduceat(inserts, self.starts)
 
+    def _counts(self, flags: Bools) -> list[int]:
+        counts: list[int] = np.add.reduceat(flags, self.starts, dtype=np.int64).tolist()
+        return counts
 
-def _count(flags: Bools) -> int:
-    return int(np.count_nonzero(flags))
+    def _sums(self, durations_ns: Ints) -> list[int]:
+        """Sum durations in two halves: 32 768 operations that are pending for four days exceed 64 bits."""
+        high, low = (
+            np.add.reduceat(half, self.starts).tolist()
+            for half in (durations_ns >> _HALF, durations_ns & ((1 << _HALF) - 1))
+        )
+        return [(more << _HALF) + less for more, less in zip(high, low, strict=True)]

@@ -1,5 +1,8 @@
 """The command's part in a what-if: slices, sums over them, and what is written."""
 
+import json
+
+import msgspec
 import pyarrow.parquet as pq
 import pytest
 
@@ -7,6 +10,7 @@ from purgatory_async.pipeline.jobs.whatif import Wanted, run
 from tests.pipeline.journals import MS, Node, live
 
 SECOND = 1000 * MS
+PREFIXED = {"a": "x:a", "b": "y/b", "z": "z:", "nobody": "nobody"}
 
 
 def journal():
@@ -66,3 +70,36 @@ def test_settings_are_recomputed_over_all_nodes_and_slices(spark, tmp_path):
     page = (out / "whatif.html").read_text()
     assert "Take a timeout of 0.2 s, a tick of 0.001 s and 512 buckets a level." in page
     assert "2 still expired, and no longer timeout was tried" in page
+
+
+def test_each_prefix_is_recomputed_over_all_nodes_and_slices(spark, tmp_path):
+    for node in journal():
+        node.records = [
+            msgspec.structs.replace(record, keys=[PREFIXED[key] for key in record.keys])
+            if hasattr(record, "keys")
+            else msgspec.structs.replace(record, key=PREFIXED[record.key])
+            for record in node.records
+        ]
+        live(tmp_path, node.records, node=node.node)
+    out = tmp_path / "out"
+    out.mkdir()
+    found = run(tmp_path, Wanted((0.1, 0.2, 1.0), (0.001,), (256,), by_prefix=True), out, spark)
+    names = ("prefix", "operations", "recorded_timeout", "timeout", "completed", "expired", "guessed")
+    # "two of two" has keys of x and y, and one more of x is pending at the end.
+    assert [tuple(prefix[name] for name in names) for prefix in found["prefixes"]] == [
+        ("x", 5, 0.2, 0.2, 4, 0, 0),
+        (None, 2, 0.2, 0.1, 0, 2, 0),
+        ("y", 2, 0.2, 0.2, 2, 0, 0),
+        ("z", 2, None, None, None, None, None),
+    ]
+    rows = pq.read_table(out / "prefixes").to_pylist()
+    ends = {
+        (row["prefix"], row["timeout"]): (row["completed"], row["expired"], row["pending"]) for row in rows
+    }
+    assert ends["x", 0.1] == (2, 2, 1)
+    assert ends["x", 0.2] == (4, 0, 1)
+    assert ends["z", 0.1] == (2, 0, 0)
+    assert {row["guessed"] for row in rows if row["prefix"] is None and row["timeout"] == 1.0} == {2}
+    assert sum(row["recommended"] for row in rows) == 3
+    assert json.loads((out / "summary.json").read_text()) == found
+    assert "A timeout for each prefix" in (out / "whatif.html").read_text()

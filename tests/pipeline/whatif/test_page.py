@@ -26,6 +26,7 @@ def line(timeout, tick, wheel_size):
         "lateness_mean_ns": tick * 5e8 if timeout < 1 else None,
         "inserts_per_operation": 1 + timeout / wheel_size,
         "decided_by_lateness": 0,
+        "guessed": 0,
     }
 
 
@@ -107,9 +108,9 @@ def test_labels_of_close_values_leave_each_other_room(tmp_path, monkeypatch):
 def written(tmp_path):
     """Write the page of settings; returns it and its figures."""
 
-    def write(lines, recommended):
+    def write(lines, recommended, prefixes=()):
         figures = draw(lines, recommended, tmp_path / "figures")
-        write_page(lines, recommended, figures, tmp_path / "whatif.html")
+        write_page(lines, recommended, figures, tmp_path / "whatif.html", prefixes)
         return (tmp_path / "whatif.html").read_text(encoding="utf-8"), figures
 
     return write
@@ -136,6 +137,21 @@ def test_the_page_lists_every_setting_and_marks_one(written):
         *[("0.1234567 s", False)] * 2,
         ("0.5 s", False),
         ("0.5 s", True),
+    ]
+
+
+def test_prefixes_have_a_table_with_a_timeout_for_each(written):
+    row = {"operations": 9, "recorded_timeout": None, "timeout": None, "completed": None, "expired": None}
+    rows = [
+        row | {"prefix": "<api>", "recorded_timeout": 0.5, "timeout": 0.1, "guessed": 3},
+        row | {"prefix": None, "guessed": None},
+    ]
+    page, _ = written(*tried((0.1, 0.5)), rows)
+    table = page[page.index("A timeout for each prefix") : page.index("The settings")]
+    assert "how long it would have taken is not known" in table
+    assert re.findall(r"<t[hd][^>]*>([^<]*)</t[hd]>", table)[7:] == [
+        *("&lt;api&gt;", "9", "0.5 s", "0.1 s", "none", "none", "3"),
+        *("keys without one", "9", *["none"] * 5),
     ]
 
 

@@ -3,11 +3,12 @@
 import pytest
 
 from purgatory_async.pipeline.whatif.page import recommend
+from purgatory_async.pipeline.whatif.prefixes import Prefix, recommend_each
 
 LONGER = "Of the operations, 100 still expired, and no longer timeout was tried: try longer ones."
 
 
-def line(timeout, tick, wheel_size, *, completed, late_ms, inserts):
+def line(timeout, tick, wheel_size, *, completed, late_ms, inserts, guessed=0):
     return {
         "timeout": timeout,
         "tick": tick,
@@ -18,6 +19,7 @@ def line(timeout, tick, wheel_size, *, completed, late_ms, inserts):
         "pending_mean": 1.0,
         "lateness_mean_ns": late_ms * 1_000_000,
         "inserts_per_operation": inserts,
+        "guessed": guessed,
     }
 
 
@@ -49,3 +51,30 @@ def test_a_longer_timeout_is_advised_if_the_longest_expires(completed, advised):
     why = recommend(lines)["why"]
     assert (LONGER in why) is advised
     assert ("longer ones" in why) is advised
+
+
+def of_timeouts(completed, guessed=(0, 0, 0)):
+    """Lines of three timeouts, with a wheel that is better for these operations than for all."""
+    return [
+        line(timeout, 0.001, size, completed=count, late_ms=0.5, inserts=size / 256, guessed=guess)
+        for timeout, count, guess in zip((1, 60, 3600), completed, guessed, strict=True)
+        for size in (20, 256)
+    ]
+
+
+def test_each_prefix_has_its_own_timeout_on_the_same_timer():
+    every = [
+        Prefix("human", 1000, 60.0, of_timeouts((10, 400, 900), (0, 0, 600))),
+        Prefix(None, 9000, None, of_timeouts((1000, 1000, 1000))),
+        Prefix("api", 1000, 1.0, of_timeouts((995, 999, 1000), (0, 5, 5))),
+    ]
+    plain, api, human = recommend_each(every, {"tick": 0.001, "wheel_size": 256})
+    assert [each.name for each in (plain, api, human)] == [None, "api", "human"]
+    assert (plain.chosen, api.chosen["timeout"], human.chosen["timeout"]) == (None, 1, 3600)
+    assert "guess" not in api.why
+    assert "partly a guess: 600 operations expired with a shorter timeout when recorded" in human.why
+    marked = [(row["timeout"], row["wheel_size"]) for row in human.rows() if row["recommended"]]
+    assert marked == [(3600, 256)]
+    shown = ("prefix", "recorded_timeout", "timeout", "completed", "expired", "guessed")
+    assert [human.summary()[name] for name in shown] == ["human", 60.0, 3600, 900, 100, 600]
+    assert plain.summary()["timeout"] is None

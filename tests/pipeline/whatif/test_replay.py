@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from purgatory_async import DelayedOperation, Purgatory, Timer
 from purgatory_async.events import KeySignalled, OperationSubmitted
 from purgatory_async.journal.schema import NO_SUM
-from purgatory_async.pipeline.whatif.replay import replay
+from purgatory_async.pipeline.whatif.replay import recorded as waits_of
+from purgatory_async.pipeline.whatif.replay import replay, replay_prefixes
 from purgatory_async.pipeline.whatif.wheel_sim import Setting
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import TimingWheel
@@ -158,6 +159,40 @@ def test_the_recorded_setting_replays_every_journal_exactly(steps, tick_ns):
     assert totals.decided_by_lateness == 0
 
 
+PREFIXED = {"a": "x:a", "b": "x/b:c", "c": "c"}
+
+
+def prefixed(table, name):
+    """A table with the keys of `PREFIXED`."""
+    rows = [
+        row
+        | {name: [PREFIXED[key] for key in row[name]] if name == "keys" else PREFIXED.get(row[name], "y:")}
+        for row in table.to_pylist()
+    ]
+    return pa.Table.from_pylist(rows, table.schema)
+
+
+@given(STEPS, st.sampled_from([1 * MS, 7 * MS]))
+def test_the_recorded_setting_is_exact_for_each_prefix(steps, tick_ns):
+    operations, signals = record(steps, tick_ns)
+    operations, signals = prefixed(operations, "keys"), prefixed(signals, "key")
+    of_prefixes = {}
+    for row in operations.to_pylist():
+        for prefix in {"x" if key.startswith("x") else None for key in row["keys"]}:
+            of_prefixes.setdefault(prefix, []).append(row)
+    waits = waits_of(operations, signals)
+    # Another setting beside it, so that a group's totals cannot be taken from the wrong place.
+    settings = [Setting(5 * MS, tick_ns, WHEEL), Setting(TIMEOUT_NS, tick_ns, WHEEL)]
+    found = {name: totals[1] for name, _, totals in replay_prefixes(waits, operations["keys"], settings)}
+    assert {name: (each.completed, each.expired, each.pending) for name, each in found.items()} == {
+        name: recorded(pa.Table.from_pylist(rows, operations.schema)) for name, rows in of_prefixes.items()
+    }
+    assert {each.guessed for each in found.values()} <= {0}
+    for name, rows in of_prefixes.items():
+        alone = replay(pa.Table.from_pylist(rows, operations.schema), signals, settings[1:])
+        assert alone == [found[name]]
+
+
 @given(STEPS, st.sampled_from([1 * MS, 10 * MS]))
 def test_a_late_timer_changes_only_ends_decided_by_lateness(steps, tick_ns):
     operations, signals = record(steps, tick_ns, late=True)
@@ -197,6 +232,7 @@ def test_a_signal_after_30_ms_with_a_timeout_of_50(outcome, end_ms, counts):
     recording.operations = {1: row | {"outcome": outcome, "end_ns": end_ns}}
     (totals,) = replay(*recording.tables(), [Setting(50 * MS, MS, WHEEL)])
     assert (totals.completed, totals.expired, totals.pending) == counts
+    assert totals.guessed == (outcome == "expired")  # nothing is known of it after 25 ms
 
 
 def test_signals_say_nothing_of_a_condition_that_is_no_sum():

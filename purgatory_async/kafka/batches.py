@@ -14,7 +14,8 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
-from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.absent import Absence
+from purgatory_async.kafka.errors import AbsentError, ErrorCode, ProtocolError
 
 __all__ = ["HEADER_BYTES", "Batch", "check_batch", "place", "read_batches"]
 
@@ -120,8 +121,9 @@ def check_batch(batch: Batch, data: bytes | bytearray | memoryview) -> None:
             f"got {batch.last_offset_delta}",
         )
     if batch.attributes & (_TRANSACTIONAL | _CONTROL):
-        raise ProtocolError(
+        raise AbsentError(
             ErrorCode.invalid_record,
+            Absence.TRANSACTIONS,
             f"a batch must not belong to a transaction, got attributes {batch.attributes:#06x}",
         )
 

@@ -11,13 +11,14 @@ from math import inf
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from purgatory_async.kafka import wire
+from purgatory_async.kafka.absent import Absence
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, MalformedRequestError
 from purgatory_async.kafka.frames import Frame, FrameReader
 from purgatory_async.kafka.inbox import Inbox
 from purgatory_async.kafka.node import Node
-from purgatory_async.kafka.requests import APIS
+from purgatory_async.kafka.requests import APIS, UNLISTED
 
 if TYPE_CHECKING:
     from purgatory_async import TimerHandle
@@ -182,7 +183,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _answer(self, header: wire.Header, frame: Frame) -> None:
         try:
-            api = APIS.get(header.api_key)
+            api = APIS.get(header.api_key) or UNLISTED.get(header.api_key)
             if api is None or not api.serves(header.version):
                 self._refuse_version(header, api)
                 return
@@ -230,12 +231,16 @@ class Connection(asyncio.BufferedProtocol):
         served = "none" if api is None else f"{api.first} to {api.most}"
         self._refuse(
             MalformedRequestError(
-                f"api {header.api_key} must have a version in {served}, got {header.version}"
+                f"api {header.api_key} must have a version in {served}, got {header.version}",
+                None if api else Absence.of_api(header.api_key),
             )
         )
 
     def _refuse(self, error: MalformedRequestError) -> None:
-        _LOG.warning("connection of %s closed: %s", self._client.host or "a client", error)
+        if error.absence is None:
+            _LOG.warning("connection of %s closed: %s", self._client.host or "a client", error)
+        else:
+            self._listener.node.absences.log(error.absence, self._client)
         self._frames.clear()
         if self._paused:
             self._transport.abort()  # closing would wait for a client that does not take its answers

@@ -2,7 +2,9 @@
 
 from kio.schema.errors import ErrorCode
 
-__all__ = ["ErrorCode", "MalformedRequestError", "ProtocolError"]
+from purgatory_async.kafka.absent import Absence
+
+__all__ = ["AbsentError", "ErrorCode", "MalformedRequestError", "ProtocolError"]
 
 
 class ProtocolError(Exception):
@@ -18,5 +20,28 @@ class ProtocolError(Exception):
         self.code = code
 
 
+class AbsentError(ProtocolError):
+    """A request for what the broker lacks by design.
+
+    Args:
+        code: The protocol's error.
+        absence: What it lacks.
+        message: What shows that it was asked for.
+    """
+
+    def __init__(self, code: ErrorCode, absence: Absence, message: str) -> None:
+        super().__init__(code, f"{message}: {absence}")
+        self.absence = absence
+
+
 class MalformedRequestError(Exception):
-    """Bytes that are no request which the broker serves; it closes their connection."""
+    """Bytes that are no request which the broker serves; it closes their connection.
+
+    Args:
+        message: What is wrong, with the value and the bound.
+        absence: What they ask for, if the broker lacks it by design.
+    """
+
+    def __init__(self, message: str, absence: Absence | None = None) -> None:
+        super().__init__(message)
+        self.absence = absence

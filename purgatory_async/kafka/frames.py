@@ -9,6 +9,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Final
 
+from purgatory_async.kafka.absent import Absence
 from purgatory_async.kafka.errors import MalformedRequestError
 from purgatory_async.kafka.inbox import Inbox
 
@@ -151,5 +152,7 @@ class FrameReader:
 
     def _checked(self, length: int) -> int:
         if not 0 <= length <= self._max_frame_bytes:
-            raise MalformedRequestError(f"a frame must be 0 to {self._max_frame_bytes} bytes, got {length}")
+            raise MalformedRequestError(
+                f"a frame must be 0 to {self._max_frame_bytes} bytes, got {length}", Absence.of_length(length)
+            )
         return length

@@ -11,6 +11,7 @@ from typing import Final
 from zlib import crc32
 
 from purgatory_async import Observer, Purgatory, Timer
+from purgatory_async.kafka.absent import Absences
 from purgatory_async.kafka.delayed_produce import PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.groups.coordinator import Coordinator
@@ -45,6 +46,7 @@ class Node:
         delete_records: Requests, until every replica in sync has deleted. Keys: partitions.
         rebalance: Members that join or sync. Keys: see the group's operations.
         groups: The groups that this broker coordinates.
+        absences: What clients asked for in vain.
         cluster: What this broker knows of the others.
         addresses: Host and port of every broker, by its number.
         ask_for_topic: Has the controller create a topic.
@@ -61,6 +63,7 @@ class Node:
         observer: Observer | None = None,
     ) -> None:
         self.id: Final = id
+        self.absences: Final = Absences()
         self.settings: Final = settings
         named = ",".join(map(str, sorted(brokers))) if brokers and len(brokers) > 1 else uuid.uuid4().hex
         self.cluster_id: Final = uuid.uuid5(uuid.NAMESPACE_OID, named).hex[:22]

@@ -7,6 +7,11 @@ from typing import Final
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode
+from purgatory_async.kafka.handlers.absent import (
+    CONSUMER_GROUP_HEARTBEAT,
+    SASL_HANDSHAKE,
+    SHARE_GROUP_HEARTBEAT,
+)
 from purgatory_async.kafka.handlers.delete_records import DELETE_RECORDS
 from purgatory_async.kafka.handlers.fetch import FETCH
 from purgatory_async.kafka.handlers.group_deletion import DELETE_GROUPS, OFFSET_DELETE
@@ -19,7 +24,7 @@ from purgatory_async.kafka.handlers.produce import INIT_PRODUCER_ID, PRODUCE
 from purgatory_async.kafka.handlers.topics import CREATE_TOPICS, DELETE_TOPICS
 from purgatory_async.kafka.node import Node
 
-__all__ = ["APIS"]
+__all__ = ["APIS", "UNLISTED"]
 
 
 def _api_versions(_: Node, request: object, client: Client) -> Answer:  # noqa: ARG001 - as every handler
@@ -37,8 +42,12 @@ _TABLE: Final = (
     *(OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN_GROUP, HEARTBEAT, LEAVE_GROUP, SYNC_GROUP),
     *(DESCRIBE_GROUPS, LIST_GROUPS, DELETE_GROUPS, OFFSET_DELETE),
     Api(18, 0, 4, _api_versions),
+    *(CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT),
     *(CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, INIT_PRODUCER_ID, DESCRIBE_CLUSTER),
 )
 
 APIS: Final[Mapping[int, Api]] = MappingProxyType({api.key: api for api in _TABLE})
 """Every api, by its key."""
+
+UNLISTED: Final[Mapping[int, Api]] = MappingProxyType({SASL_HANDSHAKE.key: SASL_HANDSHAKE})
+"""What is answered, but not offered to clients."""

@@ -189,6 +189,10 @@ class _Source:
         else:
             self._pack(put, indent)
             if kind is None:
+                if NoneType in get_args(member.type):
+                    self._lines.append(f"{indent}{put}(b'\\xff' if {value} is None else b'\\1')")
+                    self._lines.append(f"{indent}if {value} is not None:")
+                    indent += "    "
                 self._lines.append(f"{indent}{self._nested(present(member.type))}({value}, {put})")
             elif kind == "records":
                 self._lines.append(f"{indent}{self._compact}_records({value}, {put})")

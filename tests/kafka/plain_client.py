@@ -31,7 +31,7 @@ class PlainClient:
     async def __aexit__(self, *raised: object) -> None:
         self._writer.transport.abort()
 
-    def send(self, key: int, version: int, *, correlation_id: int = 1, **values: Any) -> None:
+    def send(self, key: int, version: int, /, *, correlation_id: int = 1, **values: Any) -> None:
         self._asked[correlation_id] = key, version
         self.send_frame(protocol.request_frame(key, version, correlation_id, **values))
 
@@ -51,7 +51,7 @@ class PlainClient:
         length = int.from_bytes(await self._reader.readexactly(4), "big")
         return await self._reader.readexactly(length)
 
-    async def ask(self, key: int, version: int, **values: Any) -> Any:
+    async def ask(self, key: int, version: int, /, **values: Any) -> Any:
         self.send(key, version, **values)
         return (await self.response())[1]
 

@@ -155,6 +155,8 @@ REFUSABLE = {
     "DeleteRecords": {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "offset": 0}]}]},
     "InitProducerId": {},
     "DescribeCluster": {},
+    "ConsumerGroupHeartbeat": {"group_id": "g"},
+    "ShareGroupHeartbeat": {"group_id": "g"},
 }
 
 

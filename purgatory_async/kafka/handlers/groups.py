@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from purgatory_async.kafka.absent import Absence
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
@@ -13,11 +14,16 @@ __all__ = ["DESCRIBE_GROUPS", "FIND_COORDINATOR", "LIST_GROUPS"]
 
 _SEVERAL_KEYS: Final = 4  # version
 _GROUP_KEY: Final = 0
+_TRANSACTION_KEY: Final = 1
+_ABSENT_KEYS: Final = {_TRANSACTION_KEY: Absence.TRANSACTIONS, 2: Absence.SHARE_GROUPS}
 
 
-def _find_coordinator(node: Node, request: Any, _: Client) -> Answer:
+def _find_coordinator(node: Node, request: Any, client: Client) -> Answer:
     """Name the broker that coordinates a group or, from version 4, several groups."""
     key_type = getattr(request, "key_type", _GROUP_KEY)
+    absence = _ABSENT_KEYS.get(key_type)
+    if absence is not None:
+        node.absences.log(absence, client)
     if request.__version__ < _SEVERAL_KEYS:
         return _coordinator(node, request.key, key_type)
     return {
@@ -29,25 +35,27 @@ def _find_coordinator(node: Node, request: Any, _: Client) -> Answer:
 
 def _coordinator(node: Node, key: str, key_type: int) -> dict[str, Any]:
     if key_type != _GROUP_KEY:
-        return {
-            "error_code": ErrorCode.invalid_request,
-            "error_message": f"key_type must be {_GROUP_KEY}, a group, got {key_type}; "
-            "this broker has no transactions",
-            "node_id": -1,
-            "host": "",
-            "port": -1,
-        }
+        # librdkafka asks again after any other error; this one ends its init_transactions at once.
+        code = (
+            ErrorCode.transactional_id_authorization_failed
+            if key_type == _TRANSACTION_KEY
+            else ErrorCode.invalid_request
+        )
+        absence = _ABSENT_KEYS.get(key_type)
+        return _no_coordinator(
+            code, f"{absence or f'key_type must be {_GROUP_KEY}, a group, got {key_type}'}"
+        )
     coordinator = node.coordinator_id(key)
     if coordinator not in node.cluster.reachable:
-        return {
-            "error_code": ErrorCode.coordinator_not_available,
-            "error_message": f"broker {coordinator} must be within reach, and is not",
-            "node_id": -1,
-            "host": "",
-            "port": -1,
-        }
+        return _no_coordinator(
+            ErrorCode.coordinator_not_available, f"broker {coordinator} must be within reach, and is not"
+        )
     host, port = node.addresses[coordinator]
     return {"error_code": ErrorCode.none, "node_id": coordinator, "host": host, "port": port}
+
+
+def _no_coordinator(code: ErrorCode, message: str) -> dict[str, Any]:
+    return {"error_code": code, "error_message": message, "node_id": -1, "host": "", "port": -1}
 
 
 def _describe_groups(node: Node, request: Any, _: Client) -> Answer:

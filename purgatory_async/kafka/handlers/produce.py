@@ -3,10 +3,11 @@
 from collections.abc import Awaitable, Sequence
 from typing import Any, Final
 
+from purgatory_async.kafka.absent import Absence
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.delayed_produce import DelayedProduce, PartitionStatus
-from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.errors import AbsentError, ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
 
 __all__ = ["INIT_PRODUCER_ID", "PRODUCE"]
@@ -18,12 +19,12 @@ _Result = PartitionStatus | ProtocolError
 _Results = list[tuple[str, list[tuple[int, _Result]]]]  # by topic, then by partition
 
 
-def _produce(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
+def _produce(node: Node, request: Any, client: Client) -> Answer | Awaitable[Answer]:
     """Append, and with acks=all wait until all replicas in sync have the records."""
     results: _Results = [
         (
             topic.name,
-            [(part.index, _append(node, topic.name, part, request)) for part in topic.partition_data],
+            [(part.index, _append(node, topic.name, part, request, client)) for part in topic.partition_data],
         )
         for topic in request.topic_data
     ]
@@ -46,7 +47,7 @@ async def _replicated(
     return _answer(results)
 
 
-def _append(node: Node, topic: str, part: Any, request: Any) -> _Result:
+def _append(node: Node, topic: str, part: Any, request: Any, client: Client) -> _Result:
     try:
         _check(request)
         partition = node.writable(topic, part.index)
@@ -56,6 +57,8 @@ def _append(node: Node, topic: str, part: Any, request: Any) -> _Result:
             max_batch_bytes=node.settings.max_batch_bytes,
         )
     except ProtocolError as error:
+        if isinstance(error, AbsentError):
+            node.absences.log(error.absence, client)
         return error
     return PartitionStatus(partition, base_offset, required_offset)
 
@@ -66,7 +69,11 @@ def _check(request: Any) -> None:
             ErrorCode.invalid_required_acks, f"acks must be one of {_ACKS}, got {request.acks}"
         )
     if request.transactional_id:  # clients send "" or null for none
-        raise _no_transactions(request.transactional_id)
+        raise AbsentError(
+            ErrorCode.unsupported_version,
+            Absence.TRANSACTIONS,
+            f"transactional_id must be null, got {request.transactional_id!r}",
+        )
 
 
 def _answer(results: _Results) -> Answer:
@@ -99,18 +106,12 @@ def _partition_response(index: int, result: _Result) -> dict[str, Any]:
     }
 
 
-def _init_producer_id(node: Node, request: Any, _: Client) -> Answer:
+def _init_producer_id(node: Node, request: Any, client: Client) -> Answer:
     """Give an idempotent producer its number, or its next epoch."""
     if request.transactional_id is not None:
-        return {"error_code": _no_transactions(request.transactional_id).code, "producer_epoch": -1}
+        node.absences.log(Absence.TRANSACTIONS, client)
+        return {"error_code": ErrorCode.unsupported_version, "producer_epoch": -1}
     return {"error_code": ErrorCode.none, "producer_id": node.new_producer_id(), "producer_epoch": 0}
-
-
-def _no_transactions(transactional_id: str) -> ProtocolError:
-    return ProtocolError(
-        ErrorCode.unsupported_version,
-        f"transactional_id must be null, got {transactional_id!r}: this broker has no transactions",
-    )
 
 
 # From 0, because older clients send compressed batches only to a broker that offers it; such a client uses 3 and later.

@@ -253,7 +253,7 @@ def found_by(version, *groups, **fields):
 async def test_no_broker_coordinates_a_transaction(desk, version):
     answer = await desk.ask(FIND_COORDINATOR, version, **found_by(version, "x", key_type=1))
     found = answer.coordinators[0] if version == 4 else answer
-    assert (found.error_code.name, found.node_id) == ("invalid_request", -1)
+    assert (found.error_code.name, found.node_id) == ("transactional_id_authorization_failed", -1)
     assert "no transactions" in found.error_message
 
 

@@ -1,24 +1,47 @@
 """Arguments that several commands take: durations, and values that are JSON or otherwise text."""
 
 import json
+from math import inf
+from typing import Any
 
 import click
 
-from purgatory_async.web.durations import parse_duration
+from purgatory_async.web.durations import MAX_TIMEOUT, parse_duration
 
-__all__ = ["duration", "json_or_text"]
+__all__ = ["Duration", "json_or_text"]
 
 
-def duration(context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
-    """Parse an option such as ``30s`` into seconds; None stays None.
+class Duration(click.ParamType):  # type: ignore[type-arg]  # older versions of click know none
+    """A time such as ``30s``, ``0.2s`` or ``5m``, as seconds; plain numbers are seconds.
 
-    Raises:
-        click.BadParameter: It is no duration.
+    Args:
+        least: In seconds.
+        endless: Whether ``inf`` is one.
     """
-    try:
-        return None if text is None else parse_duration(text)
-    except ValueError as error:
-        raise click.BadParameter(str(error), context, parameter) from None
+
+    name = "duration"
+
+    def __init__(self, least: float = 0.0, *, endless: bool = False) -> None:
+        self._least = least
+        self._endless = endless
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read it.
+
+        Raises:
+            click.BadParameter: It is no duration, or out of bounds.
+        """
+        if not isinstance(value, str):  # a default
+            return float(value)
+        if self._endless and value == "inf":
+            return inf
+        try:
+            seconds = parse_duration(value, fractions=True)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        if not self._least <= seconds <= MAX_TIMEOUT:
+            self.fail(f"must be from {self._least:g} to {MAX_TIMEOUT:.0f} seconds, got {value}", param, ctx)
+        return seconds
 
 
 def json_or_text(text: str) -> object:

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 import click
 
+from purgatory_async.cli.arguments import Duration
 from purgatory_async.cli.bench import bench_command
 from purgatory_async.cli.demo import run_demo
 from purgatory_async.cli.detach import detach
@@ -140,7 +141,7 @@ def config_command(config: Path | None, **flags: object) -> None:
 
 @purgatory.command("demo")
 @click.option("--port", default="0", metavar="VALUE", help="Port to listen on.  [default: 0, a free one]")
-@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), help="Stop after this long.")
+@click.option("--seconds", type=Duration(0.001), help="Stop after this long, such as 20 or 5m.")
 @click.option(
     "--rate",
     type=click.FloatRange(min=0, min_open=True, max=2000),

@@ -9,6 +9,7 @@ from typing import Any, Final, cast
 
 import click
 
+from purgatory_async.cli.arguments import Duration
 from purgatory_async.cli.sentence import one_sentence, say
 
 __all__ = ["kafka_command", "run"]
@@ -46,7 +47,7 @@ def _nodes(
 @click.option("--partitions", type=int, help="Of a topic created without a number.  [default: 1]")
 @click.option("--replication", type=int, help="Brokers that have such a topic.  [default: 1]")
 @click.option("--min-insync", type=int, help="Brokers in sync that acks=all needs.  [default: 1]")
-@click.option("--replica-lag", type=float, help="Seconds behind, up to which one is in sync.  [default: 10]")
+@click.option("--replica-lag", type=Duration(), help="How far behind one is still in sync.  [default: 10s]")
 @click.option("--auto-create/--no-auto-create", default=None, help="Create a topic when it is asked for.")
 @click.option("--max-bytes", type=int, help="Of all records; more are refused.  [default: 1 GiB]")
 @click.option("--max-batch-bytes", type=int, help="Of one batch of records.  [default: 1 MiB]")
@@ -58,9 +59,13 @@ def _nodes(
 @click.option("--max-members", type=int, help="Of one group.  [default: 10000]")
 @click.option("--max-group-bytes", type=int, help="Of all groups' members and offsets.  [default: 256 MiB]")
 @click.option(
-    "--idle-timeout", type=float, help="Seconds until an idle connection is closed.  [default: 600]"
+    "--idle-timeout",
+    type=Duration(endless=True),
+    help="Until an idle connection is closed; inf: never.  [default: 10m]",
 )
-@click.option("--rebalance-delay", type=float, help="Seconds a new group waits for members.  [default: 3]")
+@click.option(
+    "--rebalance-delay", type=Duration(), help="How long a new group waits for members.  [default: 3s]"
+)
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 import click
 
-from purgatory_async.cli.arguments import duration, json_or_text
+from purgatory_async.cli.arguments import Duration, json_or_text
 from purgatory_async.cli.columns import print_table
 from purgatory_async.cli.remote import EXIT_CODES, with_service
 from purgatory_async.cli.summaries import describe_queue, printable, seconds
@@ -52,7 +52,7 @@ def queues_command(client: Client, queue: str | None, limit: int, as_json: bool)
 @click.command("put")
 @click.argument("queue")
 @click.argument("item")
-@click.option("--delay", callback=duration, help="Time until it can be taken, such as 30s.  [default: none]")
+@click.option("--delay", type=Duration(), help="Time until it can be taken, such as 30s.  [default: none]")
 @with_service
 def put_command(client: Client, queue: str, item: str, delay: float | None) -> None:
     """Put ITEM into QUEUE: JSON, or otherwise text.
@@ -67,8 +67,8 @@ def put_command(client: Client, queue: str, item: str, delay: float | None) -> N
 
 @click.command("take")
 @click.argument("queue")
-@click.option("--lease", callback=duration, help="How long it is on loan.  [default: as the queue says]")
-@click.option("--wait", callback=duration, default="0", show_default=True, help="How long to wait for one.")
+@click.option("--lease", type=Duration(), help="How long it is on loan.  [default: as the queue says]")
+@click.option("--wait", type=Duration(), default="0", show_default=True, help="How long to wait for one.")
 @click.option(
     "--max", "most", type=click.IntRange(1, 100), default=1, show_default=True, help="Items at most."
 )
@@ -105,7 +105,7 @@ def ack_command(client: Client, lease: str) -> None:
 
 @click.command("return")
 @click.argument("lease")
-@click.option("--delay", callback=duration, help="Time until it can be taken again.  [default: none]")
+@click.option("--delay", type=Duration(), help="Time until it can be taken again.  [default: none]")
 @with_service
 def return_command(client: Client, lease: str, delay: float | None) -> None:
     """Return the item on loan by LEASE to its place in its queue.
@@ -120,7 +120,7 @@ def return_command(client: Client, lease: str, delay: float | None) -> None:
 
 @click.command("extend")
 @click.argument("lease")
-@click.option("--lease", "anew", callback=duration, help="How long from now.  [default: as long as at first]")
+@click.option("--lease", "anew", type=Duration(), help="How long from now.  [default: as long as at first]")
 @with_service
 def extend_command(client: Client, lease: str, anew: float | None) -> None:
     """Count LEASE again from now on.

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Final, cast
 
 import click
 
-from purgatory_async.cli.arguments import duration, json_or_text
+from purgatory_async.cli.arguments import Duration, json_or_text
 from purgatory_async.cli.columns import print_table
 from purgatory_async.cli.outlast import wait_through_restarts, watch_through_restarts
 from purgatory_async.cli.sentence import escaped
@@ -223,7 +223,7 @@ def _text_of(content: bytes) -> StringIO:
     help="Also accept the key's newest signal if its index is higher; 0 accepts any that the service keeps.",
 )
 @click.option(
-    "--timeout", callback=duration, help="Time until it expires, such as 30s or 10m.  [default: never]"
+    "--timeout", type=Duration(), help="Time until it expires, such as 30s or 10m.  [default: never]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the whole operation, or signal, as JSON.")
 @with_service

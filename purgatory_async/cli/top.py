@@ -12,6 +12,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from purgatory_async.cli.arguments import Duration
 from purgatory_async.cli.remote import with_service
 from purgatory_async.cli.summaries import printable, seconds
 from purgatory_async.client import Client
@@ -28,10 +29,10 @@ Stats = Mapping[str, Any]
 @click.command("top")
 @click.option(
     "--interval",
-    type=click.FloatRange(min=0.1),
-    default=1.0,
+    type=Duration(0.1),
+    default="1s",
     show_default=True,
-    help="Seconds between updates.",
+    help="Time between updates.",
 )
 @click.option("--once", is_flag=True, help="Print the figures once and exit.")
 @with_service

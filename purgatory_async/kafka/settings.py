@@ -1,6 +1,9 @@
 """What a broker can be given: names, defaults and bounds."""
 
 from dataclasses import dataclass, fields
+from math import inf
+
+from purgatory_async.clock import MAX_TIMEOUT
 
 __all__ = ["Settings"]
 
@@ -54,3 +57,7 @@ class Settings:
             least = 0 if isinstance(known.default, (bool, float)) else 1
             if not value >= least:
                 raise ValueError(f"{known.name} must be at least {least}, got {value!r}")
+            if isinstance(known.default, float) and MAX_TIMEOUT < value < inf:
+                raise ValueError(
+                    f"{known.name} must be at most {MAX_TIMEOUT:.0f} seconds (100 years), or inf, got {value!r}"
+                )

@@ -19,16 +19,23 @@ __all__ = ["GRAMMAR", "MAX_TIMEOUT", "UNIT", "checked_timeout", "duration_text",
 UNIT: Final = "(ms|s|m|h|d)?"
 GRAMMAR: Final = f"[0-9]{{1,9}}{UNIT}"
 _DURATION: Final = re.compile(f"([0-9]{{1,9}}){UNIT}")
+_FRACTIONS: Final = f"[0-9]{{0,9}}[.]?[0-9]{{1,9}}{UNIT}"
+_WITH_FRACTION: Final = re.compile(f"([0-9]{{0,9}}[.]?[0-9]{{1,9}}){UNIT}")
 _MILLISECONDS: Final = {None: 1000, "ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
-def parse_duration(text: str) -> float:
-    """Read a duration in seconds; a `ValueError` names a malformed one and the grammar."""
+def parse_duration(text: str, *, fractions: bool = False) -> float:
+    """Read a duration in seconds; a `ValueError` names a malformed one and the grammar.
+
+    Args:
+        text: The duration.
+        fractions: Whether a decimal point is allowed, as on the command line.
+    """
     # fullmatch: `$` would let a trailing newline through.
-    match = _DURATION.fullmatch(text)
+    match = (_WITH_FRACTION if fractions else _DURATION).fullmatch(text)
     if match is None:
-        raise ValueError(f"a duration must follow {GRAMMAR}, got {text[:40]!r}")
-    return int(match[1]) * _MILLISECONDS[match[2]] / 1000
+        raise ValueError(f"a duration must follow {_FRACTIONS if fractions else GRAMMAR}, got {text[:40]!r}")
+    return float(match[1]) * _MILLISECONDS[match[2]] / 1000
 
 
 def checked_timeout(value: float | str | None) -> float | None:

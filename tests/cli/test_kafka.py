@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from math import inf
 
 import confluent_kafka
 import httpx
@@ -38,15 +39,47 @@ def test_the_help_lists_the_command(capsys):
         (["--max-groups", "0"], "max_groups must be at least 1, got 0"),
         (["--max-members", "0"], "max_members must be at least 1, got 0"),
         (["--host", "0.0.0.0"], "advertised_host must be given with host '0.0.0.0'"),
+        (
+            ["--replica-lag", "5w"],
+            "'--replica-lag': a duration must follow [0-9]{0,9}[.]?[0-9]{1,9}(ms|s|m|h|d)?",
+        ),
+        (["--rebalance-delay", "-1s"], "'--rebalance-delay': a duration must follow"),
+        (["--idle-timeout", "99999d"], "'--idle-timeout': must be from 0 to 3155760000 seconds, got 99999d"),
         (["--port", "65536"], "65536 is not in the range 0<=x<=65535"),
     ],
-    ids=["bound", "groups", "members", "host", "port"],
+    ids=["bound", "groups", "members", "host", "lag", "delay", "idle", "port"],
 )
 def test_a_wrong_option_is_refused_in_one_sentence(capsys, arguments, sentence):
     assert kafka.run(["kafka", "--port", "0", *arguments]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("purgatory: ")
     assert sentence in line
+
+
+@pytest.mark.parametrize("option", ["replica_lag", "rebalance_delay", "idle_timeout"])
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("0.2s", 0.2), ("5m", 300.0), ("250ms", 0.25), ("1h", 3600.0), (".5", 0.5), ("7", 7.0)],
+)
+def test_its_times_are_durations(monkeypatch, option, text, seconds):
+    assert given(monkeypatch, f"--{option.replace('_', '-')}", text)[option] == seconds
+
+
+def test_a_connection_may_be_idle_for_ever(monkeypatch):
+    assert given(monkeypatch, "--idle-timeout", "inf")["idle_timeout"] == inf
+
+
+def given(monkeypatch, *options):
+    """What the command gives its broker."""
+    settings = {}
+
+    def refuse(**named):
+        settings.update(named)
+        raise ValueError("seen")
+
+    monkeypatch.setattr("purgatory_async.kafka.Broker", refuse)
+    assert kafka.run(["kafka", *options]) == 2
+    return settings
 
 
 @pytest.mark.parametrize("missing", ["kio", "crc32c", "uvloop", "click"])

@@ -4,7 +4,7 @@ from typing import Final
 
 __all__ = ["CODECS", "DELETED", "PATIENCE_S", "PREPARE_S", "VALUES", "expect"]
 
-PATIENCE_S: Final = 8.0
+PATIENCE_S: Final = 20.0
 PREPARE_S: Final = 2.0  # for a topic to be created, where it may be made when it is asked for
 CODECS: Final = ("gzip", "snappy", "lz4", "zstd")
 DELETED: Final = 100  # records that a check deletes

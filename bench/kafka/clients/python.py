@@ -66,7 +66,7 @@ def _rebalance(address: str, topic: str) -> None:
 
 
 def _member(address: str, topic: str) -> Any:
-    consumer = _consumer(address, group_id=topic, session_timeout_ms=6_000, heartbeat_interval_ms=200)
+    consumer = _consumer(address, group_id=topic, session_timeout_ms=30_000, heartbeat_interval_ms=200)
     consumer.subscribe([topic])
     # Reads the metadata first: if poll's time ends while a leader joins again for new ones, 3.0.12 forgets the join.
     consumer.topics()
@@ -78,7 +78,7 @@ def _until(condition: Callable[[], bool], *consumers: Any) -> None:
     while not condition():
         expect("rebalance", time.monotonic() < end, wanted=True)
         for consumer in consumers:
-            consumer.poll(50)
+            consumer.poll(1_000 // len(consumers))  # returns once it has joined
 
 
 def _delete_records(address: str, topic: str) -> None:

@@ -67,6 +67,10 @@ def _nodes(
     "--rebalance-delay", type=Duration(), help="How long a new group waits for members.  [default: 3s]"
 )
 @click.option(
+    "--min-session-timeout", type=Duration(), help="The shortest of a member; Kafka has 6s.  [default: 100ms]"
+)
+@click.option("--max-session-timeout", type=Duration(), help="The longest of a member.  [default: 30m]")
+@click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
     help="Serve /metrics there, and figures for purgatory top; 0: a free one.  [default: neither]",

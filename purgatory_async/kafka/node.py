@@ -76,6 +76,8 @@ class Node:
         self.groups: Final = Coordinator(
             self.rebalance,
             initial_delay_s=settings.rebalance_delay,
+            min_session_s=settings.min_session_timeout,
+            max_session_s=settings.max_session_timeout,
             max_groups=settings.max_groups,
             max_members=settings.max_members,
             max_bytes=settings.max_group_bytes,

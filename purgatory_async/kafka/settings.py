@@ -29,6 +29,8 @@ class Settings:
             invalid_commit_offset_size, a member with group_max_size_reached.
         min_insync: Replicas in sync that an acks=all produce needs.
         rebalance_delay: How long the first generation of an empty group waits after each newcomer.
+        min_session_timeout: The shortest session that a member of a group may have. Kafka's is 6 s; tests want less.
+        max_session_timeout: The longest one.
         replica_lag: How far behind, in seconds, a replica is still in sync.
         idle_timeout: After so many seconds without a request a connection is closed; inf for never.
     """
@@ -47,6 +49,8 @@ class Settings:
     max_group_bytes: int = 256 << 20
     min_insync: int = 1
     rebalance_delay: float = 3.0
+    min_session_timeout: float = 0.1
+    max_session_timeout: float = 1800.0
     replica_lag: float = 10.0
     idle_timeout: float = 600.0
 

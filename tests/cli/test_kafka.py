@@ -56,7 +56,10 @@ def test_a_wrong_option_is_refused_in_one_sentence(capsys, arguments, sentence):
     assert sentence in line
 
 
-@pytest.mark.parametrize("option", ["replica_lag", "rebalance_delay", "idle_timeout"])
+@pytest.mark.parametrize(
+    "option",
+    ["replica_lag", "rebalance_delay", "idle_timeout", "min_session_timeout", "max_session_timeout"],
+)
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [("0.2s", 0.2), ("5m", 300.0), ("250ms", 0.25), ("1h", 3600.0), (".5", 0.5), ("7", 7.0)],

@@ -67,6 +67,16 @@ def bounded(manual_clock):
         yield made
 
 
+@pytest.mark.parametrize(
+    ("seconds", "error"),
+    [((10, 10), "none"), ((10.001, 60), "invalid_session_timeout"), ((0, 9.999), "invalid_session_timeout")],
+)
+async def test_the_bounds_of_a_session_are_settings(bounded, seconds, error):
+    least, most = seconds
+    desk = bounded(min_session_timeout=least, max_session_timeout=most)
+    assert (await join(desk, "g")).error_code is ErrorCode[error]
+
+
 async def test_long_metadata_refuses_its_partition_alone(desk):
     errors = await commit(desk, "g", "n" * 4096, "n" * 4097)
     assert errors == [ErrorCode.none, ErrorCode.offset_metadata_too_large]

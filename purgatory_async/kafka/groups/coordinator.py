@@ -12,10 +12,8 @@ from purgatory_async.kafka.groups.members import Member, unknown_member
 from purgatory_async.kafka.groups.offsets import CommittedOffset, CommittedOffsets, TopicPartition
 from purgatory_async.kafka.groups.subscriptions import CONSUMER_PROTOCOL, subscribed_topics
 
-__all__ = ["LEAST_SESSION_S", "LONGEST_SESSION_S", "Coordinator"]
+__all__ = ["Coordinator"]
 
-LEAST_SESSION_S: Final = 0.1
-LONGEST_SESSION_S: Final = 1800.0
 SWEEP_S: Final = 600.0
 """Seconds between two looks for groups that nothing would be lost with, as Kafka's check of its offsets' retention."""
 
@@ -26,6 +24,8 @@ class Coordinator:
     Args:
         rebalance: The Rebalance purgatory: holds joins and syncs; its timer runs sessions.
         initial_delay_s: Seconds that the first generation of an empty group waits after each newcomer.
+        min_session_s: The shortest session timeout that a member may ask for, in seconds.
+        max_session_s: The longest one.
         max_groups: Groups allowed.
         max_members: Members and pending ids allowed in one group.
         max_bytes: What all groups may hold of names, metadata, assignments and offsets.
@@ -36,6 +36,8 @@ class Coordinator:
         rebalance: Purgatory,
         *,
         initial_delay_s: float = 3.0,
+        min_session_s: float = 0.1,
+        max_session_s: float = 1800.0,
         max_groups: int = 10_000,
         max_members: int = 10_000,
         max_bytes: int = 256 << 20,
@@ -43,6 +45,8 @@ class Coordinator:
         self.room = GroupRoom(max_bytes)
         self._rebalance = rebalance
         self._initial_delay_s = initial_delay_s
+        self._min_session_s = min_session_s
+        self._max_session_s = max_session_s
         self._max_groups = max_groups
         self._max_members = max_members
         self._groups: dict[str, Group] = {}
@@ -77,10 +81,10 @@ class Coordinator:
                 ``coordinator_not_available`` if there are too many groups.
         """
         _check_group_id(group_id)
-        if not LEAST_SESSION_S <= request.session_timeout_s <= LONGEST_SESSION_S:
+        if not self._min_session_s <= request.session_timeout_s <= self._max_session_s:
             raise ProtocolError(
                 ErrorCode.invalid_session_timeout,
-                f"session.timeout.ms must be {LEAST_SESSION_S * 1000:.0f} to {LONGEST_SESSION_S * 1000:.0f}, "
+                f"session.timeout.ms must be {self._min_session_s * 1000:.0f} to {self._max_session_s * 1000:.0f}, "
                 f"got {request.session_timeout_s * 1000:.0f}",
             )
         if request.member_id or group_id in self._groups:

@@ -94,14 +94,30 @@ def _kind_bytes(kind: str) -> int:
 
 def _step(member: Field[Any], *, compact: bool) -> _Step:
     kind, wanted = member.metadata.get("kafka_type"), present(member.type)
+    nullable = NoneType in get_args(member.type)
     if get_origin(wanted) is not tuple:
-        return _bytes(kind, compact=compact)
+        return (
+            _structure(_steps(wanted), nullable=nullable) if kind is None else _bytes(kind, compact=compact)
+        )
     if kind is None:
         entry = _steps(get_args(wanted)[0])
     else:
         size_bytes = _kind_bytes(kind)
         entry = (_skip(size_bytes) if size_bytes else _bytes(kind, compact=compact),)
-    return _array(member.name, entry, compact=compact, nullable=NoneType in get_args(member.type))
+    return _array(member.name, entry, compact=compact, nullable=nullable)
+
+
+def _structure(members: tuple[_Step, ...], *, nullable: bool) -> _Step:
+    def step(cursor: _Cursor) -> None:
+        """Step over a structure; one that may be null has a byte before it, which is negative for null."""
+        if nullable:
+            cursor.at += 1
+            if cursor.frame[cursor.at - 1] >= _MORE:
+                return
+        for one in members:
+            one(cursor)
+
+    return step
 
 
 def _array(name: str, entry: tuple[_Step, ...], *, compact: bool, nullable: bool) -> _Step:

@@ -19,8 +19,14 @@ from purgatory_async.kafka.handlers.group_members import HEARTBEAT, JOIN_GROUP, 
 from purgatory_async.kafka.handlers.group_offsets import OFFSET_COMMIT, OFFSET_FETCH
 from purgatory_async.kafka.handlers.groups import DESCRIBE_GROUPS, FIND_COORDINATOR, LIST_GROUPS
 from purgatory_async.kafka.handlers.list_offsets import LIST_OFFSETS
-from purgatory_async.kafka.handlers.metadata import DESCRIBE_CLUSTER, METADATA
+from purgatory_async.kafka.handlers.log_dirs import ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS
+from purgatory_async.kafka.handlers.metadata import DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS, METADATA
 from purgatory_async.kafka.handlers.produce import INIT_PRODUCER_ID, PRODUCE
+from purgatory_async.kafka.handlers.reassignments import (
+    ALTER_PARTITION_REASSIGNMENTS,
+    ELECT_LEADERS,
+    LIST_PARTITION_REASSIGNMENTS,
+)
 from purgatory_async.kafka.handlers.topics import CREATE_TOPICS, DELETE_TOPICS
 from purgatory_async.kafka.node import Node
 
@@ -43,6 +49,8 @@ _TABLE: Final = (
     *(DESCRIBE_GROUPS, LIST_GROUPS, DELETE_GROUPS, OFFSET_DELETE),
     Api(18, 0, 4, _api_versions),
     *(CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT),
+    *(DESCRIBE_TOPIC_PARTITIONS, DESCRIBE_LOG_DIRS, ALTER_REPLICA_LOG_DIRS),
+    *(ELECT_LEADERS, ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS),
     *(CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, INIT_PRODUCER_ID, DESCRIBE_CLUSTER),
 )
 

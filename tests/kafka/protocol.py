@@ -47,6 +47,8 @@ def value_of(member: Any, values: dict[str, Any]) -> Any:
     if get_origin(wanted) is tuple and value is not None:
         item = get_args(wanted)[0]
         return tuple(made(item, part) if is_dataclass(item) else part for part in value)
+    if is_dataclass(wanted) and value is not None:
+        return made(wanted, value)
     return timedelta(milliseconds=value) if kind in {"timedelta_i32", "timedelta_i64"} else value
 
 

@@ -155,6 +155,16 @@ REFUSABLE = {
     "DeleteRecords": {"topics": [{"name": "t", "partitions": [{"partition_index": 0, "offset": 0}]}]},
     "InitProducerId": {},
     "DescribeCluster": {},
+    "DeleteGroups": {"groups_names": ["g"]},
+    "OffsetDelete": {"group_id": "g", "topics": [{"name": "t", "partitions": [{"partition_index": 0}]}]},
+    "DescribeTopicPartitions": {"topics": [{"name": "t"}]},
+    "DescribeLogDirs": {"topics": None},
+    "AlterReplicaLogDirs": {
+        "dirs": [{"path": "/memory", "topics": [{"name": "t", "partitions": [0]}]}],
+    },
+    "ElectLeaders": {"topic_partitions": [{"topic": "t", "partitions": [0]}]},
+    "AlterPartitionReassignments": {"topics": [{"name": "t", "partitions": [{"partition_index": 0}]}]},
+    "ListPartitionReassignments": {"topics": None},
     "ConsumerGroupHeartbeat": {"group_id": "g"},
     "ShareGroupHeartbeat": {"group_id": "g"},
 }

@@ -1,5 +1,6 @@
-"""Metadata and DescribeCluster: brokers, topics, and who leads what."""
+"""Metadata, DescribeTopicPartitions and DescribeCluster: brokers, topics, and who leads what."""
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from purgatory_async.kafka.api import Answer, Api
@@ -10,9 +11,10 @@ from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.partition import NO_EPOCH, Partition
 from purgatory_async.kafka.topics import Topic
 
-__all__ = ["DESCRIBE_CLUSTER", "METADATA"]
+__all__ = ["DESCRIBE_CLUSTER", "DESCRIBE_TOPIC_PARTITIONS", "METADATA"]
 
 _NO_BROKER: Final = -1
+_MOST_PARTITIONS: Final = 2000  # of one page, as Kafka's max.request.partition.size.limit
 
 
 def _metadata(node: Node, request: Any, _: Client) -> Answer:
@@ -28,7 +30,7 @@ def _metadata(node: Node, request: Any, _: Client) -> Answer:
 def _topics(node: Node, request: Any) -> list[dict[str, Any]]:
     # Version 0 asks for all topics with an empty list, later ones with null.
     if request.topics is None or (not request.topics and request.__version__ == 0):
-        return [_described(node, topic) for topic in node.topics if not topic.internal]
+        return [_described(node, topic, topic.partitions) for topic in node.topics if not topic.internal]
     create = getattr(request, "allow_auto_topic_creation", True)
     allowance = Allowance()
     # Each once, as Kafka does: a short request could describe the largest topic thousands of times.
@@ -40,11 +42,13 @@ def _found(node: Node, wanted: Any, allowance: Allowance, *, create: bool) -> di
     topic_id = getattr(wanted, "topic_id", None)
     try:
         if topic_id is not None or wanted.name is None:  # beside an id, clients send "" or null
-            return _described(node, node.topics.find_id(topic_id))
-        if create and wanted.name not in node.topics:
-            # A code after which clients ask again.
-            allowance.use(node.settings.partitions, ErrorCode.leader_not_available)
-        return _described(node, node.topic_for(wanted.name) if create else node.topics.find(wanted.name))
+            topic = node.topics.find_id(topic_id)
+        else:
+            if create and wanted.name not in node.topics:
+                # A code after which clients ask again.
+                allowance.use(node.settings.partitions, ErrorCode.leader_not_available)
+            topic = node.topic_for(wanted.name) if create else node.topics.find(wanted.name)
+        return _described(node, topic, topic.partitions)
     except ProtocolError as error:
         return {
             "error_code": error.code,
@@ -54,13 +58,13 @@ def _found(node: Node, wanted: Any, allowance: Allowance, *, create: bool) -> di
         }
 
 
-def _described(node: Node, topic: Topic) -> dict[str, Any]:
+def _described(node: Node, topic: Topic, partitions: Sequence[Partition]) -> dict[str, Any]:
     return {
         "error_code": ErrorCode.none,
         "name": topic.name,
         "topic_id": topic.id,
         "is_internal": topic.internal,
-        "partitions": [_partition(node, topic, partition) for partition in topic.partitions],
+        "partitions": [_partition(node, topic, partition) for partition in partitions],
     }
 
 
@@ -78,6 +82,35 @@ def _partition(node: Node, topic: Topic, partition: Partition) -> dict[str, Any]
             replica for replica in partition.replicas if replica not in node.cluster.reachable
         ],
     }
+
+
+def _describe_topic_partitions(node: Node, request: Any, _: Client) -> Answer:
+    """Describe topics in the order of their names: one page, and where the next one begins."""
+    names = {wanted.name for wanted in request.topics} or {
+        topic.name for topic in node.topics if not topic.internal
+    }
+    left = max(1, min(request.response_partition_limit, _MOST_PARTITIONS))
+    begin = ("", 0) if request.cursor is None else (request.cursor.topic_name, request.cursor.partition_index)
+    described: list[dict[str, Any]] = []
+    for name in sorted(name for name in names if name >= begin[0]):
+        first = max(0, begin[1]) if name == begin[0] else 0
+        if not left:
+            return _page(described, name, first)
+        try:
+            topic = node.topics.find(name)
+        except ProtocolError as error:
+            described.append({"error_code": error.code, "name": name, "partitions": ()})
+            continue
+        partitions = topic.partitions[first : first + left]
+        described.append(_described(node, topic, partitions))
+        left -= len(partitions)
+        if first + len(partitions) < len(topic.partitions):
+            return _page(described, name, first + len(partitions))
+    return {"topics": described}
+
+
+def _page(topics: list[dict[str, Any]], name: str, index: int) -> Answer:
+    return {"topics": topics, "next_cursor": {"topic_name": name, "partition_index": index}}
 
 
 def _brokers(node: Node, id_field: str) -> list[dict[str, Any]]:
@@ -105,3 +138,4 @@ def _describe_cluster(node: Node, request: Any, _: Client) -> Answer:  # noqa: A
 
 METADATA: Final = Api(3, 0, 12, _metadata)
 DESCRIBE_CLUSTER: Final = Api(60, 0, 1, _describe_cluster)
+DESCRIBE_TOPIC_PARTITIONS: Final = Api(75, 0, 0, _describe_topic_partitions)

@@ -1,0 +1,89 @@
+"""DescribeLogDirs and AlterReplicaLogDirs: memory is the one directory, with the sizes of all partitions."""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from purgatory_async.kafka.api import Answer, Api
+from purgatory_async.kafka.client import Client
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.node import Node
+from purgatory_async.kafka.partition import Partition
+
+__all__ = ["ALTER_REPLICA_LOG_DIRS", "DESCRIBE_LOG_DIRS"]
+
+_MEMORY: Final = "/memory"
+
+
+def _describe_log_dirs(node: Node, request: Any, _: Client) -> Answer:
+    """Give the sizes of the partitions that this broker has, as Kafka leaving out what it does not know."""
+    wanted = (
+        None if request.topics is None else {topic.topic: {*topic.partitions} for topic in request.topics}
+    )
+    topics = [
+        {"name": topic.name, "partitions": [_sized(partition) for partition in partitions]}
+        for topic in node.topics
+        if not topic.internal and (wanted is None or topic.name in wanted)
+        for partitions in [_here(node, topic.partitions, None if wanted is None else wanted[topic.name])]
+        if partitions
+    ]
+    room = node.topics.room
+    memory = {
+        "error_code": ErrorCode.none,
+        "log_dir": _MEMORY,
+        "topics": topics,
+        "total_bytes": room.max_bytes,
+        "usable_bytes": max(0, room.max_bytes - room.used_bytes),
+    }
+    return {"error_code": ErrorCode.none, "results": (memory,)}
+
+
+def _here(node: Node, partitions: Iterable[Partition], indices: set[int] | None) -> list[Partition]:
+    return [
+        partition
+        for partition in partitions
+        if node.id in partition.replicas and (indices is None or partition.index in indices)
+    ]
+
+
+def _sized(partition: Partition) -> dict[str, Any]:
+    lag = max(0, partition.high_watermark - partition.log.end)
+    return {
+        "partition_index": partition.index,
+        "partition_size": partition.log.size_bytes,
+        "offset_lag": lag,
+        "is_future_key": False,
+    }
+
+
+def _alter_replica_log_dirs(node: Node, request: Any, _: Client) -> Answer:
+    """Move replicas of this broker to where they are."""
+    return {
+        "results": [
+            {
+                "topic_name": topic.name,
+                "partitions": [
+                    {
+                        "partition_index": index,
+                        "error_code": _moved(node, directory.path, topic.name, index),
+                    }
+                    for index in topic.partitions
+                ],
+            }
+            for directory in request.dirs
+            for topic in directory.topics
+        ]
+    }
+
+
+def _moved(node: Node, path: str, topic: str, index: int) -> ErrorCode:
+    if path != _MEMORY:
+        return ErrorCode.log_dir_not_found
+    try:
+        partition = node.topics.partition(topic, index)
+    except ProtocolError as error:
+        return error.code
+    return ErrorCode.none if node.id in partition.replicas else ErrorCode.replica_not_available
+
+
+DESCRIBE_LOG_DIRS: Final = Api(35, 1, 4, _describe_log_dirs)
+ALTER_REPLICA_LOG_DIRS: Final = Api(34, 1, 2, _alter_replica_log_dirs)

@@ -21,7 +21,8 @@ LAYERS = {
         *("pipeline.operations", "pipeline.operations.buckets", "pipeline.operations.coverage"),
         *("pipeline.operations.pairing", "pipeline.operations.prefixes"),
         *("pipeline.pages", "pipeline.pages.document"),
-        *("pipeline.report", "pipeline.whatif", "pipeline.whatif.replay"),
+        *("pipeline.report", "pipeline.report.prefixes", "pipeline.report.sums"),
+        *("pipeline.whatif", "pipeline.whatif.replay"),
         *("pipeline.whatif.satisfy", "pipeline.whatif.wheel_sim"),
     ),
     "adapters": (

@@ -7,28 +7,29 @@ operation ended twice. Anomalies are listed, and no other figure counts them.
 Records are dealt into buckets, which workers pair in columns: sorting them as Spark rows takes several times as long.
 """
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from purgatory_async.pipeline.locations import Location, whole
+from purgatory_async.pipeline.locations import Location, arrow_source, whole
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, deal, gathered
 from purgatory_async.pipeline.operations.pairing import ANOMALIES, OPERATIONS, Pairing
-from purgatory_async.pipeline.spark_tables import spark_reads, spark_schema
+from purgatory_async.pipeline.spark_tables import on_workers, spark_reads, spark_schema
 
 __all__ = [
     "OPERATION",
     "anomalies",
     "dealt",
+    "map_operations",
     "nodes",
     "operations",
     "paired",
+    "read_operations",
     "write_bucket",
     "write_operations",
 ]
@@ -36,7 +37,6 @@ __all__ = [
 OPERATION: Final = ("run_id", "node", "op_id")
 """The columns that identify an operation."""
 
-_NOTHING: Final = pa.schema([("nothing", pa.int32())])
 # The other columns have almost no repeated values.
 _REPEATED: Final = ["run_id", "node", "outcome", "keys.list.element"]
 
@@ -73,30 +73,55 @@ def paired(buckets: DataFrame, result: Callable[[Pairing], pa.Table], schema: pa
     return buckets.groupBy("bucket").applyInArrow(tell, spark_schema(schema))
 
 
-def write_operations(buckets: DataFrame, directory: Location) -> DataFrame:
+def write_operations(
+    buckets: DataFrame, directory: Location, result: Callable[[pa.Table], pa.Table], schema: pa.Schema
+) -> pa.Table:
     """Find the outcome of each operation, as `operations`, but write them where they are found.
 
     Spark would take each operation out of its columns and put it back. If it repeats a bucket, the new file has the
     same rows and replaces the old one. The directory is new, and the workers must see it as this process does.
 
     Returns:
-        The operations as read from there.
+        The rows that ``result`` makes, in this schema, of the operations of each bucket.
     """
     if isinstance(directory, Path):
         directory.mkdir()
     with whole(directory / "no-rows.parquet") as path:
         pq.write_table(OPERATIONS.empty_table(), path)
-    paired(buckets, partial(write_bucket, directory), _NOTHING).collect()
-    return spark_reads(buckets.sparkSession, directory, spark_schema(OPERATIONS))
+    made = paired(buckets, lambda pairing: result(write_bucket(directory, pairing)), schema).toArrow()
+    return made.cast(schema)
+
+
+def read_operations(spark: SparkSession, directory: Location) -> DataFrame:
+    """Read what `write_operations` has written."""
+    return spark_reads(spark, directory, spark_schema(OPERATIONS))
+
+
+def map_operations(
+    spark: SparkSession,
+    directory: Location,
+    columns: Sequence[str],
+    result: Callable[[pa.Table], pa.Table],
+    schema: pa.Schema,
+) -> DataFrame:
+    """Map some columns of each file of `write_operations` on a worker: ``result`` makes a table in this schema."""
+
+    def tell(part: Location) -> Iterator[pa.RecordBatch]:
+        """Map a file."""
+        with pq.ParquetFile(arrow_source(part)) as file:
+            yield from result(file.read(list(columns), use_threads=False)).to_batches()
+
+    parts = sorted(part for part in directory.iterdir() if part.name.startswith("part-"))
+    return on_workers(spark, parts, tell, spark_schema(schema))
 
 
 def write_bucket(directory: Location, pairing: Pairing) -> pa.Table:
-    """Write a bucket's operations to a file named by its number, on a worker; returns a table without rows."""
+    """Write a bucket's operations to a file named by its number, on a worker; returns them."""
     found = pairing.operations()
     if len(found):
         with whole(directory / f"part-{pairing.bucket:05d}.parquet") as path:
             pq.write_table(found, path, use_dictionary=_REPEATED)  # pyright: ignore[reportArgumentType]
-    return _NOTHING.empty_table()
+    return found
 
 
 def nodes(covered: DataFrame) -> DataFrame:

@@ -3,21 +3,39 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from itertools import count, groupby
+from itertools import count
 from typing import Any, Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, buckets_for, deal
 from purgatory_async.pipeline.operations.coverage import COVER_READ, COVERED, cover
-from purgatory_async.pipeline.operations.tables import anomalies, nodes, write_operations
+from purgatory_async.pipeline.operations.tables import (
+    anomalies,
+    map_operations,
+    nodes,
+    read_operations,
+    write_operations,
+)
 from purgatory_async.pipeline.output import Stage
 from purgatory_async.pipeline.report import totals
 from purgatory_async.pipeline.report.gaps import find_edges, missing
-from purgatory_async.pipeline.report.totals import OUTCOMES
+from purgatory_async.pipeline.report.prefixes import PERCENTILES, prefix_table, ranked_sums
+from purgatory_async.pipeline.report.sums import (
+    CHOSEN,
+    OUTCOMES,
+    READ,
+    STEPS,
+    SUMS,
+    Ranks,
+    added_up,
+    chosen,
+    summed,
+)
 from purgatory_async.pipeline.source.extent import Extent
 from purgatory_async.pipeline.source.tables import map_records, read_journal
 from purgatory_async.pipeline.spark_tables import spark_reads, spark_writes
@@ -28,7 +46,6 @@ _LEAST_WIDTH_NS: Final = 1_000_000
 _STRETCHES: Final = 240  # a figure as wide as a page shows no more
 _NS: Final = 1_000_000_000
 _SHOWN: Final = 20  # of keys, anomalies and damaged lines on the page; the tables have all
-_PERCENTILES: Final = (50, 95, 99)
 
 _MISSING: Final = pa.schema(
     [("run_id", pa.string()), ("node", pa.string()), ("first", pa.int64()), ("last", pa.int64())]
@@ -114,12 +131,11 @@ class _Examination:
         """Compute everything, and call ``say`` with each step."""
         spans = self.spans
         say(f"putting {self.submitted} operations together")
-        operations = write_operations(self.dealt, self.out.tables / "outcomes")
-        counts = totals.totals(operations, nodes(self.covered)).collect()
+        sums = self.sums()
+        whole = sums.filter(sums["whole"])
+        operations = read_operations(self.spark, self.out.tables / "outcomes")
         say("measuring durations")
-        measured = totals.durations(operations)
-        ascending = sorted(totals.histogram(measured).collect())
-        steps = {name: list(own) for name, own in groupby(ascending, lambda step: str(step.name))}
+        ranks = self.ranks(sums)
         say("following the time")
         began_ns = min((span.first_wall_ns for span in spans), default=None)
         ended_ns = max((span.last_wall_ns for span in spans), default=None)
@@ -128,10 +144,10 @@ class _Examination:
         say("counting by key")
         keys = self.keys(operations)
         say("looking for what is wrong")
-        by_outcome = dict.fromkeys(OUTCOMES, 0) | {row.outcome: row.operations for row in counts}
+        by_outcome = _by_outcome(whole)
         strange = self.anomalies(2 * self.submitted - by_outcome["pending"])
         damage = self.kept(self.damage, "quarantine")
-        held_ns = sum(int(row.held_ns) for row in counts)
+        held_ns = sum(map(int, whole["held_ns"].to_pylist()))
         span_ns = sum(span.last_ns - span.first_ns for span in spans)
         submitted = sum(by_outcome.values())
         return Findings(
@@ -139,7 +155,8 @@ class _Examination:
                 "operations": submitted,
                 "outcomes": by_outcome,
                 "timeout_rate": _ratio(by_outcome["expired"], submitted),
-                **_percentiles(measured, steps),
+                "latency_ns": _percentiles(ranks, whole, "completed"),
+                "lateness_ns": _percentiles(ranks, whole, "expired"),
                 "pending_mean": _ratio(held_ns, span_ns),
                 "keys": keys.count(),
                 "anomalies": strange.count(),
@@ -154,12 +171,12 @@ class _Examination:
             curve_mean=_curve_mean(stretches),
             width_ns=width_ns,
             stretches=stretches,
-            latency=_drawn(steps.get("completed", [])),
-            lateness=_drawn(steps.get("expired", [])),
+            latency=_drawn(whole, "completed"),
+            lateness=_drawn(whole, "expired"),
             keys=_first(keys.orderBy("submitted", "key", ascending=[False, True])),
             anomalies=_first(strange.orderBy("run_id", "node", "seq")),
             quarantine=_first(damage.orderBy("file", "offset")),
-            prefixes=self.prefixes(keys),
+            prefixes=self.prefixes(sums, ranks, keys),
         )
 
     def kept(self, frame: DataFrame, name: str) -> DataFrame:
@@ -168,17 +185,23 @@ class _Examination:
         spark_writes(frame, table)
         return spark_reads(self.spark, table, frame.schema)
 
-    def written(self, rows: list[dict[str, Any]], schema: pa.Schema, name: str) -> None:
+    def written(self, table: pa.Table, name: str) -> None:
         """Write a small table here."""
         (self.out.folder / name).mkdir()
-        pq.write_table(pa.Table.from_pylist(rows, schema), self.out.folder / name / "part-00000.parquet")
+        pq.write_table(table, self.out.folder / name / "part-00000.parquet")
+
+    def sums(self) -> pa.Table:
+        """The sums of the operations, which are also written as a table."""
+        last_ns = {(span.run_id, span.node): span.last_ns for span in self.spans}
+        table = self.out.tables / "outcomes"
+        return added_up(write_operations(self.dealt, table, partial(summed, last_ns=last_ns), SUMS))
 
     def timeline(self, operations: DataFrame, width_ns: int) -> list[Stretch]:
         """The stretches of the timeline, also written as a table."""
         rows = totals.timeline(operations, width_ns).collect()
         stretches = filled((row.asDict() for row in rows), width_ns)
         written = [{**asdict(each), **each.ended, "width_ns": width_ns} for each in stretches]
-        self.written(written, _TIMELINE, "timeline")
+        self.written(pa.Table.from_pylist(written, _TIMELINE), "timeline")
         return stretches
 
     def keys(self, operations: DataFrame) -> DataFrame:
@@ -188,11 +211,22 @@ class _Examination:
             signals = signals.limit(0)  # which spares a pass over the journal
         return self.kept(totals.by_key(operations, signals), "keys").where("submitted > 0")
 
-    def prefixes(self, keys: DataFrame) -> list[dict[str, Any]]:
+    def prefixes(self, sums: pa.Table, ranks: Ranks, keys: DataFrame) -> list[dict[str, Any]]:
         """The busiest prefixes of keys, also written as a table; none if no key has one."""
-        table = self.kept(totals.by_prefix(keys), "prefixes")
-        found = _first(table.orderBy("submitted", "prefix", ascending=[False, True]))
+        table = prefix_table(sums, ranks.found, totals.by_prefix(keys).toArrow())
+        self.written(table, "prefixes")
+        found: list[dict[str, Any]] = table.slice(0, _SHOWN).to_pylist()
         return found if any(row["prefix"] is not None for row in found) else []
+
+    def ranks(self, sums: pa.Table) -> Ranks:
+        """The percentiles of all durations, and of those of the busiest prefixes."""
+        ranks = Ranks(ranked_sums(sums), PERCENTILES)
+        if ranks.parts:
+            pick = partial(chosen, parts=ranks.parts)
+            picked = map_operations(self.spark, self.out.tables / "outcomes", READ, pick, CHOSEN)
+            for found in totals.ranked(picked, ranks.wanted):
+                ranks.solve(*found)
+        return ranks
 
     def anomalies(self, expected: int) -> DataFrame:
         """The records that belong to no operation; skips the search if the counts rule them out."""
@@ -213,25 +247,29 @@ class _Examination:
             if last or edges.from_start:
                 found.append((*node, last + 1, last + edges.damaged_after))
         rows = [dict(zip(_MISSING.names, gap, strict=True)) for gap in sorted(found) if gap[2] <= gap[3]]
-        self.written(rows, _MISSING, "missing")
+        self.written(pa.Table.from_pylist(rows, _MISSING), "missing")
         return rows
 
 
-def _percentiles(measured: DataFrame, steps: Mapping[str, Sequence[Row]]) -> dict[str, dict[str, int | None]]:
-    counts = {
-        name: [(step["count"], step.least, step.greatest) for step in own] for name, own in steps.items()
-    }
-    ranks = totals.nearest_ranks(measured, counts, _PERCENTILES)
-    return {
-        field: {f"p{share}": ranks.get(name, {}).get(share) for share in _PERCENTILES}
-        | {"max": counts[name][-1][2] if name in counts else None}
-        for field, name in (("latency_ns", "completed"), ("lateness_ns", "expired"))
-    }
+def _by_outcome(whole: pa.Table) -> dict[str, int]:
+    counts = dict.fromkeys(OUTCOMES, 0)
+    for row in whole.select(["outcome", "count"]).to_pylist():
+        counts[row["outcome"]] += row["count"]
+    return counts
 
 
-def _drawn(rows: Sequence[Row]) -> list[Step]:
-    scale = totals.STEPS
-    return [Step(2 ** (row.step / scale), 2 ** ((row.step + 1) / scale), row["count"]) for row in rows]
+def _percentiles(ranks: Ranks, whole: pa.Table, outcome: str) -> dict[str, int | None]:
+    found = ranks.found.get((outcome, None, True), {})
+    longest = pc.max(whole.filter(pc.equal(whole["outcome"], outcome))["greatest"]).as_py()
+    return {f"p{share}": found.get(share) for share in PERCENTILES} | {"max": longest}
+
+
+def _drawn(whole: pa.Table, outcome: str) -> list[Step]:
+    steps = whole.filter(pc.and_(pc.equal(whole["outcome"], outcome), whole["step"].is_valid()))
+    return [
+        Step(2 ** (row["step"] / STEPS), 2 ** ((row["step"] + 1) / STEPS), row["count"])
+        for row in steps.to_pylist()
+    ]
 
 
 def _curve_mean(stretches: Sequence[Stretch]) -> float | None:

@@ -15,7 +15,7 @@ from purgatory_async.pipeline.pages import drawing
 from purgatory_async.pipeline.pages.document import duration, number, printable, write_document
 from purgatory_async.pipeline.pages.drawing import COLOURS, HALF, WIDE, label, legend
 from purgatory_async.pipeline.report.findings import Findings
-from purgatory_async.pipeline.report.totals import OUTCOMES
+from purgatory_async.pipeline.report.sums import OUTCOMES
 
 __all__ = ["draw", "write_page"]
 
@@ -46,6 +46,7 @@ def write_page(findings: Findings, figures: Mapping[str, str], path: Path) -> No
             ("operations", "submitted", "number"),
             *((name, name, "number") for name in (*seen, "signals")),
         ],
+        prefixes=[dict(row, share=row["expired"] / row["submitted"]) for row in findings.prefixes],
         anomalies=[dict(row, record=row["outcome"] or row["kind"]) for row in findings.anomalies],
         nodes=[dict(node, span_ns=node["last_ns"] - node["first_ns"]) for node in findings.nodes[:_FEW]],
     )

@@ -1,5 +1,7 @@
 """The report's figures, by hand: every field of the summary on journals that one can add up oneself."""
 
+import re
+
 import pyarrow.parquet as pq
 import pytest
 
@@ -68,6 +70,39 @@ def test_every_field_of_the_summary_and_every_table_is_right(report, tmp_path):
     page = (out / "report.html").read_text()
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+
+
+def mixed(calls=200, people=12):
+    """Calls with a timeout of 1 s, and people with one of 2 h; every tenth call and every sixth person is too late."""
+    node = Node()
+    for prefix, count, unit, timeout, late in (
+        ("api", calls, 4 * MS, 1000 * MS, 10),
+        ("human", people, 300_000 * MS, 7_200_000 * MS, 6),
+    ):
+        for place in range(1, count + 1):
+            key = f"{prefix}:{place}"
+            node.submit(key, place * MS, keys=(key,), timeout=timeout)
+            if place % late == 0:
+                fields = {"outcome": "expired", "latency": timeout, "lateness_ns": 0}
+                node.outcome(key, place * MS + timeout, keys=(key,), **fields)
+            else:
+                node.outcome(key, place * MS + place * unit, keys=(key,), latency=place * unit)
+    return node
+
+
+def test_each_prefix_has_its_own_counts_and_percentiles(report, tmp_path):
+    live(tmp_path / "journal", mixed().records)
+    report()
+    table = pq.read_table(tmp_path / "out" / "prefixes").to_pylist()
+    shown = ("prefix", "keys", "submitted", "completed", "expired", "pending", "signals")
+    shown += tuple(f"latency_{name}_ns" for name in ("p50", "p95", "p99", "max"))
+    assert [tuple(row[name] for name in shown) for row in table] == [
+        ("api", 200, 200, 180, 20, 0, 0, *(place * 4 * MS for place in (99, 189, 198, 199))),
+        ("human", 12, 12, 10, 2, 0, 0, *(place * 300_000 * MS for place in (5, 11, 11, 11))),
+    ]
+    page = (tmp_path / "out" / "report.html").read_text()
+    row = page[page.index('<th scope="row">human') :]
+    assert re.findall(r"<td>(.*?)</td>", row)[:6] == ["12", "12", "16.7 %", "25 min", "55 min", "55 min"]
 
 
 def test_faults_of_a_journal_are_reported_and_counted_separately(report, tmp_path):

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 from purgatory_async.pipeline.report import page as report_page
 from purgatory_async.pipeline.report.findings import Findings, Step, Stretch, filled
 from purgatory_async.pipeline.report.page import draw, write_page
-from purgatory_async.pipeline.report.totals import OUTCOMES
+from purgatory_async.pipeline.report.sums import OUTCOMES
 from tests.pipeline.pages import active_parts, check_figures, outside_links
 
 HOSTILE = [
@@ -149,11 +149,14 @@ def test_prefixes_have_a_table_where_keys_have_any(made, tmp_path):
     page, _, _ = made
     assert "Prefixes of keys" not in page
     row = {"keys": 3, "submitted": 6, **dict.fromkeys(OUTCOMES, 1), "signals": 2}
+    row |= {"latency_p50_ns": 2_000_000, "latency_p95_ns": None, "latency_p99_ns": None}
     some = findings(prefixes=[row | {"prefix": "<orders>"}, row | {"prefix": None}])
     write_page(some, {}, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     table = page[page.index("Prefixes of keys") : page.index("The journal itself")]
     assert re.findall(r'<th scope="row">(.*?)</th>', table) == ["&lt;orders&gt;", "keys without one"]
+    assert re.findall(r"<td>(.*?)</td>", table)[:6] == ["3", "6", "16.7 %", "2 ms", "none", "none"]
+    assert "how long they would have taken is not known" in table
 
 
 def test_what_is_wrong_is_said_at_the_top_and_in_full_below(made):

@@ -11,7 +11,6 @@ from purgatory_async.pipeline.report import totals
 from purgatory_async.pipeline.spark_tables import spark_schema
 
 WIDTH_NS = 10
-LAST_NS = 2**41
 ENDS = ("completed", "expired", "cancelled", "failed", "closed")
 
 
@@ -37,29 +36,6 @@ def operations(spark, rows):
     return spark.createDataFrame(pa.Table.from_pylist(rows, OPERATIONS), spark_schema(OPERATIONS)).cache()
 
 
-def test_a_pending_operation_is_held_to_its_node_s_last_record(spark, operations, rows):
-    nodes = spark.createDataFrame(
-        [("run", node, LAST_NS) for node in ("n1", "n2")], "run_id string, node string, last_ns long"
-    )
-    found = {row.outcome: (row.operations, row.held_ns) for row in totals.totals(operations, nodes).collect()}
-    assert {name: count for name, (count, _) in found.items()} == Counter(
-        row["outcome"] or "pending" for row in rows
-    )
-    held_ns = sum(row.get("end_ns", LAST_NS) - row["submit_ns"] for row in rows)
-    assert sum(held for _, held in found.values()) == held_ns
-
-
-def test_each_duration_is_counted_in_its_step(operations, rows):
-    values = [("completed", row["latency_ns"]) for row in rows if row["outcome"] == "completed"]
-    values += [("expired", row["lateness_ns"]) for row in rows if row["outcome"] == "expired"]
-    steps = totals.histogram(totals.durations(operations)).collect()
-    assert sum(step["count"] for step in steps) == len(values)
-    for step in steps:
-        low, high = (2 ** ((step.step + edge) / totals.STEPS) for edge in (0, 1))
-        inside = [value for name, value in values if name == step.name and low <= max(value, 1) < high]
-        assert (step["count"], step.least, step.greatest) == (len(inside), min(inside), max(inside))
-
-
 def test_the_timeline_counts_what_happened_in_each_stretch(operations, rows):
     happened = [("submitted", row["submit_wall_ns"]) for row in rows]
     happened += [(row["outcome"], row["end_wall_ns"]) for row in rows if row["outcome"]]
@@ -83,10 +59,10 @@ def test_keys_add_up_by_the_part_before_the_first_sign(spark, operations):
         [(key,) for key in ("orders/1", "orders:2/3", "orders:2/3", "plain", ":x", "")], "key string"
     )
     found = totals.by_prefix(totals.by_key(operations.limit(0), signals)).collect()
-    assert {row.prefix: (row["keys"], row.signals, row.submitted) for row in found} == {
-        "orders": (2, 3, 0),
-        "": (1, 1, 0),
-        None: (2, 2, 0),
+    assert {row.prefix: (row["keys"], row.signals) for row in found} == {
+        "orders": (2, 3),
+        "": (1, 1),
+        None: (2, 2),
     }
 
 

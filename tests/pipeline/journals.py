@@ -61,6 +61,24 @@ class Node:
         return record
 
 
+def mixed(calls=200, people=12):
+    """Calls with a timeout of 1 s, and people with one of 2 h; every tenth call and every sixth person is too late."""
+    node = Node()
+    for prefix, count, unit, timeout, late in (
+        ("api", calls, 4 * MS, 1000 * MS, 10),
+        ("human", people, 300_000 * MS, 7_200_000 * MS, 6),
+    ):
+        for place in range(1, count + 1):
+            key = f"{prefix}:{place}"
+            node.submit(key, place * MS, keys=(key,), timeout=timeout)
+            if place % late == 0:
+                fields = {"outcome": "expired", "latency": timeout, "lateness_ns": 0}
+                node.outcome(key, place * MS + timeout, keys=(key,), **fields)
+            else:
+                node.outcome(key, place * MS + place * unit, keys=(key,), latency=place * unit)
+    return node
+
+
 def lines(records: Iterable[Record]) -> bytes:
     """The bytes of a live segment."""
     buffer = bytearray()

@@ -6,7 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from purgatory_async.pipeline.jobs.report import run
-from tests.pipeline.journals import MS, Node, append, lines, live, rotated
+from tests.pipeline.journals import MS, Node, append, lines, live, mixed, rotated
 
 NOTHING = {"p50": None, "p95": None, "p99": None, "max": None}
 
@@ -70,24 +70,6 @@ def test_every_field_of_the_summary_and_every_table_is_right(report, tmp_path):
     page = (out / "report.html").read_text()
     assert "<script" not in page
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
-
-
-def mixed(calls=200, people=12):
-    """Calls with a timeout of 1 s, and people with one of 2 h; every tenth call and every sixth person is too late."""
-    node = Node()
-    for prefix, count, unit, timeout, late in (
-        ("api", calls, 4 * MS, 1000 * MS, 10),
-        ("human", people, 300_000 * MS, 7_200_000 * MS, 6),
-    ):
-        for place in range(1, count + 1):
-            key = f"{prefix}:{place}"
-            node.submit(key, place * MS, keys=(key,), timeout=timeout)
-            if place % late == 0:
-                fields = {"outcome": "expired", "latency": timeout, "lateness_ns": 0}
-                node.outcome(key, place * MS + timeout, keys=(key,), **fields)
-            else:
-                node.outcome(key, place * MS + place * unit, keys=(key,), latency=place * unit)
-    return node
 
 
 def test_each_prefix_has_its_own_counts_and_percentiles(report, tmp_path):

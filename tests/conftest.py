@@ -50,7 +50,6 @@ NEEDS_EXTRA = {
     "kafka/test_clients.py": "confluent_kafka",
     "kafka/test_clients_of_other_languages.py": "confluent_kafka",
     "kafka/test_features.py": "confluent_kafka",
-    "kafka/test_records.py": "cramjam",
     "pipeline": "pyspark",
     "service": "starlette",
     "service/store/test_urls.py": "asyncpg",

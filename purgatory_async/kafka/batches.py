@@ -28,6 +28,8 @@ _FORMAT_AT: Final = 16
 _CHECKED_FROM: Final = 21  # the first byte that the checksum covers
 _FORMAT: Final = 2
 _UNCOUNTED: Final = 12  # the length does not count the first offset and itself
+_CODEC: Final = 0x07
+_APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
 _CONTROL: Final = 0x20
 
@@ -76,6 +78,16 @@ class Batch(NamedTuple):
     def next_offset(self) -> int:
         """The offset after its last record."""
         return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def codec(self) -> int:
+        """How its records are compressed; 0 if they are not."""
+        return self.attributes & _CODEC
+
+    @property
+    def has_append_time(self) -> bool:
+        """Whether all its records have the greatest timestamp, the broker's own (LogAppendTime)."""
+        return bool(self.attributes & _APPEND_TIME)
 
 
 def read_batches(data: bytes | bytearray | memoryview) -> Iterator[Batch]:

@@ -14,6 +14,7 @@ from purgatory_async import Observer, Purgatory, Timer
 from purgatory_async.kafka.absent import Absences
 from purgatory_async.kafka.delayed_produce import PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.finder import Finder
 from purgatory_async.kafka.groups.coordinator import Coordinator
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.kafka.replication.cluster import Cluster
@@ -48,6 +49,7 @@ class Node:
         groups: The groups that this broker coordinates.
         absences: What clients asked for in vain.
         cluster: What this broker knows of the others.
+        finder: Finds records by time.
         addresses: Host and port of every broker, by its number.
         ask_for_topic: Has the controller create a topic.
     """
@@ -91,6 +93,7 @@ class Node:
         )
         self.topics.on_added.append(self._end_fetches_for)
         self.cluster: Final = Cluster(id, self.topics, drop=self._drop_topic, moved=self.changed)
+        self.finder: Final = Finder()
         self.addresses: dict[int, tuple[str, int]] = {}
         self.ask_for_topic: Callable[[str], None] = _ask_no_other
         among = self.cluster.brokers

@@ -6,6 +6,7 @@ that reason a segment never shrinks, and a truncated one takes no more batches.
 
 from array import array
 from bisect import bisect_left, bisect_right
+from itertools import chain
 from typing import Final
 
 from purgatory_async.kafka.batches import Batch, place
@@ -17,6 +18,7 @@ Bytes = bytes | bytearray | memoryview
 
 _SMALLEST_BYTES: Final = 1 << 12
 _LARGEST_BYTES: Final = 1 << 20
+_NO_TIME: Final = -(1 << 63)
 
 
 class Room:
@@ -57,19 +59,21 @@ class _Segment:
     Attributes:
         offsets: First offset of each batch.
         ends: Position after each batch, in bytes.
-        newest: Greatest timestamp up to each batch, in milliseconds.
+        times: Greatest timestamp of each batch, in milliseconds.
+        newest: The greatest of these.
         next_offset: After its last record.
         before_bytes: Bytes of the batches ever appended before it.
         sealed: Whether it takes no more batches.
     """
 
-    __slots__ = ("before_bytes", "block", "ends", "newest", "next_offset", "offsets", "sealed")
+    __slots__ = ("before_bytes", "block", "ends", "newest", "next_offset", "offsets", "sealed", "times")
 
     def __init__(self, capacity_bytes: int, next_offset: int, before_bytes: int) -> None:
         self.block = bytearray(capacity_bytes)
         self.offsets = array("q")
         self.ends = array("q")
-        self.newest = array("q")
+        self.times = array("q")
+        self.newest = _NO_TIME
         self.next_offset = next_offset
         self.before_bytes = before_bytes
         self.sealed = False
@@ -89,8 +93,8 @@ class _Segment:
         end = start + len(data)
         self.block[start:end] = data
         place(self.block, start, offset, leader_epoch)
-        newest = batch.max_timestamp
-        self.newest.append(max(newest, self.newest[-1]) if self.newest else newest)
+        self.times.append(batch.max_timestamp)
+        self.newest = max(self.newest, batch.max_timestamp)
         self.offsets.append(offset)
         self.ends.append(end)
         self.next_offset = offset + batch.last_offset_delta + 1
@@ -99,10 +103,15 @@ class _Segment:
         """Position of a batch, in bytes."""
         return self.ends[index - 1] if index else 0
 
+    def index_of(self, offset: int) -> int:
+        """Place of the batch of an offset, or of the first one."""
+        return max(0, bisect_right(self.offsets, offset) - 1)
+
     def cut(self, index: int) -> None:
         """Drop the batches from ``index`` on; what readers hold stays as it is."""
         self.next_offset = self.offsets[index]
-        del self.offsets[index:], self.ends[index:], self.newest[index:]
+        del self.offsets[index:], self.ends[index:], self.times[index:]
+        self.newest = max(self.times, default=_NO_TIME)
         self.sealed = True
 
 
@@ -171,7 +180,7 @@ class Log:
         views: list[memoryview] = []
         for number in range(self._segment_of(offset), len(self._segments)):
             segment = self._segments[number]
-            first = max(0, bisect_right(segment.offsets, offset) - 1)
+            first = segment.index_of(offset)
             start = segment.start_of(first)
             last = min(bisect_left(segment.offsets, until), bisect_right(segment.ends, start + max_bytes))
             if last <= first and at_least_one and not views and segment.offsets[first] < until:
@@ -184,22 +193,31 @@ class Log:
                 break
         return views
 
-    def offset_at(self, timestamp: int) -> tuple[int, int] | None:
-        """Find the first batch with a record at ``timestamp`` milliseconds or later. O(segments + log batches).
+    def batch_at(self, timestamp: int, offset: int) -> memoryview | None:
+        """Find the first batch whose greatest timestamp, in milliseconds, is at least ``timestamp``.
+
+        O(segments + batches of one).
+
+        Args:
+            timestamp: To look for.
+            offset: Batches that end before it are passed over.
 
         Returns:
-            The offset of the batch's first record, and the greatest timestamp up to its end; None if there is none.
+            The batch, without copying; None if there is none.
         """
-        for segment in self._segments:
-            index = bisect_left(segment.newest, timestamp)
-            if index < len(segment.newest):
-                return max(self.start, segment.offsets[index]), segment.newest[index]
+        for segment in self._segments[self._segment_of(offset) :]:
+            if segment.newest >= timestamp:
+                for index in range(segment.index_of(offset), len(segment.times)):
+                    if segment.times[index] >= timestamp:
+                        whole = memoryview(segment.block).toreadonly()
+                        return whole[segment.start_of(index) : segment.ends[index]]
         return None
 
-    def newest(self) -> tuple[int, int] | None:
-        """As `offset_at`, for the batch with the greatest timestamp. O(segments)."""
-        latest = max((segment.newest[-1] for segment in self._segments), default=None)
-        return None if latest is None else self.offset_at(latest)
+    def newest(self, offset: int) -> int | None:
+        """The greatest timestamp of the batches that end after ``offset``. O(segments + batches of one)."""
+        segments = self._segments[self._segment_of(offset) :]
+        of_first = segments[0].times[segments[0].index_of(offset) :] if segments else ()
+        return max(chain(of_first, (segment.newest for segment in segments[1:])), default=None)
 
     def trim(self, offset: int) -> None:
         """Move the start up to ``offset``; segments wholly before it are freed. O(segments freed)."""
@@ -246,7 +264,7 @@ class Log:
         if number == len(self._segments):
             return self._segments[-1].before_bytes + self._segments[-1].size_bytes if self._segments else 0
         segment = self._segments[number]
-        return segment.before_bytes + segment.start_of(max(0, bisect_right(segment.offsets, offset) - 1))
+        return segment.before_bytes + segment.start_of(segment.index_of(offset))
 
 
 def _next_offset(segment: _Segment) -> int:

@@ -9,7 +9,7 @@ import kafka
 import pytest
 import pytest_asyncio
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 from purgatory_async.kafka import Broker
 from purgatory_async.kafka.requests import APIS
@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["asyncio", "
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 VALUES = [f"value {number} {'x' * 50}".encode() for number in range(300)]
+TIMES = [1_000, 2_000, 5_000, 3_000]
 PATIENCE_S = 60
 FIND_COORDINATOR = 10  # librdkafka compresses with lz4 only for a broker that offers it
 
@@ -129,6 +130,73 @@ async def test_every_client_reads_what_each_wrote(broker, producer, codec):
         assert await run(consume, broker.address, "t") == VALUES
 
 
+def produce_at(address: str, topic: str, codec: str) -> None:
+    """One batch of records with `TIMES`."""
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": address, "compression.type": codec, "linger.ms": 200}
+    )
+    for at_ms in TIMES:
+        producer.produce(topic, VALUES[0], partition=0, timestamp=at_ms)
+    assert producer.flush(PATIENCE_S) == 0
+
+
+def found_by_confluent(address: str, at_ms: int) -> tuple[int, int]:
+    with contextlib.closing(reader(address)) as consumer:
+        (found,) = consumer.offsets_for_times([confluent_kafka.TopicPartition("t", 0, at_ms)], PATIENCE_S)
+    listed = listed_by_confluent(address, OffsetSpec.for_timestamp(at_ms))
+    assert found.offset == listed[0]
+    return listed
+
+
+def listed_by_confluent(address: str, wanted) -> tuple[int, int]:
+    first = confluent_kafka.TopicPartition("t", 0)
+    admin = AdminClient({"bootstrap.servers": address})  # the answer is lost with the client
+    listed = admin.list_offsets({first: wanted})[first].result(PATIENCE_S)
+    return listed.offset, listed.timestamp
+
+
+def found_by_kafka_python(address: str, at_ms: int) -> tuple[int, int]:
+    with contextlib.closing(kafka.KafkaConsumer(bootstrap_servers=address)) as consumer:
+        (found,) = consumer.offsets_for_times({kafka.TopicPartition("t", 0): at_ms}).values()
+    return found.offset, found.timestamp
+
+
+async def found_by_aiokafka(address: str, at_ms: int) -> tuple[int, int]:
+    async with AIOKafkaConsumer(bootstrap_servers=address) as consumer:
+        (found,) = (await consumer.offsets_for_times({TopicPartition("t", 0): at_ms})).values()
+    return found.offset, found.timestamp
+
+
+@pytest.mark.parametrize("codec", CODECS)
+async def test_every_client_finds_a_record_by_its_time(broker, codec):
+    await run(produce_at, broker.address, "t", codec)
+    finders = found_by_aiokafka, found_by_confluent, found_by_kafka_python
+    for find in finders:
+        assert await run(find, broker.address, 2_000) == (1, 2_000)
+        assert await run(find, broker.address, 2_001) == (2, 5_000)
+    assert await run(listed_by_confluent, broker.address, OffsetSpec.max_timestamp()) == (2, 5_000)
+    broker.node.topics.partition("t", 0).delete_before(3)
+    for find in finders:
+        assert await run(find, broker.address, 2_001) == (3, 3_000)
+    assert await run(listed_by_confluent, broker.address, OffsetSpec.max_timestamp()) == (3, 3_000)
+
+
+def noted_by_kafka_python(address: str, note: str | None) -> tuple[int, str | None]:
+    """A committed offset and its note, as they are fetched back."""
+    first = kafka.TopicPartition("t", 0)
+    with contextlib.closing(kafka.KafkaConsumer(bootstrap_servers=address, group_id="g")) as consumer:
+        consumer.assign([first])
+        consumer.commit({first: kafka.OffsetAndMetadata(7, note, -1)})
+        fetched = consumer.committed(first, metadata=True)
+    return fetched.offset, fetched.metadata
+
+
+async def test_a_note_of_null_comes_back_empty(broker):
+    broker.node.topics.create("t")
+    assert await run(noted_by_kafka_python, broker.address, None) == (7, "")
+    assert await run(noted_by_kafka_python, broker.address, "n") == (7, "n")
+
+
 def administer(address: str) -> None:
     admin = AdminClient({"bootstrap.servers": address})
     admin.create_topics([NewTopic("made", 3, 1)])["made"].result(PATIENCE_S)
@@ -140,6 +208,11 @@ def administer(address: str) -> None:
     first = confluent_kafka.TopicPartition("made", 0, 100)
     (deleted,) = admin.delete_records([first]).values()
     assert deleted.result(PATIENCE_S).low_watermark == 100
+    (again,) = admin.delete_records([confluent_kafka.TopicPartition("made", 0, 50)]).values()
+    assert again.result(PATIENCE_S).low_watermark == 100
+    admin.create_topics([NewTopic("x.1", 1, 1)])["x.1"].result(PATIENCE_S)
+    with pytest.raises(confluent_kafka.KafkaException, match="TOPIC_EXCEPTION"):
+        admin.create_topics([NewTopic("x_1", 1, 1)])["x_1"].result(PATIENCE_S)
     consumer = reader(address)
     with contextlib.closing(consumer):
         assert consumer.get_watermark_offsets(first, timeout=PATIENCE_S) == (100, len(VALUES))

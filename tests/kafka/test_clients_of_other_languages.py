@@ -8,7 +8,15 @@ import pytest_asyncio
 
 from purgatory_async.kafka import Broker
 from tests.kafka.programs import CLIENTS_OF_OTHER_LANGUAGES, said
-from tests.kafka.test_clients import CODECS, VALUES, consume_confluent, is_compressed, produce_confluent
+from tests.kafka.test_clients import (
+    CODECS,
+    TIMES,
+    VALUES,
+    consume_confluent,
+    is_compressed,
+    produce_at,
+    produce_confluent,
+)
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["uvloop"])]
 
@@ -79,6 +87,34 @@ async def test_its_admin_commits_and_describes_groups(broker, client):
         {"committed": 7},
         {"groups": ["g"]},
         {"state": "Empty", "members": 0, "offsets": {"t-0": 7}},
+    ]
+
+
+@CLIENTS_OF_OTHER_LANGUAGES
+async def test_its_admin_finds_records_and_trims_again(broker, client):
+    await asyncio.to_thread(produce_at, broker.address, "t", "gzip")
+    found = [
+        {"offset": 1, "timestamp": 2_000},
+        {"offset": -1, "timestamp": -1},
+        {"offset": 3, "timestamp": 3_000},
+    ]
+    if client == "kafkajs":  # it shows no timestamps, and the end where there is no record
+        found = [{"offset": 1}, {"offset": len(TIMES)}, {"offset": 3}]
+    trimmed = [{"low": 3, "high": len(TIMES)}] * 2
+    steps = ["at t 2000", "at t 9000", "trim t 3", "trim t 1", "at t 2000"]
+    assert await said(client, "admin", broker.address, *steps) == [*found[:2], *trimmed, found[2]]
+
+
+async def test_javas_admin_finds_the_newest_and_topics_by_id(broker):
+    await asyncio.to_thread(produce_at, broker.address, "t", "zstd")
+    steps = ["newest t", "trim t 3", "newest t", "known t", "create x.1 1", "create x_1 1"]
+    assert await said("java", "admin", broker.address, *steps) == [
+        {"offset": 2, "timestamp": 5_000},
+        {"low": 3, "high": len(TIMES)},
+        {"offset": 3, "timestamp": 3_000},
+        {"known": "t"},
+        {"created": True},
+        {"error": "INVALID_TOPIC_EXCEPTION"},
     ]
 
 

@@ -1,11 +1,13 @@
 """ListOffsets, and DeleteRecords with its wait for followers."""
 
+import asyncio
+
 import pytest
 
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.testing import settle
-from tests.kafka.made_batches import batch
+from tests.kafka.made_batches import COMPRESSED, batch, checked, compressed
 from tests.kafka.protocol import DELETE_RECORDS, DELETE_TOPICS, LIST_OFFSETS
 
 pytestmark = pytest.mark.asyncio
@@ -49,13 +51,61 @@ async def test_the_first_and_the_last_offset_are_listed(desk, version):
     assert await offset(desk, LATEST, version=version) == (6, -1)
 
 
-async def test_a_time_finds_the_batch_that_has_it(desk):
-    for at_ms in (100, 300, 200):
-        await desk.produce("t", batch(b"a", b"b", at_ms=at_ms))
-    assert [await offset(desk, at_ms) for at_ms in (0, 100, 101, 300, 301)] == [
-        *((0, 100), (0, 100), (2, 300), (2, 300), (-1, -1)),
-    ]
-    assert await offset(desk, NEWEST) == (2, 300)
+@pytest.mark.parametrize("version", range(1, 8))
+@pytest.mark.parametrize("codec", COMPRESSED)
+async def test_a_time_finds_the_record_that_has_it(desk, version, codec):
+    made = compressed(batch(b"a", b"b", b"c", b"d", at_ms=[1_000, 2_000, 5_000, 3_000]), *COMPRESSED[codec])
+    await desk.produce("t", made)
+    found = [await offset(desk, at_ms, version=version) for at_ms in (0, 1_001, 2_000, 3_000, 5_001)]
+    assert found == [(0, 1_000), (1, 2_000), (1, 2_000), (2, 5_000), (-1, -1)]
+    assert await offset(desk, NEWEST, version=version) == (2, 5_000)
+
+
+async def test_deleted_records_have_no_time(desk):
+    for at_ms in (5_000, 1_000):
+        await desk.produce("t", batch(b"a", at_ms=at_ms))
+    await deleted(desk, 1)
+    assert [await offset(desk, wanted) for wanted in (2_000, NEWEST, 0)] == [(-1, -1), *[(1, 1_000)] * 2]
+
+
+async def test_records_that_are_not_replicated_have_no_time(replicated, led):
+    led.append(batch(b"d", b"e", at_ms=[9_000, 8_000]), acks_all=False, max_batch_bytes=1 << 20)
+    found = [await offset(replicated, wanted, topic="r") for wanted in (1_000, 8_500, NEWEST)]
+    assert found == [(0, 1_000), (-1, -1), (-1, -1)]
+
+
+async def test_a_record_has_the_epoch_of_its_leader(desk):
+    await desk.produce("t", batch(b"a", at_ms=1_000))
+    desk.node.topics.partition("t", 0).lead_again(7)
+    await desk.produce("t", batch(b"b", at_ms=2_000))
+    asked = [{"partition_index": 0, "timestamp": at_ms} for at_ms in (1_000, 2_000, 3_000, LATEST)]
+    answer = await desk.ask(LIST_OFFSETS, 7, topics=[{"name": "t", "partitions": asked}])
+    assert [part.leader_epoch for part in answer.topics[0].partitions] == [0, 7, -1, 7]
+
+
+async def test_a_time_in_a_damaged_batch_is_refused(desk, caplog):
+    damaged = bytearray(batch(b"a", b"b", at_ms=[1_000, 2_000]))
+    damaged[61] = 127  # the first record's length
+    await desk.produce("t", checked(damaged))
+    await desk.produce("t", batch(b"c", at_ms=3_000), partition=1)
+    assert await offset(desk, 2_000) is await offset(desk, NEWEST) is ErrorCode.invalid_record
+    assert "t-0 0..2..2> finds no record at 2000: the batch at offset 0" in caplog.text
+    assert [await offset(desk, wanted) for wanted in (EARLIEST, LATEST)] == [(0, -1), (2, -1)]
+    parts = [{"partition_index": index, "timestamp": 1} for index in range(2)]
+    answer = await desk.ask(LIST_OFFSETS, 7, topics=[{"name": "t", "partitions": parts}])
+    assert [part.offset for part in answer.topics[0].partitions] == [-1, 0]
+
+
+async def test_a_time_in_a_topic_deleted_meanwhile_is_refused(desk):
+    await desk.produce("t", batch(b"a", b"b", at_ms=[1_000, 2_000]))
+    asked = asyncio.create_task(offset(desk, 2_000))
+    await asyncio.sleep(0)
+    desk.node.delete_topic(desk.node.topics.find("t"))
+    assert await asked is ErrorCode.unknown_topic_or_partition
+
+
+async def test_an_unknown_kind_of_offset_is_refused(desk):
+    assert await offset(desk, -4) is ErrorCode.unsupported_version
 
 
 async def test_an_empty_partition_has_no_offset_at_a_time(desk):

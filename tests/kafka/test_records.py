@@ -1,19 +1,16 @@
 """Batches that the fixture writes and reads, judged by kio and by every codec of the clients."""
 
 import asyncio
-import gzip
-import struct
-import sys
 
-import cramjam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.records.readers import read_batch
 
-from purgatory_async.kafka.batches import HEADER_BYTES, check_batch, read_batches
-from purgatory_async.kafka.testing.codecs import CODECS, decompress
+from purgatory_async.kafka.batches import check_batch, read_batches
+from purgatory_async.kafka.codecs import CODECS
 from purgatory_async.kafka.testing.records import read_records, write_batch
+from tests.kafka.made_batches import COMPRESSED, batch, compressed
 
 VALUES = [b"value %d " % number + b"x" * 50 for number in range(100)]
 SOME = st.none() | st.binary(max_size=200)
@@ -37,46 +34,16 @@ def test_kio_reads_what_is_written_and_so_do_we(values, key, headers, timestamp_
         assert record.headers == tuple(headers)
 
 
-def in_blocks(data: bytes) -> bytes:
-    """As Java's snappy writes it."""
-    parts = [cramjam.snappy.compress_raw(data[at : at + 100]) for at in range(0, len(data), 100)]
-    return (
-        b"\x82SNAPPY\0"
-        + struct.pack(">ii", 1, 1)
-        + b"".join(struct.pack(">i", len(part)) + bytes(part) for part in parts)
-    )
-
-
-COMPRESSED = {
-    "none": (0, lambda data: data),
-    "gzip": (1, gzip.compress),
-    "snappy": (2, cramjam.snappy.compress_raw),
-    "snappy in blocks": (2, in_blocks),
-    "lz4": (3, cramjam.lz4.compress),
-    "zstd": (4, cramjam.zstd.compress),
-}
-
-
 @pytest.mark.parametrize(("codec", "compress"), COMPRESSED.values(), ids=COMPRESSED)
 def test_records_of_every_codec_are_read(codec, compress):
     plain = write_batch([b"a" * 300, b"b"], key=b"k", headers=(), timestamp_ms=5)
-    packed = bytes(compress(plain[HEADER_BYTES:]))
-    made = bytearray(plain[:HEADER_BYTES] + packed)
-    struct.pack_into(">i", made, 8, len(made) - 12)
-    struct.pack_into(">h", made, 21, codec)
-    assert list(read_records(0, bytes(made))) == list(read_records(0, plain))
+    made = compressed(plain, codec, compress)
+    assert list(read_records(0, made)) == list(read_records(0, plain))
 
 
-@pytest.mark.parametrize("codec", [2, 3, 4])
-def test_a_missing_codec_says_what_to_install(monkeypatch, codec):
-    monkeypatch.setitem(sys.modules, "cramjam", None)
-    with pytest.raises(ModuleNotFoundError, match=f"{CODECS[codec]} .*pip install cramjam"):
-        decompress(codec, b"")
-
-
-def test_an_unknown_codec_is_refused_with_its_number():
-    with pytest.raises(ValueError, match="0 to 4, got 7"):
-        decompress(7, b"")
+def test_records_with_append_time_have_the_greatest_time():
+    made = batch(b"a", b"b", at_ms=[5, 3], attributes=8)
+    assert [record.timestamp_ms for record in read_records(0, made)] == [5, 5]
 
 
 def write_confluent(address: str, codec: str) -> None:

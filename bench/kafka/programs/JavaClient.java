@@ -21,6 +21,7 @@ import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
+import org.apache.kafka.common.TopicCollection;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.errors.WakeupException;
@@ -148,6 +149,13 @@ public final class JavaClient {
                 say("partitions", described.get(step[1]).partitions().size());
             }
             case "topics" -> say("topics", admin.listTopics().names().get().stream().sorted().toList());
+            case "known" -> {
+                var topic = admin.describeTopics(List.of(step[1])).allTopicNames().get().get(step[1]);
+                var found = admin.describeTopics(TopicCollection.ofTopicIds(List.of(topic.topicId())));
+                say("known", found.allTopicIds().get().get(topic.topicId()).name());
+            }
+            case "at" -> find(admin, step[1], OffsetSpec.forTimestamp(Long.parseLong(step[2])));
+            case "newest" -> find(admin, step[1], OffsetSpec.maxTimestamp());
             case "trim" -> trim(admin, new TopicPartition(step[1], 0), Long.parseLong(step[2]));
             case "commit" -> {
                 var offset = new OffsetAndMetadata(Long.parseLong(step[3]));
@@ -174,6 +182,12 @@ public final class JavaClient {
         long low = deleted.lowWatermarks().get(partition).get().lowWatermark();
         long high = admin.listOffsets(Map.of(partition, OffsetSpec.latest())).partitionResult(partition).get().offset();
         System.out.printf("{\"low\": %d, \"high\": %d}%n", low, high);
+    }
+
+    private static void find(Admin admin, String topic, OffsetSpec wanted) throws Exception {
+        var partition = new TopicPartition(topic, 0);
+        var found = admin.listOffsets(Map.of(partition, wanted)).partitionResult(partition).get();
+        System.out.printf("{\"offset\": %d, \"timestamp\": %d}%n", found.offset(), found.timestamp());
     }
 
     private static void describe(Admin admin, String name) throws Exception {

@@ -5,7 +5,8 @@
     member ADDRESS TOPIC GROUP SESSION_MS [INSTANCE]    read in the group, commit each record, leave it at SIGTERM
     admin ADDRESS STEP...                          take steps, one after another:
         'create TOPIC PARTITIONS'  'topic TOPIC'  'topics'  'trim TOPIC OFFSET'  'delete TOPIC'
-        'commit GROUP TOPIC OFFSET'  'groups'  'group GROUP'  'forget GROUP'
+        'at TOPIC TIMESTAMP'  'commit GROUP TOPIC OFFSET'  'groups'  'group GROUP'  'forget GROUP'
+        and only Java's: 'newest TOPIC'  'known TOPIC', whose id finds it
 
 They print a line of JSON for each record, assignment and step: ``{"value": ...}``, ``{"assigned": [...]}``. A refused
 step prints ``{"error": ...}``.

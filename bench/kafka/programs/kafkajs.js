@@ -100,6 +100,10 @@ const STEPS = {
     const [first] = (await admin.fetchTopicOffsets(topic)).filter(({ partition }) => partition === 0)
     return { low: Number(first.low), high: Number(first.high) }
   },
+  async at(admin, topic, timestamp) {
+    const found = await admin.fetchTopicOffsetsByTimestamp(topic, Number(timestamp))
+    return { offset: Number(found.find(({ partition }) => partition === 0).offset) }
+  },
   async commit(admin, group, topic, offset) {
     await admin.setOffsets({ groupId: group, topic, partitions: [{ partition: 0, offset }] })
     return { committed: Number(offset) }

@@ -1,54 +1,66 @@
-"""ListOffsets: the first, the last, or the offset at a time."""
+"""ListOffsets: the first, the last, or that of a record by its timestamp."""
 
+import asyncio
+import logging
 from typing import Any, Final
 
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.finder import Found
 from purgatory_async.kafka.node import Node
-from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.partition import NO_EPOCH, Partition
 
 __all__ = ["LIST_OFFSETS"]
 
+_LOG: Final = logging.getLogger(__name__)
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _NEWEST: Final = -3  # the record with the greatest timestamp
-_NONE: Final = (-1, -1)
+_NO_TIME: Final = -1
+_NONE: Final = Found(-1, _NO_TIME, NO_EPOCH)
 
 
-def _list_offsets(node: Node, request: Any, _: Client) -> Answer:
-    """Find offsets; batches stay closed, so for a time it is that of the first record of the batch."""
-    return {
-        "topics": [
-            {
-                "name": topic.name,
-                "partitions": [
-                    _find(node, topic.name, part, request.replica_id) for part in topic.partitions
-                ],
-            }
-            for topic in request.topics
-        ]
-    }
+async def _list_offsets(node: Node, request: Any, _: Client) -> Answer:
+    """Find offsets, one a turn of the loop: for a time, a batch may have to be opened."""
+    topics: list[dict[str, Any]] = []
+    for topic in request.topics:
+        partitions: list[dict[str, Any]] = []
+        for part in topic.partitions:
+            partitions.append(await _listed(node, topic.name, part, request.replica_id))
+            await asyncio.sleep(0)
+        topics.append({"name": topic.name, "partitions": partitions})
+    return {"topics": topics}
 
 
-def _find(node: Node, topic: str, part: Any, replica: int) -> dict[str, Any]:
-    answer: dict[str, Any] = {"partition_index": part.partition_index, "error_code": ErrorCode.none}
+async def _listed(node: Node, topic: str, part: Any, replica: int) -> dict[str, Any]:
+    answer = {"partition_index": part.partition_index, "error_code": ErrorCode.none}
     try:
         partition = node.readable(topic, part.partition_index, replica)
+        offset, timestamp, epoch = await _find(node, partition, part.timestamp)
     except ProtocolError as error:
         return {**answer, "error_code": error.code}
-    offset, timestamp = _offset_at(partition, part.timestamp)
-    return {**answer, "offset": offset, "timestamp": timestamp, "leader_epoch": partition.leader_epoch}
+    return {**answer, "offset": offset, "timestamp": timestamp, "leader_epoch": epoch}
 
 
-def _offset_at(partition: Partition, timestamp: int) -> tuple[int, int]:
-    """An offset, and the timestamp found there or -1."""
-    if timestamp == _LATEST:
-        return partition.high_watermark, -1
-    if timestamp == _EARLIEST:
-        return partition.log.start, -1
-    found = partition.log.newest() if timestamp == _NEWEST else partition.log.offset_at(timestamp)
-    return _NONE if found is None or found[0] >= partition.high_watermark else found
+async def _find(node: Node, partition: Partition, timestamp: int) -> Found:
+    log = partition.log
+    if timestamp in {_LATEST, _EARLIEST}:
+        offset = partition.high_watermark if timestamp == _LATEST else log.start
+        return Found(offset, _NO_TIME, partition.leader_epoch)
+    if timestamp < _NEWEST:
+        raise ProtocolError(
+            ErrorCode.unsupported_version, f"timestamp must be at least {_NEWEST}, got {timestamp}"
+        )
+    try:
+        found = await (
+            node.finder.newest(log) if timestamp == _NEWEST else node.finder.first_at(log, timestamp)
+        )
+    except ProtocolError as error:
+        _LOG.warning("%r finds no record at %d: %s", partition, timestamp, error)
+        raise
+    partition.check_offset(log.start)  # its topic may be deleted meanwhile
+    return _NONE if found is None or found.offset >= partition.high_watermark else found
 
 
 LIST_OFFSETS: Final = Api(2, 1, 7, _list_offsets)

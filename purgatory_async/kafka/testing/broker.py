@@ -121,8 +121,7 @@ class KafkaBroker(Broker):
             partition: Only this one.
 
         Raises:
-            ProtocolError: There is no such topic or partition.
-            ModuleNotFoundError: A batch is compressed with snappy, lz4 or zstd, and cramjam is not installed.
+            ProtocolError: There is no such topic or partition, or a batch cannot be opened; see `decompress`.
         """
         return [
             record

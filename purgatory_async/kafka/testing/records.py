@@ -11,7 +11,7 @@ from kio.serial.readers import read_signed_varint, read_signed_varlong
 from kio.serial.writers import write_signed_varint
 
 from purgatory_async.kafka.batches import HEADER_BYTES, Batch, read_batches
-from purgatory_async.kafka.testing.codecs import decompress
+from purgatory_async.kafka.codecs import decompress
 
 __all__ = ["Headers", "Record", "read_records", "write_batch"]
 
@@ -22,7 +22,6 @@ _CHECKED: Final = Struct(">hiqqqhii")  # attributes to the number of records, as
 _UNCOUNTED: Final = 12
 _FORMAT: Final = 2
 _NONE: Final = -1
-_CODEC: Final = 0b111
 _NO_DELTA_AND_ATTRIBUTES: Final = b"\0\0"
 
 
@@ -33,7 +32,7 @@ class Record:
     Attributes:
         partition: The partition's number.
         offset: Its place in the partition.
-        timestamp_ms: As its producer gave it, in milliseconds since 1970.
+        timestamp_ms: In milliseconds since 1970, as its producer gave it, or the broker (LogAppendTime).
         key: None for a record without one.
         value: None for a tombstone.
         headers: Names and values, in order.
@@ -65,11 +64,11 @@ def read_records(partition: int, data: bytes) -> Iterator[Record]:
     """Read the records of whole batches, one batch after another. O(bytes).
 
     Raises:
-        ModuleNotFoundError: As `decompress`.
+        ProtocolError: As `decompress`.
     """
     for batch in read_batches(data):
         packed = data[batch.at + HEADER_BYTES : batch.at + batch.size_bytes]
-        yield from _read(partition, batch, decompress(batch.attributes & _CODEC, packed))
+        yield from _read(partition, batch, bytes(decompress(batch.codec, packed)))
 
 
 def _written(delta: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
@@ -98,6 +97,8 @@ def _read(partition: int, batch: Batch, data: bytes) -> Iterator[Record]:
         reader.varint()  # its length
         reader.at += 1  # attributes, of which there are none
         timestamp_ms = batch.base_timestamp + reader.varlong()
+        if batch.has_append_time:
+            timestamp_ms = batch.max_timestamp
         offset = batch.base_offset + reader.varint()
         key, value = reader.bytes_or_none(), reader.bytes_or_none()
         headers = tuple(

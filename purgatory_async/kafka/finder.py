@@ -1,0 +1,147 @@
+"""Find a record by its timestamp, in milliseconds.
+
+Headers tell which batch to look at. Where that does not tell the record, the batch's records do, which may be
+compressed. Nothing else opens a batch.
+"""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from purgatory_async.kafka.batches import HEADER_BYTES, Batch, read_batches
+from purgatory_async.kafka.codecs import decompress
+from purgatory_async.kafka.errors import ErrorCode, ProtocolError
+from purgatory_async.kafka.segments import Log
+
+__all__ = ["Finder", "Found"]
+
+_SLICE: Final = 1_000  # records read in a turn of the loop, which takes about 1 ms
+_LAST: Final = (1 << 63) - 1
+_MORE: Final = 0x80  # set in each byte of a variable-length integer but the last
+_MAX_BITS: Final = 63
+
+
+class Found(NamedTuple):
+    """A record.
+
+    Attributes:
+        offset: Its place in the partition.
+        timestamp: In milliseconds.
+        leader_epoch: Of the leader that appended it.
+    """
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class Finder:
+    """Finds records for all clients of a broker: one batch at a time, so that memory and turns are bounded."""
+
+    __slots__ = ("_one",)
+
+    def __init__(self) -> None:
+        self._one: Final = asyncio.Lock()
+
+    async def first_at(self, log: Log, timestamp: int) -> Found | None:
+        """Find the first record at a timestamp or later. O(segments + batches of one + records of one batch).
+
+        Raises:
+            ProtocolError: invalid_record or unsupported_compression_type, if the batch cannot be opened.
+        """
+        offset = log.start
+        while (data := log.batch_at(timestamp, offset)) is not None:
+            (batch,) = read_batches(data)
+            found = await self._look(batch, data, offset, timestamp)
+            if found.timestamp < timestamp:  # those at that time are deleted
+                offset = batch.next_offset
+            elif found.offset >= log.start:
+                return found
+            offset = max(offset, log.start)
+        return None
+
+    async def newest(self, log: Log) -> Found | None:
+        """Find the first record with the greatest timestamp; costs and errors as `first_at`."""
+        while True:
+            found, offset = None, log.start
+            while (most := log.newest(offset)) is not None and (found is None or found.timestamp < most):
+                data = log.batch_at(most, offset)
+                assert data is not None, f"{log!r} has no batch at {most}"
+                (batch,) = read_batches(data)
+                other = await self._look(batch, data, offset, most)
+                if found is None or other.timestamp > found.timestamp:
+                    found = other
+                offset = batch.next_offset
+            if found is None or found.offset >= log.start:
+                return found
+
+    async def _look(self, batch: Batch, data: memoryview, offset: int, timestamp: int) -> Found:
+        """The first record of a batch, from ``offset`` on, at a timestamp; or the first with the greatest one."""
+        first = max(offset, batch.base_offset)
+        of_first = first == batch.base_offset and batch.base_timestamp == batch.max_timestamp
+        if of_first or batch.records == 1 or batch.has_append_time:
+            return Found(first, batch.max_timestamp, batch.leader_epoch)
+        async with self._one:
+            records = await _opened(batch, data[HEADER_BYTES:])
+            found = Found(-1, -_LAST - 1, batch.leader_epoch)
+            for number, time in enumerate(_timestamps(batch, records)):
+                if number % _SLICE == 0:
+                    await asyncio.sleep(0)
+                if batch.base_offset + number >= first and time > found.timestamp:
+                    found = Found(batch.base_offset + number, time, batch.leader_epoch)
+                    if time >= timestamp:
+                        break
+            return found
+
+
+async def _opened(batch: Batch, records: memoryview) -> memoryview:
+    """The records of a batch as they were before they were compressed, which is undone in a thread."""
+    if not batch.codec:
+        return records
+    opening = asyncio.ensure_future(asyncio.to_thread(decompress, batch.codec, records))
+    try:
+        return await asyncio.shield(opening)
+    finally:  # when the caller is cancelled the thread goes on, and no other may open meanwhile
+        await asyncio.wait([opening])
+
+
+def _timestamps(batch: Batch, records: memoryview) -> Iterator[int]:
+    """Read the timestamp of each record, in order. O(1) each.
+
+    Raises:
+        ProtocolError: invalid_record for a damaged one.
+    """
+    at = 0
+    for number in range(batch.records):
+        try:
+            length, at = _varint(records, at)
+            delta, read_to = _varint(records, at + 1)  # after the attributes
+        except IndexError:
+            raise _damaged(batch, number) from None
+        at += length
+        time = batch.base_timestamp + delta
+        if not read_to < at <= len(records) or not -_LAST <= time <= _LAST:
+            raise _damaged(batch, number)
+        yield time
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    """A signed number of variable length, and the position after it."""
+    byte = data[at]
+    at += 1
+    value, shift = byte & ~_MORE, 7
+    while byte >= _MORE:
+        if shift > _MAX_BITS:
+            raise IndexError
+        byte = data[at]
+        at += 1
+        value |= (byte & ~_MORE) << shift
+        shift += 7
+    return (value >> 1) ^ -(value & 1), at
+
+
+def _damaged(batch: Batch, number: int) -> ProtocolError:
+    return ProtocolError(
+        ErrorCode.invalid_record,
+        f"the batch at offset {batch.base_offset} must have {batch.records} records, got a damaged one after {number}",
+    )

@@ -1,0 +1,181 @@
+"""Records are found by their times, whatever batches they came in; one batch is opened at a time."""
+
+import asyncio
+import threading
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from purgatory_async.kafka import finder
+from purgatory_async.kafka.batches import read_batches
+from purgatory_async.kafka.errors import ProtocolError
+from purgatory_async.kafka.finder import Finder, Found
+from purgatory_async.kafka.segments import Log, Room
+from purgatory_async.testing import settle
+from tests.kafka.made_batches import COMPRESSED, batch, checked, compressed
+from tests.kafka.plain_client import until
+
+APPEND_TIME = 8
+TIMES = st.integers(0, 9)
+SEGMENT = 4_096
+
+
+def appended(log: Log, data: bytes, epoch: int = 0) -> None:
+    (header,) = read_batches(data)
+    log.append(data, header, epoch)
+
+
+def log_of(*batches: bytes) -> Log:
+    log = Log(Room(1 << 30))
+    for data in batches:
+        appended(log, data)
+    return log
+
+
+def timed(*times: int, codec: str = "gzip", attributes: int = 0, size: int = 1) -> bytes:
+    """A batch of records at these times."""
+    values = [b"v" * size] * len(times)
+    return compressed(batch(*values, at_ms=times, attributes=attributes), *COMPRESSED[codec])
+
+
+@given(
+    batches=st.lists(
+        st.tuples(
+            st.lists(TIMES, min_size=1, max_size=5),
+            st.sampled_from(list(COMPRESSED)),
+            st.booleans(),
+            st.sampled_from([1, SEGMENT]),
+        ),
+        max_size=6,
+    ),
+    data=st.data(),
+)
+def test_every_time_finds_the_record_that_a_search_finds(batches, data):
+    log = log_of()
+    records = []
+    for epoch, (times, codec, append_time, size) in enumerate(batches):
+        made = timed(*times, codec=codec, attributes=APPEND_TIME * append_time, size=size)
+        appended(log, made, epoch)
+        records += [
+            Found(len(records) + number, max(times) if append_time else time, epoch)
+            for number, time in enumerate(times)
+        ]
+    log.trim(data.draw(st.integers(0, log.end)))
+    records = records[log.start :]
+
+    async def ask() -> None:
+        one = Finder()
+        for wanted in range(11):
+            first = next((record for record in records if record.timestamp >= wanted), None)
+            assert await one.first_at(log, wanted) == first
+        assert await one.newest(log) == max(records, key=lambda record: record.timestamp, default=None)
+
+    asyncio.run(ask())
+
+
+def shorter(made: bytes) -> bytes:
+    """A batch without its last byte."""
+    cut = bytearray(made[:-1])
+    cut[8:12] = (len(cut) - 12).to_bytes(4, "big")
+    return checked(cut)
+
+
+def with_byte(made: bytes, at: int, byte: int) -> bytes:
+    return checked(bytearray(made[:at] + bytes([byte]) + made[at + 1 :]))
+
+
+PLAIN = timed(1, 3, 5, codec="none")
+RECORDS_AT = 61
+
+
+@pytest.mark.asyncio
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        pytest.param(shorter(PLAIN), "3 records, got a damaged one after 2", id="cut"),
+        pytest.param(with_byte(PLAIN, RECORDS_AT, 1), "damaged one after 0", id="negative length"),
+        pytest.param(with_byte(PLAIN, RECORDS_AT, 2), "damaged one after 0", id="no length"),
+        pytest.param(
+            checked(bytearray(PLAIN[:RECORDS_AT] + b"\xff" * (len(PLAIN) - RECORDS_AT))),
+            "after 0",
+            id="endless number",
+        ),
+        pytest.param(shorter(timed(1, 3, 5)), "gzip must be whole", id="cut gzip"),
+        pytest.param(with_byte(PLAIN, 22, 6), "codec must be 0 to 4, got 6", id="unknown codec"),
+    ],
+)
+async def test_a_damaged_batch_is_refused(made, message):
+    log, one = log_of(made), Finder()
+    with pytest.raises(ProtocolError, match=message):
+        await one.first_at(log, 4)
+    with pytest.raises(ProtocolError, match=message):
+        await one.newest(log)
+
+
+@pytest.mark.asyncio
+async def test_a_time_beyond_all_times_is_damage():
+    far = bytearray(PLAIN)
+    far[27:43] = (2**63 - 2).to_bytes(8, "big") + (2**63 - 1).to_bytes(8, "big")  # the first and the greatest
+    with pytest.raises(ProtocolError, match="damaged one after 1"):
+        await Finder().first_at(log_of(checked(far)), 2**63 - 1)
+
+
+@pytest.mark.asyncio
+async def test_a_batch_without_the_time_that_it_claims_is_passed_over():
+    claims = bytearray(PLAIN)
+    claims[35:43] = (9).to_bytes(8, "big")  # the greatest timestamp
+    assert await Finder().newest(log_of(checked(claims))) == Found(2, 5, 0)
+    assert await Finder().first_at(log_of(checked(claims), timed(9, 7)), 8) == Found(3, 9, 0)
+
+
+@pytest.mark.asyncio
+async def test_other_tasks_run_while_a_large_batch_is_read():
+    log = log_of(batch(*[b""] * 20_000, at_ms=[0] * 19_999 + [1]))
+    searching = asyncio.create_task(Finder().first_at(log, 1))
+    turns = 0
+    while not searching.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert searching.result() == Found(19_999, 1, 0)
+    assert turns >= 20
+
+
+@pytest.mark.asyncio
+async def test_what_is_deleted_during_a_search_is_not_found():
+    log = log_of(timed(1, 5, 3), timed(4, 5))
+    one = Finder()
+    for search in (lambda: one.first_at(log, 2), lambda: one.newest(log)):
+        searching = asyncio.create_task(search())
+        await asyncio.sleep(0)
+        log.trim(log.start + 2)
+        assert (await searching).offset >= log.start
+    log.reset(9)
+    assert await one.first_at(log, 0) is await one.newest(log) is None
+
+
+@pytest.mark.asyncio
+async def test_one_batch_is_opened_at_a_time(monkeypatch):
+    """Also after a client that asked has gone: its thread cannot be stopped."""
+    may_end, running = threading.Event(), []
+
+    def opening(codec, records):
+        running.append(codec)
+        may_end.wait()
+        return decompress(codec, records)
+
+    decompress = finder.decompress
+    monkeypatch.setattr(finder, "decompress", opening)
+    one, log = Finder(), log_of(timed(1, 5, 3))
+    gone, other = (asyncio.create_task(one.first_at(log, 2)) for _ in range(2))
+    await until(lambda: running)
+    gone.cancel()
+    await settle()
+    assert (len(running), gone.done(), other.done()) == (1, False, False)
+    may_end.set()
+    with suppress(asyncio.CancelledError):
+        await gone
+    assert gone.cancelled()
+    assert await other == Found(1, 5, 0)
+    assert len(running) == 2

@@ -17,7 +17,7 @@ from crc32c import crc32c
 from purgatory_async.kafka.absent import Absence
 from purgatory_async.kafka.errors import AbsentError, ErrorCode, ProtocolError
 
-__all__ = ["HEADER_BYTES", "Batch", "check_batch", "place", "read_batches"]
+__all__ = ["HEADER_BYTES", "NO_TIME", "Batch", "check_batch", "place", "read_batches", "stamped"]
 
 _HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_BYTES: Final = _HEADER.size
@@ -25,7 +25,13 @@ _EPOCH: Final = Struct(">i")
 _FIRST_OFFSET: Final = Struct(">q")
 _EPOCH_AT: Final = 12
 _FORMAT_AT: Final = 16
-_CHECKED_FROM: Final = 21  # the first byte that the checksum covers
+_CHECKSUM: Final = Struct(">I")
+_CHECKSUM_AT: Final = 17
+_CHECKED_FROM: Final = 21  # the first byte that the checksum covers; the attributes
+_ATTRIBUTES: Final = Struct(">h")
+_GREATEST_AT: Final = 35  # timestamp
+NO_TIME: Final = -1
+"""The timestamp of records that have none."""
 _FORMAT: Final = 2
 _UNCOUNTED: Final = 12  # the length does not count the first offset and itself
 _CODEC: Final = 0x07
@@ -144,6 +150,15 @@ def place(data: bytearray, at: int, base_offset: int, leader_epoch: int) -> None
     """Write the first offset and the leader epoch into the batch at a position. O(1)."""
     _FIRST_OFFSET.pack_into(data, at, base_offset)
     _EPOCH.pack_into(data, at + _EPOCH_AT, leader_epoch)
+
+
+def stamped(data: bytes | bytearray | memoryview, batch: Batch, now_ms: int) -> tuple[bytearray, Batch]:
+    """Copy the only batch of a buffer, with the broker's time for all its records. O(bytes)."""
+    copy = bytearray(data)
+    _ATTRIBUTES.pack_into(copy, _CHECKED_FROM, batch.attributes | _APPEND_TIME)
+    _FIRST_OFFSET.pack_into(copy, _GREATEST_AT, now_ms)
+    _CHECKSUM.pack_into(copy, _CHECKSUM_AT, crc32c(memoryview(copy)[_CHECKED_FROM:]))
+    return copy, next(read_batches(copy))
 
 
 def _torn(needed: int, left: int) -> ProtocolError:

@@ -16,14 +16,18 @@ class PartitionStatus:
         partition: Where the records are.
         required_offset: The high watermark at which all replicas in sync have them.
         base_offset: Of the first record.
+        append_time_ms: The broker's time that the records got; -1 if they have their producers'.
         error: `ErrorCode.none` unless the records may be lost.
         pending: Whether the answer is open.
     """
 
-    __slots__ = ("base_offset", "error", "partition", "pending", "required_offset")
+    __slots__ = ("append_time_ms", "base_offset", "error", "partition", "pending", "required_offset")
 
-    def __init__(self, partition: Partition, base_offset: int, required_offset: int) -> None:
+    def __init__(
+        self, partition: Partition, base_offset: int, required_offset: int, append_time_ms: int = -1
+    ) -> None:
         self.partition: Final = partition
+        self.append_time_ms: Final = append_time_ms
         self.base_offset: Final = base_offset
         self.required_offset: Final = required_offset
         self.error = ErrorCode.none

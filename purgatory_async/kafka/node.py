@@ -4,14 +4,17 @@ Kafka's ReplicaManager. Handlers take it; whatever changes a partition calls `ch
 checked.
 """
 
+import time
 import uuid
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from itertools import count
-from typing import Final
+from types import MappingProxyType
+from typing import Any, Final
 from zlib import crc32
 
 from purgatory_async import Observer, Purgatory, Timer
 from purgatory_async.kafka.absent import Absences
+from purgatory_async.kafka.configs.overrides import Overrides
 from purgatory_async.kafka.delayed_produce import PartitionStatus
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.finder import Finder
@@ -52,6 +55,8 @@ class Node:
         finder: Finds records by time.
         addresses: Host and port of every broker, by its number.
         ask_for_topic: Has the controller create a topic.
+        ask_controller: Asks the controller a request, by its api, its version and its fields.
+        now_ms: The time that records get, in milliseconds since 1970: as for clients, not that of the timer.
     """
 
     def __init__(
@@ -96,6 +101,8 @@ class Node:
         self.finder: Final = Finder()
         self.addresses: dict[int, tuple[str, int]] = {}
         self.ask_for_topic: Callable[[str], None] = _ask_no_other
+        self.ask_controller: Callable[..., Awaitable[Any]] = _reach_no_other
+        self.now_ms: Callable[[], int] = _now_ms
         among = self.cluster.brokers
         self._producer_ids: Final = count((epoch << 32) + 1 + among.index(id), len(among))
 
@@ -165,16 +172,45 @@ class Node:
             f"topic {name!r} must exist, and is being created by broker {self.cluster.controller}; ask again",
         )
 
-    def create_topic(self, name: str, placement: Sequence[Sequence[int]] | None = None) -> Topic:
+    def create_topic(
+        self,
+        name: str,
+        placement: Sequence[Sequence[int]] | None = None,
+        configs: Overrides = MappingProxyType({}),
+    ) -> Topic:
         """Create a topic as the controller, and tell the other brokers; see `Topics.create`.
 
         Raises:
             ProtocolError: As `Topics.create`, or not_controller.
         """
         self._check_controller()
-        topic = self.topics.create(name, placement)
-        self.cluster.tell_created(topic)
+        topic = self.topics.create(name, placement, configs)
+        self.cluster.tell(topic)
         return topic
+
+    def alterable(self, name: str) -> Topic:
+        """Find a topic to alter as the controller.
+
+        Raises:
+            ProtocolError: As `Topics.find`; not_controller, or invalid_topic_exception for the brokers' own.
+        """
+        self._check_controller()
+        topic = self.topics.find(name)
+        if topic.internal:
+            raise ProtocolError(
+                ErrorCode.invalid_topic_exception, f"a topic of the brokers must stay as it is, got {name!r}"
+            )
+        return topic
+
+    def enlarge_topic(self, topic: Topic, placement: Sequence[Sequence[int]]) -> None:
+        """Add partitions to an `alterable` topic, placed after those that it has, and tell the other brokers."""
+        self.topics.enlarge(topic, [*(part.replicas for part in topic.partitions), *placement])
+        self.cluster.tell(topic)
+
+    def configure_topic(self, topic: Topic, configs: Overrides) -> None:
+        """Replace what an `alterable` topic is given itself, and tell the other brokers."""
+        self.topics.configure(topic, configs)
+        self.cluster.tell(topic)
 
     def delete_topic(self, topic: Topic) -> None:
         """Delete a topic and the offsets committed for it as the controller, and tell the other brokers.
@@ -184,12 +220,7 @@ class Node:
         Raises:
             ProtocolError: not_controller, or invalid_topic_exception for the brokers' own.
         """
-        self._check_controller()
-        if topic.internal:
-            raise ProtocolError(
-                ErrorCode.invalid_topic_exception, f"a topic of the brokers must stay, got {topic.name!r}"
-            )
-        self._drop_topic(topic)
+        self._drop_topic(self.alterable(topic.name))
         self.cluster.tell_deleted(topic)
 
     def told_others(self) -> PartitionStatus | None:
@@ -290,3 +321,12 @@ class Node:
 
 def _ask_no_other(name: str) -> None:
     """For a controller, or a broker whose replication has not begun: the client asks again."""
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+async def _reach_no_other(api_key: int, version: int, **values: object) -> Any:
+    """Likewise."""
+    raise ConnectionError(f"no controller can be asked for api {api_key} version {version} yet, got {values}")

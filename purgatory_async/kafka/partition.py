@@ -6,7 +6,8 @@ Nothing here waits or knows the time: callers pass ``now``, and check what waits
 from collections.abc import Sequence
 from typing import Final
 
-from purgatory_async.kafka.batches import check_batch, read_batches
+from purgatory_async.kafka.batches import NO_TIME, check_batch, read_batches
+from purgatory_async.kafka.configs.rules import Rules
 from purgatory_async.kafka.epochs import NO_EPOCH, Epochs
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.follower import Follower
@@ -26,7 +27,7 @@ class Partition:
         index: Its number in the topic.
         replicas: The brokers that have it, the leader first; all are in sync at first.
         room: Where its memory is counted.
-        min_insync: Replicas in sync that an acks=all append needs, the leader included.
+        rules: What its topic's configs say.
         leader_epoch: Grows with each start of the leader; on a follower, that of its last batch, -1 without one.
         now: When it is created, in seconds.
 
@@ -35,6 +36,7 @@ class Partition:
         deleted: Whether its topic is gone.
         in_sync: The followers in sync.
         paused: Whether the high watermark stands still, for tests.
+        rules: What its topic's configs say now.
     """
 
     __slots__ = (
@@ -49,7 +51,7 @@ class Partition:
             "leader",
             "leader_epoch",
         ),
-        *("log", "min_insync", "paused", "topic"),
+        *("log", "paused", "rules", "topic"),
     )
 
     def __init__(
@@ -59,7 +61,7 @@ class Partition:
         *,
         replicas: Sequence[int],
         room: Room,
-        min_insync: int = 1,
+        rules: Rules | None = None,
         leader_epoch: int = 0,
         now: float = 0.0,
     ) -> None:
@@ -67,7 +69,7 @@ class Partition:
         self.index: Final = index
         self.leader, *followers = replicas
         self.leader_epoch = leader_epoch
-        self.min_insync: Final = min_insync
+        self.rules = Rules() if rules is None else rules
         self.log: Final = Log(room)
         self.high_watermark = 0
         self.deleted = False
@@ -99,15 +101,15 @@ class Partition:
 
     def enough_in_sync(self) -> bool:
         """Whether an acks=all append is allowed."""
-        return 1 + len(self.in_sync) >= self.min_insync
+        return 1 + len(self.in_sync) >= self.rules.min_insync
 
-    def append(self, records: Bytes, *, acks_all: bool, max_batch_bytes: int) -> tuple[int, int]:
+    def append(self, records: Bytes, *, acks_all: bool, now_ms: int = 0) -> tuple[int, int]:
         """Append a producer's batch as the leader, or find it as one appended before. O(bytes).
 
         Args:
             records: One batch.
             acks_all: Whether all replicas in sync must have it.
-            max_batch_bytes: The longest batch allowed.
+            now_ms: Milliseconds since 1970, for rules about timestamps.
 
         Returns:
             The offset of its first record, and the high watermark at which all replicas in sync have it.
@@ -118,7 +120,7 @@ class Partition:
         if acks_all and not self.enough_in_sync():
             raise ProtocolError(
                 ErrorCode.not_enough_replicas,
-                f"{self.min_insync} replicas must be in sync, got {1 + len(self.in_sync)}",
+                f"{self.rules.min_insync} replicas must be in sync, got {1 + len(self.in_sync)}",
             )
         batches = list(read_batches(records))
         if len(batches) != 1:
@@ -126,19 +128,28 @@ class Partition:
                 ErrorCode.invalid_record, f"a produce must have one batch for a partition, got {len(batches)}"
             )
         (batch,) = batches
-        if batch.size_bytes > max_batch_bytes:
+        if batch.size_bytes > self.rules.max_batch_bytes:
             raise ProtocolError(
                 ErrorCode.message_too_large,
-                f"a batch must be at most {max_batch_bytes} bytes, got {batch.size_bytes}",
+                f"a batch must be at most {self.rules.max_batch_bytes} bytes, got {batch.size_bytes}",
             )
         check_batch(batch, records)
         offset = self._producers.check(batch)
         if offset is None:
+            records, batch = self.rules.apply(records, batch, now_ms)
             offset = self.log.append(records, batch, self.leader_epoch)
             self._epochs.appended(self.leader_epoch, offset)
             self._producers.appended(batch, offset)
             self._advance()
         return offset, offset + batch.last_offset_delta + 1
+
+    def append_time_ms(self, offset: int) -> int:
+        """The broker's time of the batch at an offset; -1 if its records have their producers'. O(log batches)."""
+        if self.rules.stamps:
+            for view in self.log.read(offset, offset + 1, 0, at_least_one=True):
+                batch = next(read_batches(view))
+                return batch.max_timestamp if batch.has_append_time else NO_TIME
+        return NO_TIME
 
     def append_copies(self, records: Bytes) -> None:
         """Append a leader's batches as a follower. O(bytes).

@@ -12,6 +12,7 @@ from purgatory_async.kafka.handlers.absent import (
     SASL_HANDSHAKE,
     SHARE_GROUP_HEARTBEAT,
 )
+from purgatory_async.kafka.handlers.configs import ALTER_CONFIGS, DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from purgatory_async.kafka.handlers.delete_records import DELETE_RECORDS
 from purgatory_async.kafka.handlers.fetch import FETCH
 from purgatory_async.kafka.handlers.group_deletion import DELETE_GROUPS, OFFSET_DELETE
@@ -21,6 +22,7 @@ from purgatory_async.kafka.handlers.groups import DESCRIBE_GROUPS, FIND_COORDINA
 from purgatory_async.kafka.handlers.list_offsets import LIST_OFFSETS
 from purgatory_async.kafka.handlers.log_dirs import ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS
 from purgatory_async.kafka.handlers.metadata import DESCRIBE_CLUSTER, DESCRIBE_TOPIC_PARTITIONS, METADATA
+from purgatory_async.kafka.handlers.partitions import CREATE_PARTITIONS
 from purgatory_async.kafka.handlers.produce import INIT_PRODUCER_ID, PRODUCE
 from purgatory_async.kafka.handlers.reassignments import (
     ALTER_PARTITION_REASSIGNMENTS,
@@ -51,7 +53,9 @@ _TABLE: Final = (
     *(CONSUMER_GROUP_HEARTBEAT, SHARE_GROUP_HEARTBEAT),
     *(DESCRIBE_TOPIC_PARTITIONS, DESCRIBE_LOG_DIRS, ALTER_REPLICA_LOG_DIRS),
     *(ELECT_LEADERS, ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS),
-    *(CREATE_TOPICS, DELETE_TOPICS, DELETE_RECORDS, INIT_PRODUCER_ID, DESCRIBE_CLUSTER),
+    *(CREATE_TOPICS, CREATE_PARTITIONS, DELETE_TOPICS, DELETE_RECORDS),
+    *(DESCRIBE_CONFIGS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS),
+    *(INIT_PRODUCER_ID, DESCRIBE_CLUSTER),
 )
 
 APIS: Final[Mapping[int, Api]] = MappingProxyType({api.key: api for api in _TABLE})

@@ -4,8 +4,11 @@ import re
 import uuid
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
+from purgatory_async.kafka.configs.overrides import Overrides
+from purgatory_async.kafka.configs.rules import Rules, rules_of
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.partition import NO_EPOCH, Partition
 from purgatory_async.kafka.segments import Room
@@ -16,13 +19,24 @@ __all__ = ["Topic", "Topics", "check_apart", "check_name", "unified"]
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Topic:
-    """A topic; two of one name, created one after the other, differ by id. An internal one is the brokers' own."""
+    """A topic; two of one name, created one after the other, differ by id.
+
+    Attributes:
+        name: Of the topic.
+        id: Likewise.
+        partitions: In their order; there may be more later.
+        configs: What it is given itself.
+        room: Where its memory is counted.
+        internal: Whether it is the brokers' own.
+    """
 
     name: str
     id: uuid.UUID
     partitions: tuple[Partition, ...]
+    configs: Overrides
+    room: Room
     internal: bool = False
 
 
@@ -38,8 +52,8 @@ class Topics:
 
     Attributes:
         epoch: Of the partitions that this broker leads.
-        version: Grows with each topic created or deleted.
-        on_added: Called with each new topic.
+        version: Grows with each topic created, enlarged or deleted.
+        on_added: Called with each new topic, and with one that has new partitions.
     """
 
     def __init__(
@@ -124,12 +138,15 @@ class Topics:
             )
         check_apart(name, self._by_unified.get(unified(name)))
 
-    def placed(self, partitions: int | None = None, replication: int | None = None) -> list[tuple[int, ...]]:
+    def placed(
+        self, partitions: int | None = None, replication: int | None = None, *, after: int = 0
+    ) -> list[tuple[int, ...]]:
         """Spread partitions over the brokers in turn; the first replica of each leads it.
 
         Args:
             partitions: How many; None for the default.
             replication: Replicas of each; None for the default, or as many as there are brokers.
+            after: How many the topic has already.
 
         Raises:
             ProtocolError: invalid_partitions, or policy_violation if the broker would have too many.
@@ -139,58 +156,81 @@ class Topics:
         [(0, 1), (1, 2), (2, 0), (0, 1)]
         """
         number = self._settings.partitions if partitions is None else partitions
-        self._check_number(number)
+        self.check_number(number)
         brokers = len(self.brokers)
         copies = min(self._settings.replication, brokers) if replication is None else replication
         return [
-            tuple(self.brokers[(index + copy) % brokers] for copy in range(copies)) for index in range(number)
+            tuple(self.brokers[(index + copy) % brokers] for copy in range(copies))
+            for index in range(after, after + number)
         ]
 
-    def create(self, name: str, placement: Sequence[Sequence[int]] | None = None) -> Topic:
+    def create(
+        self,
+        name: str,
+        placement: Sequence[Sequence[int]] | None = None,
+        configs: Overrides = MappingProxyType({}),
+    ) -> Topic:
         """Create a topic. O(partitions).
 
         Args:
             name: Of the topic.
             placement: The brokers of each partition, its leader first; None for the default.
+            configs: What the topic is given itself, which was checked.
 
         Raises:
             ProtocolError: As `check_new` and `placed`.
         """
         placement = self.placed() if placement is None else placement
         self.check_new(name)
-        self._check_number(len(placement))
-        return self.add(name, uuid.uuid4(), placement)
+        self.check_number(len(placement))
+        return self.add(name, uuid.uuid4(), placement, configs)
 
     def add(
         self,
         name: str,
         topic_id: uuid.UUID,
         placement: Sequence[Sequence[int]],
+        configs: Overrides = MappingProxyType({}),
         *,
         internal: bool = False,
-        min_insync: int | None = None,
         room: Room | None = None,
     ) -> Topic:
         """Add a topic that was checked, as by the controller. O(partitions)."""
-        partitions = tuple(
+        topic = self._by_name[name] = self._by_id[topic_id] = Topic(
+            name, topic_id, (), configs, self.room if room is None else room, internal
+        )
+        self._by_unified.setdefault(unified(name), name)
+        self.enlarge(topic, placement)
+        return topic
+
+    def enlarge(self, topic: Topic, placement: Sequence[Sequence[int]]) -> None:
+        """Add the partitions that a topic does not have yet, of all that are placed. O(new partitions)."""
+        rules = self._rules(topic)
+        added = tuple(
             Partition(
-                name,
+                topic.name,
                 index,
-                replicas=replicas,
-                room=self.room if room is None else room,
-                min_insync=self._settings.min_insync if min_insync is None else min_insync,
-                leader_epoch=self.epoch if replicas[0] == self._id else NO_EPOCH,
+                replicas=placement[index],
+                room=topic.room,
+                rules=rules,
+                leader_epoch=self.epoch if placement[index][0] == self._id else NO_EPOCH,
                 now=self._now(),
             )
-            for index, replicas in enumerate(placement)
+            for index in range(len(topic.partitions), len(placement))
         )
-        topic = self._by_name[name] = self._by_id[topic_id] = Topic(name, topic_id, partitions, internal)
-        self._by_unified.setdefault(unified(name), name)
-        self._partitions += 0 if internal else len(partitions)
-        self.version += 1
-        for call in self.on_added:
-            call(topic)
-        return topic
+        if added:
+            topic.partitions += added
+            self._partitions += 0 if topic.internal else len(added)
+            self.version += 1
+            for call in self.on_added:
+                call(topic)
+
+    def configure(self, topic: Topic, configs: Overrides) -> None:
+        """Replace what a topic is given itself; it holds from the next append on. O(partitions)."""
+        topic.configs = configs
+        rules = self._rules(topic)
+        for partition in topic.partitions:
+            partition.rules = rules
 
     def delete(self, topic: Topic) -> None:
         """Remove a topic and give its memory back. O(partitions)."""
@@ -202,7 +242,15 @@ class Topics:
         for partition in topic.partitions:
             partition.delete()
 
-    def _check_number(self, partitions: int) -> None:
+    def _rules(self, topic: Topic) -> Rules:
+        return Rules() if topic.internal else rules_of(self._settings, topic.configs)
+
+    def check_number(self, partitions: int) -> None:
+        """Check that so many partitions may be added.
+
+        Raises:
+            ProtocolError: invalid_partitions, or policy_violation if the broker would have too many.
+        """
         if partitions < 1:
             raise ProtocolError(
                 ErrorCode.invalid_partitions, f"partitions must be at least 1, got {partitions}"

@@ -131,6 +131,7 @@ async def test_an_answer_without_room_for_it_keeps_the_refusal(kafka_broker):
 
 
 IDENTIFIED = {"member_id": "m", "generation_id": 1}
+RESOURCE = {"resource_type": 2, "resource_name": "t"}
 REFUSABLE = {
     "Produce": produced("t", batch(b"v")),
     "Fetch": fetched("t", 0),
@@ -167,6 +168,14 @@ REFUSABLE = {
     "ListPartitionReassignments": {"topics": None},
     "ConsumerGroupHeartbeat": {"group_id": "g"},
     "ShareGroupHeartbeat": {"group_id": "g"},
+    "CreatePartitions": {"topics": [{"name": "t", "count": 2, "assignments": None}]},
+    "DescribeConfigs": {"resources": [{**RESOURCE, "configuration_keys": None}]},
+    "AlterConfigs": {"resources": [{**RESOURCE, "configs": [{"name": "retention.ms", "value": "1"}]}]},
+    "IncrementalAlterConfigs": {
+        "resources": [
+            {**RESOURCE, "configs": [{"name": "retention.ms", "config_operation": 0, "value": "1"}]}
+        ]
+    },
 }
 
 
@@ -181,6 +190,8 @@ async def test_every_api_can_be_refused_without_effect(kafka_broker, api):
     assert "policy_violation" in repr(answer)
     assert [topic.name for topic in kafka_broker.node.topics] == ["t"]
     assert (kafka_broker.records("t"), list(kafka_broker.node.groups)) == ([], [])
+    (topic,) = kafka_broker.node.topics
+    assert (len(topic.partitions), topic.configs) == (1, {})
 
 
 # Pauses and holds.

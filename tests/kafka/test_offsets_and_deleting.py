@@ -37,7 +37,7 @@ async def deleted(desk, offset: int, *, topic: str = "t", version: int = 2):
 def led(replicated) -> Partition:
     """Partition 0 of ``r``, which another broker follows and has three records of."""
     partition = replicated.node.topics.partition("r", 0)
-    partition.append(batch(b"a", b"b", b"c"), acks_all=False, max_batch_bytes=1 << 20)
+    partition.append(batch(b"a", b"b", b"c"), acks_all=False)
     partition.follow(1, 3, 0, now=0)
     return partition
 
@@ -69,7 +69,7 @@ async def test_deleted_records_have_no_time(desk):
 
 
 async def test_records_that_are_not_replicated_have_no_time(replicated, led):
-    led.append(batch(b"d", b"e", at_ms=[9_000, 8_000]), acks_all=False, max_batch_bytes=1 << 20)
+    led.append(batch(b"d", b"e", at_ms=[9_000, 8_000]), acks_all=False)
     found = [await offset(replicated, wanted, topic="r") for wanted in (1_000, 8_500, NEWEST)]
     assert found == [(0, 1_000), (-1, -1), (-1, -1)]
 
@@ -125,7 +125,7 @@ async def test_records_before_an_offset_are_deleted(desk, version):
 
 
 async def test_deleting_to_minus_1_deletes_to_the_high_watermark(replicated, led):
-    led.append(batch(b"d"), acks_all=False, max_batch_bytes=1 << 20)
+    led.append(batch(b"d"), acks_all=False)
     held = replicated.begin(DELETE_RECORDS, 2, **deleting("r", -1))
     await settle()
     led.follow(1, 3, 3, now=0)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from purgatory_async.kafka.configs.rules import Rules
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.partition import NO_EPOCH, Partition
 from purgatory_async.kafka.segments import Room
@@ -11,11 +12,13 @@ EVERYTHING = 1 << 30
 
 
 def partition(*followers: int, min_insync: int = 1) -> Partition:
-    return Partition("t", 0, replicas=(0, *followers), room=Room(EVERYTHING), min_insync=min_insync)
+    return Partition(
+        "t", 0, replicas=(0, *followers), room=Room(EVERYTHING), rules=Rules(min_insync=min_insync)
+    )
 
 
 def append(to: Partition, count: int = 1, *, acks_all: bool = True) -> tuple[int, int]:
-    return to.append(batch(*[b"v"] * count), acks_all=acks_all, max_batch_bytes=EVERYTHING)
+    return to.append(batch(*[b"v"] * count), acks_all=acks_all)
 
 
 def test_alone_the_high_watermark_is_the_end():
@@ -156,13 +159,13 @@ def test_a_follower_forgets_the_producers_batches_it_drops():
     led, follower = partition(1), partition()
     first, again = (batch(b"x", producer=(9, 0, number)) for number in (0, 1))
     for sent in (first, again):
-        led.append(sent, acks_all=False, max_batch_bytes=EVERYTHING)
+        led.append(sent, acks_all=False)
     follower.append_copies(b"".join(led.log.read(0, 2, EVERYTHING, at_least_one=False)))
     follower.drop_diverging(led.leader_epoch, 1, 0)
     assert follower.log.end == 1
-    assert follower.append(again, acks_all=False, max_batch_bytes=EVERYTHING) == (1, 2)
+    assert follower.append(again, acks_all=False) == (1, 2)
     assert follower.log.end == 2, "a batch that was dropped was found at its former offset"
-    assert follower.append(first, acks_all=False, max_batch_bytes=EVERYTHING) == (0, 1)
+    assert follower.append(first, acks_all=False) == (0, 1)
 
 
 def copied(led, end: int, replica: Partition) -> Partition:
@@ -226,7 +229,7 @@ def test_a_follower_refuses_batches_that_leave_a_gap():
 def test_a_batch_sent_again_is_not_appended_again():
     alone = partition()
     sent = batch(b"a", b"b", producer=(7, 0, 0))
-    assert [alone.append(sent, acks_all=True, max_batch_bytes=EVERYTHING) for _ in range(2)] == [
+    assert [alone.append(sent, acks_all=True) for _ in range(2)] == [
         (0, 2),
         (0, 2),
     ]

@@ -36,7 +36,7 @@ class PartitionMachine(RuleBasedStateMachine):
 
     @rule(values=st.lists(st.binary(min_size=1, max_size=3_000), min_size=1, max_size=4))
     def append(self, values):
-        found = self.partition.append(batch(*values), acks_all=True, max_batch_bytes=EVERYTHING)
+        found = self.partition.append(batch(*values), acks_all=True)
         assert found == (len(self.values), len(self.values) + len(values))
         self.values += values
         self.bounds.append(len(self.values))

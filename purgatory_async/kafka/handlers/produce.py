@@ -54,13 +54,13 @@ def _append(node: Node, topic: str, part: Any, request: Any, client: Client) -> 
         base_offset, required_offset = partition.append(
             part.records or b"",
             acks_all=request.acks == _ALL,
-            max_batch_bytes=node.settings.max_batch_bytes,
+            now_ms=node.now_ms(),
         )
     except ProtocolError as error:
         if isinstance(error, AbsentError):
             node.absences.log(error.absence, client)
         return error
-    return PartitionStatus(partition, base_offset, required_offset)
+    return PartitionStatus(partition, base_offset, required_offset, partition.append_time_ms(base_offset))
 
 
 def _check(request: Any) -> None:
@@ -101,6 +101,7 @@ def _partition_response(index: int, result: _Result) -> dict[str, Any]:
         "index": index,
         "error_code": result.error,
         "base_offset": result.base_offset if result.error is ErrorCode.none else -1,
+        "log_append_time": result.append_time_ms if result.error is ErrorCode.none else -1,
         "log_start_offset": result.partition.log.start,
         "record_errors": (),
     }

@@ -2,20 +2,25 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 from typing import Any, Final
 
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
-from purgatory_async.kafka.delayed_produce import DelayedProduce, PartitionStatus
+from purgatory_async.kafka.configs.described import topic_entries
+from purgatory_async.kafka.configs.overrides import checked
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.handlers.allowance import Allowance
+from purgatory_async.kafka.handlers.placement import assigned, check_once
+from purgatory_async.kafka.handlers.telling import once_told
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.topics import Topic
 
 __all__ = ["CREATE_TOPICS", "DELETE_TOPICS"]
 
 _DEFAULT: Final = -1
+_SHOWN: Final = 200  # topics whose configs one answer has; more are to be described
+_NOT_SHOWN: Final = {"configs": (), "topic_config_error_code": ErrorCode.policy_violation}
 
 
 def _create_topics(node: Node, request: Any, _: Client) -> Answer | Awaitable[Answer]:
@@ -26,29 +31,11 @@ def _create_topics(node: Node, request: Any, _: Client) -> Answer | Awaitable[An
         _created(node, wanted, allowance, check_only=request.validate_only, twice=times[wanted.name] > 1)
         for wanted in request.topics
     ]
-    return {"topics": results} if request.validate_only else _once_told(node, request, "topics", results)
-
-
-def _once_told(
-    node: Node, request: Any, name: str, results: list[dict[str, Any]]
-) -> Answer | Awaitable[Answer]:
-    """Answer with the results once the other brokers in sync know of what was done."""
-    done = any(result["error_code"] is ErrorCode.none for result in results)
-    status = node.told_others() if done else None
-    return {name: results} if status is None else _told(node, request, name, results, status)
-
-
-async def _told(
-    node: Node, request: Any, name: str, results: list[dict[str, Any]], status: PartitionStatus
-) -> Answer:
-    operation = DelayedProduce([status], request.timeout.total_seconds())
-    await node.produce.run(operation, [status.partition])
-    if status.error is not ErrorCode.none:
-        late = {"error_code": status.error, "error_message": "done, but not all brokers know of it in time"}
-        results = [
-            {**result, **late} if result["error_code"] is ErrorCode.none else result for result in results
-        ]
-    return {name: results}
+    for result in results[_SHOWN:]:
+        result.update(_NOT_SHOWN)
+    if request.validate_only:
+        return {"topics": results}
+    return once_told(node, request.timeout.total_seconds(), "topics", results)
 
 
 def _created(
@@ -56,23 +43,22 @@ def _created(
 ) -> dict[str, Any]:
     answer = {"name": wanted.name, "error_code": ErrorCode.none, "configs": ()}
     try:
-        _check_once(wanted.name, twice=twice)
+        check_once(wanted.name, twice=twice)
         node.topics.check_new(wanted.name)
         allowance.use(_number(node, wanted), ErrorCode.policy_violation)
         placement = _placement(node, wanted)
         allowance.claim(wanted.name)
+        configs = checked((each.name, each.value) for each in wanted.configs)
         if not check_only:
-            answer["topic_id"] = node.create_topic(wanted.name, placement).id
+            answer["topic_id"] = node.create_topic(wanted.name, placement, configs).id
     except ProtocolError as error:
         return {**answer, "error_code": error.code, "error_message": str(error)}
-    return {**answer, "num_partitions": len(placement), "replication_factor": len(placement[0])}
-
-
-def _check_once(name: str, *, twice: bool) -> None:
-    if twice:
-        raise ProtocolError(
-            ErrorCode.invalid_request, f"a request must name a topic once, got {name!r} twice"
-        )
+    return {
+        **answer,
+        "num_partitions": len(placement),
+        "replication_factor": len(placement[0]),
+        "configs": topic_entries(node.settings, configs),
+    }
 
 
 def _number(node: Node, wanted: Any) -> int:
@@ -87,7 +73,7 @@ def _placement(node: Node, wanted: Any) -> list[tuple[int, ...]]:
     """The brokers of each partition."""
     brokers = node.topics.brokers
     if wanted.assignments:
-        return _assigned(wanted.assignments, brokers)
+        return assigned(wanted.assignments, brokers)
     replication = None if wanted.replication_factor == _DEFAULT else wanted.replication_factor
     if replication is not None and not 1 <= replication <= len(brokers):
         raise ProtocolError(
@@ -97,22 +83,6 @@ def _placement(node: Node, wanted: Any) -> list[tuple[int, ...]]:
     return node.topics.placed(
         None if wanted.num_partitions == _DEFAULT else wanted.num_partitions, replication
     )
-
-
-def _assigned(assignments: Any, brokers: Sequence[int]) -> list[tuple[int, ...]]:
-    placement = {assigned.partition_index: tuple(assigned.broker_ids) for assigned in assignments}
-    if sorted(placement) != list(range(len(assignments))):
-        raise ProtocolError(
-            ErrorCode.invalid_replica_assignment,
-            f"partitions must be assigned from 0 to {len(assignments) - 1}, got {sorted(placement)}",
-        )
-    for replicas in placement.values():
-        if not replicas or len({*replicas}) < len(replicas) or not {*replicas} <= {*brokers}:
-            raise ProtocolError(
-                ErrorCode.invalid_replica_assignment,
-                f"replicas must be different ones of {list(brokers)}, got {list(replicas)}",
-            )
-    return [placement[index] for index in range(len(placement))]
 
 
 async def _delete_topics(node: Node, request: Any, _: Client) -> Answer:
@@ -127,7 +97,7 @@ async def _delete_topics(node: Node, request: Any, _: Client) -> Answer:
         if results:
             await asyncio.sleep(0)
         results.append(_deleted(node, name, topic_id))
-    answer = _once_told(node, request, "responses", results)
+    answer = once_told(node, request.timeout.total_seconds(), "responses", results)
     return await answer if isinstance(answer, Awaitable) else answer
 
 

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -12,18 +12,19 @@ from kio.records.schema import NewRecordBatch, Record
 from kio.records.writers import write_batch
 from kio.static.primitive import TZAwareMicros, i8, i16, i32, i64
 
-__all__ = ["Change", "CreatedTopic", "InSync", "read_changes"]
+__all__ = ["Change", "InSync", "ToldTopic", "read_changes"]
 
 _NO_TIME: Final = TZAwareMicros.parse(datetime(1970, 1, 1, tzinfo=UTC))
 
 
 @dataclass(frozen=True, slots=True)
-class CreatedTopic:
-    """A topic: its name, its id, and the brokers of each partition, the leader first."""
+class ToldTopic:
+    """A topic as it is now: its name, its id, the brokers of each partition, the leader first, and its configs."""
 
     name: str
     id: str
     placement: tuple[tuple[int, ...], ...]
+    configs: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,13 @@ class Change:
 
     Attributes:
         everything: Whether all that the teller told before is void.
-        created: Topics; only the controller tells them.
+        topics: Those that are new, or have changed; only the controller tells them.
         deleted: Ids of topics; likewise.
         in_sync: Sets that have changed.
     """
 
     everything: bool = False
-    created: tuple[CreatedTopic, ...] = ()
+    topics: tuple[ToldTopic, ...] = ()
     deleted: tuple[str, ...] = ()
     in_sync: tuple[InSync, ...] = ()
 
@@ -82,9 +83,9 @@ def read_changes(batches: bytes | memoryview) -> Iterator[Change]:
 def _change(fields: dict[str, Any]) -> Change:
     return Change(
         everything=bool(fields["everything"]),
-        created=tuple(
-            CreatedTopic(one["name"], one["id"], tuple(map(tuple, one["placement"])))
-            for one in fields["created"]
+        topics=tuple(
+            ToldTopic(one["name"], one["id"], tuple(map(tuple, one["placement"])), one["configs"])
+            for one in fields["topics"]
         ),
         deleted=tuple(fields["deleted"]),
         in_sync=tuple(

@@ -12,7 +12,7 @@ from typing import Final
 from uuid import UUID
 
 from purgatory_async.kafka.partition import Partition
-from purgatory_async.kafka.replication.change import Change, CreatedTopic, InSync, read_changes
+from purgatory_async.kafka.replication.change import Change, InSync, ToldTopic, read_changes
 from purgatory_async.kafka.segments import Bytes, Room
 from purgatory_async.kafka.topics import Topic, Topics
 
@@ -76,9 +76,9 @@ class Cluster:
             return partition.replicas_in_sync
         return self._in_sync[partition.leader].get((str(topic.id), partition.index), partition.replicas)
 
-    def tell_created(self, topic: Topic) -> None:
-        """Tell the others of a new topic."""
-        self._tell(Change(created=(_created(topic),)))
+    def tell(self, topic: Topic) -> None:
+        """Tell the others of a topic that is new, or has changed."""
+        self._tell(Change(topics=(_told(topic),)))
 
     def tell_deleted(self, topic: Topic) -> None:
         """Tell the others that a topic is gone."""
@@ -102,13 +102,16 @@ class Cluster:
             told.clear()
         if teller == self.controller:
             known = {str(topic.id): topic for topic in self._topics if not topic.internal}
-            gone = known.keys() - {one.id for one in change.created} if change.everything else change.deleted
+            gone = known.keys() - {one.id for one in change.topics} if change.everything else change.deleted
             for topic_id in gone:
                 if topic_id in known:
                     self._drop(known[topic_id])
-            for one in change.created:
-                if one.id not in known:
-                    self._topics.add(one.name, UUID(one.id), one.placement)
+            for one in change.topics:
+                if one.id in known:
+                    self._topics.configure(known[one.id], one.configs)
+                    self._topics.enlarge(known[one.id], one.placement)
+                else:
+                    self._topics.add(one.name, UUID(one.id), one.placement, one.configs)
         for one_set in change.in_sync:
             told[one_set.topic_id, one_set.index] = one_set.replicas
 
@@ -117,16 +120,14 @@ class Cluster:
         placement = [
             (leader, *(other for other in self.brokers if other != leader)) for leader in self.brokers
         ]
-        topic = self._topics.add(
-            _INTERNAL, UUID(int=0), placement, internal=True, min_insync=1, room=Room(sys.maxsize)
-        )
+        topic = self._topics.add(_INTERNAL, UUID(int=0), placement, internal=True, room=Room(sys.maxsize))
         return topic.partitions[self.brokers.index(self.id)]
 
     def _tell(self, change: Change) -> None:
         if self._told is None:
             return
         batch = change.encode()
-        self._told.append(batch, acks_all=False, max_batch_bytes=len(batch))
+        self._told.append(batch, acks_all=False)
         if self._told.log.size_bytes > self._most_bytes:
             self.tell_everything()
         self._moved(self._told)
@@ -137,7 +138,7 @@ class Cluster:
         mine = [topic for topic in self._topics if not topic.internal]
         change = Change(
             everything=True,
-            created=tuple(map(_created, mine)) if self.id == self.controller else (),
+            topics=tuple(map(_told, mine)) if self.id == self.controller else (),
             in_sync=tuple(
                 _in_sync(topic, partition)
                 for topic in mine
@@ -146,13 +147,14 @@ class Cluster:
             ),
         )
         batch = change.encode()
-        offset, _ = self._told.append(batch, acks_all=False, max_batch_bytes=len(batch))
+        offset, _ = self._told.append(batch, acks_all=False)
         self._told.log.trim(offset)
         self._most_bytes = 2 * len(batch) + _SPARE_BYTES
 
 
-def _created(topic: Topic) -> CreatedTopic:
-    return CreatedTopic(topic.name, str(topic.id), tuple(part.replicas for part in topic.partitions))
+def _told(topic: Topic) -> ToldTopic:
+    placement = tuple(part.replicas for part in topic.partitions)
+    return ToldTopic(topic.name, str(topic.id), placement, dict(topic.configs))
 
 
 def _in_sync(topic: Topic, partition: Partition) -> InSync:

@@ -8,22 +8,26 @@ and is waited for as long as a replica may lag.
 
 import logging
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
+from purgatory_async.kafka.configs.described import MAX_DESCRIBED, Resource, Source
+from purgatory_async.kafka.configs.overrides import Overrides
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.kafka.replication.copying import MAX_ASKED, fetch_on
 from purgatory_async.kafka.replication.peer import Other, Peer
 from purgatory_async.kafka.replication.replica import Replica
+from purgatory_async.kafka.topics import Topic
 
 __all__ = ["recover", "take_back"]
 
 _LOG: Final = logging.getLogger(__name__)
 _METADATA: Final = (3, 12)  # api and version
+_DESCRIBE_CONFIGS: Final = (32, 4)
 _OF_METADATA: Final = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": False}
 
 
@@ -101,7 +105,8 @@ async def _learn_topics(node: Node, others: dict[int, Other]) -> None:
 async def _take_topics(node: Node, others: dict[int, Other]) -> None:
     """Add the topics that any of the others has, unless the controller was reached.
 
-    A deletion that one of them missed is undone: better than to lose records.
+    A deletion that one of them missed is undone: better than to lose records. So may be a change of configs; of
+    partitions, the most are taken.
     """
     if node.cluster.controller in others:
         return
@@ -116,13 +121,45 @@ async def _take_topics(node: Node, others: dict[int, Other]) -> None:
             continue
         for topic in answer.topics:
             known[topic.name, topic.topic_id] += 1
-            placements[topic.topic_id] = [
+            placement = [
                 tuple(part.replica_nodes)
                 for part in sorted(topic.partitions, key=lambda part: part.partition_index)
             ]
+            placements[topic.topic_id] = max(placement, placements.get(topic.topic_id, []), key=len)
     for (name, topic_id), _ in known.most_common():
         if name not in node.topics:
             node.topics.add(name, topic_id, placements[topic_id])
+    await _take_configs(node, others)
+
+
+async def _take_configs(node: Node, others: dict[int, Other]) -> None:
+    """Take what each topic is given itself from the first broker that says so. O(topics)."""
+    left = [topic for topic in node.topics if not topic.internal]
+    for broker in tuple(others):
+        try:
+            for at in range(0, len(left), MAX_DESCRIBED):
+                for topic, configs in await _overridden(others[broker], left[at : at + MAX_DESCRIBED]):
+                    node.topics.configure(topic, configs)
+        except (OSError, EOFError) as error:
+            _warn(node, broker, error)
+            del others[broker]
+        left = [topic for topic in left if not topic.configs]
+
+
+async def _overridden(other: Other, topics: Sequence[Topic]) -> list[tuple[Topic, Overrides]]:
+    answer = await other.ask(
+        *_DESCRIBE_CONFIGS,
+        resources=[
+            {"resource_type": Resource.TOPIC, "resource_name": topic.name, "configuration_keys": None}
+            for topic in topics
+        ],
+        include_synonyms=False,
+        include_documentation=False,
+    )
+    return [
+        (topic, {one.name: one.value for one in result.configs if one.config_source == Source.TOPIC})
+        for topic, result in zip(topics, answer.results, strict=True)
+    ]
 
 
 async def _take_records(node: Node, led: list[Partition], others: dict[int, Other]) -> bool:

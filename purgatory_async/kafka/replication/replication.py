@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from typing import Final
+from typing import Any, Final
 
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.kafka.node import Node
@@ -14,7 +14,7 @@ __all__ = ["Replication"]
 
 _LOG: Final = logging.getLogger(__name__)
 _CREATE_TOPICS: Final = (19, 7)  # api and version
-_CREATE_S: Final = 5.0
+_PATIENCE_S: Final = 5.0  # with the controller
 _CHECKS: Final = 4  # looks for laggards within the lag that is allowed
 
 
@@ -37,6 +37,7 @@ class Replication:
             node.timer, max(0.01, node.settings.replica_lag / _CHECKS), node.drop_laggards
         )
         node.ask_for_topic = self.ask_for_topic
+        node.ask_controller = self.ask_controller
 
     async def close(self) -> None:
         """End all tasks."""
@@ -53,9 +54,18 @@ class Replication:
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _create(self, name: str) -> None:
+    async def ask_controller(self, api_key: int, version: int, **values: Any) -> Any:
+        """Ask the controller on a connection of its own; see `Peer.ask`.
+
+        Raises:
+            OSError, EOFError: It is out of reach, or does not answer in time.
+        """
         node = self._node
         host, port = node.addresses[node.cluster.controller]
+        async with Peer(host, port, name=f"broker-{node.id}", timer=node.timer, patience=_PATIENCE_S) as peer:
+            return await peer.ask(api_key, version, **values)
+
+    async def _create(self, name: str) -> None:
         topic = {
             "name": name,
             "num_partitions": -1,
@@ -64,10 +74,8 @@ class Replication:
             "configs": (),
         }
         try:
-            async with Peer(
-                host, port, name=f"broker-{node.id}", timer=node.timer, patience=_CREATE_S
-            ) as peer:
-                response = await peer.ask(*_CREATE_TOPICS, topics=[topic], timeout=round(_CREATE_S * 1000))
+            timeout_ms = round(_PATIENCE_S * 1000)
+            response = await self.ask_controller(*_CREATE_TOPICS, topics=[topic], timeout=timeout_ms)
             (result,) = response.topics
             if result.error_code not in {ErrorCode.none, ErrorCode.topic_already_exists}:
                 _LOG.warning("topic %r was not created: %s", name, result.error_message)

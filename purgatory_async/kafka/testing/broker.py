@@ -1,6 +1,5 @@
 """The broker as a test drives it."""
 
-import time
 from asyncio import get_running_loop
 from collections.abc import Awaitable
 from contextlib import ExitStack
@@ -107,9 +106,9 @@ class KafkaBroker(Broker):
             values,
             key=key,
             headers=headers,
-            timestamp_ms=time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms,
+            timestamp_ms=self.node.now_ms() if timestamp_ms is None else timestamp_ms,
         )
-        first, end = found.append(batch, acks_all=False, max_batch_bytes=self.node.settings.max_batch_bytes)
+        first, end = found.append(batch, acks_all=False, now_ms=self.node.now_ms())
         self.node.changed(found)
         return range(first, end)
 

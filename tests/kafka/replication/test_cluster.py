@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.replication.change import Change, CreatedTopic, InSync, read_changes
+from purgatory_async.kafka.replication.change import Change, InSync, ToldTopic, read_changes
 from purgatory_async.testing import settle
 from tests.kafka.desk import Desk
 from tests.kafka.made_batches import batch
@@ -31,9 +31,9 @@ async def described(desk, topic: str):
 
 
 async def test_a_change_is_read_as_it_was_told():
-    created = CreatedTopic("t", str(uuid.uuid4()), ((0, 1), (1, 2)))
+    created = ToldTopic("t", str(uuid.uuid4()), ((0, 1), (1, 2)), {"retention.ms": "5"})
     changes = [
-        Change(created=(created,)),
+        Change(topics=(created,)),
         Change(deleted=(created.id,)),
         Change(everything=True, in_sync=(InSync(created.id, 1, (1,)),)),
     ]

@@ -59,7 +59,7 @@ class ReplicationMachine(RuleBasedStateMachine):
 
     @rule(values=st.lists(st.binary(min_size=1, max_size=300), min_size=1, max_size=3))
     def append(self, values):
-        base, end = self.leader.append(batch(*values), acks_all=True, max_batch_bytes=EVERYTHING)
+        base, end = self.leader.append(batch(*values), acks_all=True)
         self.given |= dict(zip(range(base, end), values, strict=True))
 
     @rule(replica=st.sampled_from(FOLLOWERS))

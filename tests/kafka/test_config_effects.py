@@ -1,0 +1,115 @@
+"""What a topic's configs say is honoured when records are produced, from the next batch on."""
+
+import pytest
+from kio.records.readers import read_batch
+
+from purgatory_async.kafka.batches import read_batches
+from purgatory_async.kafka.errors import ErrorCode
+from purgatory_async.testing import settle
+from tests.kafka.config_requests import alter, change, create
+from tests.kafka.desk import Desk, produced
+from tests.kafka.made_batches import batch
+from tests.kafka.protocol import PRODUCE
+
+pytestmark = pytest.mark.asyncio
+
+NOW_MS = 1_700_000_000_000
+SET, DELETE = 0, 1
+
+
+@pytest.fixture
+def desk(manual_clock):
+    """A node at `NOW_MS` with a topic ``t``."""
+    desk = Desk(manual_clock)
+    desk.node.now_ms = lambda: NOW_MS
+    desk.node.topics.create("t")
+    yield desk
+    desk.node.close()
+
+
+def stored(desk, topic: str = "t") -> bytes:
+    log = desk.node.topics.partition(topic, 0).log
+    return b"".join(log.read(log.start, log.end, 1 << 30, at_least_one=True))
+
+
+async def test_a_batch_above_max_message_bytes_is_refused(desk):
+    await create(desk, {"max.message.bytes": "100"})
+    assert (await desk.produce("u", batch(b"v"))).error_code is ErrorCode.none
+    answer = await desk.produce("u", batch(b"v" * 100))
+    assert answer.error_code is ErrorCode.message_too_large
+    assert "at most 100 bytes, got 170" in answer.error_message
+    assert (await desk.produce("t", batch(b"v" * 100))).error_code is ErrorCode.none
+    await change(desk, ("max.message.bytes", SET, "3000000"), topic="u")
+    assert (await desk.produce("u", batch(b"v" * 2_000_000))).error_code is ErrorCode.none
+    await change(desk, ("max.message.bytes", DELETE, None), topic="u")
+    assert (await desk.produce("u", batch(b"v" * 2_000_000))).error_code is ErrorCode.message_too_large
+
+
+async def test_too_few_replicas_for_the_topic_are_refused(desk):
+    await create(desk, {"min.insync.replicas": "2"})
+    answer = await desk.produce("u", batch())
+    assert answer.error_code is ErrorCode.not_enough_replicas
+    assert "2 replicas must be in sync, got 1" in answer.error_message
+    assert (await desk.produce("u", batch(), acks=1)).error_code is ErrorCode.none
+    await alter(desk, {}, topic="u")
+    assert (await desk.produce("u", batch())).error_code is ErrorCode.none
+
+
+async def test_replicas_lost_after_the_append_are_told(replicated):
+    replicated.node.configure_topic(replicated.node.topics.find("r"), {"min.insync.replicas": "2"})
+    led = replicated.node.topics.partition("r", 0)
+    held = replicated.begin(PRODUCE, 9, **produced("r", batch()))
+    await settle()
+    assert led.drop_laggards(now=11, lag=10)
+    replicated.node.changed(led)
+    answer = (await held).responses[0].partition_responses[0]
+    assert answer.error_code is ErrorCode.not_enough_replicas_after_append
+
+
+@pytest.mark.parametrize("version", [3, 7, 9])
+async def test_log_append_time_is_the_brokers(desk, version):
+    await create(desk, {"message.timestamp.type": "LogAppendTime"})
+    answer = await desk.produce("u", batch(b"a", b"b", at_ms=1_000), version=version)
+    assert answer.error_code is ErrorCode.none
+    assert answer.log_append_time.timestamp() * 1000 == NOW_MS
+    (header,) = read_batches(stored(desk, "u"))
+    assert (header.attributes, header.max_timestamp) == (8, NOW_MS)
+    read, _ = read_batch(stored(desk, "u"), 0)  # which checks the checksum
+    assert [record.value for record in read.records] == [b"a", b"b"]
+
+
+async def test_create_time_has_no_append_time(desk):
+    answer = await desk.produce("t", batch(at_ms=1_000))
+    assert answer.log_append_time is None
+    (header,) = read_batches(stored(desk))
+    assert (header.attributes, header.max_timestamp) == (0, 1_000)
+
+
+async def test_a_batch_sent_again_has_its_first_append_time(desk):
+    await alter(desk, {"message.timestamp.type": "LogAppendTime"})
+    sent = batch(b"a", producer=(5, 0, 0))
+    first = await desk.produce("t", sent)
+    desk.node.now_ms = lambda: NOW_MS + 1_000
+    again = await desk.produce("t", sent)
+    assert (again.base_offset, again.log_append_time) == (0, first.log_append_time)
+    await desk.produce("t", batch(b"b", producer=(5, 0, 1)))
+    desk.node.topics.partition("t", 0).delete_before(1)
+    assert (await desk.produce("t", sent)).error_code is ErrorCode.none
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "before", "after", "code"),
+    [
+        (NOW_MS, "0", "0", ErrorCode.none),
+        (NOW_MS - 10, "10", "0", ErrorCode.none),
+        (NOW_MS - 11, "10", "0", ErrorCode.invalid_timestamp),
+        (NOW_MS + 10, "0", "10", ErrorCode.none),
+        (NOW_MS + 11, "0", "10", ErrorCode.invalid_timestamp),
+    ],
+)
+async def test_timestamps_far_from_the_brokers_are_refused(desk, at_ms, before, after, code):
+    limits = {"message.timestamp.before.max.ms": before, "message.timestamp.after.max.ms": after}
+    await create(desk, limits)
+    assert (await desk.produce("u", batch(at_ms=at_ms))).error_code is code
+    await change(desk, ("message.timestamp.type", SET, "LogAppendTime"), topic="u")
+    assert (await desk.produce("u", batch(at_ms=at_ms))).error_code is ErrorCode.none

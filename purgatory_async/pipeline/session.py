@@ -47,6 +47,10 @@ QUIET: Final = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.catalogImplementation": "in-memory",
 }
+# A short job ends before a better compiler or collector pays for its work. Without shuffles a query is one stage, and
+# is not planned anew after each.
+SHORT: Final = {"spark.sql.adaptive.enabled": "false", _PARTITIONS: "1"}
+SHORT_JAVA: Final = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Other machines must not reach a Spark that runs in this process.
 LOOPBACK: Final = {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
 
@@ -59,6 +63,7 @@ def open_session(
     remote: str | None = None,
     settings: Mapping[str, str] | None = None,
     java_options: str = "",
+    short: bool = False,
 ) -> Iterator[SparkSession]:
     """Start a session or connect to one, yield it, and stop it at the end.
 
@@ -71,6 +76,7 @@ def open_session(
         remote: A Spark Connect server instead, such as ``sc://host:15002``.
         settings: Further Spark settings; they win over the defaults here.
         java_options: Further options of the Java that is started here, if one is.
+        short: Whether there is little to do, so that a Spark on this machine should start quickly rather than be fast.
 
     Raises:
         Refused: No Java that Spark can run on was found, or nothing listens at ``remote``.
@@ -86,7 +92,7 @@ def open_session(
         elif "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
             place, environment = {}, {}
         else:
-            place, environment = _started_here(master, remote, Path(scratch), java_options)
+            place, environment = _started_here(master, remote, Path(scratch), java_options, short=short)
         builder = SparkSession.builder.appName(app_name)
         _expect_that_java_ends_first()
         with _exported(environment):
@@ -113,7 +119,7 @@ def stateful_tasks(spark: SparkSession) -> int:
 
 
 def _started_here(
-    master: str | None, remote: str | None, scratch: Path, java_options: str
+    master: str | None, remote: str | None, scratch: Path, java_options: str, *, short: bool
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The settings and the environment of a Spark that this process starts."""
     where = remote or master or "local[*]"
@@ -132,6 +138,9 @@ def _started_here(
         place["spark.driver.memory"] = f"{memory >> 20}m"
         place[_PARTITIONS] = str(2 * _cores(where))
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+        if short:
+            place |= SHORT
+            place[_JAVA_OPTIONS] += f" {SHORT_JAVA}"
     return place, environment
 
 

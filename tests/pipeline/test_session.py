@@ -10,7 +10,7 @@ from pyspark.accumulators import AccumulatorTCPServer, UpdateRequestHandler
 from pyspark.sql import SparkSession
 
 from purgatory_async.pipeline import Refused, session
-from purgatory_async.pipeline.session import MEANING, open_session, stateful_tasks
+from purgatory_async.pipeline.session import MEANING, SHORT, open_session, stateful_tasks
 
 
 class FakeBuilder:
@@ -110,6 +110,14 @@ def test_stages_with_state_follow_local_cores_or_the_setting(master, set_to, tas
         conf = {"spark.master": master, "spark.sql.shuffle.partitions": set_to}  # noqa: RUF012
 
     assert stateful_tasks(Session) == tasks
+
+
+@pytest.mark.parametrize(("master", "quick"), [("local[2]", True), ("spark://h:7077", False)])
+def test_a_short_job_starts_a_quick_spark_on_this_machine_only(builder, master, quick):
+    with open_session("job", master=master, short=True):
+        pass
+    assert ("-XX:TieredStopAtLevel=1" in builder.settings["spark.driver.extraJavaOptions"]) == quick
+    assert (builder.settings.items() >= SHORT.items()) == quick
 
 
 def test_further_options_of_java_are_added_to_ours(builder):

@@ -68,7 +68,7 @@ def command(*, journal: Location, out: Location, opens: bool, master: str | None
     with (
         progress("report") as say,
         staged(out) as stage,
-        open_session("purgatory report", master=master, remote=remote) as spark,
+        open_session("purgatory report", master=master, remote=remote, short=extent.small) as spark,
     ):
         say("starting")
         check_shared(spark, {"--journal": any_of(extent)}, {"--out": stage.tables})

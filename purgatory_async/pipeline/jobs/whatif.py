@@ -339,7 +339,7 @@ def command(
     with (
         progress("whatif") as say,
         staged(out) as stage,
-        open_session("purgatory whatif", master=master, remote=remote) as spark,
+        open_session("purgatory whatif", master=master, remote=remote, short=extent.small) as spark,
     ):
         say("starting")
         check_shared(spark, {"--journal": any_of(extent)}, {})  # only this process writes

@@ -73,7 +73,7 @@ def command(
     with (
         progress("windows") as say,
         staged(out) as stage,
-        open_session("purgatory windows", master=master, remote=remote) as spark,
+        open_session("purgatory windows", master=master, remote=remote, short=extent.small) as spark,
     ):
         say("counting")
         check_shared(spark, {"--journal": any_of(extent)}, {"--out": stage.tables})

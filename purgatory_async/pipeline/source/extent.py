@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from purgatory_async.journal.columns import arrow_schema, record_batches
 from purgatory_async.journal.lines import Damage, read_lines, whole_length
 from purgatory_async.journal.segments import Segment, list_segments, segments_among
 from purgatory_async.pipeline import Refused
-from purgatory_async.pipeline.locations import Location
+from purgatory_async.pipeline.locations import Location, arrow_source
 from purgatory_async.pipeline.source.parquet import conform, read_rows, spark_columns
 
 __all__ = [
@@ -43,6 +44,9 @@ _BLOCK: Final = 1 << 18
 _PIECE: Final = 1 << 24
 # Bytes that one request to a store reads.
 _AHEAD: Final = 1 << 22
+# Records of a small journal, and bytes of JSON lines for one of them.
+_FEW: Final = 1 << 20
+_LINE: Final = 1 << 8
 
 DAMAGE_COLUMNS: Final = pa.schema([("file", pa.string()), ("offset", pa.int64()), ("reason", pa.string())])
 """The columns of damage: a line that is not a record."""
@@ -235,6 +239,19 @@ class Extent:
         """Its pieces, and each Parquet file as one."""
         files = [path for paths in self.parquet.values() for path in paths]
         return [*self.pieces, *(Piece(self.directory, path.stem) for path in files)]
+
+    @property
+    def small(self) -> bool:
+        """Whether to work on it takes about as long as to start Spark: a million records. Reads the ends of some files.
+
+        Raises:
+            OSError: A Parquet file cannot be read.
+        """
+        records = sum(piece.end.offset - piece.begin.offset for piece in self.pieces if piece.end) // _LINE
+        for path in (path for paths in self.parquet.values() for path in paths):
+            if records <= _FEW:
+                records += pq.read_metadata(arrow_source(path)).num_rows
+        return records <= _FEW
 
 
 def survey(directory: Location) -> Extent:

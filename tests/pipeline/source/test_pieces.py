@@ -178,3 +178,13 @@ def test_the_rest_of_a_parquet_file_is_its_unread_lines(tmp_path):
     rest = replace(read, begin=read.end, end=None)
     assert seqs(records_in(read)) == [1, 2, 3, 4, 5]
     assert seqs(records_in(rest)) == [record.seq for record in RECORDS[5:]]
+
+
+@pytest.mark.parametrize(("few", "small"), [(12, True), (11, False)])
+def test_a_journal_is_small_by_its_bytes_and_parquet_rows(tmp_path, monkeypatch, few, small):
+    records = mixed_records(6)
+    rotated(tmp_path, records)
+    path = live(tmp_path, records[:2], number=2)
+    monkeypatch.setattr(extent, "_LINE", path.stat().st_size // 2)
+    monkeypatch.setattr(extent, "_FEW", few)
+    assert survey(tmp_path).small == small

@@ -105,7 +105,7 @@ FORBIDDEN = (
     (
         ("pyarrow",),
         EVERYWHERE,
-        ("journal.columns", "journal.reader", "journal.rotation", "pipeline.*"),
+        ("journal.columns", "journal.newest", "journal.reader", "journal.rotation", "pipeline.*"),
         "a journal is written without it, until a segment is full",
     ),
     (("aiohttp", "fastapi"), EVERYWHERE, (), "a framework calls us; its user has installed it"),

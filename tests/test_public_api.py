@@ -139,7 +139,7 @@ SIGNATURES = {
     },
     "journal.Journal": (
         "(directory, *, timer, sync=<Sync.GROUP: 'group'>, when_full=<WhenFull.DROP: 'drop'>, max_buffered=200000,"
-        " segment_bytes=67108864, node=None, weigh=None, on_trouble=None)"
+        " segment_bytes=67108864, keep=None, keep_bytes=None, node=None, weigh=None, on_trouble=None)"
     ),
     "journal.Journal.notify": "(event)",
     "journal.Journal.gauge": "(purgatory)",
@@ -208,7 +208,7 @@ READABLE = {
     "Timer": ("pending", "next_deadline", "closed", "queue", "tick", "clock"),
     "TimerHandle": ("when", "fired", "cancelled"),
     "cluster.Cluster": ("position", "epoch", "connected", "lag"),
-    "journal.Journal": ("accepting", "buffered", "dropped", "trouble"),
+    "journal.Journal": ("accepting", "buffered", "dropped", "trouble", "usage"),
     "patterns.Quorum": ("votes", "missing"),
     "patterns.Watermark": ("waiting", "value", "timer"),
     "patterns.Correlator": ("late",),

@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Final
 
+from purgatory_async.clock import MonotonicClock
 from purgatory_async.errors import as_integer
 from purgatory_async.events import Event, KeySignalled, OperationEnded, OperationSubmitted
 from purgatory_async.journal.lines import encode_record
@@ -20,7 +21,9 @@ from purgatory_async.journal.schema import (
 )
 from purgatory_async.timing import TimerQueue, TimingWheel
 
-__all__ = ["Encoder", "Entry", "Sample"]
+__all__ = ["Encoder", "Entry", "Sample", "WallTime"]
+
+SET_NS: Final = 1_000_000_000  # less than that is no set clock, but a thread that waited between two readings
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,30 @@ class Encoder:
 def wall_offset_ns(time_ns: Callable[[], int]) -> int:
     """Wall time minus the time of another clock, now."""
     return time.time_ns() - time_ns()
+
+
+class WallTime:
+    """The wall time of another clock's instants.
+
+    A test's clock goes its own way, so the wall clock is not read anew until it has been set.
+
+    Args:
+        time_ns: Reads the other clock.
+    """
+
+    def __init__(self, time_ns: Callable[[], int]) -> None:
+        self._time_ns: Final = time_ns
+        self._read()
+
+    def _read(self) -> None:
+        self._system_ns = wall_offset_ns(MonotonicClock.time_ns)
+        self._offset_ns = wall_offset_ns(self._time_ns)
+
+    def offset_ns(self) -> int:
+        """Wall time minus the other clock's."""
+        if abs(wall_offset_ns(MonotonicClock.time_ns) - self._system_ns) >= SET_NS:
+            self._read()
+        return self._offset_ns
 
 
 def needed_by(operation: object) -> int:

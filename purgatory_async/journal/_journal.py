@@ -7,18 +7,22 @@ import platform
 import re
 import secrets
 from collections.abc import Callable
-from enum import StrEnum
 from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from purgatory_async import Purgatory, Timer
+from purgatory_async.clock import MAX_TIMEOUT, as_number
 from purgatory_async.errors import as_integer, check_callback, check_result
 from purgatory_async.events import Event, KeySignalled
-from purgatory_async.journal._encoder import Encoder, Sample, wall_offset_ns
+from purgatory_async.journal._alarms import Alarms, Usage, WhenFull, guarded
+from purgatory_async.journal._encoder import Encoder, Sample, WallTime
 from purgatory_async.journal._writer_thread import Buffer, FlushBarrier, Gap, Sync, WriterThread
+from purgatory_async.journal.ages import Ages
+from purgatory_async.journal.retention import Retention
 from purgatory_async.journal.segments import (
+    RUN_FORMAT,
     DirectoryLock,
     JournalError,
     Sealer,
@@ -32,21 +36,9 @@ __all__ = ["Journal", "WhenFull"]
 SAMPLE_NS: Final = 1_000_000_000
 MIN_BUFFERED: Final = 1_000
 MIN_SEGMENT_BYTES: Final = 4_096
+_KEEP: Final = "None, a timedelta or a number of seconds"
 _NODE: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LOG: Final = logging.getLogger("purgatory_async.journal")
-
-
-class WhenFull(StrEnum):
-    """What to give up when the disk falls behind and the buffer is full.
-
-    Attributes:
-        DROP: Records. The purgatory goes on; dropped records are counted, and their numbers are missing in the journal.
-        REFUSE: New operations, once the buffer is half full: `Journal.accepting` turns False, and the caller asks it
-            before it submits. The other half is for the outcomes of pending operations.
-    """
-
-    DROP = "drop"
-    REFUSE = "refuse"
 
 
 class Journal:
@@ -65,11 +57,16 @@ class Journal:
         when_full: What to give up when the buffer is full.
         max_buffered: Upper bound of the records that wait for the disk.
         segment_bytes: Size at which the next segment begins.
+        keep: Seconds, or a `datetime.timedelta`, that records are kept; None for ever. A segment is removed once its
+            newest record is older, by its ``wall_ns``: of this run and of earlier ones, but not the one that grows. A
+            segment spans a tenth of it at most, or a minute.
+        keep_bytes: Size beyond which the oldest segments are removed, at least that of two; None for any size.
         node: Distinguishes the journals of several machines; None for this machine's name.
         weigh: Returns how much a signal counts, an integer of at least 0; called on the loop before the hooks run.
             None counts 1 each. If it raises, the record is dropped, and `on_trouble` gets the reason.
-        on_trouble: Called from another thread with one sentence when the disk fails and when it recovers; None for
-            a warning to the logger ``purgatory_async.journal``.
+        on_trouble: Called with one sentence when the disk fails, when it is nearly full, when a quarter of the buffer
+            is, and when each is over. Only the quarter is told on the loop; the rest from another thread. None for a
+            warning to the logger ``purgatory_async.journal``, which also gets a line for each removal.
 
     Raises:
         JournalError: Another process writes there, the directory cannot be used, or it is world-writable.
@@ -101,6 +98,8 @@ class Journal:
         when_full: WhenFull = WhenFull.DROP,
         max_buffered: int = 200_000,
         segment_bytes: int = 64 * 1024 * 1024,
+        keep: float | dt.timedelta | None = None,
+        keep_bytes: int | None = None,
         node: str | None = None,
         weigh: Callable[[KeySignalled], int] | None = None,
         on_trouble: Callable[[str], None] | None = None,
@@ -110,16 +109,19 @@ class Journal:
                 check_callback(name, function)
         max_buffered = _check_at_least("max_buffered", max_buffered, MIN_BUFFERED)
         segment_bytes = _check_at_least("segment_bytes", segment_bytes, MIN_SEGMENT_BYTES)
+        if keep_bytes is not None:
+            keep_bytes = _check_at_least("keep_bytes", keep_bytes, 2 * segment_bytes)
+        keep_ns = None if keep is None else _keep_ns(keep)
         self.directory: Final = Path(directory)
         self.sync: Final = Sync(sync)
         self.when_full: Final = WhenFull(when_full)
-        self.run_id: Final = f"{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%S}-{secrets.token_hex(3)}"
+        self.run_id: Final = f"{dt.datetime.now(dt.UTC):{RUN_FORMAT}}-{secrets.token_hex(3)}"
         self.node: Final = _NODE.sub("-", platform.node() if node is None else node) or "node"
         self.closed = False
         self._timer = timer
         self._queue = timer.queue
         self._weigh = weigh
-        self._limit = max_buffered
+        self._limit: Final = max_buffered
         self._purgatory: Purgatory | None = None
         self._sample_due_ns = 0
         self._noted = 0  # records given to the writer thread, which alone counts those it has released
@@ -129,7 +131,7 @@ class Journal:
         self._process_id = os.getpid()
         self._lock = DirectoryLock(self.directory)
         try:
-            self._open(segment_bytes, _LOG.warning if on_trouble is None else on_trouble)
+            self._open(segment_bytes, keep_ns, keep_bytes, _LOG.warning if on_trouble is None else on_trouble)
         except OSError as error:
             self._lock.release()
             raise JournalError(f"cannot keep a journal in {self.directory}: {error.strerror}") from None
@@ -137,14 +139,39 @@ class Journal:
             self._lock.release()
             raise
 
-    def _open(self, segment_bytes: int, on_trouble: Callable[[str], None]) -> None:
+    def _open(
+        self,
+        segment_bytes: int,
+        keep_ns: int | None,
+        keep_bytes: int | None,
+        on_trouble: Callable[[str], None],
+    ) -> None:
         """Begin the first segment, and queue the segments of earlier runs for sealing."""
-        self._sealer = Sealer(self.directory, on_trouble)
+        tell = guarded(on_trouble)
+        self._sealer = Sealer(self.directory, tell)
         for segment in list_segments(self.directory):
             if segment.live:
                 self._sealer.add(segment)
         self._numbers = count(1)
+        self._wall = WallTime(self._timer.time_ns)
         self._encoder = self._make_encoder()
+        self._alarms = Alarms(
+            self.directory,
+            limit=self._limit,
+            segment_bytes=segment_bytes,
+            when_full=self.when_full,
+            promises=self.sync is Sync.ALWAYS,
+            tell=tell,
+        )
+        self._due_at = self._alarms.due_at
+        self._retention = Retention(
+            self.directory,
+            Ages(self.directory, self.run_id, self._now_ns, tell),
+            now_ns=self._now_ns,
+            keep_ns=keep_ns,
+            keep_bytes=keep_bytes,
+            on_trouble=tell,
+        )
         self._writer_thread = WriterThread(
             self._buffer,
             self._encoder,
@@ -152,9 +179,15 @@ class Journal:
             sync=self.sync,
             segment_bytes=segment_bytes,
             sealer=self._sealer,
-            on_trouble=on_trouble,
+            retention=self._retention,
+            alarms=self._alarms,
+            buffered=lambda: self.buffered,
+            on_trouble=tell,
         )
         self._writer_thread.start()
+
+    def _now_ns(self) -> int:
+        return self._timer.time_ns() + self._encoder.wall_ns
 
     def __repr__(self) -> str:
         state = "closed" if self.closed else self._writer_thread.trouble or "writing"
@@ -168,21 +201,23 @@ class Journal:
             self.node,
             # Rounded down to a tick, so recorded deadlines are multiples of the tick, as in the timer.
             origin_ns=now_ns - now_ns % tick_ns,
-            wall_ns=wall_offset_ns(self._timer.time_ns),
+            wall_ns=self._wall.offset_ns(),
             tick_ns=tick_ns,
             queue=self._queue,
         )
 
     def _next_segment_file(self) -> SegmentFile:
         # The wall clock may have been set since the last segment.
-        self._encoder.wall_ns = wall_offset_ns(self._timer.time_ns)
+        self._encoder.wall_ns = self._wall.offset_ns()
         return SegmentFile(Segment.named(self.directory, self.run_id, self.node, next(self._numbers)))
 
     # On the loop.
 
     def notify(self, event: Event) -> None:
         """Record an event. O(1)."""
-        if (self._gap or self._noted - self._writer_thread.released >= self._limit) and not self._make_room():
+        if (
+            self._gap or self._noted - self._writer_thread.released >= self._due_at
+        ) and not self._make_room():
             return
         extra: int | Exception = self._queue.now_tick
         if isinstance(event, KeySignalled):
@@ -204,13 +239,16 @@ class Journal:
         return weight
 
     def _make_room(self) -> bool:
-        """Count a dropped event, or append the pending `Gap`; returns whether the buffer has room."""
+        """Warn once, count a dropped event or append the pending `Gap`; returns whether the buffer has room."""
+        if not self.closed and self.buffered >= self._due_at:
+            self._alarms.rise(self.buffered)
         if self.closed or self.buffered >= self._limit:
             self._gap += 1
             self._dropped += 1
             return False
-        self._buffer.append(Gap(self._gap))
-        self._gap = 0
+        if self._gap:
+            self._buffer.append(Gap(self._gap))
+            self._gap = 0
         return True
 
     def gauge(self, purgatory: Purgatory) -> None:
@@ -286,6 +324,22 @@ class Journal:
         """The disk's present error; None while writes succeed."""
         return self._writer_thread.trouble
 
+    @property
+    def usage(self) -> Usage:
+        """What it uses of its buffer and its disk. O(1)."""
+        trouble, alarms = self._writer_thread.trouble, self._alarms
+        reasons = (("disk", trouble is not None), ("buffer", alarms.behind), ("space", alarms.low))
+        return Usage(
+            buffered=self.buffered,
+            max_buffered=self._limit,
+            dropped=self.dropped,
+            bytes=self._retention.bytes,
+            free_bytes=alarms.free_bytes,
+            disk_bytes=alarms.disk_bytes,
+            removed=self._retention.removed,
+            warnings=tuple(reason for reason, holds in reasons if holds),
+        )
+
     # The end.
 
     def close(self) -> None:
@@ -297,7 +351,7 @@ class Journal:
         if self.closed:
             return
         self.closed = True
-        self._limit = 0  # refuse further events
+        self._due_at = 0  # look at further events, and refuse them
         if os.getpid() != self._process_id:
             return
         if self._gap:
@@ -326,3 +380,12 @@ def _check_at_least(name: str, value: int, least: int) -> int:
     if value < least:
         raise ValueError(f"{name} must be at least {least}, got {value}")
     return value
+
+
+def _keep_ns(keep: float | dt.timedelta) -> int:
+    seconds = keep.total_seconds() if isinstance(keep, dt.timedelta) else as_number("keep", keep, _KEEP)
+    if not 0 < seconds <= MAX_TIMEOUT:
+        raise ValueError(
+            f"keep must be above 0 and at most {MAX_TIMEOUT:.0f} seconds (100 years), got {keep!r}"
+        )
+    return round(seconds * 1_000_000_000)

@@ -9,7 +9,6 @@ retried. A failed sync is final: the kernel may have dropped the data, and no la
 """
 
 import asyncio
-import logging
 from collections import deque
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -17,16 +16,18 @@ from enum import StrEnum
 from threading import Event, Thread
 from typing import Any, Final
 
-from purgatory_async.errors import check_result
+from purgatory_async.clock import monotonic
+from purgatory_async.journal._alarms import Alarms
 from purgatory_async.journal._encoder import Encoder, Entry
+from purgatory_async.journal.retention import Retention
 from purgatory_async.journal.segments import JournalError, Sealer, SegmentFile
 
 __all__ = ["Buffer", "FlushBarrier", "Gap", "Sync", "WriterThread"]
 
 BATCH: Final = 4096  # entries; encoding them shares the interpreter with the loop every few milliseconds
 GROUP_S: Final = 0.1
-LOOK_S: Final = 1.0  # how often to retry a full disk and to check the sealing process
-_LOG: Final = logging.getLogger("purgatory_async.journal")
+LOOK_S: Final = 1.0  # how often to retry a full disk and to check a process
+SURVEY_S: Final = 60.0  # how often to measure the journal and its disk, and to remove old segments
 
 
 class Sync(StrEnum):
@@ -93,7 +94,10 @@ class WriterThread(Thread):
         sync: When to wait for the disk.
         segment_bytes: Size at which a segment is full.
         sealer: Gets each full segment; only this thread uses it while it runs.
-        on_trouble: Called with one sentence when the disk fails and when it recovers.
+        retention: Removes old segments; only this thread uses it while it runs.
+        alarms: Warn before the disk fails.
+        buffered: Returns how many records wait for the disk.
+        on_trouble: Called with one sentence when the disk fails and when it recovers; must not raise.
     """
 
     def __init__(
@@ -105,6 +109,9 @@ class WriterThread(Thread):
         sync: Sync,
         segment_bytes: int,
         sealer: Sealer,
+        retention: Retention,
+        alarms: Alarms,
+        buffered: Callable[[], int],
         on_trouble: Callable[[str], None],
     ) -> None:
         super().__init__(name="purgatory-journal", daemon=True)
@@ -123,7 +130,11 @@ class WriterThread(Thread):
         self._full_at = segment_bytes
         self._unsafe = False  # lines are written and not yet synced
         self._sealer = sealer
-        self._on_trouble = on_trouble
+        self._retention = retention
+        self._alarms = alarms
+        self._survey_at = 0.0
+        self._buffered = buffered
+        self._tell = on_trouble
         self._wake = Event()
         self._hurry = False  # a caller waits: skip the 100 ms window
         self._stopping = False
@@ -158,7 +169,7 @@ class WriterThread(Thread):
     def run(self) -> None:
         """Write until stopped; no error ends the thread earlier."""
         while True:
-            self._sealer.look_after()
+            self._look_after()
             self._await_work()
             stopping = self._stopping  # read before the buffer, which then has every entry before the stop
             self._take()
@@ -166,6 +177,14 @@ class WriterThread(Thread):
             if stopping and not self._buffer:
                 break
         self._finish()
+
+    def _look_after(self) -> None:
+        self._sealer.look_after()
+        now = monotonic()
+        if now >= self._survey_at or self._retention.busy:
+            self._survey_at = now + SURVEY_S
+            self._retention.look(self._segment_file.segment, self._sealer.present)
+            self._alarms.look()
 
     def _await_work(self) -> None:
         if self._stopping:
@@ -175,7 +194,7 @@ class WriterThread(Thread):
         elif not self._buffer:
             self.idle = True
             if not self._buffer and not self._stopping:
-                self._wake.wait(LOOK_S if self._sealer.busy else None)
+                self._wake.wait(LOOK_S if self._sealer.busy or self._retention.busy else SURVEY_S)
             self.idle = False
         self._wake.clear()
         if self._sync is not Sync.ALWAYS and not self._hurry and len(self._buffer) < BATCH:
@@ -215,8 +234,12 @@ class WriterThread(Thread):
         self.released += records
 
     def _write(self) -> None:
+        if self._lines and self._segment_file.length and self._retention.overdue:
+            self._make_safe(ends=True)
         if not self.failed and self._lines:
             before = self._segment_file.length
+            if not before:
+                self._retention.begin()
             try:
                 self._segment_file.append(self._lines)
             except OSError as error:
@@ -229,6 +252,8 @@ class WriterThread(Thread):
                 self._recover()
         if not self.failed:
             self._make_safe()
+        self._alarms.look()
+        self._alarms.ease(self._buffered())
         barriers, self._barriers = self._barriers, []
         for barrier in barriers:
             barrier.reached(self.trouble)
@@ -241,9 +266,9 @@ class WriterThread(Thread):
         self._held = left
         self._unsafe |= length > 0
 
-    def _make_safe(self) -> None:
-        """Sync if the policy or a barrier requires it; turn to the next segment if this one is full."""
-        full = self._segment_file.length >= self._full_at and not self.trouble
+    def _make_safe(self, *, ends: bool = False) -> None:
+        """Sync if the policy or a barrier requires it; turn to the next segment if this one is full or ends."""
+        full = (ends or self._segment_file.length >= self._full_at) and not self.trouble
         if self._unsafe and (full or self._stopping or self._barriers or self._sync is not Sync.OS):
             try:
                 self._segment_file.sync()
@@ -263,16 +288,19 @@ class WriterThread(Thread):
             fresh = self._open_segment()
         except OSError as error:
             self._full_at = self._segment_file.length + self._segment_bytes
+            self._retention.begin()
             self._tell(f"the journal cannot create a new segment and keeps the full one: {error.strerror}")
             return
         full, self._segment_file = self._segment_file, fresh
         self._full_at = self._segment_bytes
         full.close()
+        self._retention.end(full.segment)
         self._sealer.add(full.segment)
+        self._survey_at = 0.0
 
     def _suffer(self, sentence: str) -> None:
         if self.trouble is None or self.failed:
-            self._tell(sentence)
+            self._tell(self._alarms.explained(sentence, self._buffered()))
         self.trouble = JournalError(sentence)
 
     def _recover(self) -> None:
@@ -280,15 +308,9 @@ class WriterThread(Thread):
             self.trouble = None
             self._tell("the journal writes again; no buffered record was lost")
 
-    def _tell(self, sentence: str) -> None:
-        try:
-            returned: object = self._on_trouble(sentence)
-            check_result("on_trouble", self._on_trouble, returned)
-        except BaseException as error:  # noqa: BLE001 - a failing callback must not end the thread
-            _LOG.warning("%r raised %r when called with: %s", self._on_trouble, error, sentence)
-
     def _finish(self) -> None:
         self._drop(self._held)
         if self._held:
             self._tell(f"{self._held} records were dropped: the journal was closed while it could not write")
         self._segment_file.close()
+        self._retention.close()

@@ -1,6 +1,7 @@
 """Reads a journal in order, one segment in memory at a time; the pipeline reads large journals."""
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -17,14 +18,15 @@ _NAMES = [name for name, _ in FIELDS]
 def read_journal(directory: Path | str) -> Iterator[Record]:
     """Read the records of a journal by run and node, in the order of writing.
 
-    Damaged and torn lines are skipped; `read_segment` reports damage.
+    Damaged and torn lines are skipped; `read_segment` reports damage. So are segments that are removed meanwhile.
 
     Raises:
         OSError: The journal cannot be read, or a Parquet segment is damaged.
         ModuleNotFoundError: A segment is Parquet, and pyarrow is not installed.
     """
     for segment in list_segments(Path(directory)):
-        yield from (found for found in read_segment(segment) if not isinstance(found, Damage))
+        with suppress(FileNotFoundError):
+            yield from (found for found in read_segment(segment) if not isinstance(found, Damage))
 
 
 def read_segment(segment: Segment) -> Iterator[Record | Damage]:

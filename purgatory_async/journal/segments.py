@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 from weakref import WeakSet
 
 from purgatory_async import PurgatoryError
@@ -31,6 +31,8 @@ _NAME: Final = re.compile(
 _URL: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 _LOCK: Final = ".lock"
 _PRIVATE: Final = 0o600
+RUN_FORMAT: Final = "%Y%m%dT%H%M%S"
+"""How the name of a run begins: with its start, in UTC."""
 LAST_SECONDS: Final = 10.0
 # The process imports this package, installed or not, and (-P) nothing from the working directory, which may hold a
 # hostile pyarrow.py.
@@ -259,16 +261,22 @@ class Sealer:
 
     def __init__(self, directory: Path, on_trouble: Callable[[str], None]) -> None:
         # Without pyarrow segments stay JSON lines, which every reader takes as well.
-        self._possible = importlib.util.find_spec("pyarrow") is not None
+        self._possible = has_pyarrow()
         self._on_trouble = on_trouble
         self._waiting: deque[Segment] = deque()
         self._process: subprocess.Popen[str] | None = None
+        self._segment: Segment | None = None  # of the process
         _tidy(directory)
 
     @property
     def busy(self) -> bool:
         """Whether a segment is being sealed or waits to be."""
         return self._process is not None or bool(self._waiting)
+
+    @property
+    def present(self) -> Segment | None:
+        """The segment that is being sealed."""
+        return None if self._process is None else self._segment
 
     def add(self, segment: Segment) -> None:
         """Queue a segment."""
@@ -280,9 +288,11 @@ class Sealer:
         if self._process is not None and self._process.poll() is not None:
             self._end(self._process)
         if self._process is None and self._waiting:
-            segment = self._waiting.popleft()
+            self._segment = segment = self._waiting.popleft()
+            if not segment.path.exists():
+                return  # removed since
             try:
-                self._process = _start(segment)
+                self._process = start_module("rotation", segment.path, stdout=subprocess.DEVNULL)
             except OSError as error:
                 self._on_trouble(
                     f"{segment.path} stays as it is until the next start, no process can be made: {error.strerror}"
@@ -317,15 +327,25 @@ def _tidy(directory: Path) -> None:
             segment.lines.unlink(missing_ok=True)
 
 
-def _start(segment: Segment) -> "subprocess.Popen[str]":
+def has_pyarrow() -> bool:
+    """Whether Parquet can be written and read, in a process of its own."""
+    return importlib.util.find_spec("pyarrow") is not None
+
+
+def start_module(name: str, argument: Path, *, stdout: int | IO[str]) -> "subprocess.Popen[str]":
+    """Start a module of this package in a process of its own.
+
+    Raises:
+        OSError: No process can be made.
+    """
     return subprocess.Popen(  # noqa: S603 - this interpreter, this package, a file that was listed
-        [sys.executable, "-P", "-m", "purgatory_async.journal.rotation", str(segment.path)],
+        [sys.executable, "-P", "-m", f"purgatory_async.journal.{name}", str(argument)],
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, (_ROOT, os.environ.get("PYTHONPATH")))),
         },
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,  # Ctrl-C must reach only the service, which then waits for this process

@@ -9,6 +9,10 @@ from purgatory_async.journal.schema import Outcome, Stats
 from tests.journal.desk import PATIENCE_S, Desk, Disk, missing, until
 
 LIMIT = 1_000
+LOSS = {
+    WhenFull.DROP: "from 1000 on records are dropped",
+    WhenFull.REFUSE: "from 500 on new operations are refused",
+}
 
 
 class Stalled:
@@ -79,13 +83,12 @@ def test_a_record_between_buffer_and_disk_is_counted(tmp_path):
 def test_a_run_of_drops_is_reported_once(stalled):
     for _ in range(2):
         stalled.desk.signal(*range(LIMIT + 10))
-    assert stalled.desk.messages == []
     stalled.let_go()
     stalled.desk.signal("after")
     stalled.desk.close()
     dropped = stalled.journal.dropped
     assert dropped == LIMIT + 21
-    assert stalled.desk.messages == [f"{dropped} records were dropped: the journal's buffer was full"]
+    assert f"{dropped} records were dropped: the journal's buffer was full" in stalled.desk.messages
 
 
 def test_drops_are_counted_once_without_a_later_record(stalled):
@@ -143,6 +146,25 @@ def test_submissions_give_way_from_half_the_buffer(refusing):
     assert isinstance(refusing.desk.close()[-1], Outcome)
     assert refusing.journal.dropped == 0
     assert not refusing.journal.accepting
+
+
+@pytest.mark.parametrize("when_full", list(WhenFull))
+def test_it_warns_before_it_drops_or_refuses_and_once_after(tmp_path, monkeypatch, when_full):
+    stalled = Stalled(tmp_path, monkeypatch, when_full=when_full)
+    desk, journal = stalled.desk, stalled.journal
+    desk.signal(*range(2, LIMIT // 4 + 1))
+    assert (desk.messages, journal.usage.warnings) == ([], ())
+    desk.signal("one more")
+    assert journal.accepting
+    desk.signal(*range(LIMIT))
+    assert journal.usage.warnings == ("buffer",)
+    (warning,) = desk.messages
+    assert f": {LIMIT // 4} of {LIMIT} records wait in memory, " in warning
+    assert f"MiB are free on the disk; {LOSS[when_full]}: give it a faster disk or a weaker sync" in warning
+    stalled.let_go()
+    until(lambda: not journal.usage.warnings)
+    assert f"the disk keeps up with the journal again: 0 of {LIMIT} records wait" in desk.messages
+    assert len([each for each in desk.messages if "keep" in each]) == 2
 
 
 @pytest.mark.asyncio

@@ -5,10 +5,11 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
-from purgatory_async.journal import JournalError, Sync, _writer_thread, segments
+from purgatory_async.journal import JournalError, Sync, _alarms, _writer_thread, segments
 from purgatory_async.journal.lines import whole_length
 from purgatory_async.journal.reader import read_journal
 from tests.disks import fill, small_file_system
@@ -211,6 +212,63 @@ def test_what_did_not_fit_is_written_once_when_there_is_space(tmp_path, nearly_f
     assert len(desk.messages) == 2
 
 
+MIB = 1 << 20
+
+
+@pytest.fixture
+def space(monkeypatch):
+    """A disk of 1000 MiB, whose room a test sets, and a journal that looks at it often."""
+    monkeypatch.setattr(_writer_thread, "SURVEY_S", 0.002)
+    room = SimpleNamespace(f_frsize=MIB, f_blocks=1000, f_bavail=1000)
+    monkeypatch.setattr(_alarms, "os", SimpleNamespace(statvfs=lambda _: room))
+    return room
+
+
+@pytest.mark.parametrize(
+    ("segment_bytes", "least"),
+    [pytest.param(MIB, 100, id="a tenth"), pytest.param(64 * MIB, 256, id="4 segments")],
+)
+def test_a_disk_is_nearly_full_once_and_has_room_once(tmp_path, space, segment_bytes, least):
+    def sees(room):
+        space.f_bavail = room
+        until(lambda: desk.journal.usage.free_bytes == room * MIB)
+
+    with Desk(tmp_path, segment_bytes=segment_bytes) as desk:
+        sees(least)
+        assert (desk.messages, desk.journal.usage.warnings) == ([], ())
+        for room in (least - 1, 0, least, least - 1):
+            sees(room)
+        until(lambda: desk.journal.usage.warnings == ("space",))
+        sees(2 * least)
+        until(lambda: not desk.journal.usage.warnings)
+    begins, ends = desk.messages
+    assert begins == (
+        f"the disk of the journal in {tmp_path} is nearly full: {least - 1} of 1000 MiB are free; once it is full, "
+        "records wait in memory: free some space, or keep less of the journal"
+    )
+    assert ends == f"the disk of the journal in {tmp_path} has room again: {2 * least} of 1000 MiB are free"
+
+
+@pytest.mark.parametrize(
+    ("settings", "consequence"),
+    [
+        ({"sync": "always"}, "no change can be promised"),
+        ({"sync": "always", "when_full": "refuse"}, "no change can be promised"),
+        ({"when_full": "refuse"}, "new operations are refused"),
+        ({}, "records wait in memory"),
+    ],
+)
+def test_a_failing_disk_is_told_with_figures_and_what_follows(tmp_path, disk, space, settings, consequence):
+    disk.on_write = FULL
+    space.f_bavail = 321
+    desk = Desk(tmp_path, **settings)
+    desk.signal("a")
+    until(lambda: desk.journal.trouble)
+    figures = "1 of 200000 records wait in memory, 321 of 1000 MiB are free on the disk"
+    assert desk.messages[0] == f"{desk.journal.trouble}; {figures}; {consequence}"
+    assert desk.journal.usage.warnings == ("disk",)
+
+
 # The real thing.
 
 CHILD = """
@@ -254,7 +312,7 @@ def test_a_file_at_its_size_limit_ends_with_a_whole_line(tmp_path, size):
     assert size - 400 < seen["whole"] <= size
     assert seen["found"] == [*map(str, range(seen["signals"])), "held"]
     assert "File too large" in seen["messages"][0]
-    assert len(seen["messages"]) == 2
+    assert len([said for said in seen["messages"] if "the disk of the journal" not in said]) == 2
     written = b"".join(path.read_bytes() for path in tmp_path.glob("*.jsonl"))
     assert whole_length(written[: seen["whole"]]) == seen["whole"]
 
@@ -281,6 +339,24 @@ def test_a_disk_that_fills_up_and_is_emptied_costs_nothing(small_disk, monkeypat
     filler.unlink()
     until(lambda: desk.journal.trouble is None)
     assert keys(desk.close()) == ["before", *(f"{number:0200}" for number in range(100))]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("when_full", ["drop", "refuse"])
+def test_a_disk_that_fills_up_is_told_before_it_is_full(small_disk, monkeypatch, when_full):
+    monkeypatch.setattr(_writer_thread, "LOOK_S", 0.01)
+    desk = Desk(small_disk / "journal", sync=Sync.ALWAYS, segment_bytes=1 << 16, when_full=when_full)
+    accepted = []
+    while desk.journal.trouble is None:
+        desk.signal("x" * 2000)
+        until(lambda: not desk.journal.buffered or desk.journal.trouble)
+        accepted.append((desk.journal.accepting, len(desk.messages)))
+    assert [word for said in desk.messages for word in ("nearly full", "cannot write") if word in said] == [
+        "nearly full",
+        "cannot write",
+    ]
+    assert all(told for accepting, told in accepted if not accepting)
+    assert desk.journal.usage.warnings == ("disk", "space")
 
 
 @pytest.mark.slow

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from purgatory_async.journal.columns import arrow_schema, record_batches
 from purgatory_async.journal.lines import Damage, read_lines, whole_length
 from purgatory_async.journal.segments import Segment, list_segments, segments_among
+from purgatory_async.journal.tail import last_record
 from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.locations import Location, arrow_source
 from purgatory_async.pipeline.source.parquet import conform, read_rows, spark_columns
@@ -35,8 +36,6 @@ __all__ = [
     "segments_in",
     "survey",
 ]
-
-_STEP: Final = 1 << 16
 
 # Bytes decoded at a time. Larger blocks are slower: the decoded records should stay in the processor's cache.
 _BLOCK: Final = 1 << 18
@@ -94,27 +93,8 @@ def last_position(path: Location, since: Position = START) -> Position:
 
 def _line_start(file: BinaryIO, before: int, floor: Position) -> Position:
     """The last start of a line at or before ``before``, at least ``floor``. O(a line), plus the damage before it."""
-    start = _newline(file, before, floor.offset)
-    end = start
-    while end > floor.offset:
-        begin = _newline(file, end - 1, floor.offset)
-        file.seek(begin)
-        (line,) = read_lines(file.read(end - begin))
-        if not isinstance(line, Damage):
-            return Position(start, line.seq)
-        end = begin
-    return Position(start, floor.seq)
-
-
-def _newline(file: BinaryIO, before: int, floor: int) -> int:
-    """The offset after the last newline before ``before``; ``floor`` if none is between the two."""
-    while before > floor:
-        begin = max(floor, before - _STEP)
-        file.seek(begin)
-        if (newline := file.read(before - begin).rfind(b"\n")) >= 0:
-            return begin + newline + 1
-        before = begin
-    return floor
+    start, record = last_record(file, before, floor.offset)
+    return Position(start, floor.seq if record is None else record.seq)
 
 
 class SegmentGone(Exception):  # noqa: N818 - called by what happened

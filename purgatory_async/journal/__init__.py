@@ -4,9 +4,10 @@
 journals, ``purgatory pipeline`` reads them with Spark.
 """
 
-from purgatory_async.journal._journal import Journal, WhenFull
+from purgatory_async.journal._alarms import REASONS, Usage, WhenFull
+from purgatory_async.journal._journal import Journal
 from purgatory_async.journal._writer_thread import Sync
 from purgatory_async.journal.reader import read_journal
 from purgatory_async.journal.segments import JournalError
 
-__all__ = ["Journal", "JournalError", "Sync", "WhenFull", "read_journal"]
+__all__ = ["REASONS", "Journal", "JournalError", "Sync", "Usage", "WhenFull", "read_journal"]

@@ -14,8 +14,10 @@ from typing import Final
 
 from purgatory_async.errors import check_result
 
-__all__ = ["Alarms", "Usage", "WhenFull", "guarded"]
+__all__ = ["REASONS", "Alarms", "Usage", "WhenFull", "guarded"]
 
+REASONS: Final = ("disk", "buffer", "space")
+"""Why a journal warns: its disk cannot be written to, its buffer fills up, or its disk is nearly full."""
 _MIB: Final = 1 << 20
 _SHARE: Final = 10  # of the disk, below which it counts as nearly full
 _SEGMENTS: Final = 4  # or below so many of them
@@ -60,7 +62,7 @@ class Usage:
         free_bytes: What its disk has left, at most a minute old.
         disk_bytes: Size of its disk.
         removed: How many segments ``keep`` and ``keep_bytes`` have removed.
-        warnings: Present reasons to act: ``disk`` cannot be written to, ``buffer`` fills up, ``space`` runs out.
+        warnings: Those of `REASONS` that hold.
     """
 
     buffered: int
@@ -124,6 +126,7 @@ class Alarms:
             else "records wait in memory"
         )
         self._tell: Final = tell
+        self._measure()
 
     def explained(self, sentence: str, buffered: int) -> str:
         """Add to a sentence about a failing disk how much room is left, and what comes of it."""

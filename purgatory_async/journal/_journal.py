@@ -7,7 +7,7 @@ import platform
 import re
 import secrets
 from collections.abc import Callable
-from itertools import count
+from itertools import compress, count
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -16,7 +16,7 @@ from purgatory_async import Purgatory, Timer
 from purgatory_async.clock import MAX_TIMEOUT, as_number
 from purgatory_async.errors import as_integer, check_callback, check_result
 from purgatory_async.events import Event, KeySignalled
-from purgatory_async.journal._alarms import Alarms, Usage, WhenFull, guarded
+from purgatory_async.journal._alarms import REASONS, Alarms, Usage, WhenFull, guarded
 from purgatory_async.journal._encoder import Encoder, Sample, WallTime
 from purgatory_async.journal._writer_thread import Buffer, FlushBarrier, Gap, Sync, WriterThread
 from purgatory_async.journal.ages import Ages
@@ -327,8 +327,8 @@ class Journal:
     @property
     def usage(self) -> Usage:
         """What it uses of its buffer and its disk. O(1)."""
-        trouble, alarms = self._writer_thread.trouble, self._alarms
-        reasons = (("disk", trouble is not None), ("buffer", alarms.behind), ("space", alarms.low))
+        alarms = self._alarms
+        present = (self._writer_thread.trouble is not None, alarms.behind, alarms.low)
         return Usage(
             buffered=self.buffered,
             max_buffered=self._limit,
@@ -337,7 +337,7 @@ class Journal:
             free_bytes=alarms.free_bytes,
             disk_bytes=alarms.disk_bytes,
             removed=self._retention.removed,
-            warnings=tuple(reason for reason, holds in reasons if holds),
+            warnings=tuple(compress(REASONS, present)),
         )
 
     # The end.

@@ -179,12 +179,12 @@ class WriterThread(Thread):
         self._finish()
 
     def _look_after(self) -> None:
-        self._sealer.look_after()
         now = monotonic()
         if now >= self._survey_at or self._retention.busy:
             self._survey_at = now + SURVEY_S
             self._retention.look(self._segment_file.segment, self._sealer.present)
             self._alarms.look()
+        self._sealer.look_after()  # after that, for what was removed need not be sealed
 
     def _await_work(self) -> None:
         if self._stopping:

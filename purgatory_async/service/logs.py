@@ -126,12 +126,14 @@ class ForwardingHandler(logging.Handler):
     """Forwards records of the standard library's logging, such as uvicorn's, to a log."""
 
     def __init__(self, log: Log) -> None:
-        super().__init__(logging.WARNING)
+        super().__init__(logging.INFO)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
         """Forward a record, with its level and traceback."""
-        say = self._log.error if record.levelno >= logging.ERROR else self._log.warning
+        say = self._log.info
+        if record.levelno >= logging.WARNING:
+            say = self._log.error if record.levelno >= logging.ERROR else self._log.warning
         try:
             message = record.getMessage()
         except Exception:  # noqa: BLE001 - the arguments do not match the format

@@ -1,10 +1,11 @@
 """The service's journal: every operation and signal on disk, for `purgatory pipeline` to read."""
 
+from functools import partial
 from typing import Final
 
 from purgatory_async import Purgatory, Timer
 from purgatory_async.events import Event
-from purgatory_async.journal import Journal, JournalError, Sync, WhenFull
+from purgatory_async.journal import REASONS, Journal, JournalError, Sync, Usage, WhenFull
 from purgatory_async.metrics import Metrics
 from purgatory_async.service import problems
 from purgatory_async.service.settings import Settings, SettingsError
@@ -20,7 +21,7 @@ class Records:
     """Observes the purgatory and writes the journal; does nothing without the setting ``journal``.
 
     Args:
-        settings: Directory, sync policy, and what to drop or refuse when the disk is too slow.
+        settings: Directory, sync policy, what to keep, and what to drop or refuse when the disk is too slow.
         timer: The service's.
         state: Has the signals whose amounts are recorded.
 
@@ -40,6 +41,8 @@ class Records:
                 timer=timer,
                 sync=Sync(settings.journal_sync),
                 when_full=WhenFull(settings.journal_full),
+                keep=settings.journal_keep,
+                keep_bytes=settings.journal_max_bytes,
                 weigh=self._amount,
             )
         except JournalError as error:
@@ -63,9 +66,34 @@ class Records:
         journal.gauge(purgatory)
         for name, documentation, read in (
             ("buffered", "Records that wait for the disk.", lambda: journal.buffered),
+            (
+                "buffer_ratio",
+                "Share of the journal's buffer that waits: from 0.25 a warning, from 0.5 with refuse 503, at 1 drops.",
+                lambda: journal.buffered / journal.usage.max_buffered,
+            ),
             ("dropped", "Records that were lost: buffer full, or disk broken.", lambda: journal.dropped),
+            ("bytes", "Size of the journal.", lambda: journal.usage.bytes),
+            ("free_bytes", "What the journal's disk has left.", lambda: journal.usage.free_bytes),
+            ("disk_bytes", "Size of the journal's disk.", lambda: journal.usage.disk_bytes),
         ):
             metrics.show(f"purgatory_journal_{name}", documentation, read)
+        metrics.show(
+            "purgatory_journal_removed",
+            "Old segments that were removed.",
+            lambda: journal.usage.removed,
+            counter=True,
+        )
+        metrics.show_each(
+            "purgatory_journal_warning",
+            "1 while the journal's disk fails, its buffer fills up, or its disk is nearly full.",
+            "reason",
+            {reason: partial(_warns, journal, reason) for reason in REASONS},
+        )
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the journal uses of its buffer and its disk; None without one. O(1)."""
+        return None if self._journal is None else self._journal.usage
 
     @property
     def trouble(self) -> str | None:
@@ -95,9 +123,10 @@ class Records:
         Raises:
             Problem: ``overloaded``: the disk does not keep up, and the settings refuse new operations then.
         """
-        if self._journal is not None and not self._journal.accepting:
+        journal = self._journal
+        if journal is not None and not journal.accepting:
             raise problems.unrecorded(
-                str(self._journal.trouble or "the disk does not keep up with the journal")
+                str(journal.trouble or f"{journal.buffered} records wait for the disk of the journal")
             )
 
     async def commit(self) -> None:
@@ -155,3 +184,7 @@ class Records:
         """Write the buffered records and close. Idempotent."""
         if self._journal is not None:
             self._journal.close()
+
+
+def _warns(journal: Journal, reason: str) -> float:
+    return float(reason in journal.usage.warnings)

@@ -125,14 +125,15 @@ class Server:
     def __init__(
         self, settings: Settings, listeners: Listeners, log: Log, manager: Manager | None = None
     ) -> None:
+        # uvicorn, asyncio and the journal log through the standard library.
+        logging.getLogger().handlers = [ForwardingHandler(log)]
+        logging.getLogger("purgatory_async.journal").setLevel(logging.INFO)
         self.app: Final[Application] = create_app(settings, log=log)
         self.address: Final = listeners.address
         self._settings = settings
         self._listeners = listeners
         self._log = log
         self._manager = manager or Manager({}, log)
-        # uvicorn and asyncio log through the standard library.
-        logging.getLogger().handlers = [ForwardingHandler(log)]
         deadlines = Deadlines(
             head=settings.header_timeout, body=settings.body_timeout, stall=settings.send_timeout
         )

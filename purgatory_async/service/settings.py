@@ -31,6 +31,7 @@ MAX_PENDING: Final = 10_000_000
 MAX_WORKERS: Final = 64
 MAX_BODY: Final = 1 << 20  # an entry of a log has at most 1.5 MiB
 MAX_SIZE: Final = 1 << 50
+SMALLEST_JOURNAL: Final = 128 << 20  # two segments
 DEFAULT_PORT: Final = 8765
 FIRST_PASSED: Final = 3  # behind the standard streams
 
@@ -110,6 +111,10 @@ def _share(value: object) -> float:
     raise ValueError(f"must be a number from 0 to 1, got {shown(value)}")
 
 
+def _optional(read: Reader) -> Reader:
+    return lambda value: None if value is None else read(value)
+
+
 def _path(kind: str) -> Callable[[object], Path | None]:
     def _read(value: object) -> Path | None:
         if value is None:
@@ -119,10 +124,6 @@ def _path(kind: str) -> Callable[[object], Path | None]:
         raise ValueError(f"must be the path of a {kind}, got {shown(value)}")
 
     return _read
-
-
-def _port(value: object) -> int | None:
-    return None if value is None else _integer(0, 65_535)(value)
 
 
 def _store(value: object) -> StoreUrl:
@@ -170,7 +171,7 @@ class Settings:
     host: str = _setting("127.0.0.1", host_name, "Address to listen on.")
     port: int | None = _setting(
         None,
-        _port,
+        _optional(_integer(0, 65_535)),
         "Port to listen on; 0 takes a free one and prints it.",
         f"{DEFAULT_PORT}, or none with --uds",
     )
@@ -240,7 +241,19 @@ class Settings:
     journal_full: str = _setting(
         "drop",
         _one_of("drop", "refuse"),
-        "What to do when the disk is too slow: drop records (and count them), or refuse new operations.",
+        "What to do when the disk is too slow or full: drop records (and count them), or refuse new operations.",
+    )
+    journal_keep: float | None = _setting(
+        None,
+        _optional(_some_duration),
+        "How long the journal keeps a record, such as 30d; older segments are removed.",
+        "for ever",
+    )
+    journal_max_bytes: int | None = _setting(
+        None,
+        _optional(_size(SMALLEST_JOURNAL)),
+        "Size of the journal beyond which its oldest segments are removed.",
+        "any size",
     )
     access_log: bool = _setting(False, _switch, "Log each request in one line when it is answered.")
     store: StoreUrl = _setting(  # noqa: RUF009 - what it returns is a field

@@ -14,6 +14,7 @@ import pytest
 from purgatory_async.journal import _writer_thread, read_journal
 from purgatory_async.journal.schema import Outcome, Signal, Submit
 from purgatory_async.journal.segments import SegmentFile
+from tests.disks import small_file_system
 from tests.service.test_server import Served
 from tests.service.wire import PATIENCE, until
 
@@ -328,3 +329,29 @@ def test_a_process_whose_disk_fills_up_refuses_and_recovers(served, tmp_path):
     assert [record.seq for record in records] == [*range(1, len(records) + 1)]
     ends = [record.outcome for record in records if isinstance(record, Outcome)]
     assert ends == ["cancelled"] + ["closed"] * 50
+
+
+@pytest.fixture
+def small_disk(tmp_path):
+    with small_file_system(tmp_path / "disk", "256k") as where:
+        yield where
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flags", [["--journal-sync", "always"], ["--journal-full", "refuse"]])
+def test_the_log_warns_before_a_change_is_refused(small_disk, flags):
+    served = Served("--journal", str(small_disk / "journal"), "--journal-keep", "30d", *flags)
+    lines = []
+    reader = threading.Thread(target=lambda: lines.extend(served.process.stderr))
+    reader.start()
+    order = {"keys": ["x" * 512], "data": "x"}
+    while served.request("POST", "/v1/operations", order)[0].status == 202:
+        pass
+    _, body = served.request("GET", "/v1/admin/stats")
+    assert json.loads(body)["journal"]["warnings"] == ["disk", "space"]
+    served.process.kill()
+    reader.join()
+    served.end()
+    begins, full = (json.loads(line)["message"] for line in lines if "warning" in line)
+    assert "nearly full" in begins
+    assert ["cannot write to" in full, "0 of 0 MiB are free on the disk" in full] == [True, True]

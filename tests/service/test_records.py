@@ -2,14 +2,17 @@
 
 import threading
 from collections import Counter
+from functools import partial
 
 import pytest
 
-from purgatory_async.journal import read_journal
+from purgatory_async.journal import REASONS, Journal, read_journal
 from purgatory_async.journal.schema import NO_SUM, Outcome, Signal, Stats, Submit
 from purgatory_async.journal.segments import SegmentFile
+from purgatory_async.service import records as records_module
 from purgatory_async.service.service import Service
 from purgatory_async.service.settings import Settings, SettingsError
+from tests.service.wire import until
 
 pytestmark = pytest.mark.asyncio
 
@@ -117,11 +120,71 @@ async def test_with_refuse_a_disk_that_fails_lets_nothing_new_in(make_client, tm
     assert client.service.pending == 0
 
 
-async def test_what_waits_for_the_disk_and_what_was_lost_is_shown(make_client, tmp_path):
+async def figures(client):
+    """The journal in the stats, and its metrics, which are the same."""
+    shown = (await client.request("GET", "/v1/admin/stats")).json["journal"]
+    lines = (await client.request("GET", "/metrics")).body.decode().splitlines()
+    samples = dict(line.rsplit(" ", 1) for line in lines if line.startswith("purgatory_journal_"))
+    assert float(samples["purgatory_journal_free_bytes"]) > 0
+    for name in ("buffered", "dropped", "bytes", "disk_bytes"):
+        assert float(samples[f"purgatory_journal_{name}"]) == shown[name]
+    assert float(samples["purgatory_journal_removed_total"]) == shown["removed"]
+    assert float(samples["purgatory_journal_buffer_ratio"]) == shown["buffered"] / shown["max_buffered"]
+    warns = [
+        reason for reason in REASONS if samples[f'purgatory_journal_warning{{reason="{reason}"}}'] == "1.0"
+    ]
+    assert warns == shown["warnings"]
+    return shown
+
+
+async def test_what_the_journal_uses_is_shown(make_client, tmp_path):
     client = make_client(journal=tmp_path)
-    reply = await client.request("GET", "/metrics")
-    assert b"purgatory_journal_buffered 0.0" in reply.body
-    assert b"purgatory_journal_dropped 0.0" in reply.body
+    shown = await figures(client)
+    assert (shown["buffered"], shown["max_buffered"], shown["dropped"], shown["removed"]) == (
+        0,
+        200_000,
+        0,
+        0,
+    )
+    assert 0 < shown["free_bytes"] < shown["disk_bytes"]
+
+
+async def test_without_a_journal_none_is_shown(make_client):
+    client = make_client()
+    assert (await client.request("GET", "/v1/admin/stats")).json["journal"] is None
+    assert b"purgatory_journal" not in (await client.request("GET", "/metrics")).body
+
+
+async def test_no_change_is_refused_before_a_warning(make_client, tmp_path, disk, monkeypatch, caplog):
+    monkeypatch.setattr(records_module, "Journal", partial(Journal, max_buffered=1000))
+    client = make_client(journal=tmp_path, journal_full="refuse")
+
+    def warnings():
+        return [message for message in caplog.messages if "does not keep up" in message]
+
+    accepted = 0
+    while (await client.request("POST", "/v1/operations", {"keys": ["a"]})).status == 202:
+        accepted += 1
+        assert bool(warnings()) == (client.service.records.usage.warnings == ("buffer",))
+    assert accepted > 400
+    (warning,) = warnings()
+    assert "from 500 on new operations are refused" in warning
+    assert (await figures(client))["warnings"] == ["buffer"]
+    assert (await client.request("GET", "/readyz")).json["reasons"] == ["disk"]
+    disk.ready.set()
+    await until(lambda: client.service.records.usage.warnings == ())
+    assert [message for message in caplog.messages if "keeps up with the journal again" in message]
+    assert (await client.request("POST", "/v1/operations", {"keys": ["a"]})).status == 202
+
+
+async def test_old_segments_of_earlier_starts_are_removed(make_client, tmp_path):
+    old = tmp_path / "20200101T000000-abcdef.n1.000001.jsonl"
+    old.write_bytes(b"")
+    (tmp_path / "20200102T000000-abcdef.n1.000001.jsonl").write_bytes(b"")
+    client = make_client(journal=tmp_path, journal_keep="30d")
+    await until(lambda: client.service.records.usage.removed)
+    assert not old.exists()
+    assert (await figures(client))["removed"] == 1
 
 
 async def test_two_services_do_not_share_a_directory(make_client, tmp_path):

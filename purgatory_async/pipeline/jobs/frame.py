@@ -13,6 +13,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
+from purgatory_async.journal.reading import reading
 from purgatory_async.pipeline.locations import Location, parsed
 from purgatory_async.pipeline.output import check_makeable
 from purgatory_async.pipeline.source.extent import segments_in
@@ -113,11 +114,13 @@ def _check_readable(directory: Location) -> None:
 def _journal(context: click.Context, parameter: click.Parameter, value: str) -> Location:
     directory = _named(context, parameter, value)
     _check_readable(directory)
+    follows = any(option.name == "wait" for option in context.command.params)
+    if isinstance(directory, Path) and not follows:
+        context.with_resource(reading(directory))
     if not context.params.get("wait") and not segments_in(directory):
-        waits = any(option.name == "wait" for option in context.command.params)
         raise click.BadParameter(
             f"{value!r} must have segments of a journal, such as run.node.000001.jsonl, got none; "
-            f"name another directory{', or add --wait' if waits else ''}"
+            f"name another directory{', or add --wait' if follows else ''}"
         )
     return directory
 
@@ -129,7 +132,10 @@ journal_option: Final = click.option(
     callback=_journal,
     help="Directory of the journal, or a URL like s3a://bucket/path.",
 )
-"""Gives a command ``journal``, a readable place with segments; without any only if ``wait`` is set."""
+"""Gives a command ``journal``, a readable place with segments; without any only if ``wait`` is set.
+
+Its segments stay until the command ends, unless it has ``--wait``, for it then follows the journal as it is.
+"""
 
 out_option: Final = click.option(
     "--out",

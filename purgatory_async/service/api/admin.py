@@ -14,7 +14,7 @@ from purgatory_async.service.http.stream import MAX_STREAMS
 from purgatory_async.service.messages import DrainBody, Draining, Health
 from purgatory_async.service.service import Service
 from purgatory_async.service.state.fold.checkpoint import digest
-from purgatory_async.service.stats.messages import Counts, Ended, Limits, QueueTotals, Stats
+from purgatory_async.service.stats.messages import Counts, Ended, JournalView, Limits, QueueTotals, Stats
 from purgatory_async.service.version import VERSION
 
 DRAIN: Final = msgspec.json.Decoder(DrainBody)
@@ -159,6 +159,9 @@ async def stats_of(service: Service, prefixes: tuple[str, ...] = ()) -> Stats:
         draining=service.draining,
         counts=_counts(service),
         queues=_queues(service),
+        journal=None
+        if service.records.usage is None
+        else msgspec.convert(service.records.usage, JournalView, from_attributes=True),
         limits=Limits(pending=settings.max_pending, items=settings.max_items, streams=MAX_STREAMS),
         survey_age=round(service.timer.time() - found.taken, 6),
         rates=found.rates,

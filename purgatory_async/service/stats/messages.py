@@ -5,6 +5,8 @@ Durations are seconds, times RFC 3339 in UTC. The counts are a snapshot: ``submi
 ``survey_age`` is its age.
 """
 
+from typing import Literal
+
 from msgspec import UNSET, Struct, UnsetType
 
 from purgatory_async.service.messages import Moment, State, WaitingFor, WireNeed
@@ -225,6 +227,30 @@ class OldOperation(Struct):
     expires_in: float | None
 
 
+class JournalView(Struct):
+    """The journal of ``--journal``.
+
+    Attributes:
+        buffered: Records that wait for the disk.
+        max_buffered: Their bound; with ``--journal-full refuse`` new operations are refused from half of it on.
+        dropped: Records that were lost since the start.
+        bytes: Size of its segments, at most a minute ago.
+        free_bytes: What its disk had left then.
+        disk_bytes: Size of its disk.
+        removed: Old segments that were removed since the start.
+        warnings: What to look at now: ``disk`` cannot be written to, ``buffer`` fills up, ``space`` runs out.
+    """
+
+    buffered: int
+    max_buffered: int
+    dropped: int
+    bytes: int
+    free_bytes: int
+    disk_bytes: int
+    removed: int
+    warnings: list[Literal["disk", "buffer", "space"]]
+
+
 class Stats(Struct):
     """The answer of ``GET /v1/admin/stats``.
 
@@ -242,6 +268,7 @@ class Stats(Struct):
         counts: A snapshot.
         queues: A snapshot; the oldest item is that of the survey or a later scrape.
         limits: From the settings.
+        journal: Null without one.
         survey_age: Seconds since the survey that took the members below.
         rates: Per second.
         history: Second by second.
@@ -265,6 +292,7 @@ class Stats(Struct):
     counts: Counts
     queues: QueueTotals
     limits: Limits
+    journal: JournalView | None
     survey_age: float
     rates: Rates
     history: History

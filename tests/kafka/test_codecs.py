@@ -43,8 +43,9 @@ def test_cut_records_are_refused(codec, packed):
         decompress(codec, packed[:-1])
 
 
-def test_whole_steps_of_gzip_are_opened():
-    assert decompress(1, gzip.compress(bytes(1 << 19))) == bytes(1 << 19)
+@pytest.mark.parametrize("size_bytes", [0, 1 << 19])
+def test_whole_steps_of_gzip_are_opened(size_bytes):
+    assert decompress(1, gzip.compress(bytes(size_bytes))) == bytes(size_bytes)
 
 
 def test_blocks_of_snappy_never_go_back():

@@ -124,10 +124,10 @@ async def test_a_time_beyond_all_times_is_damage():
 
 @pytest.mark.asyncio
 async def test_a_batch_without_the_time_that_it_claims_is_passed_over():
-    claims = bytearray(PLAIN)
-    claims[35:43] = (9).to_bytes(8, "big")  # the greatest timestamp
-    assert await Finder().newest(log_of(checked(claims))) == Found(2, 5, 0)
-    assert await Finder().first_at(log_of(checked(claims), timed(9, 7)), 8) == Found(3, 9, 0)
+    claims = checked(bytearray(PLAIN[:35] + (9).to_bytes(8, "big") + PLAIN[43:]))  # the greatest timestamp
+    others = checked(bytearray(timed(1, 2)[:35] + (8).to_bytes(8, "big") + timed(1, 2)[43:]))
+    assert await Finder().newest(log_of(claims, others)) == Found(2, 5, 0)
+    assert await Finder().first_at(log_of(claims, others, timed(9, 7)), 8) == Found(5, 9, 0)
 
 
 @pytest.mark.asyncio
@@ -146,7 +146,7 @@ async def test_other_tasks_run_while_a_large_batch_is_read():
 async def test_what_is_deleted_during_a_search_is_not_found():
     log = log_of(timed(1, 5, 3), timed(4, 5))
     one = Finder()
-    for search in (lambda: one.first_at(log, 2), lambda: one.newest(log)):
+    for search in (lambda: one.newest(log), lambda: one.first_at(log, 2)):
         searching = asyncio.create_task(search())
         await asyncio.sleep(0)
         log.trim(log.start + 2)

@@ -15,7 +15,7 @@ from purgatory_async.kafka.segments import Log
 
 __all__ = ["Finder", "Found"]
 
-_SLICE: Final = 1_000  # records read in a turn of the loop, which takes about 1 ms
+_SLICE: Final = 1_000  # records read in a turn of the loop, in 1 to 2 ms
 _LAST: Final = (1 << 63) - 1
 _MORE: Final = 0x80  # set in each byte of a variable-length integer but the last
 _MAX_BITS: Final = 63

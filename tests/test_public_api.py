@@ -105,7 +105,7 @@ SIGNATURES = {
     "clock.MonotonicClock": "()",
     "clock.MonotonicClock.call_at_ns": "(when_ns, callback)",
     "kafka.testing.KafkaBroker": "(*, clock=None, **settings)",
-    "kafka.testing.KafkaBroker.create_topic": "(topic, *, partitions)",
+    "kafka.testing.KafkaBroker.create_topic": "(topic, *, partitions, configs=None)",
     "kafka.testing.KafkaBroker.expire_session": "(group, *member_ids)",
     "kafka.testing.KafkaBroker.fail_next": "(api, error, *, times=1)",
     "kafka.testing.KafkaBroker.hold": "(api)",

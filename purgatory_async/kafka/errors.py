@@ -1,10 +1,12 @@
 """What the broker refuses: an error of the protocol, with a sentence for its reader."""
 
+from collections.abc import Sequence
+
 from kio.schema.errors import ErrorCode
 
 from purgatory_async.kafka.absent import Absence
 
-__all__ = ["AbsentError", "ErrorCode", "MalformedRequestError", "ProtocolError"]
+__all__ = ["AbsentError", "ErrorCode", "MalformedRequestError", "ProtocolError", "RecordsRejectedError"]
 
 
 class ProtocolError(Exception):
@@ -18,6 +20,20 @@ class ProtocolError(Exception):
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+class RecordsRejectedError(ProtocolError):
+    """A batch with records that its topic does not take.
+
+    Args:
+        code: The protocol's error.
+        message: What is wrong.
+        numbers: Which records, by their place in the batch.
+    """
+
+    def __init__(self, code: ErrorCode, message: str, numbers: Sequence[int]) -> None:
+        super().__init__(code, message)
+        self.numbers = numbers
 
 
 class AbsentError(ProtocolError):

@@ -1,11 +1,11 @@
-"""Find a record by its timestamp, in milliseconds.
+"""Find records by what they say: by a timestamp, in milliseconds, or those that a topic does not take.
 
 Headers tell which batch to look at. Where that does not tell the record, the batch's records do, which may be
 compressed. Nothing else opens a batch.
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from purgatory_async.kafka.batches import HEADER_BYTES, Batch, read_batches
@@ -75,6 +75,33 @@ class Finder:
             if found is None or found.offset >= log.start:
                 return found
 
+    async def rejected(
+        self, batch: Batch, data: memoryview, judge: Callable[[int, bool], ErrorCode]
+    ) -> dict[int, ErrorCode]:
+        """Judge each record of a batch. O(bytes of the opened batch).
+
+        Args:
+            batch: The header.
+            data: The batch, whose checksum is right.
+            judge: Is given a record's timestamp and whether it has a key; returns `ErrorCode.none` or what is wrong.
+
+        Returns:
+            The errors, by the records' numbers in the batch.
+
+        Raises:
+            ProtocolError: As `first_at`.
+        """
+        errors: dict[int, ErrorCode] = {}
+        async with self._one:
+            records = await _opened(batch, data[HEADER_BYTES:])
+            for number, (time, at) in enumerate(_timestamps(batch, records)):
+                if number % _SLICE == 0:
+                    await asyncio.sleep(0)
+                code = judge(time, _has_key(batch, number, records, at))
+                if code is not ErrorCode.none:
+                    errors[number] = code
+        return errors
+
     async def _look(self, batch: Batch, data: memoryview, offset: int, timestamp: int) -> Found:
         """The first record of a batch, from ``offset`` on, at a timestamp; or the first with the greatest one."""
         first = max(offset, batch.base_offset)
@@ -84,7 +111,7 @@ class Finder:
         async with self._one:
             records = await _opened(batch, data[HEADER_BYTES:])
             found = Found(-1, -_LAST - 1, batch.leader_epoch)
-            for number, time in enumerate(_timestamps(batch, records)):
+            for number, (time, _) in enumerate(_timestamps(batch, records)):
                 if number % _SLICE == 0:
                     await asyncio.sleep(0)
                 if batch.base_offset + number >= first and time > found.timestamp:
@@ -105,8 +132,8 @@ async def _opened(batch: Batch, records: memoryview) -> memoryview:
         await asyncio.wait([opening])
 
 
-def _timestamps(batch: Batch, records: memoryview) -> Iterator[int]:
-    """Read the timestamp of each record, in order. O(1) each.
+def _timestamps(batch: Batch, records: memoryview) -> Iterator[tuple[int, int]]:
+    """Read the timestamp of each record, in order, and where the rest of it begins. O(1) each.
 
     Raises:
         ProtocolError: invalid_record for a damaged one.
@@ -122,7 +149,21 @@ def _timestamps(batch: Batch, records: memoryview) -> Iterator[int]:
         time = batch.base_timestamp + delta
         if not read_to < at <= len(records) or not -_LAST <= time <= _LAST:
             raise _damaged(batch, number)
-        yield time
+        yield time, read_to
+
+
+def _has_key(batch: Batch, number: int, records: memoryview, at: int) -> bool:
+    """Whether a record, of which the timestamp is read, has a key. O(1).
+
+    Raises:
+        ProtocolError: invalid_record for a damaged one.
+    """
+    try:
+        _, at = _varint(records, at)  # its offset in the batch
+        length, _ = _varint(records, at)
+    except IndexError:
+        raise _damaged(batch, number) from None
+    return length >= 0
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:

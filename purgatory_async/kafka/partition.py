@@ -6,7 +6,7 @@ Nothing here waits or knows the time: callers pass ``now``, and check what waits
 from collections.abc import Sequence
 from typing import Final
 
-from purgatory_async.kafka.batches import NO_TIME, check_batch, read_batches
+from purgatory_async.kafka.batches import NO_TIME, Batch, check_batch, read_batches, stamped
 from purgatory_async.kafka.configs.rules import Rules
 from purgatory_async.kafka.epochs import NO_EPOCH, Epochs
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
@@ -109,7 +109,7 @@ class Partition:
         Args:
             records: One batch.
             acks_all: Whether all replicas in sync must have it.
-            now_ms: Milliseconds since 1970, for rules about timestamps.
+            now_ms: Milliseconds since 1970, for a topic whose records have the broker's time.
 
         Returns:
             The offset of its first record, and the high watermark at which all replicas in sync have it.
@@ -117,6 +117,25 @@ class Partition:
         Raises:
             ProtocolError: The batch is refused, and nothing is appended.
         """
+        batch = self.checked(records, acks_all=acks_all)
+        offset = self._producers.check(batch)
+        if offset is None:
+            if self.rules.stamps:
+                records, batch = stamped(records, batch, now_ms)
+            offset = self.log.append(records, batch, self.leader_epoch)
+            self._epochs.appended(self.leader_epoch, offset)
+            self._producers.appended(batch, offset)
+            self._advance()
+        return offset, offset + batch.last_offset_delta + 1
+
+    def checked(self, records: Bytes, *, acks_all: bool) -> Batch:
+        """Check a producer's batch by its header and its checksum, and return the header. O(bytes).
+
+        Raises:
+            ProtocolError: As `append`, but for what its producer sent before.
+        """
+        if self.deleted:
+            raise self._gone()
         if acks_all and not self.enough_in_sync():
             raise ProtocolError(
                 ErrorCode.not_enough_replicas,
@@ -134,14 +153,7 @@ class Partition:
                 f"a batch must be at most {self.rules.max_batch_bytes} bytes, got {batch.size_bytes}",
             )
         check_batch(batch, records)
-        offset = self._producers.check(batch)
-        if offset is None:
-            records, batch = self.rules.apply(records, batch, now_ms)
-            offset = self.log.append(records, batch, self.leader_epoch)
-            self._epochs.appended(self.leader_epoch, offset)
-            self._producers.appended(batch, offset)
-            self._advance()
-        return offset, offset + batch.last_offset_delta + 1
+        return batch
 
     def append_time_ms(self, offset: int) -> int:
         """The broker's time of the batch at an offset; -1 if its records have their producers'. O(log batches)."""
@@ -236,9 +248,7 @@ class Partition:
             ProtocolError: offset_out_of_range, or unknown_topic_or_partition once deleted.
         """
         if self.deleted:
-            raise ProtocolError(
-                ErrorCode.unknown_topic_or_partition, f"partition {self.index} of {self.topic!r} is deleted"
-            )
+            raise self._gone()
         if not self.log.start <= offset <= self.log.end:
             raise ProtocolError(
                 ErrorCode.offset_out_of_range,
@@ -338,6 +348,11 @@ class Partition:
         """Let the high watermark move again; what waits for it must be checked."""
         self.paused = False
         self._advance()
+
+    def _gone(self) -> ProtocolError:
+        return ProtocolError(
+            ErrorCode.unknown_topic_or_partition, f"partition {self.index} of {self.topic!r} is deleted"
+        )
 
     def _follower(self, replica: int) -> Follower:
         follower = self._followers.get(replica)

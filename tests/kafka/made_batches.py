@@ -24,8 +24,9 @@ def batch(
     producer: tuple[int, int, int] = (-1, -1, -1),
     at_ms: int | Sequence[int] = 1_000,
     attributes: int = 0,
+    keys: Sequence[bytes | None] | None = None,
 ) -> bytes:
-    """A batch of records, all at one time or each at its own.
+    """A batch of records, all at one time or each at its own, without keys or each with its own.
 
     ``producer`` is its id, its epoch and the first sequence number.
     """
@@ -38,11 +39,13 @@ def batch(
             attributes=0,
             timestamp=EPOCH + timedelta(milliseconds=time),
             offset=offset,
-            key=None,
+            key=key,
             value=value,
             headers=(),
         )
-        for offset, (value, time) in enumerate(zip(values, times, strict=True))
+        for offset, (value, time, key) in enumerate(
+            zip(values, times, keys or [None] * len(values), strict=True)
+        )
     )
     write_batch(
         buffer,

@@ -1,5 +1,7 @@
 """What a topic's configs say is honoured when records are produced, from the next batch on."""
 
+import asyncio
+
 import pytest
 from kio.records.readers import read_batch
 
@@ -7,9 +9,9 @@ from purgatory_async.kafka.batches import read_batches
 from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.testing import settle
 from tests.kafka.config_requests import alter, change, create
-from tests.kafka.desk import Desk, produced
-from tests.kafka.made_batches import batch
-from tests.kafka.protocol import PRODUCE
+from tests.kafka.desk import Desk, fetched, produced
+from tests.kafka.made_batches import COMPRESSED, batch, checked, compressed
+from tests.kafka.protocol import FETCH, PRODUCE
 
 pytestmark = pytest.mark.asyncio
 
@@ -97,6 +99,84 @@ async def test_a_batch_sent_again_has_its_first_append_time(desk):
     assert (await desk.produce("t", sent)).error_code is ErrorCode.none
 
 
+@pytest.mark.parametrize("codec", COMPRESSED)
+@pytest.mark.parametrize("policy", ["compact", "delete,compact"])
+async def test_a_compacted_topic_takes_no_record_without_key(desk, policy, codec):
+    await create(desk, {"cleanup.policy": policy})
+    keyed = compressed(batch(b"a", b"b", b"c", keys=[b"k", b"", b"k"]), *COMPRESSED[codec])
+    assert (await desk.produce("u", keyed)).error_code is ErrorCode.none
+    keyless = compressed(batch(b"a", b"b", b"c", keys=[None, b"k", None]), *COMPRESSED[codec])
+    answer = await desk.produce("u", keyless)
+    assert answer.error_code is ErrorCode.invalid_record
+    assert [error.batch_index for error in answer.record_errors] == [0, 2]
+    assert "must have a key, as cleanup.policy is compact; got 2 of 3" in answer.error_message
+    assert (await desk.produce("t", keyless)).error_code is ErrorCode.none
+    assert desk.node.topics.partition("u", 0).log.end == 3
+    await alter(desk, {}, topic="u")
+    assert (await desk.produce("u", keyless)).error_code is ErrorCode.none
+
+
+@pytest.mark.parametrize("version", [3, 7, 8])
+async def test_a_record_without_key_is_refused_in_each_version(desk, version):
+    await create(desk, {"cleanup.policy": "compact"})
+    answer = await desk.produce("u", batch(), version=version)
+    assert answer.error_code is ErrorCode.invalid_record
+
+
+async def test_partitions_beside_a_compacted_one_are_appended(desk):
+    await create(desk, {"cleanup.policy": "compact"})
+    values = produced("t", batch(b"a"))
+    values["topic_data"] += produced("u", batch(b"b"))["topic_data"]
+    values["topic_data"] += produced("u", batch(b"c"), partition=1)["topic_data"]
+    answer = await desk.ask(PRODUCE, 9, **values)
+    assert [topic.partition_responses[0].error_code.name for topic in answer.responses] == [
+        *("none", "invalid_record", "unknown_topic_or_partition"),
+    ]
+
+
+async def test_damaged_batches_of_a_compacted_topic_are_refused(desk):
+    await create(desk, {"cleanup.policy": "compact"})
+    keyed = batch(b"a", keys=[b"k"])
+    claims_gzip = checked(bytearray(keyed[:21] + b"\0\1" + keyed[23:]))
+    cut = checked(bytearray(keyed[:61] + b"\x02" + keyed[62:]))
+    for data in (keyed[:-1] + b"\x7f", claims_gzip, cut, keyed + keyed, b""):
+        assert (await desk.produce("u", data)).error_code in {
+            ErrorCode.corrupt_message,
+            ErrorCode.invalid_record,
+        }
+    assert desk.node.topics.partition("u", 0).log.end == 0
+
+
+async def test_acks_of_a_compacted_topic_are_as_wanted(desk):
+    await create(desk, {"cleanup.policy": "compact"})
+    sent = batch(b"a", keys=[b"k"], producer=(5, 0, 0))
+    assert await desk.produce("u", sent, acks=0) is None
+    assert [(await desk.produce("u", sent, acks=acks)).base_offset for acks in (1, -1)] == [0, 0]
+
+
+async def test_a_topic_deleted_while_records_are_looked_at(desk):
+    await create(desk, {"cleanup.policy": "compact"})
+    many = batch(*[b"v"] * 3_000, keys=[b"k"] * 3_000)
+    asking = desk.begin(PRODUCE, 9, **produced("u", many))
+    await asyncio.sleep(0)
+    desk.node.delete_topic(desk.node.topics.find("u"))
+    answer = (await asking).responses[0].partition_responses[0]
+    assert answer.error_code is ErrorCode.unknown_topic_or_partition
+
+
+async def test_a_client_that_goes_leaves_others_records_told(desk):
+    """What is appended before the records of another partition are looked at is known to those that wait for it."""
+    await create(desk, {"cleanup.policy": "compact"})
+    waiting = desk.begin(FETCH, 12, **fetched("t", 0))
+    values = produced("t", batch(b"a"))
+    values["topic_data"] += produced("u", batch(*[b"v"] * 3_000, keys=[b"k"] * 3_000))["topic_data"]
+    asking = desk.begin(PRODUCE, 9, **values)
+    await asyncio.sleep(0)
+    asking.cancel()
+    await settle()
+    assert waiting.done()
+
+
 @pytest.mark.parametrize(
     ("at_ms", "before", "after", "code"),
     [
@@ -105,11 +185,15 @@ async def test_a_batch_sent_again_has_its_first_append_time(desk):
         (NOW_MS - 11, "10", "0", ErrorCode.invalid_timestamp),
         (NOW_MS + 10, "0", "10", ErrorCode.none),
         (NOW_MS + 11, "0", "10", ErrorCode.invalid_timestamp),
+        ([NOW_MS, NOW_MS - 11, NOW_MS], "10", "0", ErrorCode.invalid_timestamp),
+        ([NOW_MS, NOW_MS - 10, NOW_MS], "10", "0", ErrorCode.none),
+        (-1, "10", "10", ErrorCode.none),
     ],
 )
 async def test_timestamps_far_from_the_brokers_are_refused(desk, at_ms, before, after, code):
     limits = {"message.timestamp.before.max.ms": before, "message.timestamp.after.max.ms": after}
     await create(desk, limits)
-    assert (await desk.produce("u", batch(at_ms=at_ms))).error_code is code
+    values = [b"v"] * (1 if isinstance(at_ms, int) else len(at_ms))
+    assert (await desk.produce("u", batch(*values, at_ms=at_ms))).error_code is code
     await change(desk, ("message.timestamp.type", SET, "LogAppendTime"), topic="u")
-    assert (await desk.produce("u", batch(at_ms=at_ms))).error_code is ErrorCode.none
+    assert (await desk.produce("u", batch(*values, at_ms=at_ms))).error_code is ErrorCode.none

@@ -182,7 +182,7 @@ async def test_documentation_says_what_has_no_effect(desk):
     configs = await described(desk, include_documentation=True)
     without = {name for name, config in configs.items() if "Without effect" in config.documentation}
     assert KAFKAS.keys() - without == {
-        *("max.message.bytes", "message.timestamp.type", "min.insync.replicas"),
+        *("cleanup.policy", "max.message.bytes", "message.timestamp.type", "min.insync.replicas"),
         *("message.timestamp.after.max.ms", "message.timestamp.before.max.ms", "remote.storage.enable"),
     }
     assert {config.documentation for config in (await described(desk)).values()} == {None}

@@ -194,6 +194,23 @@ async def test_every_api_can_be_refused_without_effect(kafka_broker, api):
     assert (len(topic.partitions), topic.configs) == (1, {})
 
 
+async def test_a_topic_is_created_with_its_configs(kafka_broker):
+    kafka_broker.create_topic("t", partitions=1, configs={"cleanup.policy": "compact"})
+    await kafka_broker.produce("t", b"kept", None, key=b"k")
+    with pytest.raises(ProtocolError, match="must have a key"):
+        await kafka_broker.produce("t", b"v")
+    with pytest.raises(ProtocolError, match="must be some of compact, delete"):
+        kafka_broker.create_topic("u", partitions=1, configs={"cleanup.policy": "shred"})
+    assert [record.value for record in kafka_broker.records("t")] == [b"kept", None]
+
+
+async def test_records_have_the_brokers_time_if_it_is_wanted(kafka_broker):
+    kafka_broker.node.now_ms = lambda: 5_000
+    kafka_broker.create_topic("t", partitions=1, configs={"message.timestamp.type": "LogAppendTime"})
+    await kafka_broker.produce("t", b"a", b"b", timestamp_ms=1_000)
+    assert [record.timestamp_ms for record in kafka_broker.records("t")] == [5_000, 5_000]
+
+
 # Pauses and holds.
 
 

@@ -5,19 +5,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from purgatory_async.kafka.batches import NO_TIME, Batch, stamped
+from purgatory_async.kafka.batches import NO_TIME
 from purgatory_async.kafka.configs.definition import LONG_MAX
 from purgatory_async.kafka.configs.overrides import Overrides
 from purgatory_async.kafka.configs.topic_configs import (
     AFTER_MAX_MS,
     BEFORE_MAX_MS,
+    CLEANUP_POLICY,
     MAX_MESSAGE_BYTES,
     MIN_INSYNC_REPLICAS,
     TIMESTAMP_TYPE,
     TOPIC_CONFIGS,
 )
-from purgatory_async.kafka.errors import ErrorCode, ProtocolError
-from purgatory_async.kafka.segments import Bytes
+from purgatory_async.kafka.errors import ErrorCode
 from purgatory_async.kafka.settings import Settings
 
 __all__ = ["Rules", "broker_values", "rules_of"]
@@ -30,6 +30,7 @@ class Rules:
     Attributes:
         max_batch_bytes: The longest batch allowed.
         min_insync: Replicas in sync that an acks=all append needs, the leader included.
+        needs_keys: Whether a record without a key is refused.
         stamps: Whether records get the broker's time.
         before_ms: How much earlier than the broker's time a timestamp may be, in milliseconds.
         after_ms: Likewise, later.
@@ -37,37 +38,32 @@ class Rules:
 
     max_batch_bytes: int = sys.maxsize
     min_insync: int = 1
+    needs_keys: bool = False
     stamps: bool = False
     before_ms: int = LONG_MAX
     after_ms: int = LONG_MAX
 
-    def apply(self, records: Bytes, batch: Batch, now_ms: int) -> tuple[Bytes, Batch]:
-        """Check the timestamps of a producer's batch, or give it the broker's time.
+    @property
+    def concern_records(self) -> bool:
+        """Whether it takes more than a batch's header to tell whether its records are allowed."""
+        return self.needs_keys or (not self.stamps and min(self.before_ms, self.after_ms) < LONG_MAX)
 
-        O(1) without rules about them, otherwise O(bytes).
+    def judge(self, now_ms: int, time: int, has_key: bool) -> ErrorCode:
+        """Judge a record.
 
         Args:
-            records: The batch.
-            batch: Its header.
-            now_ms: Milliseconds since 1970.
+            now_ms: The broker's time in milliseconds.
+            time: The record's timestamp.
+            has_key: Whether it has a key.
 
         Returns:
-            The batch to append, and its header.
-
-        Raises:
-            ProtocolError: invalid_timestamp.
+            `ErrorCode.none`, invalid_record without a key that is needed, or invalid_timestamp.
         """
-        if self.stamps:
-            return stamped(records, batch, now_ms)
-        if batch.max_timestamp == NO_TIME:
-            return records, batch
-        if now_ms - batch.base_timestamp > self.before_ms or batch.max_timestamp - now_ms > self.after_ms:
-            raise ProtocolError(
-                ErrorCode.invalid_timestamp,
-                f"timestamps must be at most {self.before_ms} ms before and {self.after_ms} ms after {now_ms}, "
-                f"got {batch.base_timestamp} to {batch.max_timestamp}",
-            )
-        return records, batch
+        if self.needs_keys and not has_key:
+            return ErrorCode.invalid_record
+        if self.stamps or time == NO_TIME or -self.before_ms <= time - now_ms <= self.after_ms:
+            return ErrorCode.none
+        return ErrorCode.invalid_timestamp
 
 
 def broker_values(settings: Settings) -> Mapping[str, str]:
@@ -87,6 +83,7 @@ def _rules_of(settings: Settings, overrides: tuple[tuple[str, str], ...]) -> Rul
     return Rules(
         max_batch_bytes=int(values[MAX_MESSAGE_BYTES]),
         min_insync=int(values[MIN_INSYNC_REPLICAS]),
+        needs_keys="compact" in values[CLEANUP_POLICY],
         stamps=values[TIMESTAMP_TYPE] == "LogAppendTime",
         before_ms=int(values[BEFORE_MAX_MS]),
         after_ms=int(values[AFTER_MAX_MS]),

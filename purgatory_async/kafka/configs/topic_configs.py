@@ -41,6 +41,8 @@ _ALL: Final = (
         default="delete",
         broker_name="log.cleanup.policy",
         choices=("compact", "delete"),
+        effect="With compact, a record without a key is refused with INVALID_RECORD. Nothing is compacted, and nothing "
+        "deleted by age or size.",
     ),
     _int(name="compression.gzip.level", default="-1", broker_name="compression.gzip.level", least=-1, most=9),
     _int(name="compression.lz4.level", default="9", broker_name="compression.lz4.level", least=1, most=17),
@@ -91,15 +93,15 @@ _ALL: Final = (
         name=AFTER_MAX_MS,
         default=_NEVER,
         broker_name="log.message.timestamp.after.max.ms",
-        effect="A batch whose greatest timestamp is later than the broker's time by more than this is refused "
-        "with INVALID_TIMESTAMP.",
+        effect="A record whose timestamp is later than the broker's time by more than this is refused with "
+        "INVALID_TIMESTAMP.",
     ),
     _long(
         name=BEFORE_MAX_MS,
         default=_NEVER,
         broker_name="log.message.timestamp.before.max.ms",
-        effect="A batch whose first timestamp is earlier than the broker's time by more than this is refused "
-        "with INVALID_TIMESTAMP.",
+        effect="A record whose timestamp is earlier than the broker's time by more than this is refused with "
+        "INVALID_TIMESTAMP.",
     ),
     _long(
         name="message.timestamp.difference.max.ms",

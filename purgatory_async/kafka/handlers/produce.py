@@ -1,7 +1,7 @@
 """Produce, and the numbers of idempotent producers."""
 
 from collections.abc import Awaitable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from purgatory_async.kafka.absent import Absence
 from purgatory_async.kafka.api import Answer, Api
@@ -9,13 +9,24 @@ from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.delayed_produce import DelayedProduce, PartitionStatus
 from purgatory_async.kafka.errors import AbsentError, ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
+from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.segments import Bytes
+from purgatory_async.kafka.taking import check_records
 
 __all__ = ["INIT_PRODUCER_ID", "PRODUCE"]
 
 _ALL: Final = -1
 _ACKS: Final = (_ALL, 0, 1)
 
-_Result = PartitionStatus | ProtocolError
+
+class _Unjudged(NamedTuple):
+    """A batch that is appended once its records were looked at."""
+
+    partition: Partition
+    records: Bytes
+
+
+_Result = PartitionStatus | ProtocolError | _Unjudged
 _Results = list[tuple[str, list[tuple[int, _Result]]]]  # by topic, then by partition
 
 
@@ -28,9 +39,45 @@ def _produce(node: Node, request: Any, client: Client) -> Answer | Awaitable[Ans
         )
         for topic in request.topic_data
     ]
+    if any(isinstance(result, _Unjudged) for _, parts in results for _, result in parts):
+        return _judged(node, request, results)
+    return _appended(node, request, results)
+
+
+async def _judged(node: Node, request: Any, results: _Results) -> Answer:
+    """Append what is left once its records are looked at; a client that goes meanwhile leaves the rest as it is."""
+    _signal(node, results)
+    acks_all = request.acks == _ALL
+    judged: _Results = [
+        (topic, [(index, await _judge(node, result, acks_all=acks_all)) for index, result in parts])
+        for topic, parts in results
+    ]
+    answer = _appended(node, request, judged)
+    return await answer if isinstance(answer, Awaitable) else answer
+
+
+async def _judge(node: Node, result: _Result, *, acks_all: bool) -> _Result:
+    if not isinstance(result, _Unjudged):
+        return result
+    try:
+        await check_records(
+            node.finder, result.partition, result.records, acks_all=acks_all, now_ms=node.now_ms()
+        )
+        return _append_to(node, result.partition, result.records, acks_all=acks_all)
+    except ProtocolError as error:
+        return error
+
+
+def _signal(node: Node, results: _Results) -> list[PartitionStatus]:
+    """Check what waits for the records appended; returns where there are any."""
     statuses = [result for _, parts in results for _, result in parts if isinstance(result, PartitionStatus)]
     for status in statuses:
         node.appended(status.partition, status.required_offset)
+    return statuses
+
+
+def _appended(node: Node, request: Any, results: _Results) -> Answer | Awaitable[Answer]:
+    statuses = _signal(node, results)
     if request.acks == 0:
         return None
     if request.acks == _ALL and statuses:
@@ -51,15 +98,18 @@ def _append(node: Node, topic: str, part: Any, request: Any, client: Client) -> 
     try:
         _check(request)
         partition = node.writable(topic, part.index)
-        base_offset, required_offset = partition.append(
-            part.records or b"",
-            acks_all=request.acks == _ALL,
-            now_ms=node.now_ms(),
-        )
+        records = part.records or b""
+        if partition.rules.concern_records:
+            return _Unjudged(partition, records)
+        return _append_to(node, partition, records, acks_all=request.acks == _ALL)
     except ProtocolError as error:
         if isinstance(error, AbsentError):
             node.absences.log(error.absence, client)
         return error
+
+
+def _append_to(node: Node, partition: Partition, records: Bytes, *, acks_all: bool) -> PartitionStatus:
+    base_offset, required_offset = partition.append(records, acks_all=acks_all, now_ms=node.now_ms())
     return PartitionStatus(partition, base_offset, required_offset, partition.append_time_ms(base_offset))
 
 
@@ -94,9 +144,10 @@ def _partition_response(index: int, result: _Result) -> dict[str, Any]:
             "index": index,
             "error_code": result.code,
             "base_offset": -1,
-            "record_errors": (),
+            "record_errors": [{"batch_index": number} for number in getattr(result, "numbers", ())],
             "error_message": str(result),
         }
+    assert isinstance(result, PartitionStatus), f"partition {index} was not judged, got {result!r}"
     return {
         "index": index,
         "error_code": result.error,

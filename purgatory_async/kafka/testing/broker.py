@@ -1,7 +1,7 @@
 """The broker as a test drives it."""
 
 from asyncio import get_running_loop
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from contextlib import ExitStack
 from math import inf
 from typing import Any, Final
@@ -11,7 +11,9 @@ from purgatory_async.clock import Clock, describe
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.broker import Broker
 from purgatory_async.kafka.client import Client
+from purgatory_async.kafka.configs.overrides import checked
 from purgatory_async.kafka.partition import Partition
+from purgatory_async.kafka.taking import check_records
 from purgatory_async.kafka.testing.records import Headers, Record, read_records, write_batch
 from purgatory_async.kafka.testing.refusals import Refusal, api_key, error_code, refused
 
@@ -61,13 +63,19 @@ class KafkaBroker(Broker):
 
     # Records.
 
-    def create_topic(self, topic: str, *, partitions: int) -> None:
+    def create_topic(self, topic: str, *, partitions: int, configs: Mapping[str, str] | None = None) -> None:
         """Create a topic, as a client would. O(partitions).
 
+        Args:
+            topic: Its name.
+            partitions: How many.
+            configs: What it is given itself, by Kafka's names, such as ``cleanup.policy``.
+
         Raises:
-            ProtocolError: The name or the number is refused, or the topic exists.
+            ProtocolError: The name, the number or a config is refused, or the topic exists.
         """
-        self.node.topics.create(topic, self.node.topics.placed(partitions))
+        given = checked((configs or {}).items())
+        self.node.topics.create(topic, self.node.topics.placed(partitions), given)
 
     async def produce(
         self,
@@ -108,7 +116,9 @@ class KafkaBroker(Broker):
             headers=headers,
             timestamp_ms=self.node.now_ms() if timestamp_ms is None else timestamp_ms,
         )
-        first, end = found.append(batch, acks_all=False, now_ms=self.node.now_ms())
+        now_ms = self.node.now_ms()
+        await check_records(self.node.finder, found, batch, acks_all=False, now_ms=now_ms)
+        first, end = found.append(batch, acks_all=False, now_ms=now_ms)
         self.node.changed(found)
         return range(first, end)
 

@@ -93,6 +93,7 @@ async def described(desk, limit: int, cursor=None, *names: str):
         (topic.name, topic.error_code.name, [part.partition_index for part in topic.partitions])
         for topic in answer.topics
     ]
+    assert {part.eligible_leader_replicas for topic in answer.topics for part in topic.partitions} <= {()}
     following = answer.next_cursor
     return found, following and {
         "topic_name": following.topic_name,

@@ -78,6 +78,8 @@ def _partition(node: Node, topic: Topic, partition: Partition) -> dict[str, Any]
         "leader_epoch": partition.leader_epoch if partition.leader == node.id else NO_EPOCH,
         "replica_nodes": partition.replicas,
         "isr_nodes": node.cluster.in_sync(topic, partition),
+        "eligible_leader_replicas": (),  # Java's client reads no null here
+        "last_known_elr": (),
         "offline_replicas": [
             replica for replica in partition.replicas if replica not in node.cluster.reachable
         ],

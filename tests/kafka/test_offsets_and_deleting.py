@@ -42,7 +42,7 @@ def led(replicated) -> Partition:
     return partition
 
 
-@pytest.mark.parametrize("version", range(1, 8))
+@pytest.mark.parametrize("version", range(1, 11))
 async def test_the_first_and_the_last_offset_are_listed(desk, version):
     for _ in range(3):
         await desk.produce("t", batch(b"a", b"b"))
@@ -51,7 +51,15 @@ async def test_the_first_and_the_last_offset_are_listed(desk, version):
     assert await offset(desk, LATEST, version=version) == (6, -1)
 
 
-@pytest.mark.parametrize("version", range(1, 8))
+async def test_all_offsets_are_here_and_none_in_remote_storage(desk):
+    await desk.produce("t", batch(b"a", b"b"))
+    await deleted(desk, 1)
+    earliest_here, latest_elsewhere = -4, -5
+    assert await offset(desk, earliest_here, version=8) == (1, -1)
+    assert await offset(desk, latest_elsewhere, version=9) == (-1, -1)
+
+
+@pytest.mark.parametrize("version", range(1, 11))
 @pytest.mark.parametrize("codec", COMPRESSED)
 async def test_a_time_finds_the_record_that_has_it(desk, version, codec):
     made = compressed(batch(b"a", b"b", b"c", b"d", at_ms=[1_000, 2_000, 5_000, 3_000]), *COMPRESSED[codec])
@@ -105,7 +113,7 @@ async def test_a_time_in_a_topic_deleted_meanwhile_is_refused(desk):
 
 
 async def test_an_unknown_kind_of_offset_is_refused(desk):
-    assert await offset(desk, -4) is ErrorCode.unsupported_version
+    assert await offset(desk, -6) is ErrorCode.unsupported_version
 
 
 async def test_an_empty_partition_has_no_offset_at_a_time(desk):

@@ -17,6 +17,8 @@ _LOG: Final = logging.getLogger(__name__)
 _LATEST: Final = -1
 _EARLIEST: Final = -2
 _NEWEST: Final = -3  # the record with the greatest timestamp
+_EARLIEST_HERE: Final = -4  # not in remote storage, which this broker lacks
+_LATEST_ELSEWHERE: Final = -5  # the last one there
 _NO_TIME: Final = -1
 _NONE: Final = Found(-1, _NO_TIME, NO_EPOCH)
 
@@ -45,12 +47,14 @@ async def _listed(node: Node, topic: str, part: Any, replica: int) -> dict[str, 
 
 async def _find(node: Node, partition: Partition, timestamp: int) -> Found:
     log = partition.log
-    if timestamp in {_LATEST, _EARLIEST}:
+    if timestamp == _LATEST_ELSEWHERE:
+        return _NONE
+    if timestamp in {_LATEST, _EARLIEST, _EARLIEST_HERE}:
         offset = partition.high_watermark if timestamp == _LATEST else log.start
         return Found(offset, _NO_TIME, partition.leader_epoch)
-    if timestamp < _NEWEST:
+    if timestamp < _LATEST_ELSEWHERE:
         raise ProtocolError(
-            ErrorCode.unsupported_version, f"timestamp must be at least {_NEWEST}, got {timestamp}"
+            ErrorCode.unsupported_version, f"timestamp must be at least {_LATEST_ELSEWHERE}, got {timestamp}"
         )
     try:
         found = await (
@@ -63,4 +67,4 @@ async def _find(node: Node, partition: Partition, timestamp: int) -> Found:
     return _NONE if found is None or found.offset >= partition.high_watermark else found
 
 
-LIST_OFFSETS: Final = Api(2, 1, 7, _list_offsets)
+LIST_OFFSETS: Final = Api(2, 1, 10, _list_offsets)

@@ -47,6 +47,7 @@ NEEDS_EXTRA = {
     "journal/test_parquet.py": "pyarrow",
     "journal/test_rotation.py": "pyarrow",
     "kafka": "kio",
+    "kafka/test_admin_clients.py": "confluent_kafka",
     "kafka/test_clients.py": "confluent_kafka",
     "kafka/test_clients_of_other_languages.py": "confluent_kafka",
     "kafka/test_features.py": "confluent_kafka",

@@ -12,6 +12,9 @@ import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.AlterConfigOp;
+import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.RecordsToDelete;
@@ -23,6 +26,7 @@ import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicCollection;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.ApiException;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.StringDeserializer;
@@ -89,6 +93,7 @@ public final class JavaClient {
         settings.put("session.timeout.ms", values[2]);
         settings.put("heartbeat.interval.ms", "100");
         settings.put("max.poll.records", "1");
+        settings.put("metadata.max.age.ms", "1000"); // after which it notices new partitions
         if (values.length > 3) {
             settings.put("group.instance.id", values[3]);
         }
@@ -156,6 +161,17 @@ public final class JavaClient {
             }
             case "at" -> find(admin, step[1], OffsetSpec.forTimestamp(Long.parseLong(step[2])));
             case "newest" -> find(admin, step[1], OffsetSpec.maxTimestamp());
+            case "grow" -> {
+                admin.createPartitions(Map.of(step[1], NewPartitions.increaseTo(Integer.parseInt(step[2])))).all().get();
+                say("grown", true);
+            }
+            case "config" -> describe(admin, new ConfigResource(ConfigResource.Type.TOPIC, step[1]), step[2]);
+            case "alter" -> {
+                var operation = new AlterConfigOp(new ConfigEntry(step[2], step[3]), AlterConfigOp.OpType.SET);
+                var topic = new ConfigResource(ConfigResource.Type.TOPIC, step[1]);
+                admin.incrementalAlterConfigs(Map.of(topic, List.of(operation))).all().get();
+                say("altered", step[1]);
+            }
             case "trim" -> trim(admin, new TopicPartition(step[1], 0), Long.parseLong(step[2]));
             case "commit" -> {
                 var offset = new OffsetAndMetadata(Long.parseLong(step[3]));
@@ -188,6 +204,12 @@ public final class JavaClient {
         var partition = new TopicPartition(topic, 0);
         var found = admin.listOffsets(Map.of(partition, wanted)).partitionResult(partition).get();
         System.out.printf("{\"offset\": %d, \"timestamp\": %d}%n", found.offset(), found.timestamp());
+    }
+
+    private static void describe(Admin admin, ConfigResource resource, String name) throws Exception {
+        var config = admin.describeConfigs(List.of(resource)).all().get().get(resource).get(name);
+        int source = config.source() == ConfigEntry.ConfigSource.DYNAMIC_TOPIC_CONFIG ? 1 : 5;
+        System.out.printf("{\"value\": %s, \"source\": %d}%n", json(config.value()), source);
     }
 
     private static void describe(Admin admin, String name) throws Exception {

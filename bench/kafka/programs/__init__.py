@@ -5,6 +5,7 @@
     member ADDRESS TOPIC GROUP SESSION_MS [INSTANCE]    read in the group, commit each record, leave it at SIGTERM
     admin ADDRESS STEP...                          take steps, one after another:
         'create TOPIC PARTITIONS'  'topic TOPIC'  'topics'  'trim TOPIC OFFSET'  'delete TOPIC'
+        'grow TOPIC COUNT'  'config TOPIC NAME'  'alter TOPIC NAME VALUE'
         'at TOPIC TIMESTAMP'  'commit GROUP TOPIC OFFSET'  'groups'  'group GROUP'  'forget GROUP'
         and only Java's: 'newest TOPIC'  'known TOPIC', whose id finds it
 

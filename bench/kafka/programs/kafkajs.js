@@ -2,7 +2,7 @@
 'use strict'
 
 const { randomUUID } = require('node:crypto')
-const { CompressionCodecs, CompressionTypes, Kafka, logLevel } = require('kafkajs')
+const { CompressionCodecs, CompressionTypes, ConfigResourceTypes, Kafka, logLevel } = require('kafkajs')
 
 const SnappyCodec = require('kafkajs-snappy')
 const Lz4Codec = require('@2l/kafkajs-lz4')
@@ -10,6 +10,7 @@ const { ZstdCodec } = require('zstd-codec')
 
 const ACKS = { 0: 0, 1: 1, all: -1 }
 const HEARTBEAT_MS = 100
+const METADATA_MS = 1000 // after which a member notices new partitions
 const CODECS = {
   none: CompressionTypes.None,
   gzip: CompressionTypes.GZIP,
@@ -67,6 +68,7 @@ async function member(kafka, topic, groupId, sessionMs) { // it knows no group.i
     sessionTimeout: Number(sessionMs),
     heartbeatInterval: HEARTBEAT_MS,
     maxWaitTimeInMs: HEARTBEAT_MS, // it sends heartbeats between fetches
+    metadataMaxAge: METADATA_MS,
   })
   consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {
     say({ assigned: [...(payload.memberAssignment[topic] ?? [])].sort() })
@@ -103,6 +105,21 @@ const STEPS = {
   async at(admin, topic, timestamp) {
     const found = await admin.fetchTopicOffsetsByTimestamp(topic, Number(timestamp))
     return { offset: Number(found.find(({ partition }) => partition === 0).offset) }
+  },
+  async grow(admin, topic, count) {
+    await admin.createPartitions({ topicPartitions: [{ topic, count: Number(count) }] })
+    return { grown: true }
+  },
+  async config(admin, topic, name) {
+    const resources = [{ type: ConfigResourceTypes.TOPIC, name: topic, configNames: [name] }]
+    const { resources: [described] } = await admin.describeConfigs({ resources, includeSynonyms: false })
+    const [{ configValue, configSource }] = described.configEntries
+    return { value: configValue, source: configSource }
+  },
+  async alter(admin, topic, name, value) { // all others return to their defaults
+    const resources = [{ type: ConfigResourceTypes.TOPIC, name: topic, configEntries: [{ name, value }] }]
+    await admin.alterConfigs({ resources })
+    return { altered: topic }
   },
   async commit(admin, group, topic, offset) {
     await admin.setOffsets({ groupId: group, topic, partitions: [{ partition: 0, offset }] })

@@ -9,6 +9,8 @@ import signal
 import sys
 from typing import Any
 
+METADATA_MS = 1_000  # after which new partitions are noticed
+
 
 class Stopped(Exception):  # noqa: N818 - not an error
     """SIGTERM came."""
@@ -31,6 +33,7 @@ def confluent(address: str, topic: str, group: str, session_ms: int, instance: s
         "group.id": group,
         "session.timeout.ms": session_ms,
         "heartbeat.interval.ms": 100,
+        "topic.metadata.refresh.interval.ms": METADATA_MS,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
     }
@@ -64,6 +67,7 @@ def kafka_python(address: str, topic: str, group: str, session_ms: int, instance
         group_instance_id=instance,
         session_timeout_ms=session_ms,
         heartbeat_interval_ms=100,
+        metadata_max_age_ms=METADATA_MS,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
     )
@@ -94,6 +98,7 @@ async def aiokafka(address: str, topic: str, group: str, session_ms: int, instan
         group_instance_id=instance,
         session_timeout_ms=session_ms,
         heartbeat_interval_ms=100,
+        metadata_max_age_ms=METADATA_MS,
         auto_offset_reset="earliest",
         enable_auto_commit=False,
     )

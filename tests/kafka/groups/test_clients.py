@@ -144,6 +144,19 @@ async def test_two_members_share_and_their_offsets_stay(client):
 
 
 @CLIENTS
+async def test_partitions_added_while_consuming_are_read(client):
+    async with Broker(rebalance_delay=0, partitions=2) as broker, members(broker, client) as start:
+        node = broker.node
+        node.topics.create("t")
+        one, two = await start(), await start()
+        await until(lambda: one.assigned and two.assigned)
+        node.enlarge_topic(node.topics.find("t"), [(0,)] * (PARTITIONS - 2))
+        await until(lambda: shared(one, two))
+        await produce(broker, *"abcd")
+        await until(lambda: sorted(one.values + two.values) == [*"abcd"])
+
+
+@CLIENTS
 async def test_the_partitions_of_a_killed_member_move(client):
     async with a_broker() as broker, members(broker, client) as start:
         one = await start()

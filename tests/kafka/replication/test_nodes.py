@@ -8,6 +8,7 @@ import pytest
 from purgatory_async.cli.kafka import REFUSED, run
 from purgatory_async.kafka import Broker
 from purgatory_async.kafka.errors import ErrorCode
+from tests.kafka.config_requests import alter, change
 from tests.kafka.desk import produced
 from tests.kafka.made_batches import batch
 from tests.kafka.plain_client import PlainClient
@@ -35,6 +36,20 @@ def test_a_broker_listens_where_the_others_look_for_it():
 
 def available(topic) -> bool:
     return ErrorCode.none is topic.error_code is topic.partitions[0].error_code
+
+
+@pytest.mark.asyncio
+async def test_a_config_altered_at_the_other_broker_holds_on_both():
+    nodes = {number: ("127.0.0.1", free_port()) for number in range(2)}
+    async with Broker(nodes=nodes, id=0) as controller, Broker(nodes=nodes, id=1) as other:
+        controller.node.create_topic("t", [(0, 1)])
+        async with PlainClient(SimpleNamespace(host="127.0.0.1", port=other.port)) as client:
+            answer = await change(client, ("retention.ms", 0, "5"))
+            assert (answer.error_code, answer.error_message) == (ErrorCode.none, None)
+            refused = await alter(client, {"retention.ms": "soon"})
+            assert refused.error_code is ErrorCode.invalid_config
+        for broker in (controller, other):
+            assert broker.node.topics.find("t").configs == {"retention.ms": "5"}
 
 
 @pytest.mark.asyncio

@@ -34,6 +34,7 @@ NO_TIME: Final = -1
 """The timestamp of records that have none."""
 _FORMAT: Final = 2
 _UNCOUNTED: Final = 12  # the length does not count the first offset and itself
+_ENDS: Final = 2  # the first and the last record
 _CODEC: Final = 0x07
 _APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
@@ -53,7 +54,7 @@ class Batch(NamedTuple):
         attributes: Codec, kind of timestamps, transactional, control.
         last_offset_delta: Offset of the last record, less that of the first.
         base_timestamp: Of the first record, in milliseconds.
-        max_timestamp: The greatest, in milliseconds.
+        max_timestamp: The greatest, in milliseconds; kafkajs writes that of the last record.
         producer_id: Of an idempotent producer; otherwise -1.
         producer_epoch: Likewise.
         base_sequence: Number of the first record in the producer's sequence; otherwise -1.
@@ -94,6 +95,16 @@ class Batch(NamedTuple):
     def has_append_time(self) -> bool:
         """Whether all its records have the greatest timestamp, the broker's own (LogAppendTime)."""
         return bool(self.attributes & _APPEND_TIME)
+
+    @property
+    def greatest_time(self) -> int:
+        """The greatest timestamp, as far as the header tells; see `has_sure_time`."""
+        return self.max_timestamp if self.has_append_time else max(self.base_timestamp, self.max_timestamp)
+
+    @property
+    def has_sure_time(self) -> bool:
+        """Whether ``greatest_time`` is that of a record, whichever client wrote the header."""
+        return self.has_append_time or self.records <= _ENDS
 
 
 def read_batches(data: bytes | bytearray | memoryview) -> Iterator[Batch]:

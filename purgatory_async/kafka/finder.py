@@ -1,7 +1,7 @@
 """Find records by what they say: by a timestamp, in milliseconds, or those that a topic does not take.
 
-Headers tell which batch to look at. Where that does not tell the record, the batch's records do, which may be
-compressed. Nothing else opens a batch.
+The headers of batches do not tell enough, and not every client writes the greatest timestamp into them. So a search
+by time opens batches, which may be compressed; each one that it passes over only once. Nothing else opens a batch.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ __all__ = ["Finder", "Found"]
 
 _SLICE: Final = 1_000  # records read in a turn of the loop, in 1 to 2 ms
 _LAST: Final = (1 << 63) - 1
+_NEVER: Final = -_LAST - 1
 _MORE: Final = 0x80  # set in each byte of a variable-length integer but the last
 _MAX_BITS: Final = 63
 
@@ -44,16 +45,17 @@ class Finder:
         self._one: Final = asyncio.Lock()
 
     async def first_at(self, log: Log, timestamp: int) -> Found | None:
-        """Find the first record at a timestamp or later. O(segments + batches of one + records of one batch).
+        """Find the first record at a timestamp or later. O(records before it), of which most are read only once.
 
         Raises:
-            ProtocolError: invalid_record or unsupported_compression_type, if the batch cannot be opened.
+            ProtocolError: invalid_record or unsupported_compression_type, if a batch cannot be opened that has such a
+                record by its header.
         """
         offset = log.start
         while (data := log.batch_at(timestamp, offset)) is not None:
             (batch,) = read_batches(data)
-            found = await self._look(batch, data, offset, timestamp)
-            if found.timestamp < timestamp:  # those at that time are deleted
+            found = await self._look(log, batch, data, offset, timestamp)
+            if found.timestamp < timestamp:  # those at that time are deleted, or there are none
                 offset = batch.next_offset
             elif found.offset >= log.start:
                 return found
@@ -62,13 +64,14 @@ class Finder:
 
     async def newest(self, log: Log) -> Found | None:
         """Find the first record with the greatest timestamp; costs and errors as `first_at`."""
+        await self.first_at(log, _LAST)  # reads what was not read before
         while True:
             found, offset = None, log.start
             while (most := log.newest(offset)) is not None and (found is None or found.timestamp < most):
                 data = log.batch_at(most, offset)
                 assert data is not None, f"{log!r} has no batch at {most}"
                 (batch,) = read_batches(data)
-                other = await self._look(batch, data, offset, most)
+                other = await self._look(log, batch, data, offset, most)
                 if found is None or other.timestamp > found.timestamp:
                     found = other
                 offset = batch.next_offset
@@ -102,23 +105,29 @@ class Finder:
                     errors[number] = code
         return errors
 
-    async def _look(self, batch: Batch, data: memoryview, offset: int, timestamp: int) -> Found:
+    async def _look(self, log: Log, batch: Batch, data: memoryview, offset: int, timestamp: int) -> Found:
         """The first record of a batch, from ``offset`` on, at a timestamp; or the first with the greatest one."""
         first = max(offset, batch.base_offset)
-        of_first = first == batch.base_offset and batch.base_timestamp == batch.max_timestamp
-        if of_first or batch.records == 1 or batch.has_append_time:
-            return Found(first, batch.max_timestamp, batch.leader_epoch)
+        if batch.records == 1 or batch.has_append_time:
+            return Found(first, batch.greatest_time, batch.leader_epoch)
+        greatest, found = _NEVER, Found(first, _NEVER, batch.leader_epoch)
         async with self._one:
-            records = await _opened(batch, data[HEADER_BYTES:])
-            found = Found(-1, -_LAST - 1, batch.leader_epoch)
-            for number, (time, _) in enumerate(_timestamps(batch, records)):
-                if number % _SLICE == 0:
-                    await asyncio.sleep(0)
-                if batch.base_offset + number >= first and time > found.timestamp:
-                    found = Found(batch.base_offset + number, time, batch.leader_epoch)
-                    if time >= timestamp:
-                        break
-            return found
+            try:
+                records = await _opened(batch, data[HEADER_BYTES:])
+                for number, (time, _) in enumerate(_timestamps(batch, records)):
+                    if number % _SLICE == 0:
+                        await asyncio.sleep(0)
+                    greatest = max(greatest, time)
+                    if batch.base_offset + number >= first and time > found.timestamp:
+                        found = Found(batch.base_offset + number, time, batch.leader_epoch)
+                        if time >= timestamp:
+                            return found
+            except ProtocolError:
+                greatest = batch.greatest_time  # its header is believed
+                if greatest >= timestamp:
+                    raise
+        log.learn_time(batch, greatest)
+        return found
 
 
 async def _opened(batch: Batch, records: memoryview) -> memoryview:
@@ -147,7 +156,7 @@ def _timestamps(batch: Batch, records: memoryview) -> Iterator[tuple[int, int]]:
             raise _damaged(batch, number) from None
         at += length
         time = batch.base_timestamp + delta
-        if not read_to < at <= len(records) or not -_LAST <= time <= _LAST:
+        if not read_to < at <= len(records) or not _NEVER < time < _LAST:
             raise _damaged(batch, number)
         yield time, read_to
 

@@ -60,19 +60,31 @@ class _Segment:
         offsets: First offset of each batch.
         ends: Position after each batch, in bytes.
         times: Greatest timestamp of each batch, in milliseconds.
-        newest: The greatest of these.
+        sure: Whether that is known from the batch's records, or would be the same; otherwise from its header alone.
+        newest: The greatest of ``times``.
         next_offset: After its last record.
         before_bytes: Bytes of the batches ever appended before it.
         sealed: Whether it takes no more batches.
     """
 
-    __slots__ = ("before_bytes", "block", "ends", "newest", "next_offset", "offsets", "sealed", "times")
+    __slots__ = (
+        "before_bytes",
+        "block",
+        "ends",
+        "newest",
+        "next_offset",
+        "offsets",
+        "sealed",
+        "sure",
+        "times",
+    )
 
     def __init__(self, capacity_bytes: int, next_offset: int, before_bytes: int) -> None:
         self.block = bytearray(capacity_bytes)
         self.offsets = array("q")
         self.ends = array("q")
         self.times = array("q")
+        self.sure = bytearray()
         self.newest = _NO_TIME
         self.next_offset = next_offset
         self.before_bytes = before_bytes
@@ -93,8 +105,9 @@ class _Segment:
         end = start + len(data)
         self.block[start:end] = data
         place(self.block, start, offset, leader_epoch)
-        self.times.append(batch.max_timestamp)
-        self.newest = max(self.newest, batch.max_timestamp)
+        self.times.append(batch.greatest_time)
+        self.sure.append(batch.has_sure_time)
+        self.newest = max(self.newest, batch.greatest_time)
         self.offsets.append(offset)
         self.ends.append(end)
         self.next_offset = offset + batch.last_offset_delta + 1
@@ -110,7 +123,7 @@ class _Segment:
     def cut(self, index: int) -> None:
         """Drop the batches from ``index`` on; what readers hold stays as it is."""
         self.next_offset = self.offsets[index]
-        del self.offsets[index:], self.ends[index:], self.times[index:]
+        del self.offsets[index:], self.ends[index:], self.times[index:], self.sure[index:]
         self.newest = max(self.times, default=_NO_TIME)
         self.sealed = True
 
@@ -194,7 +207,7 @@ class Log:
         return views
 
     def batch_at(self, timestamp: int, offset: int) -> memoryview | None:
-        """Find the first batch whose greatest timestamp, in milliseconds, is at least ``timestamp``.
+        """Find the first batch that may have a record at ``timestamp`` milliseconds or later.
 
         O(segments + batches of one).
 
@@ -206,15 +219,29 @@ class Log:
             The batch, without copying; None if there is none.
         """
         for segment in self._segments[self._segment_of(offset) :]:
-            if segment.newest >= timestamp:
+            if segment.newest >= timestamp or 0 in segment.sure:
                 for index in range(segment.index_of(offset), len(segment.times)):
-                    if segment.times[index] >= timestamp:
+                    if segment.times[index] >= timestamp or not segment.sure[index]:
                         whole = memoryview(segment.block).toreadonly()
                         return whole[segment.start_of(index) : segment.ends[index]]
         return None
 
+    def learn_time(self, batch: Batch, timestamp: int) -> None:
+        """Take the greatest timestamp of a batch's records, unless it is known or the batch has gone. O(batches)."""
+        number = self._segment_of(batch.base_offset)
+        if number == len(self._segments):
+            return
+        segment = self._segments[number]
+        index = segment.index_of(batch.base_offset)
+        if segment.offsets[index] == batch.base_offset and not segment.sure[index]:
+            was, segment.times[index], segment.sure[index] = segment.times[index], timestamp, True
+            segment.newest = max(segment.times) if was == segment.newest else max(segment.newest, timestamp)
+
     def newest(self, offset: int) -> int | None:
-        """The greatest timestamp of the batches that end after ``offset``. O(segments + batches of one)."""
+        """The greatest timestamp of the batches that end after ``offset``, as far as it is known.
+
+        O(segments + batches of one).
+        """
         segments = self._segments[self._segment_of(offset) :]
         of_first = segments[0].times[segments[0].index_of(offset) :] if segments else ()
         return max(chain(of_first, (segment.newest for segment in segments[1:])), default=None)

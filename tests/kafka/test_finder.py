@@ -40,12 +40,17 @@ def timed(*times: int, codec: str = "gzip", attributes: int = 0, size: int = 1) 
     return compressed(batch(*values, at_ms=times, attributes=attributes), *COMPRESSED[codec])
 
 
+def claiming(made: bytes, greatest: int) -> bytes:
+    """A batch with another greatest timestamp in its header."""
+    return checked(bytearray(made[:35] + greatest.to_bytes(8, "big") + made[43:]))
+
+
 @given(
     batches=st.lists(
         st.tuples(
             st.lists(TIMES, min_size=1, max_size=5),
             st.sampled_from(list(COMPRESSED)),
-            st.booleans(),
+            st.sampled_from(["Java's", "kafkajs's", "LogAppendTime"]),
             st.sampled_from([1, SEGMENT]),
         ),
         max_size=6,
@@ -55,24 +60,45 @@ def timed(*times: int, codec: str = "gzip", attributes: int = 0, size: int = 1) 
 def test_every_time_finds_the_record_that_a_search_finds(batches, data):
     log = log_of()
     records = []
-    for epoch, (times, codec, append_time, size) in enumerate(batches):
+    for epoch, (times, codec, header, size) in enumerate(batches):
+        append_time = header == "LogAppendTime"
         made = timed(*times, codec=codec, attributes=APPEND_TIME * append_time, size=size)
-        appended(log, made, epoch)
+        appended(log, claiming(made, times[-1]) if header == "kafkajs's" else made, epoch)
         records += [
             Found(len(records) + number, max(times) if append_time else time, epoch)
             for number, time in enumerate(times)
         ]
     log.trim(data.draw(st.integers(0, log.end)))
     records = records[log.start :]
+    newest_first = data.draw(st.booleans())
+
+    async def ask_newest(one: Finder) -> None:
+        assert await one.newest(log) == max(records, key=lambda record: record.timestamp, default=None)
 
     async def ask() -> None:
         one = Finder()
-        for wanted in range(11):
+        if newest_first:
+            await ask_newest(one)
+        for wanted in data.draw(st.permutations(range(11))):
             first = next((record for record in records if record.timestamp >= wanted), None)
             assert await one.first_at(log, wanted) == first
-        assert await one.newest(log) == max(records, key=lambda record: record.timestamp, default=None)
+        await ask_newest(one)
 
     asyncio.run(ask())
+
+
+@pytest.mark.asyncio
+async def test_a_batch_that_is_passed_over_is_opened_once(monkeypatch):
+    opened = []
+    decompress = finder.decompress
+    monkeypatch.setattr(finder, "decompress", lambda *given: opened.append(1) or decompress(*given))
+    log, one = log_of(timed(1, 3, 2), timed(2, 2, 2), timed(1, 4, 1)), Finder()
+    for _ in range(3):
+        assert await one.first_at(log, 4) == Found(7, 4, 0)
+    assert len(opened) == 2 + 3
+    assert await one.first_at(log, 5) is None
+    assert await one.newest(log) == Found(7, 4, 0)
+    assert len(opened) == 2 + 3 + 2
 
 
 def shorter(made: bytes) -> bytes:
@@ -124,10 +150,18 @@ async def test_a_time_beyond_all_times_is_damage():
 
 @pytest.mark.asyncio
 async def test_a_batch_without_the_time_that_it_claims_is_passed_over():
-    claims = checked(bytearray(PLAIN[:35] + (9).to_bytes(8, "big") + PLAIN[43:]))  # the greatest timestamp
-    others = checked(bytearray(timed(1, 2)[:35] + (8).to_bytes(8, "big") + timed(1, 2)[43:]))
+    claims, others = claiming(PLAIN, 9), claiming(timed(1, 2, 1), 8)
     assert await Finder().newest(log_of(claims, others)) == Found(2, 5, 0)
-    assert await Finder().first_at(log_of(claims, others, timed(9, 7)), 8) == Found(5, 9, 0)
+    assert await Finder().first_at(log_of(claims, others, timed(9, 7)), 8) == Found(6, 9, 0)
+
+
+@pytest.mark.asyncio
+async def test_the_header_of_a_damaged_batch_is_believed():
+    log, one = log_of(shorter(timed(1, 3, 5)), timed(7, 9, 8)), Finder()
+    assert await one.first_at(log, 6) == Found(3, 7, 0)
+    assert await one.newest(log) == Found(4, 9, 0)
+    with pytest.raises(ProtocolError, match="gzip must be whole"):
+        await one.first_at(log, 5)
 
 
 @pytest.mark.asyncio

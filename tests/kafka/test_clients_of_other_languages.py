@@ -5,6 +5,7 @@ from collections.abc import Awaitable
 
 import pytest
 import pytest_asyncio
+from confluent_kafka.admin import OffsetSpec
 
 from purgatory_async.kafka import Broker
 from tests.kafka.programs import CLIENTS_OF_OTHER_LANGUAGES, said
@@ -13,7 +14,9 @@ from tests.kafka.test_clients import (
     TIMES,
     VALUES,
     consume_confluent,
+    found_by_confluent,
     is_compressed,
+    listed_by_confluent,
     produce_at,
     produce_confluent,
 )
@@ -103,6 +106,18 @@ async def test_its_admin_finds_records_and_trims_again(broker, client):
     trimmed = [{"low": 3, "high": len(TIMES)}] * 2
     steps = ["at t 2000", "at t 9000", "trim t 3", "trim t 1", "at t 2000"]
     assert await said(client, "admin", broker.address, *steps) == [*found[:2], *trimmed, found[2]]
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip"])
+@CLIENTS_OF_OTHER_LANGUAGES
+async def test_its_records_are_found_by_their_times(broker, client, codec):
+    """Also those of kafkajs, which writes the time of the last record as the greatest of the batch."""
+    times = map(str, TIMES)
+    await said(client, "produce", broker.address, "t", "all", codec, "true", *times, given=b"a\nb\nc\nd")
+    for wanted, found in ((2_000, (1, 2_000)), (4_000, (2, 5_000))):
+        assert await asyncio.to_thread(found_by_confluent, broker.address, wanted) == found
+    newest = OffsetSpec.max_timestamp()
+    assert await asyncio.to_thread(listed_by_confluent, broker.address, newest) == (2, 5_000)
 
 
 async def test_javas_admin_finds_the_newest_and_topics_by_id(broker):

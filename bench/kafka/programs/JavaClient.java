@@ -2,7 +2,9 @@ import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Collection;
+import java.util.Iterator;
 import java.util.List;
 import java.util.Map;
 import java.util.Properties;
@@ -57,8 +59,10 @@ public final class JavaClient {
         settings.put("linger.ms", "50");
         try (var producer = new KafkaProducer<>(settings, new StringSerializer(), new StringSerializer());
                 var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8))) {
+            Iterator<Long> times = Arrays.stream(values).skip(4).map(Long::valueOf).iterator();
             List<Future<RecordMetadata>> sent = input.lines()
-                    .map(line -> producer.send(new ProducerRecord<>(values[0], 0, (String) null, line)))
+                    .map(line -> producer.send(new ProducerRecord<>(
+                            values[0], 0, times.hasNext() ? times.next() : null, (String) null, line)))
                     .toList();
             for (Future<RecordMetadata> one : sent) {
                 one.get();

@@ -1,6 +1,7 @@
 """Clients of other languages, each a program: kafkajs, and Kafka's own client in Java.
 
-    produce ADDRESS TOPIC ACKS CODEC IDEMPOTENT    send the lines of its input to partition 0, until it ends
+    produce ADDRESS TOPIC ACKS CODEC IDEMPOTENT [TIMESTAMP...]
+                                                   send the lines of its input to partition 0, until it ends
     consume ADDRESS TOPIC COUNT                    read partition 0 from its beginning
     member ADDRESS TOPIC GROUP SESSION_MS [INSTANCE]    read in the group, commit each record, leave it at SIGTERM
     admin ADDRESS STEP...                          take steps, one after another:

@@ -37,10 +37,10 @@ async function linesOfInput() {
   return Buffer.concat(chunks).toString().split('\n')
 }
 
-async function produce(kafka, topic, acks, codec, idempotent) {
+async function produce(kafka, topic, acks, codec, idempotent, ...timestamps) {
   const producer = kafka.producer({ idempotent: idempotent === 'true' })
   await producer.connect()
-  const messages = (await linesOfInput()).map((value) => ({ value, partition: 0 }))
+  const messages = (await linesOfInput()).map((value, number) => ({ value, partition: 0, timestamp: timestamps[number] }))
   const [sent] = await producer.send({ topic, acks: ACKS[acks], compression: CODECS[codec], messages })
   say({ offset: sent ? Number(sent.baseOffset) : -1 })
   await producer.disconnect()

@@ -78,8 +78,8 @@ FORBIDDEN = (
     (
         ("_thread", "concurrent", "queue", "threading"),
         EVERYWHERE,
-        ("loop.portal", "journal._writer_thread", "cluster.worker_thread"),
-        "threads meet the loop in the portal; files are written beside it",
+        ("loop.portal", "journal._writer_thread", "cluster.worker_thread", "kafka.testing.threaded"),
+        "threads meet the loop in the portal; files are written and blocking tests run beside it",
     ),
     (("gc", "importlib"), LIBRARY, (), "the collector is the caller's, and imports are there to be read"),
     (("anyio", "structlog"), ("timing", "core"), (), "the core needs nothing but the standard library"),
@@ -126,10 +126,11 @@ FORBIDDEN = (
     (SPARK_NEEDS, EVERYWHERE, ("pipeline.*",), "nothing but the pipeline needs Spark, or what comes with it"),
     (("matplotlib", "pandas", "pyspark"), ("kernels",), (), "a kernel is tested without Spark"),
 )
-# Two names that make no thread and no lock: what runs outside any loop is queued per thread, and each verb asks
-# whether its caller is on the owner's thread.
+# What runs outside any loop is queued per thread, each verb asks whether its caller is on the owner's thread, and a
+# broker in a thread schedules on the clock that a test advances.
 EXCEPTIONS = {
     "threading.local": ("core.hooks",),
+    "threading.Lock": ("testing._clock",),
     "threading.get_ident": ("loop.ownership", "loop.purgatory", "loop.scheduler"),
 }
 # Layers that use only the public names, as a user's code does, and the modules of those names.

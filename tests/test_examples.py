@@ -118,6 +118,15 @@ FACTS: dict[str, tuple[str, ...]] = {
         "*::test_a_slow_broker_holds_the_next_order PASSED*",
         "*= 6 passed in *",
     ),
+    "test_a_sync_kafka_app.py": (
+        "*::test_an_order_gets_its_invoice PASSED*",
+        "*::test_an_order_that_was_not_committed_comes_again PASSED*",
+        "*::test_a_lost_leader_costs_no_invoice PASSED*",
+        "*::test_a_restart_of_the_broker_costs_no_order PASSED*",
+        "*::test_a_slow_broker_delays_the_commit PASSED*",
+        "*::test_a_worker_whose_session_expired_comes_back PASSED*",
+        "*= 6 passed in *",
+    ),
     "test_with_virtual_time.py": (
         "*::test_an_hour_passes_in_a_millisecond PASSED*",
         "*::test_an_expired_quorum_names_the_missing_voters PASSED*",

@@ -71,7 +71,7 @@ UNIT = next(
 PYTHON = [
     # Those that talk to a Kafka broker import two clients' libraries and Hypothesis: seconds each.
     pytest.param(
-        block.text, id=f"{page}:{block.line}", marks=[pytest.mark.slow] if "aiokafka" in block.text else []
+        block.text, id=f"{page}:{block.line}", marks=[pytest.mark.slow] if "kafka" in block.text else []
     )
     for page, text in PAGES.items()
     for block in fenced_blocks(text)

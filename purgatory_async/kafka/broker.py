@@ -21,6 +21,7 @@ _EPOCH_BEGINS_S: Final = 1_767_225_600  # 2026: 31 bits of quarter seconds last 
 _EPOCHS_PER_S: Final = 4  # no process starts, stops and starts again within one
 _SCRATCH_BYTES: Final = 1 << 18
 _BACKLOG: Final = 4096
+_TURNS_OF_AN_ACCEPT: Final = 10  # at least, until the connection is made and refused
 _EVERY_INTERFACE: Final = ("", "0.0.0.0", "::")  # noqa: S104 - compared, not listened on
 
 
@@ -83,6 +84,7 @@ class Broker:
         self._advertised_host: Final = host if advertised_host is None else advertised_host
         self._connections: Final[set[Connection]] = set()
         self._server: asyncio.Server | None = None
+        self._away = False  # it accepts no connection
         self._replication: Replication | None = None
         self._emptied: asyncio.Event | None = None  # once it closes: set when no connection is left
 
@@ -103,13 +105,10 @@ class Broker:
         try:
             if len(self.node.addresses) > 1:
                 await recover(self.node)
-            self._server = await asyncio.get_running_loop().create_server(
-                lambda: Connection(self), self.host, self.port, backlog=_BACKLOG
-            )
+            await self._listen()
         except BaseException:
             self.node.close()
             raise
-        self.port = self._server.sockets[0].getsockname()[1]
         self.node.addresses[self.node.id] = (self._advertised_host, self.port)
         if len(self.node.addresses) > 1:
             self._replication = Replication(self.node)
@@ -117,20 +116,17 @@ class Broker:
 
     async def __aexit__(self, *raised: object) -> None:
         """Stop listening, drop every connection, end every wait."""
-        assert self._server is not None, f"{self!r} was not entered"
-        self._server.close()
+        await self._hang_up()
         if self._replication is not None:
             await self._replication.close()
         self._emptied = asyncio.Event()
-        for connection in tuple(self._connections):
-            connection.close()
         if self._connections:
             await self._emptied.wait()
         self.node.close()
 
     def opened(self, connection: Connection) -> bool:
         """Count a connection; False refuses it."""
-        if self._emptied is not None or len(self._connections) >= self.node.settings.max_connections:
+        if self._away or len(self._connections) >= self.node.settings.max_connections:
             return False
         self._connections.add(connection)
         return True
@@ -143,6 +139,28 @@ class Broker:
     def answer(self, api: Api, request: Any, client: Client) -> Answer | Awaitable[Answer]:
         """Serve a request: return the answer, or an awaitable of it if the request must wait."""
         return api.handle(self.node, request, client)
+
+    async def _listen(self) -> None:
+        """Accept connections; the first time on a free port, if none is given."""
+        self._away = False
+        try:
+            self._server = await asyncio.get_running_loop().create_server(
+                lambda: Connection(self), self.host, self.port, backlog=_BACKLOG
+            )
+        except BaseException:
+            self._away = True
+            raise
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _hang_up(self) -> None:
+        """Accept no connection any more, and drop those there are."""
+        assert self._server is not None, f"{self!r} was not entered"
+        self._away = True
+        for _ in range(_TURNS_OF_AN_ACCEPT):  # asyncio would lose a connection that it is about to make
+            await asyncio.sleep(0)
+        self._server.close()
+        for connection in tuple(self._connections):
+            connection.close()
 
     def lost(self, connection: Connection) -> None:
         """Forget a connection whose held request has ended too."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import inf
+from threading import Lock
 from typing import Final
 
 from purgatory_async.clock import check_delay, describe, seconds_to_ns
@@ -35,13 +36,14 @@ class ManualClock:
     needs_loop: Final = False
     """Timers on this clock run without an event loop."""
 
-    __slots__ = ("__weakref__", "_now_ns", "_order", "_purge_at", "_wakeups")
+    __slots__ = ("__weakref__", "_lock", "_now_ns", "_order", "_purge_at", "_wakeups")
 
     def __init__(self, start: float = 0.0) -> None:
         start = check_delay("start", start)
         if start == inf:
             raise ValueError(f"start must be finite, got {describe(start)}")
         self._now_ns = seconds_to_ns(start)
+        self._lock: Final = Lock()  # a broker in a thread schedules while the test's thread advances
         self._wakeups: list[tuple[int, int, _Wakeup]] = []
         self._order = count()
         self._purge_at = 64
@@ -63,11 +65,12 @@ class ManualClock:
         A callback that did nothing returns False; `advance_to_next` then continues.
         """
         wakeup = _Wakeup(callback)
-        if len(self._wakeups) >= self._purge_at:  # drop cancelled ones before they outnumber the others
-            self._wakeups = [entry for entry in self._wakeups if not entry[2].cancelled]
-            heapify(self._wakeups)
-            self._purge_at = 2 * len(self._wakeups) + 64
-        heappush(self._wakeups, (when_ns, next(self._order), wakeup))
+        with self._lock:
+            if len(self._wakeups) >= self._purge_at:  # drop cancelled ones before they outnumber the others
+                self._wakeups = [entry for entry in self._wakeups if not entry[2].cancelled]
+                heapify(self._wakeups)
+                self._purge_at = 2 * len(self._wakeups) + 64
+            heappush(self._wakeups, (when_ns, next(self._order), wakeup))
         return wakeup
 
     def advance(self, seconds: float) -> None:
@@ -84,8 +87,8 @@ class ManualClock:
         if not 0 <= seconds < inf:
             raise ValueError(f"seconds must be finite and not negative, got {describe(seconds)}")
         target_ns = self._now_ns + seconds_to_ns(seconds)
-        while (when_ns := self._next_ns()) is not None and when_ns <= max(target_ns, self._now_ns):
-            self._wake_next()
+        while (due := self._take(max(target_ns, self._now_ns))) is not None:
+            self._wake(*due)
         self._now_ns = max(self._now_ns, target_ns)
 
     def advance_to_next(self) -> float | None:
@@ -94,23 +97,25 @@ class ManualClock:
         Returns:
             The new time in seconds; None, without a move, if nothing is scheduled.
         """
-        while (when_ns := self._next_ns()) is not None:
-            woken = [self._wake_next()]
-            while (also_ns := self._next_ns()) is not None and also_ns <= max(when_ns, self._now_ns):
-                woken.append(self._wake_next())
+        while (first := self._take()) is not None:
+            woken = [self._wake(*first)]
+            while (also := self._take(max(first[0], self._now_ns))) is not None:
+                woken.append(self._wake(*also))
             if any(woken):
                 return self.time()
         return None
 
-    def _next_ns(self) -> int | None:
-        """Return when the next wakeup that is not cancelled is due."""
-        while self._wakeups and self._wakeups[0][2].cancelled:
-            heappop(self._wakeups)
-        return self._wakeups[0][0] if self._wakeups else None
+    def _take(self, until_ns: float = inf) -> "tuple[int, _Wakeup] | None":
+        """Remove and return the next wakeup that is not cancelled, if it is due by then, and when it is due."""
+        with self._lock:
+            while self._wakeups and (self._wakeups[0][2].cancelled or self._wakeups[0][0] <= until_ns):
+                when_ns, _, wakeup = heappop(self._wakeups)
+                if not wakeup.cancelled:
+                    return when_ns, wakeup
+        return None
 
-    def _wake_next(self) -> bool:
-        """Move to the next wakeup and call it; False if it did nothing."""
-        when_ns, _, wakeup = heappop(self._wakeups)
+    def _wake(self, when_ns: int, wakeup: "_Wakeup") -> bool:
+        """Move to a wakeup and call it; False if it did nothing."""
         self._now_ns = max(self._now_ns, when_ns)
         return wakeup.callback() is not False
 

@@ -15,7 +15,7 @@ from purgatory_async.testing._clock import ManualClock
 from purgatory_async.testing._settle import assert_clean
 
 if TYPE_CHECKING:
-    from purgatory_async.kafka.testing import KafkaBroker
+    from purgatory_async.kafka.testing import KafkaBroker, SyncKafkaBroker
 
 Run = Callable[[Callable[[], Coroutine[Any, Any, object]]], object]
 
@@ -23,7 +23,8 @@ Run = Callable[[Callable[[], Coroutine[Any, Any, object]]], object]
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker of `kafka_broker`."""
     config.addinivalue_line(
-        "markers", "kafka_broker(**settings): settings of the broker that the fixture kafka_broker starts"
+        "markers",
+        "kafka_broker(**settings): settings of the broker that kafka_broker or kafka_broker_sync starts",
     )
 
 
@@ -57,28 +58,45 @@ def kafka_broker(request: pytest.FixtureRequest) -> "Iterator[KafkaBroker]":
     For async tests, run by pytest-asyncio or by anyio's plugin. ``pytest.mark.kafka_broker(partitions=3)`` gives it
     settings. It needs the extra ``kafka``, which other tests do not load.
     """
-    try:
-        from purgatory_async.kafka.testing import KafkaBroker  # noqa: PLC0415 - see above
-    except ModuleNotFoundError as error:
-        missing = (error.name or "purgatory_async").partition(".")[0]
-        if missing == "purgatory_async":
-            raise
-        pytest.fail(f'kafka_broker needs {missing}; run: pip install "purgatory-async[kafka]"', pytrace=False)
-    clock = request.getfixturevalue("manual_clock") if "manual_clock" in request.fixturenames else None
-    marker = request.node.get_closest_marker("kafka_broker")
+    broker = _made(request, "KafkaBroker")
     with _runner_held(request) as run:
         if run is None:
             pytest.fail(
                 f"kafka_broker runs on a test's event loop: cannot serve {request.node.name}, which has none; "
-                "make it async, and call a blocking client with asyncio.to_thread",
+                "make it async, or use kafka_broker_sync",
                 pytrace=False,
             )
-        broker = KafkaBroker(clock=clock, **({} if marker is None else marker.kwargs))
         run(broker.__aenter__)
         try:
             yield broker
         finally:
             run(broker.__aexit__)
+
+
+@pytest.fixture
+def kafka_broker_sync(request: pytest.FixtureRequest) -> "Iterator[SyncKafkaBroker]":
+    """A Kafka broker in memory in a thread, for a test that is a plain function; otherwise as `kafka_broker`.
+
+    A test that advances `manual_clock` waits until what was due has run on the broker's loop.
+    """
+    with _made(request, "SyncKafkaBroker") as broker:
+        yield broker
+
+
+def _made(request: pytest.FixtureRequest, name: str) -> Any:
+    """Make the broker of a fixture; it is not started yet."""
+    try:
+        from purgatory_async.kafka import testing  # noqa: PLC0415 - tests without a broker do not load it
+    except ModuleNotFoundError as error:
+        missing = (error.name or "purgatory_async").partition(".")[0]
+        if missing == "purgatory_async":
+            raise
+        pytest.fail(
+            f'{request.fixturename} needs {missing}; run: pip install "purgatory-async[kafka]"', pytrace=False
+        )
+    clock = request.getfixturevalue("manual_clock") if "manual_clock" in request.fixturenames else None
+    marker = request.node.get_closest_marker("kafka_broker")
+    return getattr(testing, name)(clock=clock, **({} if marker is None else marker.kwargs))
 
 
 @contextmanager

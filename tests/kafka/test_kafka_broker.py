@@ -1,6 +1,7 @@
 """The fixture ``kafka_broker``: what a test can do to its broker, on real sockets and virtual sessions."""
 
 import asyncio
+import socket
 
 import pytest
 
@@ -92,6 +93,14 @@ async def test_deleted_records_are_not_read(kafka_broker):
 async def test_a_wrong_argument_is_refused_with_its_value(kafka_broker, call, error, message):
     with pytest.raises(error, match=message):
         await call(kafka_broker)
+
+
+async def test_committed_offsets_are_read_by_partition(kafka_broker):
+    kafka_broker.create_topic("t", partitions=1)
+    assert kafka_broker.committed("g") == {}
+    async with PlainClient(kafka_broker) as client:
+        await client.ask(API_KEYS["OffsetCommit"], 8, **REFUSABLE["OffsetCommit"])
+    assert kafka_broker.committed("g") == {("t", 0): 1}
 
 
 # Refusals.
@@ -264,6 +273,40 @@ async def test_a_held_client_that_goes_leaves_nothing(kafka_broker):
 async def test_waiting_for_a_request_ends_with_its_timeout(kafka_broker):
     with pytest.raises(OperationExpired):
         await kafka_broker.next_request("Produce", timeout=0)
+
+
+# Restarts.
+
+
+async def test_a_stopped_broker_is_gone_until_it_starts(kafka_broker):
+    await kafka_broker.produce("t", b"a")
+    port = kafka_broker.port
+    async with PlainClient(kafka_broker) as client:
+        for _ in range(2):
+            await kafka_broker.stop()
+            assert await client.closed()
+            with pytest.raises(ConnectionRefusedError):
+                await asyncio.open_connection("127.0.0.1", port)
+    for _ in range(2):
+        await kafka_broker.start()
+        async with PlainClient(kafka_broker) as client:
+            assert (await read(client), kafka_broker.port) == ([b"a"], port)
+
+
+async def test_a_connection_just_made_is_dropped_by_stop(kafka_broker):
+    with socket.create_connection((kafka_broker.host, kafka_broker.port)) as client:
+        await kafka_broker.stop()
+        client.settimeout(10)
+        assert client.recv(1) == b""
+
+
+async def test_a_port_taken_meanwhile_is_an_error_of_start(kafka_broker):
+    await kafka_broker.stop()
+    with socket.create_server((kafka_broker.host, kafka_broker.port)), pytest.raises(OSError, match="in use"):
+        await kafka_broker.start()
+    await kafka_broker.start()
+    async with PlainClient(kafka_broker) as client:
+        await client.ask(protocol.METADATA, 9, topics=None)
 
 
 # Sessions.

@@ -87,6 +87,28 @@ async def test_runs_on_the_brokers_loop(kafka_broker):
     writer.close()
 """
 
+WITH_SYNC_BROKER = """
+import asyncio
+import threading
+import pytest
+
+@pytest.mark.kafka_broker(partitions=2)
+def test_fails(kafka_broker_sync):
+    kafka_broker_sync.produce("t", b"a", partition=1)
+    raise AssertionError("the test itself")
+
+def test_finds_no_thread_of_the_one_before():
+    assert threading.active_count() == 1
+
+@pytest.mark.{runner}
+async def test_is_async(kafka_broker_sync):
+    kafka_broker_sync.produce("t", b"a")
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+"""
+
 WITHOUT_A_LOOP = """
 def test_is_sync(kafka_broker):
     raise AssertionError("it does not come this far")
@@ -195,6 +217,16 @@ def test_a_broker_runs_on_the_loop_of_the_test(tmp_path: Path, runner, options) 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("runner", "options"), [("asyncio", ASYNCIO), ("anyio", ANYIO)])
+def test_a_broker_in_a_thread_serves_plain_functions(tmp_path: Path, runner, options) -> None:
+    pytest.importorskip("kio")
+    report = Report(tmp_path, WITH_SYNC_BROKER.format(runner=runner), *options)
+    assert "2 failed, 1 passed" in report.summary, report.text
+    assert "AssertionError: the test itself" in report.text
+    assert "cannot be called on a running event loop; let the test be a plain function" in report.text
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
@@ -216,7 +248,7 @@ def test_a_suite_without_a_broker_loads_nothing_of_it(tmp_path: Path) -> None:
 
 def test_its_fixtures_are_listed_with_what_they_give(tmp_path: Path) -> None:
     report = Report(tmp_path, CLEAN, "--fixtures")
-    for name in ("kafka_broker", "manual_clock", "purgatory"):
+    for name in ("kafka_broker", "kafka_broker_sync", "manual_clock", "purgatory"):
         assert f"{name} --" in report.text
 
 

@@ -1,7 +1,8 @@
 """The broker as a test drives it."""
 
+import socket
 from asyncio import get_running_loop
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
 from math import inf
 from typing import Any, Final
@@ -12,12 +13,13 @@ from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.broker import Broker
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.configs.overrides import checked
+from purgatory_async.kafka.groups.offsets import TopicPartition
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.kafka.taking import check_records
 from purgatory_async.kafka.testing.records import Headers, Record, read_records, write_batch
 from purgatory_async.kafka.testing.refusals import Refusal, api_key, error_code, refused
 
-__all__ = ["KafkaBroker"]
+__all__ = ["KafkaBroker", "until"]
 
 _EVERYTHING: Final = 1 << 62
 
@@ -53,10 +55,12 @@ class KafkaBroker(Broker):
         self._requests: Final = Purgatory("requests of a test")
         self._held: Final = set[int]()
         self._refusals: Final[list[Refusal]] = []
+        self._ports: Final = ExitStack()  # kept while it is stopped
 
     async def __aexit__(self, *raised: object) -> None:
         """Close, as `Broker` does."""
         await super().__aexit__(*raised)
+        self._ports.close()
         self._requests.close()
         if self._own_timer is not None:
             self._own_timer.close()
@@ -140,7 +144,44 @@ class KafkaBroker(Broker):
             if record.offset >= found.log.start
         ]
 
+    def committed(self, group: str) -> dict[TopicPartition, int]:
+        """Read what a group has committed. O(committed offsets).
+
+        ``node.groups.committed(group)`` has the metadata and leader epochs too.
+
+        Returns:
+            By topic and partition the offset of the next record to read, ``{("orders", 0): 1}``; nothing for a group
+            that is not known.
+        """
+        return {place: found.offset for place, found in self.node.groups.committed(group).items()}
+
     # Disturbances.
+
+    async def stop(self) -> None:
+        """Drop all connections and refuse new ones until `start`: a broker that restarts.
+
+        It keeps its port, records and groups. Sessions go on.
+        """
+        server = self._server
+        assert server is not None, f"{self!r} was not entered"
+        if not self._away:
+            listened = [(each.family, each.getsockname()) for each in server.sockets]
+            await self._hang_up()
+            for family, address in listened:
+                kept = socket.socket(family)
+                self._ports.callback(kept.close)
+                kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                kept.bind(address)  # it does not listen, but no client is given the port for its own end
+
+    async def start(self) -> None:
+        """Listen again where the broker listened before `stop`; does nothing while it listens.
+
+        Raises:
+            OSError: Another process listens there.
+        """
+        if self._away:
+            await self._listen()
+            self._ports.close()
 
     def pause(self, topic: str, partition: int | None = None) -> ExitStack:
         """Stop replication of a partition, or of all of a topic, until `resume` or the end of a ``with`` block.
@@ -152,7 +193,7 @@ class KafkaBroker(Broker):
         """
         for found in self._partitions(topic, partition):
             found.pause()
-        return _until(self.resume, topic, partition)
+        return until(self.resume, topic, partition)
 
     def resume(self, topic: str, partition: int | None = None) -> None:
         """Replicate again what was paused; what waited for it goes on.
@@ -176,7 +217,7 @@ class KafkaBroker(Broker):
             ValueError: The broker has no such api.
         """
         self._held.add(api_key(api))
-        return _until(self.release, api)
+        return until(self.release, api)
 
     def release(self, api: str) -> None:
         """Serve the requests that were held.
@@ -277,7 +318,8 @@ class KafkaBroker(Broker):
         return (self.node.topics.partition(topic, partition),)
 
 
-def _until(end: Any, *arguments: object) -> ExitStack:
+def until(end: Callable[..., object], *arguments: object) -> ExitStack:
+    """Make a context manager that calls ``end(*arguments)`` at its end."""
     stack = ExitStack()
     stack.callback(end, *arguments)
     return stack

@@ -78,8 +78,11 @@ FORBIDDEN = (
     (
         ("_thread", "concurrent", "queue", "threading"),
         EVERYWHERE,
-        ("loop.portal", "journal._writer_thread", "cluster.worker_thread", "kafka.testing.threaded"),
-        "threads meet the loop in the portal; files are written and blocking tests run beside it",
+        (
+            *("loop.portal", "journal._writer_thread", "cluster.worker_thread"),
+            *("kafka.testing.threaded", "pipeline.masters"),
+        ),
+        "threads meet the loop in the portal; files are written, names looked up and blocking tests run beside it",
     ),
     (("gc", "importlib"), LIBRARY, (), "the collector is the caller's, and imports are there to be read"),
     (("anyio", "structlog"), ("timing", "core"), (), "the core needs nothing but the standard library"),

@@ -4,19 +4,20 @@ import fcntl
 import json
 import secrets
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import pyarrow.parquet as pq
 
 from purgatory_async.pipeline import Refused
+from purgatory_async.pipeline.damage import BEGIN_ANEW, is_parquet
 from purgatory_async.pipeline.distributed.inputs import NO_OPERATIONS
 from purgatory_async.pipeline.locations import whole
 
-__all__ = ["Identity", "check_checkpoint", "check_pair", "claimed", "claimed_checkpoint"]
+__all__ = ["Identity", "check_checkpoint", "check_free", "check_pair", "claimed", "claimed_checkpoint"]
 
 _LOCK: Final = ".lock"
 _FORMAT: Final = 2  # since the operations are one source of the query and no longer two
@@ -32,13 +33,27 @@ def _held(checkpoint: Path, who: str) -> Iterator[None]:
         checkpoint.mkdir(parents=True, exist_ok=True)
         lock = (checkpoint / _LOCK).open("w")
     with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Refused(
-                f"--checkpoint {checkpoint} is in use by another {who}; stop that one, or name another"
-            ) from None
+        _take(lock, checkpoint, who)
         yield
+
+
+def _take(lock: IO[str], checkpoint: Path, who: str) -> None:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        raise Refused(
+            f"--checkpoint {checkpoint} is in use by another {who}; stop that one, or name another"
+        ) from None
+
+
+def check_free(checkpoint: Path, who: str) -> None:
+    """Check that no other run holds a checkpoint: what it is writing might look like damage.
+
+    Raises:
+        Refused: Another run does, ``who``.
+    """
+    with suppress(FileNotFoundError, NotADirectoryError), (checkpoint / _LOCK).open() as lock:
+        _take(lock, checkpoint, who)
 
 
 @contextmanager
@@ -55,7 +70,11 @@ def check_pair(checkpoint: Path, out: Path, window_ns: int) -> None:
     Raises:
         Refused: The two do not belong together, or the windows had another width.
     """
-    begun, made = _read(checkpoint / _PAIR), _read(out / _PAIR)
+    places = checkpoint / _PAIR, out / _PAIR
+    begun, made = (
+        _read(place, ("id", "window_ns"), f"copy {other} over it, the two are alike")
+        for place, other in (places, places[::-1])
+    )
     if begun is None:
         if made is not None:
             raise Refused(
@@ -78,13 +97,15 @@ def check_pair(checkpoint: Path, out: Path, window_ns: int) -> None:
         raise Refused(f"--out {out} does not belong to --checkpoint {checkpoint}; name the one that does")
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read(path: Path, needed: Iterable[str], remedy: str) -> dict[str, Any] | None:
     try:
         found: dict[str, Any] = json.loads(path.read_bytes())
+        for name in needed:
+            found[name]
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError) as error:
-        raise Refused(f"{path} cannot be read: {error}; name another directory") from None
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        raise Refused(f"{path} is damaged: {error}; {remedy}") from None
     return found
 
 
@@ -100,8 +121,7 @@ def _check_empty(option: str, directory: Path, complaint: str) -> None:
 def _check_same(checkpoint: Path, option: str, then: Any, now: Any) -> None:
     if then != now:
         raise Refused(
-            f"--checkpoint {checkpoint} was made with --{option} {then}, not {now}; continue with that, or begin anew "
-            "with another --checkpoint and another --out"
+            f"--checkpoint {checkpoint} was made with --{option} {then}, not {now}; continue with that, or {BEGIN_ANEW}"
         )
 
 
@@ -116,7 +136,10 @@ def claimed(checkpoint: Path, out: Path, window_ns: int) -> Iterator[None]:
         with _made():
             out.mkdir(parents=True, exist_ok=True)
         check_pair(checkpoint, out, window_ns)
-        claim = _read(checkpoint / _PAIR) or {"id": secrets.token_hex(8), "window_ns": window_ns}
+        claim = _read(checkpoint / _PAIR, (), BEGIN_ANEW) or {
+            "id": secrets.token_hex(8),
+            "window_ns": window_ns,
+        }
         for directory in (checkpoint, out):
             _write(directory / _PAIR, claim)
         yield
@@ -147,7 +170,7 @@ def check_checkpoint(checkpoint: Path, out: Path, identity: Identity) -> None:
     Raises:
         Refused: The checkpoint has other settings or another maker, or outcomes exist without it.
     """
-    made_with = _read(checkpoint / _SETTINGS)
+    made_with = _read(checkpoint / _SETTINGS, ("format",), BEGIN_ANEW)
     if made_with is None:
         _check_empty("--checkpoint", checkpoint, _STRANGE)
         # Spark would mistake the batches of a new checkpoint for those already written, and skip them.
@@ -156,8 +179,8 @@ def check_checkpoint(checkpoint: Path, out: Path, identity: Identity) -> None:
         return
     if made_with.get("format") != identity.format:
         raise Refused(
-            f"--checkpoint {checkpoint} must be of format {identity.format}, got {made_with.get('format')}; finish it "
-            "with the version that made it, or begin anew with another --checkpoint and another --out"
+            f"--checkpoint {checkpoint} must be of format {identity.format}, got {made_with['format']}; finish it "
+            f"with the version that made it, or {BEGIN_ANEW}"
         )
     for option, now in asdict(identity).items():
         _check_same(checkpoint, option, made_with.get(option), now)
@@ -180,6 +203,9 @@ def claimed_checkpoint(checkpoint: Path, identity: Identity) -> Iterator[Path]:
         _write(checkpoint / _SETTINGS, asdict(identity))
         starts = checkpoint / "starts"
         starts.mkdir(exist_ok=True)
-        with whole(starts / f"{time.time_ns()}.parquet") as path:
-            pq.write_table(NO_OPERATIONS, path)
+        # A power cut may have emptied one that is yet to be read.
+        damaged = (path for path in starts.glob("*.parquet") if not is_parquet(path))
+        for start in (*damaged, starts / f"{time.time_ns()}.parquet"):
+            with whole(start) as path:
+                pq.write_table(NO_OPERATIONS, path)
         yield starts

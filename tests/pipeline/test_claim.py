@@ -1,9 +1,11 @@
 """Checkpoint and results of a stream: only those that belong together, and one stream at a time."""
 
 import pytest
+from click.testing import CliRunner
 
 from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.checkpoints import check_pair, claimed
+from purgatory_async.pipeline.jobs import stream
 
 SECOND = 1_000_000_000
 
@@ -84,3 +86,25 @@ def test_what_cannot_be_made_is_refused(tmp_path):
         claimed(tmp_path / "file" / "c", tmp_path / "o", SECOND),
     ):
         pass
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"id": 7}', "\0"])
+def test_a_damaged_claim_is_copied_from_the_other(pair, content):
+    claims = [place / ".purgatory-stream.json" for place in pair]
+    for path, other in (claims, claims[::-1]):
+        whole = path.read_text()
+        path.write_text(content)
+        with pytest.raises(Refused, match=f"{path} is damaged: .*; copy {other} over it"):
+            check_pair(*pair, SECOND)
+        path.write_text(whole)
+    check_pair(*pair, SECOND)
+
+
+def test_a_stream_s_damaged_files_are_refused_before_spark(pair, tmp_path):
+    (tmp_path / "run.n1.000001.jsonl").touch()
+    (pair[0] / "query").mkdir()
+    (pair[0] / "query" / "metadata").touch()
+    options = ["--journal", tmp_path, "--checkpoint", pair[0], "--out", pair[1], "--window", "1"]
+    result = CliRunner().invoke(stream.command, [str(option) for option in options])
+    assert isinstance(result.exception, Refused)
+    assert "query/metadata is empty; remove it" in str(result.exception)

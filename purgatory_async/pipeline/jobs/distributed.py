@@ -36,7 +36,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from purgatory_async.pipeline import Refused
-from purgatory_async.pipeline.checkpoints import Identity, check_checkpoint, claimed_checkpoint
+from purgatory_async.pipeline.checkpoints import Identity, check_checkpoint, check_free, claimed_checkpoint
+from purgatory_async.pipeline.damage import check_distributed_files
 from purgatory_async.pipeline.distributed.inputs import (
     OPERATION_COLUMNS,
     SIGNAL_COLUMNS,
@@ -54,7 +55,7 @@ from purgatory_async.pipeline.jobs.frame import (
     spark_options,
     summary,
 )
-from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
+from purgatory_async.pipeline.jobs.queries import damage_explained, run_query, stop_asked
 from purgatory_async.pipeline.output import checkpoint_path
 from purgatory_async.pipeline.session import open_session, stateful_tasks
 from purgatory_async.pipeline.shared import check_shared
@@ -116,6 +117,8 @@ class Plan:
     def check(self) -> None:
         """Check the checkpoint and the inputs before Spark starts; raises `Refused`."""
         check_checkpoint(self.checkpoint, self.out, self.identity)
+        check_free(self.checkpoint, "run")
+        check_distributed_files(self.checkpoint, self.out)
         check_input("--operations", self.operations, OPERATION_COLUMNS)
         check_input("--signals", self.signals, SIGNAL_COLUMNS)
 
@@ -129,7 +132,8 @@ def run(
     second. The plan is already checked.
 
     Raises:
-        Refused: Another run holds the checkpoint, an input row is invalid, or Python workers start too slowly.
+        Refused: Another run holds the checkpoint, it is damaged, an input row is invalid, or Python workers start too
+            slowly.
         StreamingQueryException: The query failed otherwise.
     """
     # More tasks than shards would have nothing to do. A checkpoint keeps the number that it began with.
@@ -139,7 +143,7 @@ def run(
     # By processing time Spark makes empty batches for timers forever, even with availableNow. It reads no file that is
     # newer than the start, so the first batch that read nothing comes after all that did.
     endless = plan.available_now and plan.time == "processing"
-    with claimed_checkpoint(plan.checkpoint, plan.identity) as starts:
+    with claimed_checkpoint(plan.checkpoint, plan.identity) as starts, damage_explained(plan.checkpoint):
         _check_shared(plan, spark)
         try:
             run_query(

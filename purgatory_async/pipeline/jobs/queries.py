@@ -1,23 +1,32 @@
 """Runs an endless query: stopped by a signal in good order, and started again where Spark gave up too early."""
 
+import re
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Final
 
 import click
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it comes with PySpark
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from purgatory_async.pipeline import Refused
+from purgatory_async.pipeline.damage import BEGIN_ANEW
 
-__all__ = ["run_query", "stop_asked"]
+__all__ = ["damage_explained", "run_query", "stop_asked"]
 
 STARTS: Final = 5
 LOOK_S: Final = 0.2
 # A constant in Spark. A Python process that imports pandas takes longer while other programs keep the processors busy.
 _TOO_SLOW: Final = "Python worker failed to connect back"
 _SPARK_WAITS_S: Final = 10
+# The part of Spark that failed first, in the last cause that Java names.
+_OF_CHECKPOINT: Final = re.compile(
+    r"\tat org\.apache\.spark\.sql\.execution\.(streaming\.(state|checkpointing)|datasources\.v2\.state)\."
+)
+_OF_SPARK: Final = "\tat org.apache.spark."
 
 
 @contextmanager
@@ -42,6 +51,24 @@ def stop_asked() -> Iterator[Callable[[], bool]]:
             signal.signal(kind, handler)
     if failed:
         signal.raise_signal(asked[0])
+
+
+@contextmanager
+def damage_explained(checkpoint: Path) -> Iterator[None]:
+    """Refuse in one line, with the reason, what Spark cannot read or write of a checkpoint in the block."""
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        trace = getattr(error, "_stackTrace", None) or str(error)
+        causes = [cause.splitlines() or [""] for cause in trace.split("\nCaused by: ")[::-1]]
+        reason = causes[0][0]
+        # A cause leaves out the frames that it shares with the one before.
+        first = next((frame for cause in causes for frame in cause if frame.startswith(_OF_SPARK)), "")
+        if _OF_CHECKPOINT.match(first) is None and "CHECKPOINT" not in reason:
+            raise
+        raise Refused(
+            f"--checkpoint {checkpoint} cannot be continued: {reason}; if a file is damaged, {BEGIN_ANEW}"
+        ) from None
 
 
 def run_query(start: Callable[[], StreamingQuery], finished: Callable[[StreamingQuery], bool]) -> None:

@@ -9,7 +9,8 @@ import click
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from purgatory_async.pipeline.checkpoints import check_pair, claimed
+from purgatory_async.pipeline.checkpoints import check_free, check_pair, claimed
+from purgatory_async.pipeline.damage import check_stream_files, drop_orphans
 from purgatory_async.pipeline.jobs.frame import (
     continued_options,
     journal_option,
@@ -18,7 +19,7 @@ from purgatory_async.pipeline.jobs.frame import (
     summary,
     window_option,
 )
-from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
+from purgatory_async.pipeline.jobs.queries import damage_explained, run_query, stop_asked
 from purgatory_async.pipeline.locations import Location
 from purgatory_async.pipeline.output import checkpoint_path
 from purgatory_async.pipeline.session import open_session
@@ -59,11 +60,12 @@ def run(plan: Plan, spark: SparkSession, stopped: Callable[[], bool] = lambda: F
     second.
 
     Raises:
-        Refused: Checkpoint and results do not belong together, another stream uses them, or Python workers start too
-            slowly.
-        StreamingQueryException: The query failed; the next run continues from there.
+        Refused: Checkpoint and results do not belong together, another stream uses them, the checkpoint is damaged, or
+            Python workers start too slowly.
+        StreamingQueryException: The query failed otherwise; the next run continues from there.
     """
-    with claimed(plan.checkpoint, plan.out, plan.window_ns):
+    with claimed(plan.checkpoint, plan.out, plan.window_ns), damage_explained(plan.checkpoint):
+        drop_orphans(plan.checkpoint / "query")
         batches = WindowBatches(plan.out.absolute(), plan.checkpoint.absolute(), plan.window_ns)
         batches.lay_out()
         check_shared(
@@ -118,6 +120,8 @@ def command(
     """  # noqa: D301 - click reads the backspace as "keep these lines"
     plan = Plan(**chosen)
     check_pair(plan.checkpoint, plan.out, plan.window_ns)
+    check_free(plan.checkpoint, "stream")
+    check_stream_files(plan.checkpoint)
     survey(plan.journal)
     with (
         progress("stream") as say,

@@ -182,8 +182,35 @@ def test_a_file_is_no_checkpoint(plan):
 
 def test_a_checkpoint_whose_settings_are_damaged_is_refused(plan):
     claim(plan)
-    (plan.checkpoint / "purgatory.json").write_text('{"shards": ')
-    with pytest.raises(Refused, match=r"purgatory\.json cannot be read"):
+    for content in ('{"shards": ', "", "[]", "{}"):
+        (plan.checkpoint / "purgatory.json").write_text(content)
+        with pytest.raises(
+            Refused, match=r"purgatory\.json is damaged: .*; begin anew with another --checkpoint"
+        ):
+            plan.check()
+
+
+def test_an_emptied_start_is_written_again(plan):
+    # Spark would find no Parquet in it.
+    claim(plan)
+    (start,) = (plan.checkpoint / "starts").iterdir()
+    start.write_bytes(b"")
+    claim(plan)
+    assert pq.read_table(start).num_rows == 0
+
+
+def test_what_a_running_query_writes_is_not_taken_for_damage(plan):
+    with claimed_checkpoint(plan.checkpoint, plan.identity):
+        (plan.checkpoint / "commits").mkdir()
+        (plan.checkpoint / "commits" / "0").touch()
+        with pytest.raises(Refused, match="is in use by another run"):
+            plan.check()
+
+
+def test_a_damaged_checkpoint_is_refused_before_its_inputs(plan):
+    claim(plan)
+    (plan.checkpoint / "metadata").touch()
+    with pytest.raises(Refused, match=r"checkpoint/metadata is empty; remove it"):
         plan.check()
 
 

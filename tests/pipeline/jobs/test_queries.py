@@ -1,12 +1,14 @@
 """A query whose Python worker is slow to start is started again; any other failure ends it."""
 
 import signal
+from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError
 from pyspark.errors import StreamingQueryException
 
 from purgatory_async.pipeline import Refused
-from purgatory_async.pipeline.jobs.queries import run_query, stop_asked
+from purgatory_async.pipeline.jobs.queries import damage_explained, run_query, stop_asked
 
 SLOW = "terminated with exception: Python worker failed to connect back. SQLSTATE: XXKST"
 
@@ -65,6 +67,29 @@ def test_a_query_that_is_finished_is_stopped():
     query.awaitTermination = lambda _: False
     run_query(lambda: query, lambda asked: asked is query)
     assert query.stopped
+
+
+STATE = """org.apache.spark.SparkException: Job aborted
+\tat org.apache.spark.scheduler.DAGScheduler.abortStage(DAGScheduler.scala:3)
+Caused by: java.io.IOException: corrupted
+\tat java.base/java.io.DataInputStream.readInt(DataInputStream.java:9)
+\tat org.apache.spark.sql.execution.streaming.{}.Reader.next(Reader.scala:7)
+\tat org.apache.spark.scheduler.Task.run(Task.scala:1)
+Caused by: java.io.EOFException: 4.changelog
+\tat java.base/java.io.DataInputStream.readFully(DataInputStream.java:7)
+\t... 2 more"""
+
+
+@pytest.mark.parametrize("part", ["state", "checkpointing"])
+def test_what_spark_finds_in_a_checkpoint_is_one_line(part):
+    message = r"--checkpoint c cannot be continued: java\.io\.EOFException: 4\.changelog; if a file is damaged, begin"
+    with pytest.raises(Refused, match=message), damage_explained(Path("c")):
+        raise Py4JError(STATE.format(part))
+
+
+def test_what_spark_finds_elsewhere_is_the_error():
+    with pytest.raises(Py4JError), damage_explained(Path("c")):
+        raise Py4JError(STATE.format("python"))
 
 
 @pytest.fixture

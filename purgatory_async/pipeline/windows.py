@@ -41,7 +41,7 @@ _TABLES: Final = {
         [
             ("window_start_ns", pa.int64()),
             ("key", pa.string()),
-            *((word, pa.int64()) for word in _COUNTS),
+            *(pa.field(word, pa.int64(), nullable=False) for word in _COUNTS),  # as Spark writes them
             ("latency_sketch", pa.binary()),
         ]
     ),

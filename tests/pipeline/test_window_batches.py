@@ -2,6 +2,7 @@
 
 import shutil
 
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions as sf
 
@@ -72,6 +73,11 @@ def test_a_drained_stream_has_the_windows_of_the_whole_journal(spark, plan):
     )
     assert first["batches"] == 2
     assert streamed(spark, plan.out) == at_once(spark, plan.journal)
+    for table in (
+        "windows",
+        "quarantine",
+    ):  # or readers that compare schemas would refuse the file without rows
+        (_,) = {pq.read_schema(file).remove_metadata() for file in (plan.out / table).glob("*.parquet")}
     path.unlink()
     rotated(plan.journal, one.records, 1)  # more than was read of it
     second = run(plan, spark)

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
+from pathlib import Path
 from types import FrameType
 from typing import Final
 
@@ -44,13 +45,8 @@ class _Commands(click.Group):
             return None
         try:
             command = import_module(f"{_JOBS}.{cmd_name}").command
-        except ModuleNotFoundError as error:
-            missing = (error.name or "purgatory_async").partition(".")[0]
-            if missing == "purgatory_async":
-                raise
-            raise click.ClickException(
-                f'{missing} is not installed; run: pip install "purgatory-async[spark]"'
-            ) from None
+        except ImportError as error:
+            raise click.ClickException(_unfit(error)) from None
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -59,6 +55,19 @@ class _Commands(click.Group):
         if rows:
             with formatter.section("Commands"):
                 formatter.write_dl(rows)
+
+
+def _unfit(error: ImportError) -> str:
+    """Why a package of others cannot be used; an error of our own is raised."""
+    package = (error.name or "purgatory_async").partition(".")[0]
+    if package == "purgatory_async":
+        raise error
+    install = 'pip install "purgatory-async[spark]"'
+    found = None if isinstance(error, ModuleNotFoundError) and error.name == package else find_spec(package)
+    if found is None or found.origin is None:
+        return f"{package} is not installed; run: {install}"
+    place = Path(found.origin).parent
+    return f"{package} in {place} does not fit: {error}; take it out of PYTHONPATH, or run: {install}"
 
 
 @click.group("pipeline", cls=_Commands, invoke_without_command=True)

@@ -57,6 +57,21 @@ def test_the_command_list_describes_each_and_loads_none(capsys, monkeypatch, arg
     assert "\n  workload " in out
 
 
+@pytest.mark.parametrize("holds", ["import pyspark.sql.datasource", "from pyspark import what_is_new"])
+def test_a_spark_that_is_too_old_is_named_with_its_place(capsys, monkeypatch, tmp_path, holds):
+    # As that of another installation, which its documentation puts into PYTHONPATH.
+    (tmp_path / "pyspark").mkdir()
+    (tmp_path / "pyspark" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in [name for name in sys.modules if name.partition(".")[0] == "pyspark"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setattr(pipeline, "import_module", lambda _: exec(holds))
+    assert pipeline.run(["pipeline", "windows"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"purgatory: pyspark in {tmp_path / 'pyspark'} does not fit: ")
+    assert line.endswith('; take it out of PYTHONPATH, or run: pip install "purgatory-async[spark]"')
+
+
 def test_a_command_whose_module_is_not_there_is_not_listed(capsys, monkeypatch):
     monkeypatch.setitem(pipeline.COMMANDS, "sideways", "A job without a module.")
     pipeline.run(["pipeline"])
@@ -116,11 +131,11 @@ def test_without_click_one_sentence_names_the_right_extra(capsys, monkeypatch):
 
 def test_a_missing_need_of_a_job_names_the_right_extra(capsys, monkeypatch):
     def fail(name):
-        raise ModuleNotFoundError(name, name="pyarrow.parquet")
+        raise ModuleNotFoundError(name, name="absent.parquet")
 
     monkeypatch.setattr(pipeline, "import_module", fail)
     assert pipeline.run(["pipeline", "workload", "--help"]) == 2
-    assert capsys.readouterr().err == INSTALL.format("pyarrow")
+    assert capsys.readouterr().err == INSTALL.format("absent")
 
 
 def test_a_missing_module_of_ours_is_a_fault(monkeypatch):

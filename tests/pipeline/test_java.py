@@ -149,6 +149,18 @@ def test_a_java_of_pip_s_that_does_not_run_says_so(found, tmp_path, monkeypatch)
 
 
 @pytest.mark.slow
+def test_the_module_prints_a_java_home_for_spark_s_own_programs(tmp_path):
+    command = [sys.executable, "-m", "purgatory_async.pipeline.java"]
+    environment = {"PATH": "/absent", "PYTHONPATH": str(ROOT), "XDG_CACHE_HOME": str(tmp_path)}
+    done = subprocess.run(command, env=environment, cwd=ROOT, check=False, capture_output=True, text=True)
+    assert done.returncode == 2  # there is no bash
+    assert "set XDG_CACHE_HOME" in done.stderr
+    environment["PATH"] = os.environ["PATH"]
+    done = subprocess.run(command, env=environment, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert Path(done.stdout.rstrip("\n"), "bin", "java").is_relative_to(tmp_path)
+
+
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_machine_without_java_makes_a_workload_with_spark(tmp_path):
     environment = {

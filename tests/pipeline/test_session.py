@@ -2,14 +2,17 @@
 
 import os
 import socket
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 from pyspark.accumulators import AccumulatorTCPServer, UpdateRequestHandler
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from purgatory_async.pipeline import Refused, session
+from purgatory_async.pipeline.environment import EXECUTOR_LOCALE
 from purgatory_async.pipeline.session import MEANING, SHORT, open_session, stateful_tasks
 
 
@@ -44,6 +47,7 @@ def builder(monkeypatch):
     monkeypatch.setattr(session, "SparkSession", SparkSession)
     monkeypatch.setattr(SparkSession, "builder", fake)
     monkeypatch.setattr(session, "find_java_home", lambda *_: "/a/java")
+    monkeypatch.setattr(session, "check_master", lambda *_: None)
     for name in ("PYSPARK_GATEWAY_PORT", "PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         monkeypatch.delenv(name, raising=False)
     return fake
@@ -77,13 +81,26 @@ def test_spark_stops_and_its_directory_goes_even_after_a_fault(builder):
 def test_the_environment_is_that_of_the_start_only(builder, monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "/their/java")
     monkeypatch.setenv("PYSPARK_PYTHON", "/their/python")
+    monkeypatch.setenv("SPARK_CONF_DIR", "/their/conf")
     monkeypatch.delenv("SPARK_LOCAL_IP", raising=False)
     with open_session("job"):
         assert os.environ["JAVA_HOME"] == "/their/java"
+        assert os.environ["SPARK_CONF_DIR"] == "/their/conf"
         assert "SPARK_LOCAL_IP" not in os.environ
     assert builder.environment["JAVA_HOME"] == "/a/java"
     assert builder.environment["SPARK_LOCAL_IP"] == "127.0.0.1"
-    assert builder.environment["PYSPARK_PYTHON"] == "/their/python"
+    assert builder.environment["PYSPARK_PYTHON"] == sys.executable
+    assert "SPARK_CONF_DIR" not in builder.environment
+
+
+@pytest.mark.parametrize("where", [{}, {"master": "spark://h:7077"}])
+def test_only_options_choose_between_master_and_server(builder, monkeypatch, where):
+    monkeypatch.setenv("SPARK_REMOTE", "sc://away")
+    monkeypatch.setenv("MASTER", "spark://away:7077")
+    with open_session("job", **where):
+        assert "SPARK_REMOTE" not in os.environ  # for as long as a session lives, as Spark asks for it again
+    assert not {"SPARK_REMOTE", "MASTER"} & builder.environment.keys()
+    assert os.environ["SPARK_REMOTE"] == "sc://away"
 
 
 @pytest.mark.parametrize("master", ["spark://h:7077", "yarn", "k8s://https://h:443"])
@@ -133,25 +150,31 @@ def test_settings_of_spark_submit_are_kept(builder, monkeypatch):
     monkeypatch.setattr(session, "find_java_home", None)
     with open_session("job"):
         pass
-    assert builder.settings == {"spark.app.name": "job"} | MEANING
+    assert builder.settings == {"spark.app.name": "job"} | EXECUTOR_LOCALE | MEANING
 
 
 def test_a_connect_session_sets_no_machine_and_needs_no_java(builder, monkeypatch):
     monkeypatch.setattr(session, "find_java_home", None)
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        remote = f"sc://127.0.0.1:{server.getsockname()[1]}/;token=secret"
-        with open_session("job", remote=remote):
-            pass
+    monkeypatch.setattr(session, "check_connect", lambda _: None)
+    remote = "sc://h:15002/;token=secret"
+    with open_session("job", remote=remote):
+        pass
     assert builder.settings == {"spark.app.name": "job", "spark.remote": remote} | MEANING
 
 
-def test_an_absent_server_is_refused_without_showing_the_token(builder):
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port = server.getsockname()[1]
-    with pytest.raises(Refused, match=f"at 127.0.0.1:{port}: .*start-connect-server") as refused:
-        open_session("job", remote=f"sc://127.0.0.1:{port}/;token=secret").__enter__()
+@pytest.mark.parametrize("where", [{"master": "spark://h:7077"}, {"remote": "sc://h:1/;token=secret"}])
+def test_a_start_that_fails_is_one_line_with_the_reason(builder, monkeypatch, where):
+    def fail():
+        raise PySparkRuntimeError(errorClass="JAVA_GATEWAY_EXITED", messageParameters={})
+
+    monkeypatch.setattr(session, "check_connect", lambda _: None)
+    monkeypatch.setattr(builder, "getOrCreate", fail)
+    with pytest.raises(
+        Refused, match=r"Spark does not start on s\w+://h:\d+: .*JAVA_GATEWAY_EXITED"
+    ) as refused:
+        open_session("job", **where).__enter__()
     assert "secret" not in str(refused.value)
-    assert builder.settings == {}
+    assert "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(("token", "reported"), [(b"token", False), (b"wrong", True)])

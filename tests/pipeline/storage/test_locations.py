@@ -1,6 +1,7 @@
 """What a command's options name, and objects that are read and written like files."""
 
 import io
+import os
 import pickle
 from pathlib import Path
 
@@ -32,6 +33,14 @@ def test_a_text_names_a_path_or_a_place_in_a_store(text, place):
 def test_a_text_that_names_neither_is_refused(text):
     with pytest.raises(ValueError, match=r"must (name a directory|be a directory or a URL like s3a://)"):
         parsed(text)
+
+
+def test_a_name_that_is_no_text_is_refused():
+    # Java would be given another name, or the call to it fails.
+    with pytest.raises(
+        ValueError, match=r"must be a name in utf-8, got 'a\\udcff'; rename it, or set LC_ALL"
+    ):
+        parsed(os.fsdecode(b"a\xff"))
 
 
 def test_an_object_is_read_like_a_file(bucket):

@@ -132,7 +132,8 @@ def check_with(tmp_path: Path, python: str, *steps: str, ci: bool = False) -> tu
         "PYENV_ROOT": str(tmp_path),
         "XDG_CACHE_HOME": f"{tmp_path}/cache",
     }
-    environment.pop("PURGATORY_ASYNC_PURE", None)
+    for name in ("PURGATORY_ASYNC_PURE", "AIOKAFKA_SOURCE", "KAFKA_PYTHON_SOURCE"):
+        environment.pop(name, None)
     ended = subprocess.run(
         ["bash", check, *steps],
         env=environment,
@@ -145,6 +146,7 @@ def check_with(tmp_path: Path, python: str, *steps: str, ci: bool = False) -> tu
 
 
 LANES = re.findall(r"^step_([\w-]+)\(", (ROOT / ".ci/check").read_text(encoding="utf-8"), re.MULTILINE)
+SUITES = {"aiokafka", "kafka-python"}  # of others
 REAL = {"slow", "served", "spark-slow"}  # they start, kill and time real processes
 
 
@@ -152,7 +154,10 @@ REAL = {"slow", "served", "spark-slow"}  # they start, kill and time real proces
     ("steps", "lanes"),
     [
         pytest.param("all", set(LANES) - {"core", "million"}, id="all"),
-        pytest.param("rest", set(LANES) - REAL - {"core", "million", "format", "lint", "tests"}, id="rest"),
+        pytest.param(
+            "rest", set(LANES) - REAL - SUITES - {"core", "million", "format", "lint", "tests"}, id="rest"
+        ),
+        pytest.param("suites", SUITES, id="suites"),
     ],
 )
 def test_a_run_ends_with_one_table_and_the_totals(tmp_path, steps, lanes):
@@ -162,7 +167,7 @@ def test_a_run_ends_with_one_table_and_the_totals(tmp_path, steps, lanes):
     assert (blank, title.split()[:4]) == ("", ["lane", "verdict", "seconds", "CPU"])
     assert sorted(row.split()[0] for row in rows) == sorted(lanes)
     left_out = {row.split()[0] for row in rows if "left out" in row}
-    assert left_out == {"py312", "py313", "pure312", "pure313", "lowest", "pyright"}
+    assert left_out == lanes & ({"py312", "py313", "pure312", "pure313", "lowest", "pyright"} | SUITES)
     assert totals == f"{len(lanes & {'tests', 'added', 'spark', 'pure', *REAL})} passed, 0 failed, 0 skipped"
 
 

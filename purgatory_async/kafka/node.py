@@ -6,7 +6,7 @@ checked.
 
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
 from typing import Any, Final
@@ -207,10 +207,11 @@ class Node:
         self.topics.enlarge(topic, [*(part.replicas for part in topic.partitions), *placement])
         self.cluster.tell(topic)
 
-    def configure_topic(self, topic: Topic, configs: Overrides) -> None:
-        """Replace what an `alterable` topic is given itself, and tell the other brokers."""
-        self.topics.configure(topic, configs)
-        self.cluster.tell(topic)
+    def configure_topics(self, configs: Mapping[Topic, Overrides]) -> None:
+        """Replace what `alterable` topics are given themselves, and tell the other brokers of all at once."""
+        for topic, overrides in configs.items():
+            self.topics.configure(topic, overrides)
+        self.cluster.tell(*configs)
 
     def delete_topic(self, topic: Topic) -> None:
         """Delete a topic and the offsets committed for it as the controller, and tell the other brokers.

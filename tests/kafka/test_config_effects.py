@@ -11,6 +11,7 @@ from purgatory_async.testing import settle
 from tests.kafka.config_requests import alter, change, create
 from tests.kafka.desk import Desk, fetched, produced
 from tests.kafka.made_batches import COMPRESSED, batch, checked, compressed
+from tests.kafka.plain_client import until
 from tests.kafka.protocol import FETCH, PRODUCE
 
 pytestmark = pytest.mark.asyncio
@@ -58,7 +59,7 @@ async def test_too_few_replicas_for_the_topic_are_refused(desk):
 
 
 async def test_replicas_lost_after_the_append_are_told(replicated):
-    replicated.node.configure_topic(replicated.node.topics.find("r"), {"min.insync.replicas": "2"})
+    replicated.node.configure_topics({replicated.node.topics.find("r"): {"min.insync.replicas": "2"}})
     led = replicated.node.topics.partition("r", 0)
     held = replicated.begin(PRODUCE, 9, **produced("r", batch()))
     await settle()
@@ -166,15 +167,18 @@ async def test_a_topic_deleted_while_records_are_looked_at(desk):
 
 async def test_a_client_that_goes_leaves_others_records_told(desk):
     """What is appended before the records of another partition are looked at is known to those that wait for it."""
-    await create(desk, {"cleanup.policy": "compact"})
-    waiting = desk.begin(FETCH, 12, **fetched("t", 0))
+    for topic in ("u", "v"):
+        await create(desk, {"cleanup.policy": "compact"}, topic=topic)
+    waiting = [desk.begin(FETCH, 12, **fetched(topic, 0)) for topic in ("t", "u")]
     values = produced("t", batch(b"a"))
-    values["topic_data"] += produced("u", batch(*[b"v"] * 3_000, keys=[b"k"] * 3_000))["topic_data"]
+    values["topic_data"] += produced("u", batch(b"a", keys=[b"k"]))["topic_data"]
+    values["topic_data"] += produced("v", batch(*[b"v"] * 9_000, keys=[b"k"] * 9_000))["topic_data"]
     asking = desk.begin(PRODUCE, 9, **values)
-    await asyncio.sleep(0)
+    await until(lambda: desk.node.topics.partition("u", 0).log.end)
     asking.cancel()
     await settle()
-    assert waiting.done()
+    assert desk.node.topics.partition("v", 0).log.end == 0
+    assert [each.done() for each in waiting] == [True, True]
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from purgatory_async.kafka.configs.definition import LONG_MAX, MAX_VALUE_CHARACTERS, Kind
-from purgatory_async.kafka.configs.described import MAX_DESCRIBED
+from purgatory_async.kafka.configs.described import MAX_RESOURCES
 from purgatory_async.kafka.errors import ErrorCode
 from tests.kafka.config_requests import (
     ALTER_CONFIGS,
@@ -229,11 +229,13 @@ async def test_what_cannot_be_described_is_refused(desk):
     assert "must be 2 (topic) or 4 (broker), got 8" in answer.results[3].error_message
 
 
-async def test_a_request_describes_so_many_resources(desk):
-    asked = [resource("t"), *(resource(f"n{number}") for number in range(MAX_DESCRIBED))]
-    answer = await desk.ask(DESCRIBE_CONFIGS, 4, resources=asked)
-    codes = [result.error_code.name for result in answer.results]
-    assert codes == ["none", *["unknown_topic_or_partition"] * (MAX_DESCRIBED - 1), "policy_violation"]
+@pytest.mark.parametrize("api", [DESCRIBE_CONFIGS, ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS])
+async def test_a_request_names_so_many_resources(desk, api):
+    fields = {} if api == DESCRIBE_CONFIGS else {"configs": []}
+    asked = [resource("t", **fields), *(resource(f"n{number}", **fields) for number in range(MAX_RESOURCES))]
+    answer = await desk.ask(api, 1, resources=asked)
+    codes = [result.error_code.name for result in getattr(answer, "results", None) or answer.responses]
+    assert codes == ["none", *["unknown_topic_or_partition"] * (MAX_RESOURCES - 1), "policy_violation"]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])

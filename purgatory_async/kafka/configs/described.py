@@ -13,10 +13,10 @@ from purgatory_async.kafka.configs.topic_configs import TOPIC_CONFIGS
 from purgatory_async.kafka.groups.offsets import MAX_METADATA_CHARACTERS
 from purgatory_async.kafka.settings import Settings
 
-__all__ = ["MAX_DESCRIBED", "Resource", "Source", "broker_entries", "topic_entries"]
+__all__ = ["MAX_RESOURCES", "Resource", "Source", "broker_entries", "topic_entries"]
 
-MAX_DESCRIBED: Final = 500
-"""Resources that one request describes; as many take some 30 ms."""
+MAX_RESOURCES: Final = 500
+"""Resources that one request describes or alters; as many take some 30 ms."""
 
 _Entry = dict[str, Any]
 _Value = tuple[str, str, "Source"]  # under which name, and where from

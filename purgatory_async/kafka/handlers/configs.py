@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
-from purgatory_async.kafka.configs.described import MAX_DESCRIBED, Resource, broker_entries, topic_entries
+from purgatory_async.kafka.configs.described import MAX_RESOURCES, Resource, broker_entries, topic_entries
 from purgatory_async.kafka.configs.overrides import Overrides, changed, checked
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.handlers.telling import once_told
@@ -26,10 +26,18 @@ def _describe_configs(node: Node, request: Any, _: Client) -> Answer:
     """Describe topics and this broker, each once."""
     wanted = {(each.resource_type, each.resource_name): each for each in request.resources}
     results = [
-        _described(node, each, request, beyond=number >= MAX_DESCRIBED)
+        _described(node, each, request, beyond=number >= MAX_RESOURCES)
         for number, each in enumerate(wanted.values())
     ]
     return {"results": results}
+
+
+def _check_number(name: str, *, beyond: bool) -> None:
+    if beyond:
+        raise ProtocolError(
+            ErrorCode.policy_violation,
+            f"a request must name at most {MAX_RESOURCES} resources, got {name[:100]!r} beyond; send several requests",
+        )
 
 
 def _described(node: Node, wanted: Any, request: Any, *, beyond: bool) -> dict[str, Any]:
@@ -55,12 +63,7 @@ def _described(node: Node, wanted: Any, request: Any, *, beyond: bool) -> dict[s
 
 def _entries(node: Node, wanted: Any, *, beyond: bool) -> Sequence[dict[str, Any]]:
     name = wanted.resource_name
-    if beyond:
-        raise ProtocolError(
-            ErrorCode.policy_violation,
-            f"a request must describe at most {MAX_DESCRIBED} resources, got {name[:100]!r} beyond; "
-            "send several requests",
-        )
+    _check_number(name, beyond=beyond)
     match wanted.resource_type:
         case Resource.TOPIC:
             return topic_entries(node.settings, node.topics.find(name).configs)
@@ -108,42 +111,24 @@ def _altering(
         if node.cluster.controller != node.id:
             return _passed_on(node, request, key, version)
         times = Counter((each.resource_type, each.resource_name) for each in request.resources)
-        results = [
-            _altered(
-                node,
-                each,
-                alter,
-                check_only=request.validate_only,
-                twice=times[each.resource_type, each.resource_name] > 1,
-            )
-            for each in request.resources
-        ]
-        return (
-            {"responses": results}
-            if request.validate_only
-            else once_told(node, _TOLD_S, "responses", results)
-        )
+        altered: dict[Topic, Overrides] = {}
+        results: list[dict[str, Any]] = []
+        for number, each in enumerate(request.resources):
+            answer = {"resource_type": each.resource_type, "resource_name": each.resource_name}
+            try:
+                _check_number(each.resource_name, beyond=number >= MAX_RESOURCES)
+                topic = _alterable(node, each, twice=times[each.resource_type, each.resource_name] > 1)
+                altered[topic] = alter(topic.configs, each)
+            except ProtocolError as error:
+                results.append({**answer, "error_code": error.code, "error_message": str(error)})
+            else:
+                results.append({**answer, "error_code": ErrorCode.none, "error_message": None})
+        if request.validate_only or not altered:
+            return {"responses": results}
+        node.configure_topics(altered)
+        return once_told(node, _TOLD_S, "responses", results)
 
     return handle
-
-
-def _altered(
-    node: Node, wanted: Any, alter: Callable[[Overrides, Any], Overrides], *, check_only: bool, twice: bool
-) -> dict[str, Any]:
-    answer = {
-        "resource_type": wanted.resource_type,
-        "resource_name": wanted.resource_name,
-        "error_code": ErrorCode.none,
-        "error_message": None,
-    }
-    try:
-        topic = _alterable(node, wanted, twice=twice)
-        overrides = alter(topic.configs, wanted)
-        if not check_only:
-            node.configure_topic(topic, overrides)
-    except ProtocolError as error:
-        return {**answer, "error_code": error.code, "error_message": str(error)}
-    return answer
 
 
 def _alterable(node: Node, wanted: Any, *, twice: bool) -> Topic:

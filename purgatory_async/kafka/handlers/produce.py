@@ -63,9 +63,11 @@ async def _judge(node: Node, result: _Result, *, acks_all: bool) -> _Result:
         await check_records(
             node.finder, result.partition, result.records, acks_all=acks_all, now_ms=node.now_ms()
         )
-        return _append_to(node, result.partition, result.records, acks_all=acks_all)
+        status = _append_to(node, result.partition, result.records, acks_all=acks_all)
     except ProtocolError as error:
         return error
+    node.appended(status.partition, status.required_offset)  # the client may go before the next one is judged
+    return status
 
 
 def _signal(node: Node, results: _Results) -> list[PartitionStatus]:

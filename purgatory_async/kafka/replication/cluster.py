@@ -76,9 +76,9 @@ class Cluster:
             return partition.replicas_in_sync
         return self._in_sync[partition.leader].get((str(topic.id), partition.index), partition.replicas)
 
-    def tell(self, topic: Topic) -> None:
-        """Tell the others of a topic that is new, or has changed."""
-        self._tell(Change(topics=(_told(topic),)))
+    def tell(self, *topics: Topic) -> None:
+        """Tell the others of topics that are new, or have changed."""
+        self._tell(Change(topics=tuple(map(_told, topics))))
 
     def tell_deleted(self, topic: Topic) -> None:
         """Tell the others that a topic is gone."""

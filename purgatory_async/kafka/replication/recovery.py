@@ -13,7 +13,7 @@ from contextlib import AsyncExitStack
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from purgatory_async.kafka.configs.described import MAX_DESCRIBED, Resource, Source
+from purgatory_async.kafka.configs.described import MAX_RESOURCES, Resource, Source
 from purgatory_async.kafka.configs.overrides import Overrides
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
@@ -137,8 +137,8 @@ async def _take_configs(node: Node, others: dict[int, Other]) -> None:
     left = [topic for topic in node.topics if not topic.internal]
     for broker in tuple(others):
         try:
-            for at in range(0, len(left), MAX_DESCRIBED):
-                for topic, configs in await _overridden(others[broker], left[at : at + MAX_DESCRIBED]):
+            for at in range(0, len(left), MAX_RESOURCES):
+                for topic, configs in await _overridden(others[broker], left[at : at + MAX_RESOURCES]):
                     node.topics.configure(topic, configs)
         except (OSError, EOFError) as error:
             _warn(node, broker, error)

@@ -140,7 +140,7 @@ async def test_a_new_partition_ends_the_fetch_that_lacks_it(desks):
 async def test_a_restarted_broker_has_configs_and_partitions(desks, number):
     await topic_of_two(desks)
     node = desks[0].node
-    node.configure_topic(node.topics.find("t"), CONFIGS)
+    node.configure_topics({node.topics.find("t"): CONFIGS})
     node.enlarge_topic(node.topics.find("t"), [(2, 0)])
     await desks.settle()
     leader = desks.partition(0, "t", 2).leader
@@ -167,7 +167,7 @@ async def test_what_was_told_of_configs_does_not_grow_for_ever(desks):
     await topic_of_two(desks)
     node = desks[0].node
     for number in range(2_000):
-        node.configure_topic(node.topics.find("t"), {"retention.ms": str(number)})
+        node.configure_topics({node.topics.find("t"): {"retention.ms": str(number)}})
     assert node.cluster.told.log.size_bytes < 1 << 18
     await desks.settle()
     assert configs(desks) == [{"retention.ms": "1999"}] * 3

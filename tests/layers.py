@@ -19,7 +19,7 @@ LAYERS = {
     "kernels": (
         *("pipeline", "pipeline.locations", "pipeline.variates", "pipeline.workload"),
         *("pipeline.operations", "pipeline.operations.buckets", "pipeline.operations.coverage"),
-        *("pipeline.operations.pairing", "pipeline.operations.prefixes"),
+        *("pipeline.operations.between", "pipeline.operations.pairing", "pipeline.operations.prefixes"),
         *("pipeline.pages", "pipeline.pages.document"),
         *("pipeline.report", "pipeline.report.prefixes", "pipeline.report.sums"),
         *("pipeline.whatif", "pipeline.whatif.replay"),

@@ -32,7 +32,11 @@ FOLDERS = (
 )
 PAGES = {"README.md": README} | {
     page: (ROOT / page).read_text(encoding="utf-8")
-    for page in ("purgatory_async/ARCHITECTURE.md", *(f"{folder}/README.md" for folder in FOLDERS))
+    for page in (
+        "purgatory_async/ARCHITECTURE.md",
+        "purgatory_async/pipeline/TABLES.md",
+        *(f"{folder}/README.md" for folder in FOLDERS),
+    )
 }
 
 START = (

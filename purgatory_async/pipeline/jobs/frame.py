@@ -15,6 +15,7 @@ from rich.text import Text
 
 from purgatory_async.journal.reading import reading
 from purgatory_async.pipeline.locations import Location, parsed
+from purgatory_async.pipeline.operations.between import Between, instant_ns
 from purgatory_async.pipeline.output import check_makeable
 from purgatory_async.pipeline.source.extent import segments_in
 
@@ -27,6 +28,7 @@ __all__ = [
     "open_page",
     "out_option",
     "progress",
+    "range_options",
     "spark_options",
     "summary",
     "window_option",
@@ -203,6 +205,39 @@ window_option: Final = click.option(
     help="The width of a window in seconds, such as 60 or 0.5.",
 )
 """Gives a command ``window_ns``, from ``--window`` in seconds."""
+
+
+def range_options(command: C) -> C:
+    """Give a command ``from_ns`` and ``to_ns``, the limits of a `Between`."""
+    for name, words in (
+        ("to", "Leave out operations submitted at this time or later."),
+        (
+            "from",
+            "Leave out operations submitted before this time: ISO 8601 with a zone, or seconds since 1970.",
+        ),
+    ):
+        command = click.option(f"--{name}", f"{name}_ns", metavar="TIME", callback=_instant_ns, help=words)(
+            command
+        )
+    return command
+
+
+def _instant_ns(context: click.Context, parameter: click.Parameter, value: str | None) -> int | None:
+    if value is None:
+        return None
+    try:
+        found = instant_ns(value)
+    except ValueError:
+        raise click.BadParameter(
+            "must be an ISO 8601 time with a zone, such as 2026-11-25T00:00Z, or seconds since 1970, "
+            f"from 1677 to 2262, got {value!r}"
+        ) from None
+    given = {**context.params, parameter.name: found}  # either may come first
+    start, end = given.get("from_ns"), given.get("to_ns")
+    if start is not None and end is not None and end <= start:
+        limits = Between(start, end).limits
+        raise click.UsageError(f"--to must be after --from {limits['from']}, got {limits['to']}")
+    return found
 
 
 @contextmanager

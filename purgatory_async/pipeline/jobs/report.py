@@ -14,10 +14,12 @@ from purgatory_async.pipeline.jobs.frame import (
     open_page,
     out_option,
     progress,
+    range_options,
     spark_options,
     summary,
 )
 from purgatory_async.pipeline.locations import Location
+from purgatory_async.pipeline.operations.between import Between
 from purgatory_async.pipeline.output import Stage, check_fresh, staged
 from purgatory_async.pipeline.report.findings import examine
 from purgatory_async.pipeline.report.page import draw, write_page
@@ -54,17 +56,28 @@ def run(
 @click.command("report")
 @journal_option
 @out_option
+@range_options
 @open_option
 @spark_options
-def command(*, journal: Location, out: Location, opens: bool, master: str | None, remote: str | None) -> None:
+def command(
+    *,
+    journal: Location,
+    out: Location,
+    from_ns: int | None,
+    to_ns: int | None,
+    opens: bool,
+    master: str | None,
+    remote: str | None,
+) -> None:
     """Report from a journal how operations ended, how long they waited, and any damage to the journal.
 
     \b
-    Example:
+    Examples:
       purgatory pipeline report --journal journal --out report
+      purgatory pipeline report --journal journal --out day --from 2026-11-25T00:00Z --to 2026-11-26T00:00Z
     """  # noqa: D301 - click reads the backspace as "keep these lines"
     check_fresh(out)
-    extent = survey(journal)
+    extent = survey(journal, Between(from_ns, to_ns))
     with (
         progress("report") as say,
         staged(out) as stage,

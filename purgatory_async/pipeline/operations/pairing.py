@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from purgatory_async.pipeline.operations.between import ALWAYS, Between
+
 __all__ = ["ANOMALIES", "OPERATIONS", "Pairing"]
 
 OPERATIONS: Final = pa.schema(
@@ -55,9 +57,12 @@ class Pairing:
     ended: Ints  # for each of those the row of the outcome that ends it; -1 while it is pending
     early: NDArray[np.bool_]  # which outcomes have no submission before them
     bucket: int  # number of the bucket that all of this was in
+    between: Between = ALWAYS  # which operations count
 
     @classmethod
-    def of(cls, submits: pa.Table, outcomes: pa.Table, bucket: int = 0) -> "Pairing":
+    def of(
+        cls, submits: pa.Table, outcomes: pa.Table, bucket: int = 0, between: Between = ALWAYS
+    ) -> "Pairing":
         """Put records together. O(records log records), and nearly linear where they come in order."""
         submitted, reported, count = _numbered(submits, outcomes)
         submit_seq, outcome_seq = _seq(submits), _seq(outcomes)
@@ -67,7 +72,7 @@ class Pairing:
         early = outcome_seq <= began_seq
         ends = _earliest(reported, outcome_seq, np.flatnonzero(~early), count)
         begun = np.sort(begins[begins != _NONE])
-        return cls(submits, outcomes, begun, ends[submitted[begun]], early, bucket)
+        return cls(submits, outcomes, begun, ends[submitted[begun]], early, bucket, between)
 
     def operations(self) -> pa.Table:
         """What became of each, in the columns of `OPERATIONS`."""
@@ -85,18 +90,29 @@ class Pairing:
             "latency_ns": pc.coalesce(end["latency_ns"], held_ns),
             "lateness_ns": pc.coalesce(end["lateness_ns"], late_ns),
         }
-        return _laid_out(columns, OPERATIONS)
+        found = _laid_out(columns, OPERATIONS)
+        return found.filter(self.between.has(found["submit_wall_ns"])) if self.between else found
 
     def anomalies(self) -> pa.Table:
         """The records that are no part of an operation, in the columns of `ANOMALIES`."""
         again = ~np.isin(np.arange(self.submits.num_rows), self.begun)
         over = ~self.early & ~np.isin(np.arange(self.outcomes.num_rows), self.ended)
         found = (
-            _strange(self.submits, again, "submit", "submitted before"),
-            _strange(self.outcomes, self.early, "outcome", "no submission before it"),
-            _strange(self.outcomes, over, "outcome", "ended before"),
+            self._strange(self.submits, again, "submit", "submitted before"),
+            self._strange(self.outcomes, self.early, "outcome", "no submission before it"),
+            self._strange(self.outcomes, over, "outcome", "ended before"),
         )
         return pa.concat_tables(found)
+
+    def _strange(self, records: pa.Table, which: NDArray[np.bool_], kind: str, reason: str) -> pa.Table:
+        chosen = records.filter(pa.array(which))
+        if self.between:
+            waited_ns = pc.fill_null(chosen["latency_ns"], 0) if kind == "outcome" else 0
+            chosen = chosen.filter(self.between.has(pc.subtract(chosen["wall_ns"], waited_ns)))
+        columns = {name: chosen[name] for name in chosen.column_names}
+        columns |= {"kind": pa.repeat(kind, len(chosen)), "reason": pa.repeat(reason, len(chosen))}
+        columns.setdefault("outcome", pa.nulls(len(chosen), pa.string()))
+        return _laid_out(columns, ANOMALIES)
 
 
 def _numbered(submits: pa.Table, outcomes: pa.Table) -> tuple[Ints, Ints, int]:
@@ -126,14 +142,6 @@ def _earliest(operation: Ints, seq: Ints, rows: Ints, count: int) -> Ints:
     backwards = rows[np.argsort(seq[rows], kind="stable")[::-1]]
     found[operation[backwards]] = backwards  # of equal indices the last one stands
     return found
-
-
-def _strange(records: pa.Table, which: NDArray[np.bool_], kind: str, reason: str) -> pa.Table:
-    chosen = records.filter(pa.array(which))
-    columns = {name: chosen[name] for name in chosen.column_names}
-    columns |= {"kind": pa.repeat(kind, len(chosen)), "reason": pa.repeat(reason, len(chosen))}
-    columns.setdefault("outcome", pa.nulls(len(chosen), pa.string()))
-    return _laid_out(columns, ANOMALIES)
 
 
 def _laid_out(columns: dict[str, pa.ChunkedArray], schema: pa.Schema) -> pa.Table:

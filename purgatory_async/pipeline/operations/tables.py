@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from purgatory_async.pipeline.locations import Location, arrow_source, whole
+from purgatory_async.pipeline.operations.between import ALWAYS, Between
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, deal, gathered
 from purgatory_async.pipeline.operations.pairing import ANOMALIES, OPERATIONS, Pairing
 from purgatory_async.pipeline.spark_tables import on_workers, spark_reads, spark_schema
@@ -47,34 +48,45 @@ def dealt(records: DataFrame) -> DataFrame:
     return wanted.mapInArrow(deal, spark_schema(DEALT))
 
 
-def operations(buckets: DataFrame) -> DataFrame:
-    """Find the outcome of each operation in a journal's dealt records. One shuffle of its submissions and outcomes.
+def operations(buckets: DataFrame, between: Between = ALWAYS) -> DataFrame:
+    """Find the outcome of each operation in a journal's dealt records, or of those of a range of time.
+
+    One shuffle of its submissions and outcomes.
 
     Returns:
         The columns of `OPERATIONS`, a row for each operation; those from ``outcome`` on are null while it is pending.
         ``submit_ns`` and ``end_ns`` are ``mono_ns`` of the records, and replace a missing ``latency_ns`` or
         ``lateness_ns`` of an outcome.
     """
-    return paired(buckets, Pairing.operations, OPERATIONS)
+    return paired(buckets, Pairing.operations, OPERATIONS, between)
 
 
-def anomalies(buckets: DataFrame) -> DataFrame:
+def anomalies(buckets: DataFrame, between: Between = ALWAYS) -> DataFrame:
     """List the records that belong to no operation, in the columns of `ANOMALIES`."""
-    return paired(buckets, Pairing.anomalies, ANOMALIES)
+    return paired(buckets, Pairing.anomalies, ANOMALIES, between)
 
 
-def paired(buckets: DataFrame, result: Callable[[Pairing], pa.Table], schema: pa.Schema) -> DataFrame:
+def paired(
+    buckets: DataFrame,
+    result: Callable[[Pairing], pa.Table],
+    schema: pa.Schema,
+    between: Between = ALWAYS,
+) -> DataFrame:
     """Pair the records of each bucket; ``result`` makes a table of this schema of it, on the worker that has it."""
 
     def tell(rows: pa.Table) -> pa.Table:
         """Pair a bucket."""
-        return result(Pairing.of(*gathered(rows), rows["bucket"][0].as_py()))
+        return result(Pairing.of(*gathered(rows), rows["bucket"][0].as_py(), between))
 
     return buckets.groupBy("bucket").applyInArrow(tell, spark_schema(schema))
 
 
 def write_operations(
-    buckets: DataFrame, directory: Location, result: Callable[[pa.Table], pa.Table], schema: pa.Schema
+    buckets: DataFrame,
+    directory: Location,
+    result: Callable[[pa.Table], pa.Table],
+    schema: pa.Schema,
+    between: Between = ALWAYS,
 ) -> pa.Table:
     """Find the outcome of each operation, as `operations`, but write them where they are found.
 
@@ -88,8 +100,8 @@ def write_operations(
         directory.mkdir()
     with whole(directory / "no-rows.parquet") as path:
         pq.write_table(OPERATIONS.empty_table(), path)
-    made = paired(buckets, lambda pairing: result(write_bucket(directory, pairing)), schema).toArrow()
-    return made.cast(schema)
+    made = paired(buckets, lambda pairing: result(write_bucket(directory, pairing)), schema, between)
+    return made.toArrow().cast(schema)
 
 
 def read_operations(spark: SparkSession, directory: Location) -> DataFrame:

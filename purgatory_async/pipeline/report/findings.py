@@ -9,7 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as sf
 
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, buckets_for, deal
@@ -137,8 +137,7 @@ class _Examination:
         say("measuring durations")
         ranks = self.ranks(sums)
         say("following the time")
-        began_ns = min((span.first_wall_ns for span in spans), default=None)
-        ended_ns = max((span.last_wall_ns for span in spans), default=None)
+        began_ns, ended_ns = self.covers()
         width_ns = nice_width_ns((ended_ns or 0) - (began_ns or 0))
         stretches = self.timeline(operations, width_ns)
         say("counting by key")
@@ -148,7 +147,7 @@ class _Examination:
         strange = self.anomalies(2 * self.submitted - by_outcome["pending"])
         damage = self.kept(self.damage, "quarantine")
         held_ns = sum(map(int, whole["held_ns"].to_pylist()))
-        span_ns = sum(span.last_ns - span.first_ns for span in spans)
+        span_ns = sum(map(self.watched_ns, spans))
         submitted = sum(by_outcome.values())
         return Findings(
             summary={
@@ -162,13 +161,14 @@ class _Examination:
                 "anomalies": strange.count(),
                 "quarantined": damage.count(),
                 "missing": self.missing(damage),
+                **self.extent.between.summary(),
             },
             nodes=[span.asDict() for span in spans],
             began_ns=began_ns,
             ended_ns=ended_ns,
             arrivals_per_s=_ratio(submitted * _NS, span_ns),
             held_mean_s=_ratio(held_ns, submitted * _NS),
-            curve_mean=_curve_mean(stretches),
+            curve_mean=None if self.extent.between else _curve_mean(stretches),  # which ends with the range
             width_ns=width_ns,
             stretches=stretches,
             latency=_drawn(whole, "completed"),
@@ -178,6 +178,20 @@ class _Examination:
             quarantine=_first(damage.orderBy("file", "offset")),
             prefixes=self.prefixes(sums, ranks, keys),
         )
+
+    def covers(self) -> tuple[int | None, int | None]:
+        """When the first and the last record were, but for those outside of the range; None without any."""
+        if not self.spans:
+            return None, None
+        first_ns = min(span.first_wall_ns for span in self.spans)
+        return self.extent.between.clipped(first_ns, max(span.last_wall_ns for span in self.spans))
+
+    def watched_ns(self, span: Row) -> int:
+        """How long a run and node was recorded, within the range if there is one."""
+        if not self.extent.between:
+            return int(span.last_ns - span.first_ns)
+        begin, end = self.extent.between.clipped(span.first_wall_ns, span.last_wall_ns)
+        return end - begin
 
     def kept(self, frame: DataFrame, name: str) -> DataFrame:
         """Compute a table once and write it; returns the written table."""
@@ -194,11 +208,13 @@ class _Examination:
         """The sums of the operations, which are also written as a table."""
         last_ns = {(span.run_id, span.node): span.last_ns for span in self.spans}
         table = self.out.tables / "outcomes"
-        return added_up(write_operations(self.dealt, table, partial(summed, last_ns=last_ns), SUMS))
+        return added_up(
+            write_operations(self.dealt, table, partial(summed, last_ns=last_ns), SUMS, self.extent.between)
+        )
 
     def timeline(self, operations: DataFrame, width_ns: int) -> list[Stretch]:
         """The stretches of the timeline, also written as a table."""
-        rows = totals.timeline(operations, width_ns).collect()
+        rows = totals.timeline(operations, width_ns, self.extent.between).collect()
         stretches = filled((row.asDict() for row in rows), width_ns)
         written = [{**asdict(each), **each.ended, "width_ns": width_ns} for each in stretches]
         self.written(pa.Table.from_pylist(written, _TIMELINE), "timeline")
@@ -206,7 +222,7 @@ class _Examination:
 
     def keys(self, operations: DataFrame) -> DataFrame:
         """The watched keys; the written table also has keys that were only signalled."""
-        signals = self.records.where("kind = 'signal'")
+        signals = self.records.where(f"kind = 'signal' and {self.extent.between.sql('wall_ns')}")
         if not any(span.signals for span in self.spans):
             signals = signals.limit(0)  # which spares a pass over the journal
         return self.kept(totals.by_key(operations, signals), "keys").where("submitted > 0")
@@ -230,7 +246,7 @@ class _Examination:
 
     def anomalies(self, expected: int) -> DataFrame:
         """The records that belong to no operation; skips the search if the counts rule them out."""
-        found = anomalies(self.dealt)
+        found = anomalies(self.dealt, self.extent.between)
         if sum(span.submits + span.outcomes for span in self.spans) == expected:
             found = found.limit(0)
         return self.kept(found, "anomalies")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from purgatory_async.pipeline.operations.between import ALWAYS, Between
 from purgatory_async.pipeline.operations.prefixes import PREFIX
 from purgatory_async.pipeline.report.sums import OUTCOMES
 from purgatory_async.pipeline.windows import OUTCOMES as ENDS
@@ -26,15 +27,16 @@ def ranked(chosen: DataFrame, wanted: Sequence[tuple[int, int]]) -> list[tuple[i
     return [(row.part, row["rank"], row.value) for row in found.select("part", "rank", "value").collect()]
 
 
-def timeline(operations: DataFrame, width_ns: int) -> DataFrame:
-    """Count submissions and outcomes by time.
+def timeline(operations: DataFrame, width_ns: int, between: Between = ALWAYS) -> DataFrame:
+    """Count submissions and outcomes by time, those in a range.
 
     Returns:
         ``start_ns, submitted, completed, expired, cancelled, failed, closed``, a row for each stretch of ``width_ns``
         that is not empty.
     """
     start = start_of(sf.col("wall_ns"), width_ns).alias("start_ns")
-    return steps(operations).groupBy(start).pivot("step", ["submitted", *ENDS]).count().fillna(0)
+    found = steps(operations).where(between.sql("wall_ns"))
+    return found.groupBy(start).pivot("step", ["submitted", *ENDS]).count().fillna(0)
 
 
 def by_key(operations: DataFrame, signals: DataFrame) -> DataFrame:

@@ -7,6 +7,7 @@ bytes before it, for the JSON lines, and the ``seq`` before it, for the Parquet 
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import groupby, takewhile
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -19,7 +20,8 @@ from purgatory_async.journal.segments import Segment, list_segments, segments_am
 from purgatory_async.journal.tail import last_record
 from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.locations import Location, arrow_source
-from purgatory_async.pipeline.source.parquet import conform, read_rows, spark_columns
+from purgatory_async.pipeline.operations.between import ALWAYS, Between
+from purgatory_async.pipeline.source.parquet import conform, last_wall_ns, read_rows, spark_columns
 
 __all__ = [
     "DAMAGE_COLUMNS",
@@ -213,6 +215,7 @@ class Extent:
     directory: Location
     pieces: tuple[Piece, ...]  # of the segments that were JSON lines
     parquet: dict[tuple[tuple[str, str], ...], tuple[Location, ...]]  # by the `spark_columns` of the files
+    between: Between = ALWAYS  # the operations that are asked for
 
     @property
     def everything(self) -> list[Piece]:
@@ -234,8 +237,11 @@ class Extent:
         return records <= _FEW
 
 
-def survey(directory: Location) -> Extent:
+def survey(directory: Location, between: Between = ALWAYS) -> Extent:
     """Fix the extent of a journal: all segments, the live ones up to their last whole line.
+
+    Of a range of time those of a run and node count from the one before the first with a record in it on: an operation
+    may end at any time after its submission.
 
     Reads the ends of the files, and the whole of those with a checksum. The program may still write, rotate and delete.
 
@@ -246,7 +252,7 @@ def survey(directory: Location) -> Extent:
     parquet: dict[tuple[tuple[str, str], ...], tuple[Location, ...]] = {}
     directory = directory.absolute()
     try:
-        for segment in segments_in(directory):
+        for segment in _since(directory, segments_in(directory), between.from_ns):
             whole = Piece(directory, segment.name)
             if segment.live:
                 try:
@@ -259,4 +265,20 @@ def survey(directory: Location) -> Extent:
             parquet[columns] = (*parquet.get(columns, ()), whole.parquet)
     except OSError as error:
         raise Refused(f"{error.filename or directory} cannot be read: {error.strerror}") from None
-    return Extent(directory, tuple(pieces), parquet)
+    return Extent(directory, tuple(pieces), parquet, between)
+
+
+def _since(directory: Location, segments: Sequence[Segment], from_ns: int | None) -> Iterator[Segment]:
+    """Leave out the segments of each run and node that end before an instant, but for the last of them."""
+    if from_ns is None:
+        yield from segments
+        return
+    for _, found in groupby(segments, key=lambda segment: (segment.run_id, segment.node)):
+        own = list(found)
+        ended = list(takewhile(lambda segment: _ended_before(directory, segment, from_ns), own))
+        yield from own[max(len(ended) - 1, 0) :]
+
+
+def _ended_before(directory: Location, segment: Segment, instant_ns: int) -> bool:
+    last_ns = None if segment.live else last_wall_ns(Piece(directory, segment.name).parquet)
+    return last_ns is not None and last_ns < instant_ns

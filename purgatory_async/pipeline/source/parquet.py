@@ -14,7 +14,16 @@ from purgatory_async.journal.schema import FIELDS
 from purgatory_async.pipeline import Refused
 from purgatory_async.pipeline.locations import Location, arrow_source
 
-__all__ = ["conform", "holds_after", "is_text", "is_texts", "read_group", "read_rows", "spark_columns"]
+__all__ = [
+    "conform",
+    "holds_after",
+    "is_text",
+    "is_texts",
+    "last_wall_ns",
+    "read_group",
+    "read_rows",
+    "spark_columns",
+]
 
 _REQUIRED: Final = ("run_id", "node", "seq", "kind", "wall_ns", "mono_ns")
 _SCHEMA: Final = arrow_schema()
@@ -54,6 +63,19 @@ def spark_columns(path: Location) -> tuple[tuple[str, str], ...]:
         raise Refused(f"{path} lacks {', '.join(absent)}, which every record of a journal has")
     present = [(field, schema.field(field.name).type) for field in _SCHEMA if field.name in schema.names]
     return tuple((f.name, _spark_type(path, f, found)) for f, found in present if not pa.types.is_null(found))
+
+
+def last_wall_ns(path: Location) -> int | None:
+    """The greatest ``wall_ns`` of a file by its statistics; None if they do not say, or it cannot be read."""
+    try:
+        metadata = pq.read_metadata(arrow_source(path))
+    except (ValueError, OSError):
+        return None
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    columns = [group.column(place) for group in groups for place in range(group.num_columns)]
+    found = [column.statistics for column in columns if column.path_in_schema == "wall_ns"]
+    greatest = [each.max for each in found if each is not None and each.has_min_max and type(each.max) is int]
+    return max(greatest, default=None) if len(greatest) == len(found) else None
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from click import ClickException
 from click.testing import CliRunner
 
 from purgatory_async.pipeline import Refused
-from purgatory_async.pipeline.jobs import stream, windows
+from purgatory_async.pipeline.jobs import report, stream, windows
 from tests.pipeline.journals import MS, Node, append, live, rotated
 
 
@@ -38,6 +38,26 @@ def test_a_width_that_cannot_be_is_refused(journal, tmp_path, width):
     assert "must be a positive number of seconds" in refused(
         windows.command, "--journal", journal, "--out", tmp_path / "out", "--window", width
     )
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("command", [windows.command, report.command], ids=["windows", "report"])
+@pytest.mark.parametrize(
+    ("limits", "complaint"),
+    [
+        (
+            ["--from", "2026-11-25"],
+            "'--from': must be an ISO 8601 time with a zone, such as 2026-11-25T00:00Z",
+        ),
+        (["--to", "2026-11-25T00:00:00"], "'--to': must be an ISO 8601 time with a zone"),
+        (["--from", "1790000000000"], "from 1677 to 2262, got '1790000000000'"),
+        (["--from", "2026-11-25T01:00+01:00", "--to", "2026-11-25T00:00Z"], "--to must be after --from"),
+        (["--to", "7", "--from", "8.5"], "--to must be after --from"),
+    ],
+)
+def test_a_range_that_cannot_be_is_refused(journal, tmp_path, command, limits, complaint):
+    window = ["--window", 1] if command is windows.command else []
+    assert complaint in refused(command, "--journal", journal, "--out", tmp_path / "out", *window, *limits)
     assert not (tmp_path / "out").exists()
 
 

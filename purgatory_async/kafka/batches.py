@@ -34,7 +34,6 @@ NO_TIME: Final = -1
 """The timestamp of records that have none."""
 _FORMAT: Final = 2
 _UNCOUNTED: Final = 12  # the length does not count the first offset and itself
-_ENDS: Final = 2  # the first and the last record
 _CODEC: Final = 0x07
 _APPEND_TIME: Final = 0x08
 _TRANSACTIONAL: Final = 0x10
@@ -54,7 +53,7 @@ class Batch(NamedTuple):
         attributes: Codec, kind of timestamps, transactional, control.
         last_offset_delta: Offset of the last record, less that of the first.
         base_timestamp: Of the first record, in milliseconds.
-        max_timestamp: The greatest, in milliseconds; kafkajs writes that of the last record.
+        max_timestamp: The greatest, in milliseconds; kafkajs leaves out records without one of their own.
         producer_id: Of an idempotent producer; otherwise -1.
         producer_epoch: Likewise.
         base_sequence: Number of the first record in the producer's sequence; otherwise -1.
@@ -103,8 +102,8 @@ class Batch(NamedTuple):
 
     @property
     def has_sure_time(self) -> bool:
-        """Whether ``greatest_time`` is that of a record, whichever client wrote the header."""
-        return self.has_append_time or self.records <= _ENDS
+        """Whether every record has ``greatest_time``, whichever client wrote the header."""
+        return self.has_append_time or self.records == 1
 
 
 def read_batches(data: bytes | bytearray | memoryview) -> Iterator[Batch]:

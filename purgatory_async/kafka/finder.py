@@ -108,7 +108,7 @@ class Finder:
     async def _look(self, log: Log, batch: Batch, data: memoryview, offset: int, timestamp: int) -> Found:
         """The first record of a batch, from ``offset`` on, at a timestamp; or the first with the greatest one."""
         first = max(offset, batch.base_offset)
-        if batch.records == 1 or batch.has_append_time:
+        if batch.has_sure_time:
             return Found(first, batch.greatest_time, batch.leader_epoch)
         greatest, found = _NEVER, Found(first, _NEVER, batch.leader_epoch)
         async with self._one:

@@ -50,7 +50,7 @@ def claiming(made: bytes, greatest: int) -> bytes:
         st.tuples(
             st.lists(TIMES, min_size=1, max_size=5),
             st.sampled_from(list(COMPRESSED)),
-            st.sampled_from(["Java's", "kafkajs's", "LogAppendTime"]),
+            st.sampled_from(["right", "of the first", "of the last", "LogAppendTime"]),
             st.sampled_from([1, SEGMENT]),
         ),
         max_size=6,
@@ -63,7 +63,8 @@ def test_every_time_finds_the_record_that_a_search_finds(batches, data):
     for epoch, (times, codec, header, size) in enumerate(batches):
         append_time = header == "LogAppendTime"
         made = timed(*times, codec=codec, attributes=APPEND_TIME * append_time, size=size)
-        appended(log, claiming(made, times[-1]) if header == "kafkajs's" else made, epoch)
+        claims = {"of the first": times[0], "of the last": times[-1]}.get(header, max(times))
+        appended(log, claiming(made, claims), epoch)
         records += [
             Found(len(records) + number, max(times) if append_time else time, epoch)
             for number, time in enumerate(times)

@@ -1,6 +1,5 @@
 """DescribeLogDirs and AlterReplicaLogDirs: memory is the one directory, with the sizes of all partitions."""
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 from purgatory_async.kafka.api import Answer, Api
@@ -15,42 +14,36 @@ _MEMORY: Final = "/memory"
 
 
 def _describe_log_dirs(node: Node, request: Any, _: Client) -> Answer:
-    """Give the sizes of the partitions that this broker has, as Kafka leaving out what it does not know."""
-    wanted = (
-        None if request.topics is None else {topic.topic: {*topic.partitions} for topic in request.topics}
-    )
-    topics = [
-        {"name": topic.name, "partitions": [_sized(partition) for partition in partitions]}
+    """Give the sizes of the partitions that this broker has; others are left out, as by Kafka."""
+    wanted = {(topic.topic, index) for topic in request.topics or () for index in topic.partitions}
+    sizes = {
+        topic.name: [
+            _sized(partition)
+            for partition in topic.partitions
+            if node.id in partition.replicas
+            if request.topics is None or (topic.name, partition.index) in wanted
+        ]
         for topic in node.topics
-        if not topic.internal and (wanted is None or topic.name in wanted)
-        for partitions in [_here(node, topic.partitions, None if wanted is None else wanted[topic.name])]
-        if partitions
-    ]
+        if not topic.internal
+    }
     room = node.topics.room
     memory = {
         "error_code": ErrorCode.none,
         "log_dir": _MEMORY,
-        "topics": topics,
+        "topics": [
+            {"name": name, "partitions": partitions} for name, partitions in sizes.items() if partitions
+        ],
         "total_bytes": room.max_bytes,
         "usable_bytes": max(0, room.max_bytes - room.used_bytes),
     }
     return {"error_code": ErrorCode.none, "results": (memory,)}
 
 
-def _here(node: Node, partitions: Iterable[Partition], indices: set[int] | None) -> list[Partition]:
-    return [
-        partition
-        for partition in partitions
-        if node.id in partition.replicas and (indices is None or partition.index in indices)
-    ]
-
-
 def _sized(partition: Partition) -> dict[str, Any]:
-    lag = max(0, partition.high_watermark - partition.log.end)
     return {
         "partition_index": partition.index,
         "partition_size": partition.log.size_bytes,
-        "offset_lag": lag,
+        "offset_lag": max(0, partition.high_watermark - partition.log.end),
         "is_future_key": False,
     }
 

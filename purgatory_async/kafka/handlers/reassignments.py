@@ -7,6 +7,7 @@ from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
 from purgatory_async.kafka.errors import ErrorCode, ProtocolError
 from purgatory_async.kafka.node import Node
+from purgatory_async.kafka.topics import Topic
 
 __all__ = ["ALTER_PARTITION_REASSIGNMENTS", "ELECT_LEADERS", "LIST_PARTITION_REASSIGNMENTS"]
 
@@ -15,44 +16,43 @@ _PREFERRED: Final = 0  # the type of an election
 
 def _elect_leaders(node: Node, request: Any, _: Client) -> Answer:
     """Tell of each partition why no leader is elected; of all partitions, as Kafka does, only of those without one."""
-    every = request.topic_partitions is None
-    if every:
-        wanted = {topic.name: range(len(topic.partitions)) for topic in node.topics if not topic.internal}
+    if request.topic_partitions is None:
+        wanted = [(topic.name, _leaderless(node, topic)) for topic in node.topics if not topic.internal]
     else:
-        wanted = {topic.topic: topic.partitions for topic in request.topic_partitions}
-    results = [
-        {
-            "topic": name,
-            "partition_result": [
-                {"partition_id": index, "error_code": error.code, "error_message": str(error)}
-                for index in indices
-                for error in [_no_election(node, name, index, getattr(request, "election_type", _PREFERRED))]
-                if not every or error.code is not ErrorCode.election_not_needed
-            ],
-        }
-        for name, indices in wanted.items()
-    ]
+        wanted = [(topic.topic, topic.partitions) for topic in request.topic_partitions]
+    election = getattr(request, "election_type", _PREFERRED)
     return {
         "error_code": ErrorCode.none,
-        "replica_election_results": [one for one in results if one["partition_result"] or not every],
+        "replica_election_results": [
+            {
+                "topic": name,
+                "partition_result": [_not_elected(node, name, index, election) for index in indices],
+            }
+            for name, indices in wanted
+            if indices
+        ],
     }
 
 
-def _no_election(node: Node, topic: str, index: int, election: int) -> ProtocolError:
+def _leaderless(node: Node, topic: Topic) -> list[int]:
+    return [part.index for part in topic.partitions if part.leader not in node.cluster.reachable]
+
+
+def _not_elected(node: Node, topic: str, index: int, election: int) -> dict[str, Any]:
     try:
         leader = node.topics.partition(topic, index).leader
     except ProtocolError as error:
-        return error
-    if leader in node.cluster.reachable:
-        return ProtocolError(
-            ErrorCode.election_not_needed, f"broker {leader} leads, and is the preferred one"
-        )
-    code = (
-        ErrorCode.preferred_leader_not_available
-        if election == _PREFERRED
-        else ErrorCode.eligible_leaders_not_available
-    )
-    return ProtocolError(code, f"broker {leader} must be reached to lead: no other takes over")
+        code, message = error.code, str(error)
+    else:
+        code, message = ErrorCode.election_not_needed, f"broker {leader} leads, and is the preferred one"
+        if leader not in node.cluster.reachable:
+            code = (
+                ErrorCode.preferred_leader_not_available
+                if election == _PREFERRED
+                else ErrorCode.eligible_leaders_not_available
+            )
+            message = f"broker {leader} must be within reach to lead: no other takes over"
+    return {"partition_id": index, "error_code": code, "error_message": message}
 
 
 def _alter_reassignments(node: Node, request: Any, _: Client) -> Answer:

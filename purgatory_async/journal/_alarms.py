@@ -154,19 +154,19 @@ class Alarms:
                 f"the disk does not keep up with the journal in {self._directory}: {self._figures(buffered)}; "
                 f"{self._loss}: give it a faster disk or a weaker sync"
             )
-            self.behind = True  # not before: the other thread tells the end
+            self.behind = True  # after its sentence, as in `ease`: the two threads take turns
 
     def ease(self, buffered: int) -> None:
         """Tell the end of that warning once few records wait. O(1)."""
         if self.behind and buffered < self.due_at // 2:
-            self.behind = False
             self._tell(f"the disk keeps up with the journal again: {buffered} of {self._limit} records wait")
+            self.behind = False
 
     def look(self) -> None:
         """Measure the disk, and warn if it is nearly full. O(1)."""
         self._measure()
         least = max(self.disk_bytes // _SHARE, self._least)
-        if not self.low and self.free_bytes < least:
+        if not self.low and self.free_bytes < least and self.disk_bytes:  # some file systems tell no size
             self.low = True
             self._tell(
                 f"the disk of the journal in {self._directory} is nearly full: {self._room()}; once it is full, "

@@ -10,6 +10,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import IO, Final
@@ -86,13 +87,14 @@ class Ages:
             return False
         self._asked = None
         _, said = process.communicate()
-        with answer:
+        found: dict[str, int | None] | None = None
+        with answer, suppress(ValueError):
             answer.seek(0)
-            found: dict[str, int | None] = {} if process.returncode else json.load(answer)
-        self._newest = found | self._newest
-        if process.returncode:
-            unknown = [each.name for each in list_segments(self._directory) if not each.live]
-            self._take_as_new([name for name in unknown if name not in self._newest], said.strip())
+            found = None if process.returncode else json.load(answer)
+        self._newest = (found or {}) | self._newest
+        if found is None:
+            names = [each.name for each in list_segments(self._directory) if not each.live]
+            self._take_as_new([name for name in names if name not in self._newest], said.strip())
         return True
 
     def _take_as_new(self, names: Sequence[str], why: str) -> None:

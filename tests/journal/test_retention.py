@@ -4,12 +4,15 @@ import datetime as dt
 import logging
 import os
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 from purgatory_async.journal import Sync, _writer_thread, read_journal, reading
-from purgatory_async.journal.segments import list_segments
+from purgatory_async.journal.ages import Ages
+from purgatory_async.journal.retention import Retention
+from purgatory_async.journal.segments import Segment, list_segments
 from tests.journal.desk import Desk, until
 from tests.pipeline.journals import Node, live, rotated
 
@@ -132,6 +135,17 @@ def test_a_run_without_a_record_is_as_old_as_the_next_runs_start(tmp_path):
     with keeping(tmp_path) as desk:
         settle(desk)
         assert [path.exists() for path in (*paths, foreign)] == [False, True, True, True]
+
+
+def test_the_segment_that_grows_stays_however_old_or_large(tmp_path):
+    *old, present = earlier(tmp_path, [9, 8, 7])
+    bounds = {"keep_ns": DAY_NS, "keep_bytes": 1}
+    ages = Ages(tmp_path, "run", time.time_ns, pytest.fail)
+    journal = Retention(tmp_path, ages, now_ns=time.time_ns, **bounds, on_trouble=pytest.fail)
+    journal.look(Segment.of(present), sealing=Segment.of(old[1]))
+    assert [path.exists() for path in (*old, present)] == [False, True, True]
+    journal.look(Segment.of(present), None)
+    assert [path.exists() for path in (*old, present)] == [False, False, True]
 
 
 def test_a_segment_ends_before_its_first_record_is_too_old(tmp_path):

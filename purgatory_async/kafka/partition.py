@@ -157,10 +157,9 @@ class Partition:
 
     def append_time_ms(self, offset: int) -> int:
         """The broker's time of the batch at an offset; -1 if its records have their producers'. O(log batches)."""
-        if self.rules.stamps:
-            for view in self.log.read(offset, offset + 1, 0, at_least_one=True):
-                batch = next(read_batches(view))
-                return batch.max_timestamp if batch.has_append_time else NO_TIME
+        for view in self.log.read(offset, offset + 1, 0, at_least_one=True):
+            batch = next(read_batches(view))
+            return batch.max_timestamp if batch.has_append_time else NO_TIME
         return NO_TIME
 
     def append_copies(self, records: Bytes) -> None:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 from purgatory_async.kafka.batches import NO_TIME
@@ -34,6 +34,7 @@ class Rules:
         stamps: Whether records get the broker's time.
         before_ms: How much earlier than the broker's time a timestamp may be, in milliseconds.
         after_ms: Likewise, later.
+        concern_records: Whether it takes more than a batch's header to tell whether its records are allowed.
     """
 
     max_batch_bytes: int = sys.maxsize
@@ -42,11 +43,12 @@ class Rules:
     stamps: bool = False
     before_ms: int = LONG_MAX
     after_ms: int = LONG_MAX
+    concern_records: bool = field(init=False)
 
-    @property
-    def concern_records(self) -> bool:
-        """Whether it takes more than a batch's header to tell whether its records are allowed."""
-        return self.needs_keys or (not self.stamps and min(self.before_ms, self.after_ms) < LONG_MAX)
+    def __post_init__(self) -> None:
+        """Derive what each produce asks."""
+        timed = not self.stamps and min(self.before_ms, self.after_ms) < LONG_MAX
+        object.__setattr__(self, "concern_records", self.needs_keys or timed)
 
     def judge(self, now_ms: int, time: int, has_key: bool) -> ErrorCode:
         """Judge a record.

@@ -39,8 +39,10 @@ def _produce(node: Node, request: Any, client: Client) -> Answer | Awaitable[Ans
         )
         for topic in request.topic_data
     ]
-    if any(isinstance(result, _Unjudged) for _, parts in results for _, result in parts):
-        return _judged(node, request, results)
+    for _, parts in results:
+        for _, result in parts:
+            if isinstance(result, _Unjudged):
+                return _judged(node, request, results)
     return _appended(node, request, results)
 
 
@@ -111,6 +113,8 @@ def _append(node: Node, topic: str, part: Any, request: Any, client: Client) -> 
 
 
 def _append_to(node: Node, partition: Partition, records: Bytes, *, acks_all: bool) -> PartitionStatus:
+    if not partition.rules.stamps:
+        return PartitionStatus(partition, *partition.append(records, acks_all=acks_all))
     base_offset, required_offset = partition.append(records, acks_all=acks_all, now_ms=node.now_ms())
     return PartitionStatus(partition, base_offset, required_offset, partition.append_time_ms(base_offset))
 

@@ -52,6 +52,7 @@ NEEDS_EXTRA = {
     "kafka/test_clients_of_other_languages.py": "confluent_kafka",
     "kafka/test_features.py": "confluent_kafka",
     "pipeline": "pyspark",
+    "pipeline/test_questions_page.py": "duckdb",
     "service": "starlette",
     "service/store/test_urls.py": "asyncpg",
     "test_metrics.py": "prometheus_client",

@@ -300,6 +300,12 @@ async def test_a_connection_just_made_is_dropped_by_stop(kafka_broker):
         assert client.recv(1) == b""
 
 
+async def test_a_stopped_broker_keeps_its_port_from_clients(kafka_broker):
+    await kafka_broker.stop()
+    with socket.socket() as client, pytest.raises(OSError, match="in use"):
+        client.bind((kafka_broker.host, kafka_broker.port))  # as the kernel does for a client's own end
+
+
 async def test_a_port_taken_meanwhile_is_an_error_of_start(kafka_broker):
     await kafka_broker.stop()
     with socket.create_server((kafka_broker.host, kafka_broker.port)), pytest.raises(OSError, match="in use"):

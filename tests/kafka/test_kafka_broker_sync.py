@@ -2,9 +2,9 @@
 
 import asyncio
 import inspect
+import signal
 import socket
 import threading
-from _thread import interrupt_main
 from functools import partial
 
 import pytest
@@ -116,8 +116,9 @@ def test_a_call_on_a_running_loop_is_refused(kafka_broker_sync):
 
 
 def test_an_interrupted_call_waits_no_longer(kafka_broker_sync):
+    interrupt = partial(signal.pthread_kill, threading.main_thread().ident, signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), kafka_broker_sync.expect("Fetch"):
-        threading.Timer(0.05, interrupt_main).start()
+        threading.Timer(0.05, interrupt).start()
     assert kafka_broker_sync.call(lambda broker: broker._requests.pending) == 0
 
 

@@ -192,7 +192,9 @@ class Connection(asyncio.BufferedProtocol):
                 self._client = Client(client_id, self._client.host)
             answer = self._listener.answer(api, request, self._client)
             if isinstance(answer, Awaitable):
-                self._held = asyncio.get_running_loop().create_task(self._hold(header, answer))
+                held = asyncio.get_running_loop().create_task(self._hold(header, answer))
+                if not held.done():  # an eager task may have ended
+                    self._held = held
             else:
                 self._send(header, answer)
         except MalformedRequestError as error:
@@ -206,9 +208,10 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:  # noqa: BLE001 - reported there
             self._fail(header)
         finally:
-            self._held = None
+            held, self._held = self._held, None
             self._heard_at = self._listener.node.timer.time()
-        self._serve_ready()
+        if held is not None:  # otherwise it is served from there
+            self._serve_ready()
 
     def _released(self, _: asyncio.Task[None]) -> None:
         self._listener.lost(self)

@@ -20,7 +20,15 @@ from purgatory_async.pipeline.locations import Location, StorePath, arrow_source
 from purgatory_async.pipeline.output import checkpoint_path, spark_path
 from purgatory_async.pipeline.source.extent import DAMAGE_COLUMNS
 
-__all__ = ["DAMAGE_SCHEMA", "RECORD_SCHEMA", "on_workers", "spark_reads", "spark_schema", "spark_writes"]
+__all__ = [
+    "DAMAGE_SCHEMA",
+    "RECORD_SCHEMA",
+    "count_rows",
+    "on_workers",
+    "spark_reads",
+    "spark_schema",
+    "spark_writes",
+]
 
 RECORD_SCHEMA: Final = spark_schema(arrow_schema())
 """A journal's records: the columns of `FIELDS`, null where a kind has no such field."""
@@ -39,15 +47,13 @@ def on_workers(
     schema: StructType | str,
 ) -> DataFrame:
     """Make a table on Spark's workers: ``make`` the rows of each part in a task of its own."""
-    if not parts:
-        return spark.createDataFrame([], schema)
 
     def _make_some(numbers: Batches) -> Batches:
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 yield from make(parts[number])
 
-    return spark.range(0, len(parts), 1, len(parts)).mapInArrow(_make_some, schema)
+    return spark.range(0, len(parts), 1, len(parts) or 1).mapInArrow(_make_some, schema)
 
 
 def spark_writes(frame: DataFrame, table: Location) -> None:
@@ -85,6 +91,12 @@ def spark_reads(spark: SparkSession, table: Location, schema: StructType) -> Dat
     if isinstance(table, Path):
         return spark.read.schema(schema).parquet(spark_path(table))
     return on_workers(spark, sorted(table.iterdir()), _read_part, schema)
+
+
+def count_rows(table: Location) -> int:
+    """How many rows a table of results has, by the ends of its files."""
+    parts = (part for part in table.iterdir() if part.name.endswith(".parquet") and part.name[0] not in "._")
+    return sum(pq.read_metadata(arrow_source(part)).num_rows for part in parts)
 
 
 def _read_part(part: Location) -> Batches:

@@ -141,14 +141,15 @@ def nodes(covered: DataFrame) -> DataFrame:
 
     Returns:
         ``run_id, node, first_seq, last_seq, first_ns, last_ns, first_wall_ns, last_wall_ns, records,
-        submits, outcomes, signals, untimed, tick_ns, wheel_size``, a row for each. ``first_ns`` and ``last_ns`` are
-        ``mono_ns``, ``untimed`` counts submissions without a timeout, and the last two are null without a `Stats`
-        record.
+        submits, outcomes, signals, untimed, ranges, tick_ns, wheel_size``, a row for each. ``first_ns`` and ``last_ns``
+        are ``mono_ns``, ``untimed`` counts submissions without a timeout, ``ranges`` those of numbers in the parts, and
+        the last two are null without a `Stats` record.
     """
     counts = ("records", "submits", "outcomes", "signals", "untimed")
     return covered.groupBy("run_id", "node").agg(
         *(sf.min(f"first_{what}").alias(f"first_{what}") for what in ("seq", "ns", "wall_ns")),
         *(sf.max(f"last_{what}").alias(f"last_{what}") for what in ("seq", "ns", "wall_ns")),
         *(sf.sum(name).alias(name) for name in counts),
+        sf.count("first_seq").alias("ranges"),
         *(sf.max(name).alias(name) for name in ("tick_ns", "wheel_size")),
     )

@@ -14,6 +14,7 @@ from pyspark.sql import functions as sf
 
 from purgatory_async.pipeline.operations.buckets import DEAL_READ, DEALT, buckets_for, deal
 from purgatory_async.pipeline.operations.coverage import COVER_READ, COVERED, cover
+from purgatory_async.pipeline.operations.pairing import ANOMALIES
 from purgatory_async.pipeline.operations.tables import (
     anomalies,
     map_operations,
@@ -36,9 +37,9 @@ from purgatory_async.pipeline.report.sums import (
     chosen,
     summed,
 )
-from purgatory_async.pipeline.source.extent import Extent
+from purgatory_async.pipeline.source.extent import DAMAGE_COLUMNS, Extent
 from purgatory_async.pipeline.source.tables import map_records, read_journal
-from purgatory_async.pipeline.spark_tables import spark_reads, spark_writes
+from purgatory_async.pipeline.spark_tables import count_rows, spark_reads, spark_writes
 
 __all__ = ["Findings", "Step", "Stretch", "examine", "filled", "nice_width_ns"]
 
@@ -113,6 +114,18 @@ def examine(spark: SparkSession, extent: Extent, out: Stage, say: Callable[[str]
         covered.unpersist()
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A written table, which may be empty."""
+
+    table: Any = None  # a data frame; without rows it is not used
+    rows: int = 0
+
+    def first(self, *order: str) -> list[dict[str, Any]]:
+        """The first rows in some order."""
+        return _first(self.table.orderBy(*order)) if self.rows else []
+
+
 class _Examination:
     """A journal's tables, and the results computed from them into a directory."""
 
@@ -129,7 +142,6 @@ class _Examination:
 
     def findings(self, say: Callable[[str], None]) -> Findings:
         """Compute everything, and call ``say`` with each step."""
-        spans = self.spans
         say(f"putting {self.submitted} operations together")
         sums = self.sums()
         whole = sums.filter(sums["whole"])
@@ -142,12 +154,13 @@ class _Examination:
         stretches = self.timeline(operations, width_ns)
         say("counting by key")
         keys = self.keys(operations)
+        by_prefix = totals.by_prefix(keys).toArrow()
         say("looking for what is wrong")
         by_outcome = _by_outcome(whole)
         strange = self.anomalies(2 * self.submitted - by_outcome["pending"])
-        damage = self.kept(self.damage, "quarantine")
+        damage = self.quarantine()
         held_ns = sum(map(int, whole["held_ns"].to_pylist()))
-        span_ns = sum(map(self.watched_ns, spans))
+        span_ns = sum(map(self.watched_ns, self.spans))
         submitted = sum(by_outcome.values())
         return Findings(
             summary={
@@ -157,13 +170,13 @@ class _Examination:
                 "latency_ns": _percentiles(ranks, whole, "completed"),
                 "lateness_ns": _percentiles(ranks, whole, "expired"),
                 "pending_mean": _ratio(held_ns, span_ns),
-                "keys": keys.count(),
-                "anomalies": strange.count(),
-                "quarantined": damage.count(),
+                "keys": pc.sum(by_prefix["keys"]).as_py() or 0,
+                "anomalies": strange.rows,
+                "quarantined": damage.rows,
                 "missing": self.missing(damage),
                 **self.extent.between.summary(),
             },
-            nodes=[span.asDict() for span in spans],
+            nodes=[span.asDict() for span in self.spans],
             began_ns=began_ns,
             ended_ns=ended_ns,
             arrivals_per_s=_ratio(submitted * _NS, span_ns),
@@ -174,9 +187,9 @@ class _Examination:
             latency=_drawn(whole, "completed"),
             lateness=_drawn(whole, "expired"),
             keys=_first(keys.orderBy("submitted", "key", ascending=[False, True])),
-            anomalies=_first(strange.orderBy("run_id", "node", "seq")),
-            quarantine=_first(damage.orderBy("file", "offset")),
-            prefixes=self.prefixes(sums, ranks, keys),
+            anomalies=strange.first("run_id", "node", "seq"),
+            quarantine=damage.first("file", "offset"),
+            prefixes=self.prefixes(sums, ranks, by_prefix),
         )
 
     def covers(self) -> tuple[int | None, int | None]:
@@ -193,11 +206,11 @@ class _Examination:
         begin, end = self.extent.between.clipped(span.first_wall_ns, span.last_wall_ns)
         return end - begin
 
-    def kept(self, frame: DataFrame, name: str) -> DataFrame:
+    def kept(self, frame: DataFrame, name: str) -> "_Kept":
         """Compute a table once and write it; returns the written table."""
         table = self.out.tables / name
         spark_writes(frame, table)
-        return spark_reads(self.spark, table, frame.schema)
+        return _Kept(spark_reads(self.spark, table, frame.schema), count_rows(table))
 
     def written(self, table: pa.Table, name: str) -> None:
         """Write a small table here."""
@@ -225,11 +238,12 @@ class _Examination:
         signals = self.records.where(f"kind = 'signal' and {self.extent.between.sql('wall_ns')}")
         if not any(span.signals for span in self.spans):
             signals = signals.limit(0)  # which spares a pass over the journal
-        return self.kept(totals.by_key(operations, signals), "keys").where("submitted > 0")
+        table: DataFrame = self.kept(totals.by_key(operations, signals), "keys").table
+        return table.where("submitted > 0")
 
-    def prefixes(self, sums: pa.Table, ranks: Ranks, keys: DataFrame) -> list[dict[str, Any]]:
+    def prefixes(self, sums: pa.Table, ranks: Ranks, by_prefix: pa.Table) -> list[dict[str, Any]]:
         """The busiest prefixes of keys, also written as a table; none if no key has one."""
-        table = prefix_table(sums, ranks.found, totals.by_prefix(keys).toArrow())
+        table = prefix_table(sums, ranks.found, by_prefix)
         self.written(table, "prefixes")
         found: list[dict[str, Any]] = table.slice(0, _SHOWN).to_pylist()
         return found if any(row["prefix"] is not None for row in found) else []
@@ -244,18 +258,27 @@ class _Examination:
                 ranks.solve(*found)
         return ranks
 
-    def anomalies(self, expected: int) -> DataFrame:
+    def anomalies(self, expected: int) -> "_Kept":
         """The records that belong to no operation; skips the search if the counts rule them out."""
-        found = anomalies(self.dealt, self.extent.between)
         if sum(span.submits + span.outcomes for span in self.spans) == expected:
-            found = found.limit(0)
-        return self.kept(found, "anomalies")
+            self.written(ANOMALIES.empty_table(), "anomalies")
+            return _Kept()
+        return self.kept(anomalies(self.dealt, self.extent.between), "anomalies")
 
-    def missing(self, damage: DataFrame) -> list[dict[str, Any]]:
+    def quarantine(self) -> "_Kept":
+        """The lines that are not records; only JSON lines can have some."""
+        if not self.extent.pieces:
+            self.written(DAMAGE_COLUMNS.empty_table(), "quarantine")
+            return _Kept()
+        return self.kept(self.damage, "quarantine")
+
+    def missing(self, damage: "_Kept") -> list[dict[str, Any]]:
         """Ranges of missing record numbers: between records, before the first and after the last."""
-        found = [tuple(row) for row in missing(self.covered).collect()]
+        found: list[tuple[Any, ...]] = []
+        if any(span.ranges > 1 for span in self.spans):
+            found += map(tuple, missing(self.covered).collect())
         known = {(span.run_id, span.node): (span.first_seq, span.last_seq) for span in self.spans}
-        lines = damage.groupBy("file").agg(sf.collect_list("offset")).collect()
+        lines = damage.table.groupBy("file").agg(sf.collect_list("offset")).collect() if damage.rows else []
         for node, edges in find_edges(self.extent, dict(map(tuple, lines))).items():
             first, last = known.get(node, (0, 0))
             if edges.from_start:

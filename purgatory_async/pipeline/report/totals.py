@@ -1,8 +1,9 @@
 """Sums a journal's operations in Spark: by time and by key, and where durations are ranked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from pyspark.sql import DataFrame
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from purgatory_async.pipeline.operations.between import ALWAYS, Between
@@ -22,7 +23,9 @@ def ranked(chosen: DataFrame, wanted: Sequence[tuple[int, int]]) -> list[tuple[i
     """
     upto = "sum(times) over (partition by part order by value) as upto"
     counted = chosen.groupBy("part", "value").agg(sf.sum("times").alias("times")).selectExpr("*", upto)
-    sought = chosen.sparkSession.createDataFrame(list(wanted), "part long, rank long")
+    # Made of rows, the table would need Python workers of another kind, with a daemon of their own.
+    table = pa.Table.from_pylist([{"part": part, "rank": rank} for part, rank in wanted])
+    sought = chosen.sparkSession.createDataFrame(table)
     found = counted.join(sf.broadcast(sought), "part").where("rank <= upto and rank > upto - times")
     return [(row.part, row["rank"], row.value) for row in found.select("part", "rank", "value").collect()]
 
@@ -36,7 +39,7 @@ def timeline(operations: DataFrame, width_ns: int, between: Between = ALWAYS) ->
     """
     start = start_of(sf.col("wall_ns"), width_ns).alias("start_ns")
     found = steps(operations).where(between.sql("wall_ns"))
-    return found.groupBy(start).pivot("step", ["submitted", *ENDS]).count().fillna(0)
+    return found.groupBy(start).agg(*_counts("step", ("submitted", *ENDS)))
 
 
 def by_key(operations: DataFrame, signals: DataFrame) -> DataFrame:
@@ -47,8 +50,13 @@ def by_key(operations: DataFrame, signals: DataFrame) -> DataFrame:
     """
     watched = operations.selectExpr("explode(keys) as key", "coalesce(outcome, 'pending') as what")
     both = watched.union(signals.selectExpr("key", "'signals'"))
-    counts = both.groupBy("key").pivot("what", [*OUTCOMES, "signals"]).count().fillna(0)
+    counts = both.groupBy("key").agg(*_counts("what", (*OUTCOMES, "signals")))
     return counts.select("key", sf.expr(" + ".join(OUTCOMES)).alias("submitted"), *OUTCOMES, "signals")
+
+
+def _counts(column: str, words: Iterable[str]) -> Iterator[Column]:
+    """The columns of a pivot, in one pass: how often a column has each word."""
+    return (sf.count_if(sf.col(column) == word).alias(word) for word in words)
 
 
 def by_prefix(keys: DataFrame) -> DataFrame:

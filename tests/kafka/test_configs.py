@@ -97,6 +97,7 @@ READ = [
     ("preallocate", "TRUE", "true"),
     ("cleanup.policy", "compact , delete", "compact,delete"),
     ("cleanup.policy", "", ""),
+    ("cleanup.policy", "compact,", "compact"),
     ("follower.replication.throttled.replicas", "*", "*"),
     ("leader.replication.throttled.replicas", "0:1, 1:2", "0:1,1:2"),
     ("message.format.version", "2.8-IV1", "2.8-IV1"),

@@ -75,7 +75,7 @@ class Definition:
             case Kind.BOOLEAN:
                 value = value.lower()
             case Kind.LIST:
-                value = ",".join(part.strip() for part in value.split(","))
+                value = ",".join(filter(None, map(str.strip, value.split(","))))
             case Kind.STRING:
                 pass
         return self._read_text(value)
@@ -87,11 +87,10 @@ class Definition:
         raise self._refused(f"an integer from {self.least} to {most}", value)
 
     def _read_text(self, value: str) -> str:
-        parts = value.split(",") if self.kind is Kind.LIST and value else [value]
         is_list = self.kind is Kind.LIST
-        if self.choices and not (is_list and not value) and not {*parts} <= {*self.choices}:
-            several = "some of" if is_list else "one of"
-            raise self._refused(f"{several} {', '.join(self.choices)}", value)
+        parts = {*filter(None, value.split(","))} if is_list else {value}
+        if self.choices and not parts <= {*self.choices}:
+            raise self._refused(f"{'some' if is_list else 'one'} of {', '.join(self.choices)}", value)
         if not re.fullmatch(self.form, value):
             raise self._refused(f"of the form {self.form}", value)
         return value

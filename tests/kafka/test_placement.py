@@ -123,6 +123,11 @@ async def test_a_page_ends_between_two_topics(desk):
     assert await described(desk, 2, cursor, "t", "x", "y") == ([("x", unknown, []), ("y", unknown, [])], None)
 
 
+async def test_a_page_begins_at_no_negative_partition(desk):
+    cursor = {"topic_name": "t", "partition_index": -1}
+    assert await described(desk, 2, cursor) == ([("t", "invalid_request", [])], None)
+
+
 @pytest.mark.parametrize("limit", [0, -1])
 async def test_a_page_has_at_least_one_partition(desk, limit):
     assert await described(desk, limit) == (

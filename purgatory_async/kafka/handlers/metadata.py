@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any, Final
+from uuid import UUID
 
 from purgatory_async.kafka.api import Answer, Api
 from purgatory_async.kafka.client import Client
@@ -50,12 +51,11 @@ def _found(node: Node, wanted: Any, allowance: Allowance, *, create: bool) -> di
             topic = node.topic_for(wanted.name) if create else node.topics.find(wanted.name)
         return _described(node, topic, topic.partitions)
     except ProtocolError as error:
-        return {
-            "error_code": error.code,
-            "name": wanted.name if topic_id is None else None,
-            "topic_id": topic_id,
-            "partitions": (),
-        }
+        return _undescribed(error.code, wanted.name if topic_id is None else None, topic_id)
+
+
+def _undescribed(code: ErrorCode, name: str | None, topic_id: UUID | None = None) -> dict[str, Any]:
+    return {"error_code": code, "name": name, "topic_id": topic_id, "partitions": ()}
 
 
 def _described(node: Node, topic: Topic, partitions: Sequence[Partition]) -> dict[str, Any]:
@@ -93,15 +93,17 @@ def _describe_topic_partitions(node: Node, request: Any, _: Client) -> Answer:
     }
     left = max(1, min(request.response_partition_limit, _MOST_PARTITIONS))
     begin = ("", 0) if request.cursor is None else (request.cursor.topic_name, request.cursor.partition_index)
+    if begin[1] < 0:
+        return {"topics": [_undescribed(ErrorCode.invalid_request, name) for name in sorted(names)]}
     described: list[dict[str, Any]] = []
     for name in sorted(name for name in names if name >= begin[0]):
-        first = max(0, begin[1]) if name == begin[0] else 0
+        first = begin[1] if name == begin[0] else 0
         if not left:
             return _page(described, name, first)
         try:
             topic = node.topics.find(name)
         except ProtocolError as error:
-            described.append({"error_code": error.code, "name": name, "partitions": ()})
+            described.append(_undescribed(error.code, name))
             continue
         partitions = topic.partitions[first : first + left]
         described.append(_described(node, topic, partitions))

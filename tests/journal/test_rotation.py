@@ -278,14 +278,14 @@ def test_nothing_in_the_working_directory_is_taken_for_a_module(filled, tmp_path
     assert list(read_journal(tmp_path)) == records
 
 
+def no_memory(*_, **__):
+    raise OSError(12, "Cannot allocate memory")
+
+
 @pytest.mark.slow
 def test_without_room_for_a_process_the_writer_goes_on(filled, tmp_path, monkeypatch):
     segment, _ = filled
-
-    def fail(*_, **__):
-        raise OSError(12, "Cannot allocate memory")
-
-    monkeypatch.setattr("purgatory_async.journal.segments.subprocess.Popen", fail)
+    monkeypatch.setattr("purgatory_async.journal.segments.subprocess.Popen", no_memory)
     with Desk(tmp_path, sync=Sync.ALWAYS) as desk:
         until(lambda: desk.messages)
         assert desk.messages == [
@@ -294,6 +294,21 @@ def test_without_room_for_a_process_the_writer_goes_on(filled, tmp_path, monkeyp
         desk.signal("a")
         until(lambda: not desk.journal.buffered)
     assert segment.path.exists()
+
+
+@pytest.mark.slow
+def test_a_callback_that_raises_about_sealing_is_harmless(filled, tmp_path, monkeypatch):
+    said = []
+
+    def on_trouble(sentence):
+        said.append(sentence)
+        raise RuntimeError("not now")
+
+    monkeypatch.setattr("purgatory_async.journal.segments.subprocess.Popen", no_memory)
+    with Desk(tmp_path, sync=Sync.ALWAYS, on_trouble=on_trouble) as desk:
+        until(lambda: said)
+        desk.signal("a")
+        until(lambda: not desk.journal.buffered)
 
 
 def test_a_segment_sealed_after_it_was_listed_is_still_read(filled, tmp_path):

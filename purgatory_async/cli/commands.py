@@ -165,7 +165,7 @@ def demo_command(port: str, seconds: float | None, rate: float, detached: bool, 
         seconds = DETACHED_SECONDS if seconds is None else seconds
         recording = [] if journal is None else ["--journal", journal]
         detach(
-            ["demo", "--port", port, "--rate", f"{rate:g}", "--seconds", f"{seconds:g}", *recording], seconds
+            ["demo", "--port", port, "--rate", f"{rate:g}", "--seconds", f"{seconds:f}", *recording], seconds
         )
     else:
         run_demo(settings, listen(settings), rate, seconds)

@@ -8,6 +8,7 @@ import pytest
 import purgatory_async
 from purgatory_async import __main__
 from purgatory_async.cli import commands
+from purgatory_async.cli.arguments import Duration
 from purgatory_async.service.version import VERSION
 from tests.cli.faked import REMOTE
 
@@ -123,3 +124,12 @@ def test_a_missing_module_of_ours_is_a_fault(monkeypatch):
     monkeypatch.setitem(sys.modules, "purgatory_async.cli.commands", None)
     with pytest.raises(ModuleNotFoundError, match=r"purgatory_async\.cli\.commands"):
         __main__.main()
+
+
+def test_a_detached_demo_gets_its_time_in_the_same_spelling(monkeypatch):
+    caught = []
+    monkeypatch.setattr(commands, "detach", lambda *given: caught.append(given))
+    assert commands.run(["demo", "--detach", "--seconds", "20d"]) == 0
+    ((arguments, seconds),) = caught
+    passed = arguments[arguments.index("--seconds") + 1]
+    assert Duration().convert(passed, None, None) == seconds == 1_728_000

@@ -4,7 +4,7 @@ __all__ = ["Refused"]
 
 
 class Refused(Exception):  # noqa: N818 - called by what happened
-    """A command refuses to start, for invalid input found before Spark starts; nothing was written.
+    """A command refuses to start or to go on, for invalid input; what is found before Spark starts leaves no trace.
 
     The user sees its message as one line: the file, line or option, what is wrong with it, and the next step. The
     exit code is 2.

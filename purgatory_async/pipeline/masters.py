@@ -21,9 +21,11 @@ from purgatory_async.pipeline import Refused
 
 __all__ = ["check_connect", "check_master"]
 
-PATIENCE_S: Final = 5  # less than 10 with the imports before it, on a busy machine too
+PATIENCE_S: Final = 4  # less than 10 with the imports before it, on a busy machine too
+_SILENCE: Final = f"nothing is heard within {PATIENCE_S} s"
 
 _STANDALONE: Final = re.compile(r"spark://[^\s/,]+:\d{1,5}(,[^\s/,]+:\d{1,5})*")
+_CONNECT: Final = re.compile(r"sc://[^\s/;]+(/(;\S*)?)?")
 _CONNECT_PORT: Final = 15002
 _MANAGER_PORT: Final = 8032
 _MANAGER: Final = re.compile(r"yarn\.resourcemanager\.(address|hostname)(\.\w+)?")
@@ -70,31 +72,29 @@ def check_connect(remote: str) -> None:
     Raises:
         Refused: None does; the message names host and port only, as the rest of the URL may hold a token.
     """
-    import grpc  # type: ignore[import-untyped] # noqa: PLC0415 - only a Connect server needs it
+    place, _, _ = remote.partition(";")
+    form = f"--remote must be like sc://host:15002 or sc://host:15002/;name=value, got {place} with something else"
+    if _CONNECT.fullmatch(remote) is None:
+        raise Refused(form)
+    address = _address(remote, _CONNECT_PORT)
+    absent, remedy = (
+        "--remote: no Spark Connect server",
+        "start one with start-connect-server.sh, or use --master",
+    )
+    _find(absent, [address], _silent, remedy)
+    # Only now, for it takes a second or two.
+    import grpc  # type: ignore[import-untyped] # noqa: PLC0415
     from pyspark.sql.connect.client.core import DefaultChannelBuilder  # noqa: PLC0415
 
-    address = _address(remote, _CONNECT_PORT)
     try:
-        builder = DefaultChannelBuilder(remote)
+        channel = DefaultChannelBuilder(remote).toChannel()
     except PySparkException:
-        builder = None
-    if builder is None or ";" in address[0]:  # then a slash is missing
-        place, _, _ = remote.partition(";")
-        raise Refused(
-            f"--remote must be like sc://host:15002 or sc://host:15002/;name=value, got {place} with something else"
-        )
-    connect = builder.toChannel
-
-    def greet(_: socket.socket, left_s: float) -> None:
-        """Open a channel, for which the server must speak its protocol."""
-        with connect() as channel:
-            try:
-                grpc.channel_ready_future(channel).result(left_s)
-            except grpc.FutureTimeoutError:
-                raise TimeoutError from None
-
-    remedy = "start one with start-connect-server.sh, or use --master"
-    _find("--remote: no Spark Connect server", [address], greet, remedy)
+        raise Refused(form) from None
+    with channel:
+        try:
+            grpc.channel_ready_future(channel).result(PATIENCE_S)
+        except grpc.FutureTimeoutError:
+            raise _refused(absent, [address], _SILENCE, remedy) from None
 
 
 def _address(url: str, port: int) -> Address:
@@ -124,7 +124,7 @@ def _find(absent: str, addresses: Sequence[Address], greet: Greeting, remedy: st
 
     for address in addresses:
         Thread(target=ask, args=(address,), daemon=True).start()
-    fault = f"nothing is heard within {PATIENCE_S} s"
+    fault = _SILENCE
     try:
         for _ in addresses:
             fault = answers.get(timeout=max(0.0, deadline - monotonic()))
@@ -132,8 +132,12 @@ def _find(absent: str, addresses: Sequence[Address], greet: Greeting, remedy: st
                 return
     except Empty:
         pass
+    raise _refused(absent, addresses, fault, remedy)
+
+
+def _refused(absent: str, addresses: Sequence[Address], fault: str, remedy: str) -> Refused:
     names = ", ".join(f"{host}:{port}" for host, port in addresses)
-    raise Refused(f"{absent} answers at {names}: {fault}; {remedy}")
+    return Refused(f"{absent} answers at {names}: {fault}; {remedy}")
 
 
 def _silent(_: socket.socket, __: float) -> None:
@@ -163,5 +167,6 @@ def _managers(environment: Mapping[str, str]) -> Iterator[Address]:
     except (OSError, ET.ParseError) as error:
         raise Refused(f"--master yarn: {path} cannot be read: {error}; correct HADOOP_CONF_DIR") from None
     for entry in properties:
-        if _MANAGER.fullmatch((entry.findtext("name") or "").strip()):
-            yield _address(f"//{(entry.findtext('value') or '').strip()}", _MANAGER_PORT)
+        value = (entry.findtext("value") or "").strip()
+        if _MANAGER.fullmatch((entry.findtext("name") or "").strip()) and "$" not in value:
+            yield _address(f"//{value}", _MANAGER_PORT)

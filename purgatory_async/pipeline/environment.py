@@ -6,6 +6,8 @@ a master and a server. On this machine none of it counts, but for where temporar
 of Spark and Hadoop describe the cluster, so they stay.
 """
 
+import os
+import pwd
 import re
 import sys
 from collections.abc import Mapping
@@ -14,7 +16,9 @@ from typing import Final
 
 import pyspark
 
-__all__ = ["EXECUTOR_LOCALE", "environment_of_spark", "without_java_options", "without_modes"]
+from purgatory_async.pipeline import Refused
+
+__all__ = ["EXECUTOR_LOCALE", "check_user", "environment_of_spark", "without_java_options", "without_modes"]
 
 _JAVA: Final = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
 _MODES: Final = (
@@ -30,6 +34,20 @@ _LOCALE: Final = {"LC_ALL": "C.UTF-8"} if sys.getfilesystemencoding() == "utf-8"
 
 EXECUTOR_LOCALE: Final = {f"spark.executorEnv.{name}": value for name, value in _LOCALE.items()}
 """Settings that give the executors of a cluster this process's encoding of file names."""
+
+
+def check_user() -> None:
+    """Check that this process's user has a name, without which Java knows neither user nor home, and Spark stops.
+
+    Raises:
+        Refused: It has none, as with ``docker run --user``.
+    """
+    try:
+        pwd.getpwuid(os.getuid())
+    except KeyError:
+        raise Refused(
+            f"Java needs the name of user {os.getuid()}, got none; add one to /etc/passwd, or run as another user"
+        ) from None
 
 
 def without_modes(environment: Mapping[str, str]) -> dict[str, str | None]:

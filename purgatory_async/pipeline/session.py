@@ -17,7 +17,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from purgatory_async.pipeline import Refused
-from purgatory_async.pipeline.environment import EXECUTOR_LOCALE, environment_of_spark, without_modes
+from purgatory_async.pipeline.environment import (
+    EXECUTOR_LOCALE,
+    check_user,
+    environment_of_spark,
+    without_modes,
+)
 from purgatory_async.pipeline.java import find_java_home
 from purgatory_async.pipeline.masters import check_connect, check_master
 
@@ -132,6 +137,7 @@ def _started_here(
 ) -> tuple[dict[str, str], dict[str, str | None]]:
     """The settings and the environment of a Spark that this process starts."""
     where = remote or master or "local[*]"
+    check_user()
     check_master(where, os.environ)
     place = {
         "spark.master" if remote is None else "spark.remote": where,

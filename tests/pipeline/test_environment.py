@@ -2,6 +2,7 @@
 
 import json
 import os
+import pwd
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pyspark
 import pytest
 
 from purgatory_async.pipeline import Refused
-from purgatory_async.pipeline.environment import environment_of_spark, without_java_options
+from purgatory_async.pipeline.environment import check_user, environment_of_spark, without_java_options
 from purgatory_async.pipeline.shared import check_shared
 from tests.pipeline.clusters import PATIENCE_S
 from tests.pipeline.distributed.purgatory_oracle import Operation, Signal
@@ -62,6 +63,19 @@ def test_for_a_cluster_spark_is_the_user_s_if_python_fits(tmp_path, version, tak
 
 def test_options_of_every_java_are_left_out():
     assert without_java_options({**OF_JAVA, "HOME": "/me"}) == {"HOME": "/me"}
+
+
+def test_a_user_without_a_name_is_refused(monkeypatch):
+    # The fault: Java took "?" for the home, and Spark ended with the stack of a library.
+    def unknown(number):
+        raise KeyError(number)
+
+    check_user()
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    with pytest.raises(
+        Refused, match=rf"^Java needs the name of user {os.getuid()}, got none; add one to /etc/passwd"
+    ):
+        check_user()
 
 
 @pytest.mark.parametrize("encoding", ["ANSI_X3.4-1968", "ISO-8859-1"])

@@ -164,6 +164,16 @@ def test_a_start_that_fails_raises_and_leaves_no_thread(settings):
     assert threads() == []
 
 
+def test_a_loop_that_cannot_be_made_is_an_error_of_the_start(monkeypatch):
+    def fail():
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(asyncio.events, "new_event_loop", fail)
+    with pytest.raises(OSError, match="too many open files"):
+        SyncKafkaBroker().__enter__()
+    assert threads() == []
+
+
 def test_a_broker_that_is_not_started_says_so():
     with pytest.raises(RuntimeError, match="is not started: cannot be called; use it in a with block"):
         SyncKafkaBroker().records("t")

@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
 
@@ -64,9 +64,9 @@ class SyncKafkaBroker:
 
     def __exit__(self, *raised: object) -> None:
         """Close the broker, and return once its thread has ended."""
-        wait([self._started])
-        with suppress(RuntimeError):  # its loop has ended
-            self._loop.call_soon_threadsafe(self._closing.set)
+        if self._started.exception() is None:
+            with suppress(RuntimeError):  # its loop has ended
+                self._loop.call_soon_threadsafe(self._closing.set)
         self._thread.join()
         self._ended.result()
 
@@ -219,25 +219,18 @@ class SyncKafkaBroker:
     def _serve(self) -> None:
         try:
             with asyncio.Runner() as runner:
+                self._loop = runner.get_loop()
                 runner.run(self._run())
-        except BaseException as error:  # noqa: BLE001 - raised where the block ends
-            self._ended.set_exception(error)
-        else:
+        except BaseException as error:  # noqa: BLE001 - raised where the block begins or ends
+            (self._ended if self._started.done() else self._started).set_exception(error)
+        if not self._ended.done():
             self._ended.set_result(None)
 
     async def _run(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        try:
-            clock = None if self._clock is None else _ClockOfAnotherThread(self._clock, self._loop)
-            broker = await KafkaBroker(clock=clock, **self._settings).__aenter__()
-        except BaseException as error:  # noqa: BLE001 - raised where the block begins
-            self._started.set_exception(error)
-            return
-        self._started.set_result(broker)
-        try:
+        clock = None if self._clock is None else _ClockOfAnotherThread(self._clock, self._loop)
+        async with KafkaBroker(clock=clock, **self._settings) as broker:
+            self._started.set_result(broker)
             await self._closing.wait()
-        finally:
-            await broker.__aexit__()
 
 
 class _ClockOfAnotherThread:

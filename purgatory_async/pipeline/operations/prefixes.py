@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-__all__ = ["PREFIX", "Prefixed"]
+__all__ = ["PREFIX", "Prefixed", "in_order"]
 
 Ints = NDArray[np.int64]
 _SIGN: Final = "[:/]"
@@ -36,7 +36,7 @@ class Prefixed:
 
     @classmethod
     def of(cls, keys: pa.Array | pa.ChunkedArray) -> "Prefixed":
-        """Find them in a column of lists of keys. O(keys log keys)."""
+        """Find them in a column of lists of keys. O(keys) for few prefixes."""
         lists = keys.combine_chunks() if isinstance(keys, pa.ChunkedArray) else keys
         watched = pc.list_flatten(lists).dictionary_encode(null_encoding="encode")
         texts = watched.dictionary
@@ -44,6 +44,14 @@ class Prefixed:
         found = pc.if_else(pc.match_substring_regex(texts, _SIGN), before, pa.scalar(None, pa.string()))
         found = found.dictionary_encode(null_encoding="encode")
         number = found.indices.to_numpy().astype(np.int64)[watched.indices.to_numpy()]
-        rows = max(len(lists), 1)
-        pairs = np.unique(number * rows + pc.list_parent_indices(lists).to_numpy())
-        return cls(found.dictionary.to_pylist(), pairs // rows, pairs % rows)
+        order = in_order(number)
+        number, row = number[order], pc.list_parent_indices(lists).to_numpy()[order]
+        # Keys of an operation are neighbours, so those of one prefix still are.
+        once = (np.diff(number, prepend=-1) != 0) | (np.diff(row, prepend=-1) != 0)
+        return cls(found.dictionary.to_pylist(), number[once], row[once])
+
+
+def in_order(numbers: Ints) -> Ints:
+    """The order of numbers that are not negative; equal ones keep theirs. Linear if all are below 65 536."""
+    short = numbers.astype(np.uint16) if numbers.max(initial=0) < 1 << 16 else numbers
+    return np.argsort(short, kind="stable")

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from purgatory_async.journal.schema import OutcomeWord
-from purgatory_async.pipeline.operations.prefixes import Prefixed
+from purgatory_async.pipeline.operations.prefixes import Prefixed, in_order
 
 __all__ = ["CHOSEN", "OUTCOMES", "READ", "STEPS", "SUMS", "Ranks", "Set", "added_up", "chosen", "summed"]
 
@@ -90,7 +90,7 @@ def summed(operations: pa.Table, last_ns: Mapping[tuple[str, str], int]) -> pa.T
     """Sum operations, in the columns of `OPERATIONS`, given the last instant of each run and node; those of `SUMS`."""
     rows = _Rows.of(operations)
     key = ((rows.name + 1) * len(OUTCOMES) + rows.outcome) * (_MOST_STEPS + 1) + rows.step + 1
-    order = np.argsort(key, kind="stable")
+    order = in_order(key)
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
     firsts, value = order[starts], rows.value[order]
     held = _held_ns(operations, last_ns)[rows.row[order]]

@@ -96,6 +96,7 @@ def connect_server(directory: Path, master: str) -> Iterator[str]:
     settings = {
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": port,
+        "spark.executorEnv.LC_ALL": "C.UTF-8",
         "spark.sql.warehouse.dir": directory / "warehouse",
     }
     conf = [word for name, value in settings.items() for word in ("--conf", f"{name}={value}")]

@@ -230,9 +230,11 @@ def test_a_signal_after_30_ms_with_a_timeout_of_50(outcome, end_ms, counts):
     end_ns = None if end_ms is None else end_ms * MS
     row = {"submit_seq": 1, "submit_ns": 0, "keys": ["a"], "needed": 1, "timeout_ns": TIMEOUT_NS}
     recording.operations = {1: row | {"outcome": outcome, "end_ns": end_ns}}
-    (totals,) = replay(*recording.tables(), [Setting(50 * MS, MS, WHEEL)])
+    settings = [Setting(50 * MS, MS, WHEEL), Setting(TIMEOUT_NS, MS, WHEEL)]
+    totals, own = replay(*recording.tables(), settings)
     assert (totals.completed, totals.expired, totals.pending) == counts
-    assert totals.guessed == (outcome == "expired")  # nothing is known of it after 25 ms
+    # Of what expired nothing is known after 25 ms.
+    assert (totals.guessed, own.guessed) == (outcome == "expired", 0)
 
 
 def test_signals_say_nothing_of_a_condition_that_is_no_sum():

@@ -27,6 +27,7 @@ __all__ = [
     "MAX_ENTRY_BYTES",
     "MAX_READ_BYTES",
     "MAX_READ_ENTRIES",
+    "OLDER_STORE",
     "Appended",
     "Checkpoint",
     "Entry",
@@ -54,6 +55,8 @@ MAX_BATCH_ENTRIES: Final = 1_000
 MAX_BATCH_BYTES: Final = 4_194_304  # 4 MiB
 MAX_READ_ENTRIES: Final = 2_000
 MAX_READ_BYTES: Final = 8_388_608  # 8 MiB
+OLDER_STORE: Final = "a store of a commit before the first release does not open: begin with a new one"
+"""Ends the message about what is intact, but not laid out as today."""
 LAST_US: Final = 253_402_300_799_999_999  # the end of the year 9999, in microseconds since 1970
 
 

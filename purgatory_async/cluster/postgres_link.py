@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 import asyncpg
 
 from purgatory_async.cluster.causes import cause_of
-from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused, LogUnavailable
+from purgatory_async.cluster.log import OLDER_STORE, LogDamaged, LogError, LogRefused, LogUnavailable
 from purgatory_async.cluster.server_log import EntriesLost
 from purgatory_async.cluster.turns import CALL_S, Turns
 from purgatory_async.cluster.url_options import PostgresUrl
@@ -223,7 +223,7 @@ def translated(error: asyncpg.PostgresError) -> LogError:
     meaning = _MEANINGS.get(state) or _MEANINGS.get(state[:2]) or LogUnavailable
     if issubclass(meaning, LogUnavailable | LogRefused):
         return meaning(_sentence(error), cause=cause_of(error))
-    return meaning(_sentence(error))
+    return meaning(f"{_sentence(error)}; {OLDER_STORE}" if state == "42703" else _sentence(error))
 
 
 def _sentence(error: asyncpg.PostgresError) -> str:

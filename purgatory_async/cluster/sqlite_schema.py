@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from purgatory_async.cluster.causes import cause_of
-from purgatory_async.cluster.log import Entry, LogDamaged, LogRefused, LogUnavailable, check_time
+from purgatory_async.cluster.log import OLDER_STORE, Entry, LogDamaged, LogRefused, LogUnavailable, check_time
 from purgatory_async.cluster.sqlite_lock import holder_of
 
 __all__ = [
@@ -122,11 +122,9 @@ def translated(error: sqlite3.Error, path: Path) -> LogDamaged | LogUnavailable:
     """Return what an error of SQLite means for the log."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     # Names and types that are not ours come from damaged pages, too.
-    if (
-        code in _DAMAGE
-        or isinstance(error, sqlite3.IntegrityError | sqlite3.DataError)
-        or code == sqlite3.SQLITE_ERROR
-    ):
+    if code == sqlite3.SQLITE_ERROR:
+        return LogDamaged(f"{path} is damaged: {error}; {OLDER_STORE}")
+    if code in _DAMAGE or isinstance(error, sqlite3.IntegrityError | sqlite3.DataError):
         return LogDamaged(f"{path} is damaged: {error}")
     cause = cause_of(error)
     holder = holder_of(path) if cause == "locked" else None

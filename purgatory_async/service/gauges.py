@@ -68,7 +68,7 @@ def show_limits(
         ),
         "max_bytes": (
             lambda: state.fold.shared.kept.used + feed.size,
-            lambda: state.fold.shared.limits.most_bytes,
+            lambda: state.fold.shared.limits.max_kept,
         ),
         # Of each worker; of the others the first three are also bounded by --max-pending.
         "max_unsent": (lambda: unsent.used, lambda: unsent.limit),

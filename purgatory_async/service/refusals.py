@@ -23,7 +23,7 @@ def problem_of(refused: Refused, entry: Proposal, fold: Fold) -> problems.Proble
     """Return the problem of a refused entry; its figures are those of the present state. O(items of the entry)."""
     limits = fold.shared.limits
     if refused.why == "over-budget" or isinstance(entry, entries.SetQueue):
-        return problems.over_budget("max_bytes", fold.shared.kept.used, limits.most_bytes)
+        return problems.over_budget("max_bytes", fold.shared.kept.used, limits.max_kept)
     if refused.why == "idempotency-mismatch":
         return problems.idempotency_mismatch(str(entry.idem))
     if refused.why == "limited-bytes" and isinstance(entry.room, int):

@@ -190,6 +190,13 @@ async def test_a_file_that_is_no_log_is_damaged(path, content):
     assert path.read_bytes() == content
 
 
+async def test_a_log_of_an_earlier_commit_is_refused(path):
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE purgatory_head(epoch, checkpoint, boot, boot_offset_us)")
+    with pytest.raises(LogDamaged, match="before the first release does not open: begin with a new one"):
+        await SqliteLog(path).open()
+
+
 async def test_a_full_disk_is_unavailable_until_it_has_room(path):
     async with opened(path) as log:
         await log.append([b"before"])

@@ -84,8 +84,8 @@ def loans(count: int) -> Iterator[AnyEntry]:
     """Items, each taken and acknowledged."""
     for number in range(count):
         queue, lease_id = f"queue{number % 10}", f"lease{number}"
-        yield PutItem(queue=queue, item=Raw(b'{"to":"a@example.org"}'))
-        yield WantItem(queue=queue, lease_id=lease_id, lease=MINUTE_US, wait=MINUTE_US)
+        yield PutItem(queue=queue, item=Raw(b'{"to":"a@example.org"}'), delay=0)
+        yield WantItem(queue=queue, lease_id=lease_id, lease=MINUTE_US, wait=MINUTE_US, max=1)
         yield EndLease(lease_id=lease_id)
 
 

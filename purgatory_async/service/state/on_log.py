@@ -179,8 +179,8 @@ class OnLog(Generic[A]):
             failure = self._failure or error
             await self.aclose()
             raise failure from None
-        if self._limits is not None and (change := self.fold.shared.limits.wanted(self._limits)) is not None:
-            self.post(change)
+        if self._limits is not None and self.fold.shared.limits.would_change(self._limits):
+            self.post(self._limits)
 
     async def run(self) -> None:
         """Follow the log and append to it, until closed.

@@ -47,10 +47,10 @@ def a_sound_run():
         SubmitOperation(id="a", keys=("k",), timeout=3 * SECOND_US),
         SubmitOperation(id="b", keys=("k2",), timeout=3 * SECOND_US),
         SignalKey(key="k", value=Raw(b"1")),
-        PutItem(queue="q", item=Raw(b"2")),
-        WantItem(queue="q", lease_id="x", lease=SECOND_US, wait=0),
+        PutItem(queue="q", item=Raw(b"2"), delay=0),
+        WantItem(queue="q", lease_id="x", lease=SECOND_US, wait=0, max=1),
         Tick(),
-        WantItem(queue="q", lease_id="y", lease=9 * SECOND_US, wait=0),
+        WantItem(queue="q", lease_id="y", lease=9 * SECOND_US, wait=0, max=1),
         EndLease(lease_id="y"),
     )
     answers = Answers(
@@ -93,7 +93,7 @@ def test_an_answer_that_the_log_does_not_have_is_counted(fault, spoil):
 
 def test_an_item_that_nobody_acknowledged_is_lost():
     answers = Answers(items={1: Item(delivered=False)})
-    assert faults(answers, history(PutItem(queue="q", item=Raw(b"1")))) == {"lost": 1}
+    assert faults(answers, history(PutItem(queue="q", item=Raw(b"1"), delay=0))) == {"lost": 1}
 
 
 def test_a_timeout_that_never_came_is_lost():
@@ -102,10 +102,10 @@ def test_a_timeout_that_never_came_is_lost():
 
 
 def test_a_signal_and_an_item_with_two_positions_are_doubled():
-    signal, item = SignalKey(key="k", value=Raw(b"1")), PutItem(queue="q", item=Raw(b"2"))
+    signal, item = SignalKey(key="k", value=Raw(b"1")), PutItem(queue="q", item=Raw(b"2"), delay=0)
     found = history(
         *(signal, signal, item, item),
-        *(WantItem(queue="q", lease_id=name, lease=SECOND_US * 9, wait=0) for name in "xy"),
+        *(WantItem(queue="q", lease_id=name, lease=SECOND_US * 9, wait=0, max=1) for name in "xy"),
         *(EndLease(lease_id=name) for name in "xy"),
     )
     answers = Answers(signals={1: Signal("k")}, items={2: Item()})
@@ -130,15 +130,15 @@ def test_an_end_before_its_time_in_the_log_is_early(timeout, early, late_ms):
 
 def test_an_item_lent_before_its_loan_ends_is_early():
     found = history(
-        PutItem(queue="q", item=Raw(b"1")),
-        WantItem(queue="q", lease_id="x", lease=SECOND_US, wait=0),
+        PutItem(queue="q", item=Raw(b"1"), delay=0),
+        WantItem(queue="q", lease_id="x", lease=SECOND_US, wait=0, max=1),
         Tick(),
     )
     assert found.early == []
     found.loans["x"].until_us += 9 * SECOND_US
     with closing(Fold()) as fold:
-        fold.apply(1, START_US, PutItem(queue="q", item=Raw(b"1")))
-        want = WantItem(queue="q", lease_id="y", lease=SECOND_US, wait=0)
+        fold.apply(1, START_US, PutItem(queue="q", item=Raw(b"1"), delay=0))
+        want = WantItem(queue="q", lease_id="y", lease=SECOND_US, wait=0, max=1)
         result, effects = fold.apply(2, START_US + SECOND_US, want)
     found.note(Entry(4, START_US + 4 * SECOND_US, b""), want, result, effects)
     assert len(found.early) == 1

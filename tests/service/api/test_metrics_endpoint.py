@@ -137,7 +137,7 @@ async def test_an_item_lost_to_a_taker_leaving_is_undelivered_once(client):
     for number in range(1, 4):
         gone = await client.held("POST", f"{JOBS}/take?wait=9s", {})
         gone.hang_up()
-        client.post(PutItem(queue="jobs", item=Raw(b"1")))
+        client.post(PutItem(queue="jobs", item=Raw(b"1"), delay=0))
         await settle()
         assert not gone.answered
         assert (await scrape(client))["purgatory_undelivered_total",] == number

@@ -97,8 +97,7 @@ class BudgetModel:
         ]
 
     def has_room(self, size):
-        most = self.limits.max_kept
-        return most is UNSET or self.used(pinned=True) + size <= most
+        return self.used(pinned=True) + size <= self.limits.max_kept
 
     def room_for_signals(self, signals):
         growth = sum(size_of(signal.value, signal.voter) for signal in signals)
@@ -118,7 +117,8 @@ class BudgetModel:
 
     def make_room(self):
         """Drop the oldest history; first ids if they suffice, and answers beyond their share."""
-        while (most := self.limits.max_kept) is not UNSET and (over := self.used() - most) > 0:
+        most = self.limits.max_kept
+        while (over := self.used() - most) > 0:
             older = [signal for signals in self.by_key.values() for signal in signals[:-1]]
             *ids, answers = map(sum, self.names_sizes())
             names = [each for each in (self.forgotten, self.ended_leases) if each]

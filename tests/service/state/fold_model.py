@@ -111,15 +111,6 @@ class Model(BudgetModel, QueueModel):
         operation.state, operation.ended, operation.result = state, self.now, result
         self.facts.append(("OperationEnded", operation.id, state, self.now))
         self.ends.append(operation)
-        while self.limits.max_kept is UNSET and self.weight() > self.limits.max_bytes and len(self.ends) > 1:
-            self.forget(self.ends[0])
-
-    def weight(self):
-        """The bytes that ended operations keep: their own, and each shown signal's value once."""
-        own = [text for one in self.ends for text in (one.data, one.result)]
-        latest = [{(signal.key, signal.voter): signal for signal in one.heard} for one in self.ends]
-        values = {signal.index: signal.value for shown in latest for signal in shown.values()}
-        return sum(len(text) for text in (*own, *values.values()) if text is not UNSET)
 
     def known_answer(self, entry):
         """The answer of an earlier entry with the same Idempotency-Key, or None."""

@@ -87,9 +87,8 @@ class QueueModel:
 
     def lend(self, taker, items):
         """Lend the first items: as many as the taker wants, of so many bytes, but at least one."""
-        most = 1 if taker.max is UNSET else taker.max
         taken = [items[0]]
-        for item in items[1:most]:
+        for item in items[1 : taker.max]:
             if sum(len(each.text) for each in (*taken, item)) > MOST_BYTES:
                 break
             taken.append(item)
@@ -101,7 +100,7 @@ class QueueModel:
                 taker=taker.lease_id,
                 queue=item.queue,
                 item=item,
-                attempts=item.attempts + (taker.max is not UNSET),
+                attempts=item.attempts + 1,
                 lasts=lasts,
                 until=self.now + lasts,
                 position=self.position,
@@ -117,8 +116,7 @@ class QueueModel:
         if most is not None and len(kept) + len(lent) + len(texts) > most:
             return True
         size = sum(len(text) + PIECE for text in [item.text for item in (*kept, *lent)] + texts)
-        quarter = None if self.limits.max_kept is UNSET else self.limits.max_kept // 4
-        most = self.setting(queue, "max_bytes", quarter)
+        most = self.setting(queue, "max_bytes", self.limits.max_kept // 4)
         return most is not None and size + PIECE * len(lent) > most
 
     def growth(self, queue, texts):
@@ -131,15 +129,7 @@ class QueueModel:
         answer = self.known_answer(entry)
         if answer is not None:
             return answer
-        if entry.delay is not UNSET:
-            return self.put(entry, [(entry.item, entry.delay)], self.put_one)
-        if len(self.items) + len(self.leases) >= self.limits.max_items:
-            return results.Refused("overloaded")
-        if not self.has_room(self.growth(entry.queue, [entry.item])):
-            return results.Refused("over-budget")
-        item = self.new_item(entry.queue, entry.item, (0, self.position, 0))
-        self.hand_out(entry.queue)
-        return self.keep_answer(entry, *self.put_one([item]))
+        return self.put(entry, [(entry.item, entry.delay)], self.put_one)
 
     def put_items(self, entry):
         answer = self.known_answer(entry)

@@ -17,7 +17,6 @@ from purgatory_async.service.state.fold.checkpoint import digest, parts
 from purgatory_async.service.state.fold.entries import (
     Alive,
     EndLease,
-    EndOperation,
     LeaveLine,
     PutItem,
     SetLevel,
@@ -96,11 +95,11 @@ def test_a_timeout_of_zero_expires_in_its_own_step(log):
 
 def test_loans_of_one_ms_end_in_order_after_a_restart(log):
     for number, lease in enumerate((5 * MS, 3 * MS, 4 * MS)):
-        log.at(number, PutItem(queue="q", item=Raw(b"%d" % number)))
-        log.at(number, WantItem(queue="q", lease_id=f"short{number}", lease=lease))
+        log.at(number, PutItem(queue="q", item=Raw(b"%d" % number), delay=0))
+        log.at(number, WantItem(queue="q", lease_id=f"short{number}", lease=lease, max=1))
     log.at(1 * MS, SubmitOperation(id="a", keys=("k",), timeout=9 * MS))
     for number in range(3):  # in line for what the loans above return, each for so long that all end together
-        wait = WantItem(queue="q", lease_id=f"long{number}", lease=(10 - 3 - number) * MS, wait=SECOND)
+        wait = WantItem(queue="q", lease_id=f"long{number}", lease=(10 - 3 - number) * MS, wait=SECOND, max=1)
         log.at(2 * MS, wait)
     log.restart()
     # The loans that this step begins come before the operation that its entry makes.
@@ -112,8 +111,8 @@ def test_loans_of_one_ms_end_in_order_after_a_restart(log):
         "<OperationSubmitted b>",
     ]
     log.restart()
-    log.at(6 * MS, WantItem(queue="q", lease_id="x", lease=SECOND, wait=SECOND))
-    log.at(6 * MS, WantItem(queue="q", lease_id="y", lease=SECOND, wait=SECOND))
+    log.at(6 * MS, WantItem(queue="q", lease_id="x", lease=SECOND, wait=SECOND, max=1))
+    log.at(6 * MS, WantItem(queue="q", lease_id="y", lease=SECOND, wait=SECOND, max=1))
     log.restart()
     _, effects = log.at(20 * MS, Tick())
     due = START - 250 + 11 * MS
@@ -126,11 +125,11 @@ def test_loans_of_one_ms_end_in_order_after_a_restart(log):
 
 
 def test_what_an_expiry_makes_due_takes_part_in_its_pass(log):
-    log.at(0, PutItem(queue="q", item=Raw(b"1")))
-    log.at(0, WantItem(queue="q", lease_id="first", lease=10 * MS))
-    log.at(0, WantItem(queue="q", lease_id="second", lease=10 * MS, wait=SECOND))
-    log.at(0, WantItem(queue="q", lease_id="third", lease=10 * MS, wait=25 * MS))
-    log.at(0, WantItem(queue="q", lease_id="late", lease=10 * MS, wait=5 * MS))
+    log.at(0, PutItem(queue="q", item=Raw(b"1"), delay=0))
+    log.at(0, WantItem(queue="q", lease_id="first", lease=10 * MS, max=1))
+    log.at(0, WantItem(queue="q", lease_id="second", lease=10 * MS, wait=SECOND, max=1))
+    log.at(0, WantItem(queue="q", lease_id="third", lease=10 * MS, wait=25 * MS, max=1))
+    log.at(0, WantItem(queue="q", lease_id="late", lease=10 * MS, wait=5 * MS, max=1))
     _, effects = log.at(SECOND, Tick())
     assert effects == ["<TakerLeft late waited>", "<ItemLent second 1>", "<ItemLent third 1>"]
     assert [item.number for item in log.fold.queues.by_name["q"].ready] == [1]
@@ -144,14 +143,16 @@ def test_a_signal_at_the_deadline_comes_too_late(log):
 
 def test_takers_of_a_silent_writer_leave_their_line(log):
     log.at(0, Alive(writer="w", number=1))
-    log.at(0, WantItem(writer="w", number=2, queue="q", lease_id="dead", lease=SECOND, wait=60 * SECOND))
-    log.at(0, WantItem(queue="q", lease_id="live", lease=SECOND, wait=60 * SECOND))
+    log.at(
+        0, WantItem(writer="w", number=2, queue="q", lease_id="dead", lease=SECOND, wait=60 * SECOND, max=1)
+    )
+    log.at(0, WantItem(queue="q", lease_id="live", lease=SECOND, wait=60 * SECOND, max=1))
     log.at(2 * SECOND, Tick(writer="w", number=3))
     log.restart()
     due = 2 * SECOND + SILENT_AFTER + 750  # the next whole millisecond
     _, effects = log.at(due - 1, Tick())
     assert effects == []
-    _, effects = log.at(due, PutItem(queue="q", item=Raw(b"1")))
+    _, effects = log.at(due, PutItem(queue="q", item=Raw(b"1"), delay=0))
     assert effects == ["<TakerLeft dead silent>", "<ItemLent live 6>"]
 
 
@@ -159,7 +160,7 @@ def test_takers_of_a_silent_writer_leave_their_line(log):
 def test_a_silence_takes_its_turn_in_its_millisecond(log, operation_first):
     log.at(0, Alive(writer="w", number=1))
     steps = [
-        WantItem(writer="w", number=2, queue="q", lease_id="dead", lease=SECOND, wait=60 * SECOND),
+        WantItem(writer="w", number=2, queue="q", lease_id="dead", lease=SECOND, wait=60 * SECOND, max=1),
         submitted("a", timeout=SILENT_AFTER),
     ]
     for entry in steps[::-1] if operation_first else steps:
@@ -199,40 +200,18 @@ def test_a_writer_is_forgotten_beside_one_that_goes_on(log):
 
 def test_an_item_of_a_client_that_left_is_in_front_again(log):
     for number in (1, 2):
-        log.at(0, PutItem(queue="q", item=Raw(b"%d" % number)))
-    log.at(0, WantItem(queue="q", lease_id="gone", lease=SECOND))
+        log.at(0, PutItem(queue="q", item=Raw(b"%d" % number), delay=0))
+    log.at(0, WantItem(queue="q", lease_id="gone", lease=SECOND, max=1))
     log.at(0, LeaveLine(lease_id="gone"))
-    assert log.at(0, WantItem(queue="q", lease_id="next", lease=SECOND))[0] == results.Lent(1)
+    assert log.at(0, WantItem(queue="q", lease_id="next", lease=SECOND, max=1))[0] == results.Lent(1)
     assert log.at(0, EndLease(lease_id="gone"))[0] == results.Refused("lease-expired")
 
 
 def test_a_longer_loan_than_allowed_is_cut(log):
     log.at(0, SetLimits(max_lease=SECOND))
-    log.at(0, PutItem(queue="q", item=Raw(b"1")))
-    log.at(0, WantItem(queue="q", lease_id="l", lease=60 * SECOND))
+    log.at(0, PutItem(queue="q", item=Raw(b"1"), delay=0))
+    log.at(0, WantItem(queue="q", lease_id="l", lease=60 * SECOND, max=1))
     assert log.fold.queues.leases["l"].until_us == START + SECOND
-
-
-def test_ended_operations_keep_a_bounded_number_of_bytes(log):
-    log.at(0, SetLimits(max_bytes=100))
-    for name in ("a", "b", "c"):
-        log.at(0, submitted(name, data=Raw(b'"%b"' % (b"x" * 48))))
-        log.at(0, EndOperation(id=name, how="cancelled"))
-        log.restart()
-    assert [*log.fold.operations.by_id] == ["b", "c"]
-    assert log.at(0, EndOperation(id="a", how="cancelled"))[0] == results.Refused("forgotten")
-    log.at(0, submitted("d", data=Raw(b'"%b"' % (b"x" * 500))))
-    log.at(0, EndOperation(id="d", how="completed", result=Raw(b"1")))
-    assert [*log.fold.operations.by_id] == ["d"]  # its client has yet to read it
-
-
-def test_what_is_due_is_forgotten_before_room_is_made(log):
-    log.at(0, SetLimits(max_bytes=10, retention=10 * MS))
-    log.at(0, submitted("a", data=Raw(b"12345678")))
-    log.at(0, submitted("b", data=Raw(b"12345678"), timeout=15 * MS))
-    log.at(0, EndOperation(id="a", how="cancelled"))
-    # Forgotten after 11 ms and its id after 21, although it was after 16 ms that there was no room.
-    assert log.at(22 * MS, EndOperation(id="a", how="cancelled"))[0] == results.Refused("unknown-operation")
 
 
 def test_a_replica_sees_that_another_has_diverged(log):
@@ -296,7 +275,7 @@ def test_an_entry_of_another_program_is_refused(data):
 def test_what_is_kept_of_an_entry_keeps_no_more_of_it():
     padding = b" " * 1_000_000
     texts = (
-        b'{"k":"put","queue":"q","item":1%b}',
+        b'{"k":"put","queue":"q","item":1,"delay":0%b}',
         b'{"k":"signal","key":"k","value":1%b}',
         b'{"k":"submit","id":"a","keys":["k"],"data":1%b}',
         b'{"k":"end","id":"a","how":"completed","result":1%b}',
@@ -326,10 +305,10 @@ def full(log):
     log.at(0, submitted("a", need="all", timeout=SECOND, data=Raw(b'{"x":[1]}'), idem="i", digest="d"))
     log.at(0, submitted("b"))
     log.at(0, SignalKey(key="k", value=Raw(b"null"), voter="v", idem="j"))
-    log.at(0, PutItem(queue="q", item=Raw(b"1")))
-    log.at(0, PutItem(queue="q", item=Raw(b"2")))
-    log.at(0, WantItem(queue="q", lease_id="l", lease=SECOND))
-    log.at(0, WantItem(writer="w", number=2, queue="p", lease_id="m", lease=SECOND, wait=SECOND))
+    log.at(0, PutItem(queue="q", item=Raw(b"1"), delay=0))
+    log.at(0, PutItem(queue="q", item=Raw(b"2"), delay=0))
+    log.at(0, WantItem(queue="q", lease_id="l", lease=SECOND, max=1))
+    log.at(0, WantItem(writer="w", number=2, queue="p", lease_id="m", lease=SECOND, wait=SECOND, max=1))
     return b"".join(parts(log.fold))
 
 

@@ -8,16 +8,20 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from purgatory_async.service.state.fold import results
+from purgatory_async.service.state.fold.shared import Effect
 from tests.service.state import replay
 from tests.source_tree import ROOT
 
 LOGS = Path(__file__).parent / "logs"
 LEVELS = {
-    "level-1.log": ("47664dbcd790aa55744211ac", "4befc5b78c9589ae6f068991"),
-    "queues.log": ("d93bd801bdc4220e51b420c9", "b89b8ea4a2b81882019bfd50"),
+    "level-1.log": ("498a04660d8df510816bb032", "a3b6eea2eed2cc96f5b0a5a3"),
+    "queues.log": ("85cc35c8bd3816a34e9430d2", "445c4a152c1c89d208e7d87f"),
+    "owners.log": ("5cb539812d5d08540d5c24cf", "355d79db74f6fb5ed4881fa9"),
 }
 
 
@@ -27,21 +31,12 @@ def test_a_recorded_log_gives_its_digests_for_ever(name, digests):
     assert (found["state"], found["running"]) == digests
 
 
-def test_the_recorded_log_has_every_result_and_effect():
-    found = replay.fold(LOGS / "level-1.log")["found"]
-    assert {
-        *("Submitted", "Signalled", "Ended", "Put", "Lent", "InLine", "Nothing", "Plain"),
-        *("already-ended", "duplicate-id", "forgotten", "idempotency-mismatch", "lease-expired"),
-        *("overloaded", "repeated", "unknown-lease", "unknown-operation", "unknown-writer"),
-        *("ItemLent", "KeySignalled", "OperationEnded", "OperationSubmitted"),
-        *("TakerLeft silent", "TakerLeft waited"),
-    } <= set(found)
-
-
-def test_the_log_of_queues_has_their_results_and_effects():
-    found = replay.fold(LOGS / "queues.log")["found"]
-    assert {"Extended", "Moved", "Put", "PutSome", "ItemHidden", "ItemLent", "LeaseExtended"} <= set(found)
-    assert {"lease-expired", "overloaded", "unknown-lease"} <= set(found)
+def test_the_recorded_logs_have_every_result_and_effect():
+    found = set[str]().union(*(replay.fold(LOGS / name)["found"] for name in LEVELS))
+    kinds = {kind.__name__ for base in (results.Result, Effect) for kind in base.__subclasses__()}
+    left = {"TakerLeft silent", "TakerLeft waited"}
+    refusals = {*get_args(results.Refusal), "repeated", "unknown-writer"}
+    assert found == (kinds | left | refusals) - {"Refused", "Dropped", "TakerLeft", "lower-level"}
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from purgatory_async.service.state.fold.entries import (
 from purgatory_async.service.state.fold.fold import Fold
 from purgatory_async.service.state.fold.restoring import restored
 from purgatory_async.service.state.fold.results import OVER_BUDGET
-from purgatory_async.service.state.fold.shared import USUAL_KEPT
+from purgatory_async.service.state.fold.shared import Limits
 from purgatory_async.service.state.fold.superseded import Key, Superseded
 
 
@@ -130,10 +130,5 @@ def test_stale_turns_are_swept_and_never_taken():
     assert (taken.count(keys[1]), taken.count(keys[2]), turns.next()) == (1, 1000, None)
 
 
-def test_a_state_without_a_budget_takes_that_of_its_first_worker():
-    with closing(Fold()) as fold:
-        limits = fold.shared.limits
-        assert limits.wanted(SetLimits(max_items=7)) == SetLimits(max_items=7, max_kept=USUAL_KEPT)
-        apply(fold, limits.wanted(SetLimits(max_kept=1 << 20)))
-        assert (limits.max_kept, limits.wanted(SetLimits())) == (1 << 20, None)
-    assert Settings().max_bytes == USUAL_KEPT
+def test_a_new_state_has_the_budget_of_the_settings():
+    assert Limits().max_kept == Settings().max_bytes

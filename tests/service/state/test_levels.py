@@ -5,16 +5,14 @@ from hashlib import blake2b
 
 import msgspec
 import pytest
-from msgspec import Raw
 
 from purgatory_async.service.state.fold import fold as folding
 from purgatory_async.service.state.fold.checkpoint import parts
-from purgatory_async.service.state.fold.entries import ExtendLease, PutItem, SetLevel, WantItem
-from purgatory_async.service.state.fold.fold import DIGEST_BYTES, Fold, LevelError
+from purgatory_async.service.state.fold.codec import EntryError, decode
+from purgatory_async.service.state.fold.entries import SetLevel
+from purgatory_async.service.state.fold.fold import DIGEST_BYTES, Fold, FoldError, LevelError
 from purgatory_async.service.state.fold.records import Foot
-from purgatory_async.service.state.fold.restoring import Restoring, empty_after, restored
-from purgatory_async.service.state.fold.results import Extended
-from purgatory_async.service.state.fold.shared import SECOND
+from purgatory_async.service.state.fold.restoring import Restoring, empty_after
 
 
 def test_a_log_begins_at_level_1_whatever_the_program_knows(monkeypatch):
@@ -44,16 +42,22 @@ def test_a_checkpoint_of_a_higher_level_may_have_other_lines():
         Restoring().add(content + foot + b"\n")
 
 
-def test_a_checkpoint_of_before_delays_is_still_read():
-    """Its items have no time and no attempts; a loan of then lasts as long as usual when it is extended."""
-    with closing(Fold()) as before:
-        for number in (1, 2):
-            before.apply(number, 1, PutItem(queue="q", item=Raw(b"%d" % number)))
-        before.apply(3, 1, WantItem(queue="q", lease_id="l", lease=SECOND))
-        text = b"".join(parts(before)).replace(b',"lease":1000000', b"")
-    assert b'{"k":"item","number":2,"queue":"q","item":2}' in text
-    assert b'{"k":"lease","position":3,"id":"l","queue":"q","number":1,"item":1,"until_us":' in text
-    content = text[: text.rindex(b"\n", 0, -1) + 1]
-    foot = msgspec.json.encode(Foot(blake2b(content, digest_size=DIGEST_BYTES).hexdigest()))
-    with closing(restored([content + foot + b"\n"])) as fold:
-        assert fold.apply(4, 2, ExtendLease(lease_id="l"))[0] == Extended(30 * SECOND)
+@pytest.mark.parametrize(
+    "entry",
+    [
+        pytest.param(b'{"k":"put","queue":"q","item":1}', id="an item without a time"),
+        pytest.param(b'{"k":"want","queue":"q","lease_id":"l"}', id="a lease that is no attempt"),
+        pytest.param(b'{"k":"limits","max_bytes":100}', id="the former budget"),
+    ],
+)
+def test_an_entry_of_an_earlier_commit_is_refused(entry):
+    with pytest.raises(EntryError, match="before the first release does not open: begin with a new one"):
+        decode(entry)
+
+
+def test_a_checkpoint_of_an_earlier_commit_is_refused():
+    with closing(Fold()) as fold:
+        head = next(parts(fold)).partition(b"\n")[0].replace(b'"limits":{', b'"limits":{"max_bytes":100,')
+    foot = msgspec.json.encode(Foot(blake2b(head + b"\n", digest_size=DIGEST_BYTES).hexdigest()))
+    with pytest.raises(FoldError, match="before the first release does not open: begin with a new one"):
+        Restoring().add(head + b"\n" + foot + b"\n")

@@ -183,7 +183,7 @@ async def test_an_unfinished_start_waits_for_the_engine(workers):
 
 async def test_takers_stay_in_line_while_their_worker_lives(workers):
     here, there = await workers.start(), await workers.start()
-    wanted = await here.propose(WantItem(queue="q", lease_id="l", lease=SECOND, wait=3600 * SECOND))
+    wanted = await here.propose(WantItem(queue="q", lease_id="l", lease=SECOND, wait=3600 * SECOND, max=1))
     assert wanted == InLine()
     await asyncio.sleep(120)
     own = [entry.at_us for entry in workers.store.entries if here.state._writer.name.encode() in entry.data]

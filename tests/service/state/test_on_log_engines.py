@@ -50,10 +50,10 @@ async def test_two_workers_and_a_later_one_are_equal(engine):  # noqa: F811
             *(client(state, name) for name, state in zip("abcd", [here, there] * 2, strict=True))
         )
         await engine.cut()
-        await here.propose(PutItem(queue="q", item=Raw(b'"x"')))
+        await here.propose(PutItem(queue="q", item=Raw(b'"x"'), delay=0))
         await there.caught_up()
         assert there.fold.queues.kept == 1
-        wanted = await there.propose(WantItem(queue="q", lease_id="l", lease=100_000))
+        wanted = await there.propose(WantItem(queue="q", lease_id="l", lease=100_000, max=1))
         assert isinstance(wanted, Lent)
         saved, state = here.fold.position, list(parts(here.fold))  # before anything else is applied
         log = engine.log()

@@ -119,12 +119,14 @@ class Workers(RuleBasedStateMachine):
     @rule(which=WHICH, queue=QUEUES)
     def put(self, which, queue):
         mark = f'"i{next(self.numbers)}"'
-        self.propose(which, kinds.PutItem(queue=queue, item=Raw(mark.encode())), mark)
+        self.propose(which, kinds.PutItem(queue=queue, item=Raw(mark.encode()), delay=0), mark)
 
     @rule(which=WHICH, queue=QUEUES, lease=DURATIONS, wait=DURATIONS)
     def want(self, which, queue, lease, wait):
         name = f"l{next(self.numbers)}"
-        self.propose(which, kinds.WantItem(queue=queue, lease_id=name, lease=lease, wait=wait), f'"{name}"')
+        self.propose(
+            which, kinds.WantItem(queue=queue, lease_id=name, lease=lease, wait=wait, max=1), f'"{name}"'
+        )
 
     @rule(which=WHICH)
     def read(self, which):

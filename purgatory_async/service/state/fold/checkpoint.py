@@ -11,11 +11,10 @@ from operator import itemgetter
 from typing import Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET
 
 from purgatory_async.service.state.fold import records as lines
 from purgatory_async.service.state.fold.fold import DIGEST_BYTES, Fold
-from purgatory_async.service.state.fold.items import Item
 from purgatory_async.service.state.fold.operations import Operation
 from purgatory_async.service.state.fold.terms import seal
 
@@ -127,13 +126,11 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
     for queue in queues.by_name.values():
         kept += [(each.item, queue.name, each.until_us, each.since) for each in queue.hidden.values()]
     for item, name, until_us, since in sorted(kept, key=itemgetter(0)):
-        place = _place(item)
         yield lines.ItemLine(
-            item.number, name, item.text, place, item.put_us, item.attempts, until_us, since, item.owner
+            item.number, name, item.text, item.place, item.put_us, item.attempts, until_us, since, item.owner
         )
     for taker in queues.takers.values():
         order = taker.order
-        most = 0 if isinstance(order.max, UnsetType) else order.max
         yield lines.TakerLine(
             taker.position,
             order.queue,
@@ -141,7 +138,7 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
             taker.lease_us,
             taker.until_us,
             order.writer,
-            most,
+            order.max,
             order.owner,
         )
     for lease in queues.leases.values():
@@ -153,19 +150,13 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
             item.number,
             item.text,
             lease.until_us,
-            place=_place(item),
+            place=item.place,
             put_us=item.put_us,
-            before=item.attempts,
-            attempts=lease.attempts,
             lease=lease.lease_us,
+            before=item.attempts,
             taker=UNSET if lease.taker == lease.id else lease.taker,
             owner=lease.owner,
             by=item.owner,
         )
     for gone in queues.ended_leases:
         yield lines.EndedLeaseLine(*gone)
-
-
-def _place(item: Item) -> tuple[int, int, int] | None:
-    """Return an item's place, None for that of an item without a time."""
-    return None if item.place == (0, item.number, 0) else item.place

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
+from purgatory_async.cluster.log import OLDER_STORE
 from purgatory_async.service.messages import Attached, compact
 from purgatory_async.service.state.fold.entries import (
     AnyEntry,
@@ -24,7 +25,7 @@ from purgatory_async.service.state.fold.entries import (
     SubmitOperation,
 )
 
-__all__ = ["EntryError", "decode", "detached", "encode", "encode_as", "one_line", "size_of"]
+__all__ = ["EntryError", "decode", "detached", "encode", "encode_as", "older", "one_line", "size_of"]
 
 _SIZE: Final = 200  # bytes of an entry besides its attachment
 
@@ -52,8 +53,9 @@ def decode(data: bytes) -> AnyEntry:
     try:
         return _with_own_text(_DECODER.decode(data))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        shown = data[:200]
-        raise EntryError(f"an entry must be JSON of a known kind, got {shown!r}: {error}") from None
+        raise EntryError(
+            f"an entry must be JSON of a known kind, got {data[:200]!r}: {older(error)}"
+        ) from None
 
 
 def _with_own_text(entry: AnyEntry) -> AnyEntry:
@@ -73,6 +75,11 @@ def _with_own_text(entry: AnyEntry) -> AnyEntry:
     elif isinstance(entry, EndOperation):
         entry.result = detached(entry.result)
     return entry
+
+
+def older(error: Exception) -> str:
+    """Return why something was not decoded; if it is JSON, of other members than today's, what may have written it."""
+    return f"{error}; {OLDER_STORE}" if isinstance(error, msgspec.ValidationError) else str(error)
 
 
 def size_of(entry: Entry) -> int:

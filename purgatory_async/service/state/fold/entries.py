@@ -117,8 +117,7 @@ class PutItem(Entry, tag="put"):
     Attributes:
         queue: The queue.
         item: Its JSON text.
-        delay: How long it is hidden first. In entries of before it is absent: such an item has no time, comes before
-            those that have one, and is counted with the items of all queues.
+        delay: How long it is hidden first.
         idem: The Idempotency-Key.
         digest: Of the request.
         owner: Who puts it; None without tokens.
@@ -126,7 +125,7 @@ class PutItem(Entry, tag="put"):
 
     queue: str
     item: Raw
-    delay: OptionalDuration = UNSET
+    delay: Duration
     idem: Text = UNSET
     digest: str = ""
     owner: str | None = None
@@ -151,7 +150,7 @@ class PutItems(Entry, tag="puts"):
     room: Setting = UNSET
 
 
-class WantItem(Entry, tag="want"):
+class WantItem(Entry, tag="want", kw_only=True):
     """A taker: takes the oldest items of a queue on loan, or stands in line.
 
     Attributes:
@@ -159,7 +158,7 @@ class WantItem(Entry, tag="want"):
         lease_id: Names the taker, and then its loan; of several loans the first.
         lease: How long a loan lasts, from the log time at which it begins; absent for the queue's own.
         wait: How long it stands in line; 0 not at all.
-        max: The most items. In entries of before it is absent: that is one, and is not counted as an attempt.
+        max: The most items.
         owner: Whose the loans will be; None without tokens.
     """
 
@@ -167,7 +166,7 @@ class WantItem(Entry, tag="want"):
     lease_id: str
     lease: OptionalDuration = UNSET
     wait: Duration = 0
-    max: Count | UnsetType = UNSET
+    max: Count
     owner: str | None = None
 
 
@@ -257,7 +256,6 @@ class SetLimits(Entry, tag="limits"):
     retention: OptionalDuration = UNSET
     keep_signals: Setting = UNSET
     keep_for: OptionalDuration = UNSET
-    max_bytes: Setting = UNSET
     max_lease: OptionalDuration = UNSET
     max_kept: Setting = UNSET
 

@@ -206,7 +206,7 @@ class Fold:
         if (
             clock.next_ns <= clock.now_ns
             or at_us >= self._forget_from_us
-            or shared.kept.used > shared.limits.most_bytes
+            or shared.kept.used > shared.limits.max_kept
         ):
             yield from self._settle(at_us)
         if self._digests:
@@ -254,7 +254,7 @@ class Fold:
         if at_us >= self._forget_from_us:
             yield from self._forget(at_us)
         # The oldest history first, until what is kept is within its limit.
-        kept, most = self.shared.kept, self.shared.limits.most_bytes
+        kept, most = self.shared.kept, self.shared.limits.max_kept
         while kept.used > most and self._drop_history(kept.used - most, most // SHARE):
             yield
 

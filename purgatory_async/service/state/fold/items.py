@@ -27,12 +27,12 @@ class Item(NamedTuple):
     """An item. Items are ordered by their places, which are the first three members.
 
     Attributes:
-        due_us: The log time at which it was first due; 0 if its entry is of before delays.
+        due_us: The log time at which it was first due.
         behind: The position behind which it stands among those that were due then: of its put, or its return from the
             dead ones.
         nth: Its place in that entry.
         number: Its name: the position of its put; that, a dot and its place for a later one of a batch.
-        put_us: The log time of its put; 0 if unknown.
+        put_us: The log time of its put.
         attempts: How often it was lent.
         text: Its JSON.
         owner: Who put it; None without tokens.
@@ -148,7 +148,7 @@ class Queue:
         own = UNSET if self.settings is None else self.settings.max_bytes
         if not isinstance(own, UnsetType):
             return own
-        return None if isinstance(limits.max_kept, UnsetType) else limits.max_kept // QUEUE_SHARE
+        return limits.max_kept // QUEUE_SHARE
 
     def max_items(self, limits: Limits) -> int | None:
         """Return the most items that it may have; None for no limit."""

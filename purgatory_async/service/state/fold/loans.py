@@ -90,7 +90,6 @@ class Lease(DelayedOperation[None]):
         taker: The taker's.
         queue: The item's.
         item: The item as it was before.
-        attempts: How often it was lent, with this loan.
         lease_us: How long the loan was to last.
         position: Of the entry in whose step the loan began, or was extended.
         until_us: The log time at which it ends.
@@ -98,7 +97,7 @@ class Lease(DelayedOperation[None]):
     """
 
     __slots__ = (
-        *("_keeper", "attempts", "id", "item", "lease_us", "owner"),
+        *("_keeper", "id", "item", "lease_us", "owner"),
         *("position", "queue", "taker", "until_us"),
     )
 
@@ -110,7 +109,6 @@ class Lease(DelayedOperation[None]):
         queue: str,
         item: Item,
         *,
-        attempts: int,
         lease_us: int,
         position: int,
         until_us: int,
@@ -124,10 +122,14 @@ class Lease(DelayedOperation[None]):
         self.taker = taker
         self.queue = queue
         self.item = item
-        self.attempts = attempts
         self.lease_us = lease_us
         self.position = position
         self.until_us = until_us
+
+    @property
+    def attempts(self) -> int:
+        """How often the item was lent, with this loan."""
+        return self.item.attempts + 1
 
     def on_expiration(self) -> None:
         """Put the item back."""

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import Final, cast, final
 
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from purgatory_async import Outcome, Purgatory
 from purgatory_async.events import Observer
@@ -21,7 +21,6 @@ from purgatory_async.service.state.fold.shared import AT_ONCE, FOREVER, SECOND, 
 from purgatory_async.service.state.needs import Voters, need_for
 from purgatory_async.service.state.operations import STATES, SignalledOperation
 from purgatory_async.service.state.signals import Ledger, Newest, Signal
-from purgatory_async.service.state.weight import Weight
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -189,7 +188,6 @@ class Operations:
         """How many pending operations count voters."""
         self.kept: Final = shared.kept
         self._shared: Final = shared
-        self._weight: Weight | None = Weight()  # for a log without `max_kept`
 
     def submit(self, order: SubmitOperation) -> Operation:
         """Add a pending operation under a free id. O(keys)."""
@@ -245,17 +243,11 @@ class Operations:
         shared.totals.ended[STATES[operation.outcome]] += 1
         shared.effects.append(OperationEnded(operation))
         self.keep(operation)
-        if shared.limits.max_kept is UNSET:
-            self._make_room_as_before()
 
     def keep(self, operation: Operation) -> None:
         """Put an operation that was pending until now behind those that ended before. O(its signals)."""
         self.ended_ones.append(operation)
         self._age(operation)
-        if self._shared.limits.max_kept is not UNSET:
-            self._weight = None  # for good: a budget can be changed, but not taken back
-        if self._weight is not None:
-            self._weight.put_on(operation)
 
     def make_room(self) -> bool:
         """Forget the operation that ended first; False if only the newest is left, whose client has yet to read it."""
@@ -284,8 +276,6 @@ class Operations:
 
     def _forget_oldest(self, at_us: int) -> None:
         operation = self.ended_ones.popleft()
-        if self._weight is not None:
-            self._weight.take_off(operation)
         self._remove(operation)
         self.forgotten.add(operation.id, at_us, operation.owner)
 
@@ -295,16 +285,6 @@ class Operations:
             self.pending_of[owner] -= 1
             if not self.pending_of[owner]:
                 del self.pending_of[owner]
-
-    def _make_room_as_before(self) -> None:
-        """Keep the bytes that ended operations keep within their own limit."""
-        shared, weight = self._shared, self._weight
-        if weight is not None and weight.total > shared.limits.max_bytes:
-            whole_us = shared.clock.now_us // 1000 * 1000
-            while self.forget(whole_us) <= whole_us:
-                pass
-            while weight.total > shared.limits.max_bytes and self.make_room():
-                pass
 
     def _age(self, operation: Operation) -> None:
         """Let a pending operation become history, with its result."""

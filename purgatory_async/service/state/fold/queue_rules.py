@@ -64,16 +64,11 @@ class QueueRules:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
-        queues, dated = self._queues, not isinstance(entry.delay, UnsetType)
-        new = (kinds.NewItem(entry.item, 0 if isinstance(entry.delay, UnsetType) else entry.delay),)
-        refused = queues.refusal(entry, new)
+        new = (kinds.NewItem(entry.item, entry.delay),)
+        refused = self._queues.refusal(entry, new)
         if refused is not None:
             return refused
-        given = (
-            queues.put(entry.queue, new, entry.owner)[0][1]
-            if dated
-            else queues.put_undated(entry.queue, entry.item)
-        )
+        ((_, given),) = self._queues.put(entry.queue, new, entry.owner)
         answer = Put(self._shared.position, given)
         self._replays.keep(entry, answer)
         return answer

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from msgspec import UNSET, Raw, UnsetType
+from msgspec import UnsetType
 
 from purgatory_async import Purgatory
 from purgatory_async.service.state.fold.entries import NewItem, PutItem, PutItems, SetQueue, WantItem
@@ -75,20 +75,9 @@ class Queues:
         shared = self._shared
         size = sum(len(each.item) + PIECE_BYTES for each in new)
         queue = self.by_name.get(name)
-        if isinstance(entry, PutItem) and isinstance(entry.delay, UnsetType):
-            # Items without a time count with those of all queues.
-            full = self.kept + len(self.leases) >= shared.limits.max_items
-        else:
-            full = not (queue or Queue(name)).has_room(len(new), size, shared.limits)
-        if full:
+        if not (queue or Queue(name)).has_room(len(new), size, shared.limits):
             return OVERLOADED
         return shared.refusal(entry, size if queue else size + text_bytes(name), size)
-
-    def put_undated(self, name: str, text: Raw) -> bool:
-        """Give an item without a time to the oldest taker, or keep it; return whether it was given."""
-        self._shared.totals.items += 1
-        position = self._shared.position
-        return self._keep(name, Item(0, position, 0, position, 0, 0, text))
 
     def put(
         self, name: str, new: Sequence[NewItem], owner: str | None = None
@@ -195,7 +184,6 @@ class Queues:
             lease.taker,
             lease.queue,
             lease.item,
-            attempts=lease.attempts,
             lease_us=lease.lease_us,
             position=shared.position,
             until_us=until_us,
@@ -265,7 +253,7 @@ class Queues:
         queue = self.by_name.get(order.queue)
         if queue is None or not queue.ready:
             return []
-        items = queue.pick(1 if isinstance(order.max, UnsetType) else order.max)
+        items = queue.pick(order.max)
         self.kept -= len(items)
         queue.lift(items)
         return items
@@ -288,7 +276,6 @@ class Queues:
         shared, order = self._shared, taker.order
         lease_us = min(taker.lease_us, shared.limits.max_lease)
         until_us = shared.clock.now_us + lease_us
-        counted = order.max is not UNSET
         for lease_id, item in zip(loan_ids(order.lease_id), items, strict=False):
             lease = Lease(
                 self,
@@ -296,7 +283,6 @@ class Queues:
                 order.lease_id,
                 order.queue,
                 item,
-                attempts=item.attempts + counted,
                 lease_us=lease_us,
                 position=shared.position,
                 until_us=until_us,
@@ -351,20 +337,18 @@ class Queues:
         queue.keep(hidden.item)
         self.serve(queue)
 
-    def serve(self, queue: Queue) -> bool:
-        """Give the items of a queue to the takers in line, the oldest first; return whether one got some."""
-        served = 0
+    def serve(self, queue: Queue) -> None:
+        """Give the items of a queue to the takers in line, the oldest first."""
         while queue.ready and self.line.check_and_complete(queue.name, limit=1):
-            served += 1
-        return served > 0
+            pass
 
-    def _keep(self, name: str, item: Item) -> bool:
-        """Give an item to the oldest taker, or keep it; return whether it was given."""
+    def _keep(self, name: str, item: Item) -> None:
+        """Give an item to the oldest taker, or keep it."""
         queue = self.queue(name)
         queue.weigh(item.size, item.owner)
         queue.keep(item)
         self.kept += 1
-        return self.serve(queue)
+        self.serve(queue)
 
     def _hide(self, name: str, item: Item, until_us: int) -> None:
         shared = self._shared

@@ -6,7 +6,7 @@ Ids of signals are their positions. A signal's text is in the file once, however
 from msgspec import UNSET, Raw, Struct
 
 from purgatory_async.service.messages import Attached, SignalView, State, WireNeed
-from purgatory_async.service.state.fold.entries import Limit, OptionalDuration, Text
+from purgatory_async.service.state.fold.entries import Duration, Limit, OptionalDuration, Text
 from purgatory_async.service.state.fold.results import Put, PutSome, Signalled
 from purgatory_async.service.state.fold.shared import Limits, Totals
 from purgatory_async.service.state.needs import Progress
@@ -108,8 +108,8 @@ class ItemLine(Line, tag="item", frozen=True):
         number: Its own, which it keeps.
         queue: Where it is.
         item: Its JSON text.
-        place: See `items.Item`; absent for ``(0, number, 0)``.
-        put_us: The log time of its put; 0 if unknown.
+        place: See `items.Item`.
+        put_us: The log time of its put.
         attempts: How often it was lent.
         until_us: The log time until which it is hidden; 0 if it is ready.
         since: The position from which on it is hidden.
@@ -119,8 +119,8 @@ class ItemLine(Line, tag="item", frozen=True):
     number: int | str
     queue: str
     item: Raw
-    place: tuple[int, int, int] | None = None
-    put_us: int = 0
+    place: tuple[int, int, int]
+    put_us: int
     attempts: int = 0
     until_us: int = 0
     since: int = 0
@@ -128,7 +128,7 @@ class ItemLine(Line, tag="item", frozen=True):
 
 
 class TakerLine(Line, tag="taker", frozen=True):
-    """A taker in line, by position; ``max`` is 0 for one whose loan is no attempt."""
+    """A taker in line, by position."""
 
     position: int
     queue: str
@@ -136,7 +136,7 @@ class TakerLine(Line, tag="taker", frozen=True):
     lease: int
     until_us: int
     writer: str | None
-    max: int = 0
+    max: int
     owner: str | None = None
 
 
@@ -149,9 +149,8 @@ class LeaseLine(Line, tag="lease", frozen=True):
         queue: The item's.
         number, item, place, put_us: The item's; see `ItemLine`.
         before: How often the item was lent before.
-        attempts: The same with this loan; equal if the loan is no attempt.
         until_us: The log time at which it ends.
-        lease: How long it was to last; absent if unknown.
+        lease: How long it was to last.
         taker: Whose it is; absent if the loan has its name.
         owner: Who took the item; absent without tokens.
         by: Who put it; absent without tokens.
@@ -163,11 +162,10 @@ class LeaseLine(Line, tag="lease", frozen=True):
     number: int | str
     item: Raw
     until_us: int
-    place: tuple[int, int, int] | None = None
-    put_us: int = 0
+    place: tuple[int, int, int]
+    put_us: int
+    lease: Duration
     before: int = 0
-    attempts: int = 0
-    lease: OptionalDuration = UNSET
     taker: Text = UNSET
     owner: str | None = None
     by: str | None = None

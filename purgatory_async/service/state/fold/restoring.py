@@ -22,11 +22,11 @@ from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
-from msgspec import UNSET, UnsetType
+from msgspec import UnsetType
 
 from purgatory_async.service.messages import SignalView
 from purgatory_async.service.state.fold import records as lines
-from purgatory_async.service.state.fold.codec import detached, one_line
+from purgatory_async.service.state.fold.codec import detached, older, one_line
 from purgatory_async.service.state.fold.entries import SetQueue, SubmitOperation, WantItem
 from purgatory_async.service.state.fold.fold import (
     DIGEST_BYTES,
@@ -36,7 +36,7 @@ from purgatory_async.service.state.fold.fold import (
     FoldError,
     LevelError,
 )
-from purgatory_async.service.state.fold.items import LEASE_US, Hidden, Item
+from purgatory_async.service.state.fold.items import Hidden, Item
 from purgatory_async.service.state.fold.kept_bytes import size_of_signal
 from purgatory_async.service.state.fold.loans import Lease, Taker
 from purgatory_async.service.state.fold.operations import Operation
@@ -151,7 +151,7 @@ def _decoded(text: bytes) -> list[lines.AnyLine]:
         return _DECODER.decode_lines(text)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise FoldError(
-            f"a checkpoint's lines must be JSON of known kinds, got {text[:200]!r}: {error}"
+            f"a checkpoint's lines must be JSON of known kinds, got {text[:200]!r}: {older(error)}"
         ) from None
 
 
@@ -279,7 +279,7 @@ class _Lines:
             queue=line.queue,
             lease_id=line.lease_id,
             lease=line.lease,
-            max=line.max or UNSET,
+            max=line.max,
             owner=line.owner,
         )
         timeout = self.fold.shared.seconds_until(line.until_us)
@@ -302,8 +302,7 @@ class _Lines:
             line.id if isinstance(line.taker, UnsetType) else line.taker,
             line.queue,
             _item_of(line, line.before, line.by),
-            attempts=line.attempts,
-            lease_us=LEASE_US if isinstance(line.lease, UnsetType) else line.lease,
+            lease_us=line.lease,
             position=line.position,
             until_us=line.until_us,
             timeout=self.fold.shared.seconds_until(line.until_us),
@@ -316,9 +315,4 @@ class _Lines:
 
 
 def _item_of(line: lines.ItemLine | lines.LeaseLine, attempts: int, owner: str | None) -> Item:
-    if line.place is None:
-        assert isinstance(line.number, int), f"item {line.number!r} must have its place in its line"
-        place = (0, line.number, 0)
-    else:
-        place = line.place
-    return Item(*place, line.number, line.put_us, attempts, one_line(line.item), owner)
+    return Item(*line.place, line.number, line.put_us, attempts, one_line(line.item), owner)

@@ -24,8 +24,6 @@ LONGEST_US: Final = 3_155_760_000 * SECOND
 """100 years."""
 EXACT_US: Final = 2**42
 """50 days: up to here, seconds in a float are exact to the nanosecond."""
-USUAL_KEPT: Final = 256 << 20
-"""The budget of a state that no worker has given another one."""
 MOST_OF_ENTRY: Final = 2 << 20
 """More bytes than any entry has pinned: its own, at most 1.5 MiB, and those of up to 1,000 pieces."""
 NO_LIMIT: Final = 2**62
@@ -50,20 +48,18 @@ class Effect(Struct, frozen=True, eq=False):
         raise NotImplementedError(f"{type(self).__name__} must say what it is as plain data")
 
 
-class Limits(Struct):
+class Limits(Struct, forbid_unknown_fields=True):
     """The settings of the fold, equal at every replica; durations are microseconds.
 
     Attributes:
         max_pending: The most pending operations.
-        max_items: The most items of a queue, kept or on loan; for a put without a delay, of all queues together.
+        max_items: The most items of a queue, kept or on loan.
         retention: How long ended operations, their ids after that, answers of an Idempotency-Key, ended leases and the
             newest value of an idle key are kept.
         keep_signals: The most signals kept of a key.
         keep_for: How long they are kept at least, up to that number.
-        max_bytes: The most bytes of JSON text that ended operations keep; the newest of them is kept anyway. It counts
-            only without `max_kept`.
         max_lease: The longest loan; longer ones are shortened.
-        max_kept: The most bytes of all that is kept; see `kept_bytes`. A log of before has none.
+        max_kept: The most bytes of all that is kept; see `kept_bytes`.
     """
 
     max_pending: int = 100_000
@@ -71,31 +67,14 @@ class Limits(Struct):
     retention: Duration = 60 * SECOND
     keep_signals: int = 64
     keep_for: Duration = 600 * SECOND
-    max_bytes: int = 64 << 20
     max_lease: Duration = 43_200 * SECOND
-    max_kept: int | UnsetType = UNSET
-
-    @property
-    def most_bytes(self) -> int:
-        """The most bytes of all that is kept; more than there can be for no limit."""
-        return NO_LIMIT if isinstance(self.max_kept, UnsetType) else self.max_kept
-
-    @property
-    def ended_bytes(self) -> int:
-        """The limit for the sake of which ended operations are forgotten early."""
-        return self.max_bytes if isinstance(self.max_kept, UnsetType) else self.max_kept
+    max_kept: int = 256 << 20
 
     def would_change(self, entry: SetLimits) -> bool:
         """Whether an entry names a limit that has another value now."""
         return any(
             getattr(entry, name) not in {UNSET, getattr(self, name)} for name in self.__struct_fields__
         )
-
-    def wanted(self, entry: SetLimits) -> SetLimits | None:
-        """Return the entry that makes these limits those of another one, with a budget; None if none is needed."""
-        if self.max_kept is UNSET and entry.max_kept is UNSET:
-            entry = msgspec.structs.replace(entry, max_kept=USUAL_KEPT)
-        return entry if self.would_change(entry) else None
 
     def change(self, entry: SetLimits) -> None:
         """Take over the limits that an entry names."""
@@ -138,11 +117,11 @@ class Shared:
     @property
     def bytes_left(self) -> int:
         """How many more bytes can be kept before history makes room. O(1)."""
-        return self.limits.most_bytes - self.kept.used
+        return self.limits.max_kept - self.kept.used
 
     def has_room(self, size: int) -> bool:
         """Whether so many more bytes can be kept, once all history has made room. O(1)."""
-        return self.kept.pinned + size <= self.limits.most_bytes
+        return self.kept.pinned + size <= self.limits.max_kept
 
     def roomy(self, entry: Keeping) -> bool:
         """Whether there is room for any entry of this owner, so that its bytes need not be counted. O(1)."""

@@ -77,7 +77,7 @@ class Deployment:
             texts = [
                 encode(
                     SubmitOperation(
-                        id=f"op{number}", keys=(f"key{number}",), timeout=HOUR_US, data=Raw(b'"some"')
+                        id=f"op{number}", keys=(f"key{number}",), timeout_us=HOUR_US, data=Raw(b'"some"')
                     )
                 )
                 for number in range(pending)

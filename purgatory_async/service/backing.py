@@ -124,10 +124,10 @@ def _limits(settings: Settings) -> Limits:
     return Limits(
         max_pending=settings.max_pending,
         max_items=settings.max_items,
-        retention=microseconds(settings.retention),
+        retention_us=microseconds(settings.retention),
         keep_signals=settings.keep_signals,
-        keep_for=microseconds(settings.keep_for),
-        max_lease=microseconds(settings.max_lease),
+        keep_for_us=microseconds(settings.keep_for),
+        max_lease_us=microseconds(settings.max_lease),
         max_kept=settings.max_bytes,
     )
 

@@ -182,7 +182,7 @@ class Service:
         owner = operations.forgotten.get(operation_id)  # its keys are not known any more
         if operation_id in operations.forgotten and grant.sees_forgotten(owner):
             limits = self.fold.shared.limits
-            raise problems.forgotten(operation_id, limits.retention / 1e6, limits.max_kept)
+            raise problems.forgotten(operation_id, limits.retention_us / 1e6, limits.max_kept)
         raise problems.unknown_operation(operation_id)
 
     async def end(self, entry: entries.EndOperation) -> bool:

@@ -99,8 +99,8 @@ def furnish(client, start, owner=None):
     for entry in (
         SignalKey(key=f"{start}key", owner=owner),
         SubmitOperation(id=f"{start}op", keys=(f"{start}key",), owner=owner),
-        *(PutItem(queue=queue, item=Raw(b"1"), delay=0, owner=owner) for _ in range(2)),
-        PutItem(queue=f"{queue}.dead", item=Raw(b"2"), delay=0, owner=owner),
+        *(PutItem(queue=queue, item=Raw(b"1"), delay_us=0, owner=owner) for _ in range(2)),
+        PutItem(queue=f"{queue}.dead", item=Raw(b"2"), delay_us=0, owner=owner),
         WantItem(queue=queue, lease_id=f"{start}lease", max=1, owner=owner),
     ):
         client.post(entry)

@@ -93,7 +93,7 @@ async def test_one_whose_owner_has_another_name_is_forbidden(shop):
 async def test_an_item_on_its_way_to_a_lost_token_goes_back(shop):
     held = await shop.held("ann", "POST", "/v1/queues/a/take?wait=50", {})
     # Given to the taker, whose request has yet to wake, as its token is taken away.
-    shop.client.post(PutItem(queue="a", item=Raw(b"1"), delay=0))
+    shop.client.post(PutItem(queue="a", item=Raw(b"1"), delay_us=0))
     assert len(shop.service.fold.queues.leases) == 1
     shop.change(BOB)
     await settled(shop)

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.asyncio
 def submit(service, number):
     for each in range(number):
         keys = (f"order:{each}", f"user:{each % 10}")
-        service.state.post(SubmitOperation(id=f"o{each}", keys=keys, timeout=(30 + each) * 1_000_000))
+        service.state.post(SubmitOperation(id=f"o{each}", keys=keys, timeout_us=(30 + each) * 1_000_000))
 
 
 def calls_of_closing(service):

@@ -123,7 +123,7 @@ class History:
             if not result.replayed:
                 if entry.id in self.operations:
                     self.doubled.append(f"{entry.id} was submitted twice")
-                self.operations[entry.id] = Operation(raw.at_us, entry.timeout)
+                self.operations[entry.id] = Operation(raw.at_us, entry.timeout_us)
         elif isinstance(entry, kinds.PutItem) and isinstance(result, Put):
             number = int(bytes(entry.item))
             self._numbers[result.item] = number

@@ -69,7 +69,11 @@ def pairs(count: int) -> Iterator[AnyEntry]:
     for number in range(count):
         key, count_before = f"order-{number}", 2 * number + 1
         yield SubmitOperation(
-            writer=WRITER, number=count_before + 1, id=f"op{number}", keys=(key,), timeout=MINUTE_US + number
+            writer=WRITER,
+            number=count_before + 1,
+            id=f"op{number}",
+            keys=(key,),
+            timeout_us=MINUTE_US + number,
         )
         yield SignalKey(writer=WRITER, number=count_before + 2, key=key, value=Raw(b'{"paid":true}'))
 
@@ -77,15 +81,15 @@ def pairs(count: int) -> Iterator[AnyEntry]:
 def submits(count: int) -> Iterator[AnyEntry]:
     """Operations that stay pending."""
     for number in range(count):
-        yield SubmitOperation(id=f"op{number}", keys=(f"order-{number}",), timeout=MINUTE_US + number)
+        yield SubmitOperation(id=f"op{number}", keys=(f"order-{number}",), timeout_us=MINUTE_US + number)
 
 
 def loans(count: int) -> Iterator[AnyEntry]:
     """Items, each taken and acknowledged."""
     for number in range(count):
         queue, lease_id = f"queue{number % 10}", f"lease{number}"
-        yield PutItem(queue=queue, item=Raw(b'{"to":"a@example.org"}'), delay=0)
-        yield WantItem(queue=queue, lease_id=lease_id, lease=MINUTE_US, wait=MINUTE_US, max=1)
+        yield PutItem(queue=queue, item=Raw(b'{"to":"a@example.org"}'), delay_us=0)
+        yield WantItem(queue=queue, lease_id=lease_id, lease_us=MINUTE_US, wait_us=MINUTE_US, max=1)
         yield EndLease(lease_id=lease_id)
 
 

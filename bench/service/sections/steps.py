@@ -131,11 +131,11 @@ def _puts(count: int, delay: int = 0) -> list[Entry]:
 
 
 def _expiring(number: int, left_us: int) -> SubmitOperation:
-    return SubmitOperation(id=f"op{number}", keys=(f"key{number}",), timeout=left_us)
+    return SubmitOperation(id=f"op{number}", keys=(f"key{number}",), timeout_us=left_us)
 
 
 def _loan(number: int, left_us: int) -> WantItem:
-    return WantItem(queue="q", lease_id=f"loan{number}", lease=left_us, max=LOANS)
+    return WantItem(queue="q", lease_id=f"loan{number}", lease_us=left_us, max=LOANS)
 
 
 SECTION = Section(

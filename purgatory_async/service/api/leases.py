@@ -50,7 +50,7 @@ async def return_lease(service: Service, request: Request) -> Answer:
     """``POST /v1/leases/{id}/return``: put the item back in its place; with ``delay`` hide it there."""
     _check(request)
     entry = EndLease(lease_id=_lease_id(request), back=True)
-    entry.delay = delay_us(decoded(await request.body(), _RETURN, optional=True).delay)
+    entry.delay_us = delay_us(decoded(await request.body(), _RETURN, optional=True).delay)
     await _change(service, request, entry)
     return Answer(204)
 
@@ -60,7 +60,7 @@ async def extend_lease(service: Service, request: Request) -> Answer:
     _check(request)
     lease_id = _lease_id(request)
     body = decoded(await request.body(), _EXTEND, optional=True)
-    entry = ExtendLease(lease_id=lease_id, lease=lease_us(body.lease))
+    entry = ExtendLease(lease_id=lease_id, lease_us=lease_us(body.lease))
     result = await _change(service, request, entry)
     assert isinstance(result, results.Extended), f"an extension cannot give {result!r}"
     return answer(200, Extended(lease_id, result.left_us / SECOND))

@@ -218,7 +218,7 @@ def _entry_of(order: Submit, request: Request) -> SubmitOperation:
         id=operation_id,
         keys=keys,
         need=order.need,
-        timeout=None if timeout is None else microseconds(timeout),
+        timeout_us=None if timeout is None else microseconds(timeout),
         data=kept(order.data),
         owner=request.grant.owner,
         room=request.grant.room,

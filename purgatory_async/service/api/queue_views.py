@@ -86,7 +86,7 @@ async def set_queue(service: Service, request: Request) -> Answer:
         raise problems.invalid("/max_attempts", f"must be {bound}, got {body.max_attempts}")
     entry = SetQueue(
         queue=queue,
-        lease=lease_us(body.lease),
+        lease_us=lease_us(body.lease),
         max_attempts=body.max_attempts,
         max_items=body.max_items,
         max_bytes=body.max_bytes,
@@ -184,9 +184,7 @@ def _hidden_view(hidden: Hidden) -> ItemView:
 
 
 def _item_view(item: Item) -> ItemView:
-    return ItemView(
-        str(item.number), item.text, item.attempts, _time(item.put_us) if item.put_us else None, UNSET
-    )
+    return ItemView(str(item.number), item.text, item.attempts, _time(item.put_us), UNSET)
 
 
 def _view(service: Service, name: str) -> QueueView:
@@ -201,7 +199,7 @@ def _view(service: Service, name: str) -> QueueView:
         takers=queue.takers,
         oldest=max(service.state.now_us() - first_us, 0) / SECOND if first_us else None,
         bytes=queue.size,
-        lease=min(queue.lease_us, limits.max_lease) / SECOND,
+        lease=min(queue.lease_us, limits.max_lease_us) / SECOND,
         max_attempts=queue.max_attempts,
         max_items=queue.max_items(limits),
         max_bytes=queue.max_bytes(limits),

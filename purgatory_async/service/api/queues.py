@@ -90,7 +90,7 @@ def _entry_of(queue: str, body: _Body) -> PutItem | PutItems:
     if isinstance(body.items, UnsetType):
         if isinstance(body.item, UnsetType):
             raise problems.invalid("/item", "must be given, any JSON; or items, a list of such objects")
-        return PutItem(queue=queue, item=compact(body.item), delay=delay_us(body.delay))
+        return PutItem(queue=queue, item=compact(body.item), delay_us=delay_us(body.delay))
     given = [name for name in ("item", "delay") if getattr(body, name) is not UNSET]
     if given:
         beside = " and ".join(given)

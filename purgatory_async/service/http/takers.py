@@ -89,8 +89,8 @@ class Takers:
             order = WantItem(
                 queue=queue,
                 lease_id=new_id(),
-                lease=lease,
-                wait=microseconds(wait),
+                lease_us=lease,
+                wait_us=microseconds(wait),
                 max=most,
                 owner=owner,
             )
@@ -122,7 +122,7 @@ class Takers:
             return stands
 
         try:
-            overdue = None if self._overdue is None else order.wait / SECOND + self._overdue
+            overdue = None if self._overdue is None else order.wait_us / SECOND + self._overdue
             await self.holds.until(order.lease_id, overdue, receive, _stand)
             while stands and order.lease_id not in self._lent and order.lease_id not in self._left:
                 await self._look_again(order.lease_id, receive)

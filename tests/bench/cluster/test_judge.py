@@ -44,13 +44,13 @@ def faults(answers, found):
 def a_sound_run():
     """A log of every kind of entry, and answers that follow from it."""
     found = history(
-        SubmitOperation(id="a", keys=("k",), timeout=3 * SECOND_US),
-        SubmitOperation(id="b", keys=("k2",), timeout=3 * SECOND_US),
+        SubmitOperation(id="a", keys=("k",), timeout_us=3 * SECOND_US),
+        SubmitOperation(id="b", keys=("k2",), timeout_us=3 * SECOND_US),
         SignalKey(key="k", value=Raw(b"1")),
-        PutItem(queue="q", item=Raw(b"2"), delay=0),
-        WantItem(queue="q", lease_id="x", lease=SECOND_US, wait=0, max=1),
+        PutItem(queue="q", item=Raw(b"2"), delay_us=0),
+        WantItem(queue="q", lease_id="x", lease_us=SECOND_US, wait_us=0, max=1),
         Tick(),
-        WantItem(queue="q", lease_id="y", lease=9 * SECOND_US, wait=0, max=1),
+        WantItem(queue="q", lease_id="y", lease_us=9 * SECOND_US, wait_us=0, max=1),
         EndLease(lease_id="y"),
     )
     answers = Answers(
@@ -93,19 +93,19 @@ def test_an_answer_that_the_log_does_not_have_is_counted(fault, spoil):
 
 def test_an_item_that_nobody_acknowledged_is_lost():
     answers = Answers(items={1: Item(delivered=False)})
-    assert faults(answers, history(PutItem(queue="q", item=Raw(b"1"), delay=0))) == {"lost": 1}
+    assert faults(answers, history(PutItem(queue="q", item=Raw(b"1"), delay_us=0))) == {"lost": 1}
 
 
 def test_a_timeout_that_never_came_is_lost():
     answers = Answers(operations={"a": Operation(1.0, 0.0, known=True)})
-    assert faults(answers, history(SubmitOperation(id="a", keys=("k",), timeout=SECOND_US))) == {"lost": 1}
+    assert faults(answers, history(SubmitOperation(id="a", keys=("k",), timeout_us=SECOND_US))) == {"lost": 1}
 
 
 def test_a_signal_and_an_item_with_two_positions_are_doubled():
-    signal, item = SignalKey(key="k", value=Raw(b"1")), PutItem(queue="q", item=Raw(b"2"), delay=0)
+    signal, item = SignalKey(key="k", value=Raw(b"1")), PutItem(queue="q", item=Raw(b"2"), delay_us=0)
     found = history(
         *(signal, signal, item, item),
-        *(WantItem(queue="q", lease_id=name, lease=SECOND_US * 9, wait=0, max=1) for name in "xy"),
+        *(WantItem(queue="q", lease_id=name, lease_us=SECOND_US * 9, wait_us=0, max=1) for name in "xy"),
         *(EndLease(lease_id=name) for name in "xy"),
     )
     answers = Answers(signals={1: Signal("k")}, items={2: Item()})
@@ -118,27 +118,27 @@ def test_an_end_before_its_time_in_the_log_is_early(timeout, early, late_ms):
     found = History()
     with closing(Fold()) as fold:
         for position, entry in enumerate(
-            [SubmitOperation(id="a", keys=("k",), timeout=2 * SECOND_US), Tick(), Tick()], 1
+            [SubmitOperation(id="a", keys=("k",), timeout_us=2 * SECOND_US), Tick(), Tick()], 1
         ):
             raw = Entry(position, START_US + position * SECOND_US, b"")
             result, effects = fold.apply(raw.position, raw.at_us, entry)
             if isinstance(entry, SubmitOperation):
-                entry.timeout = timeout * SECOND_US
+                entry.timeout_us = timeout * SECOND_US
             found.note(raw, entry, result, effects)
     assert (len(found.early), found.lateness_ms()) == (early, [late_ms])
 
 
 def test_an_item_lent_before_its_loan_ends_is_early():
     found = history(
-        PutItem(queue="q", item=Raw(b"1"), delay=0),
-        WantItem(queue="q", lease_id="x", lease=SECOND_US, wait=0, max=1),
+        PutItem(queue="q", item=Raw(b"1"), delay_us=0),
+        WantItem(queue="q", lease_id="x", lease_us=SECOND_US, wait_us=0, max=1),
         Tick(),
     )
     assert found.early == []
     found.loans["x"].until_us += 9 * SECOND_US
     with closing(Fold()) as fold:
-        fold.apply(1, START_US, PutItem(queue="q", item=Raw(b"1"), delay=0))
-        want = WantItem(queue="q", lease_id="y", lease=SECOND_US, wait=0, max=1)
+        fold.apply(1, START_US, PutItem(queue="q", item=Raw(b"1"), delay_us=0))
+        want = WantItem(queue="q", lease_id="y", lease_us=SECOND_US, wait_us=0, max=1)
         result, effects = fold.apply(2, START_US + SECOND_US, want)
     found.note(Entry(4, START_US + 4 * SECOND_US, b""), want, result, effects)
     assert len(found.early) == 1

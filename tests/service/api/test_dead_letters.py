@@ -70,7 +70,7 @@ async def test_an_item_given_to_a_client_that_left_is_no_attempt(client):
     await ask(client, "PUT", JOBS, {"max_attempts": 1})
     gone = await client.held("POST", f"{JOBS}/take?wait=30s")
     gone.hang_up()
-    client.post(PutItem(queue="jobs", item=Raw(b'"item"'), delay=0))
+    client.post(PutItem(queue="jobs", item=Raw(b'"item"'), delay_us=0))
     assert len(client.service.fold.queues.leases) == 1  # the loop does not know yet
     await settle()
     assert not gone.answered
@@ -131,7 +131,7 @@ async def test_a_redrive_of_many_items_goes_in_several_steps(client, monkeypatch
         await asyncio.sleep(0)
         passes += 1
         if passes == 2:  # it died after the request: another one brings it back
-            client.post(PutItem(queue="jobs.dead", item=Raw(b'"late"'), delay=0))
+            client.post(PutItem(queue="jobs.dead", item=Raw(b'"late"'), delay_us=0))
     assert redriving.json == {"moved": 6}
     assert passes >= 6 / 2
     assert await in_line(client) == list(range(9))

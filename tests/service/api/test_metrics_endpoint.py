@@ -111,7 +111,7 @@ async def test_queues_are_shown_as_sums_and_the_oldest_item(client):
 async def test_many_queues_are_looked_at_in_several_passes(client, monkeypatch):
     monkeypatch.setattr(oldest, "STEPS", 2)
     for number in range(8):
-        client.post(PutItem(queue=f"q{number}", item=Raw(b"1"), delay=0))
+        client.post(PutItem(queue=f"q{number}", item=Raw(b"1"), delay_us=0))
         await client.advance(1)
     scraped, passes = client.start("GET", "/metrics"), 0
     while not scraped.answered:
@@ -137,7 +137,7 @@ async def test_an_item_lost_to_a_taker_leaving_is_undelivered_once(client):
     for number in range(1, 4):
         gone = await client.held("POST", f"{JOBS}/take?wait=9s", {})
         gone.hang_up()
-        client.post(PutItem(queue="jobs", item=Raw(b"1"), delay=0))
+        client.post(PutItem(queue="jobs", item=Raw(b"1"), delay_us=0))
         await settle()
         assert not gone.answered
         assert (await scrape(client))["purgatory_undelivered_total",] == number

@@ -127,7 +127,7 @@ async def test_a_taker_that_left_gets_nothing(client):
 async def test_what_a_client_that_leaves_was_given_goes_to_the_next(client, passes):
     """At once, if the loop knew that it left; else the answer was on its way, and the lease brings it back."""
     gone = await client.held("POST", f"{JOBS}/take?wait=30s")
-    client.post(PutItem(queue="jobs", item=Raw(b'"item"'), delay=0))
+    client.post(PutItem(queue="jobs", item=Raw(b'"item"'), delay_us=0))
     for _ in range(passes):
         await asyncio.sleep(0)
     gone.hang_up()
@@ -142,7 +142,7 @@ async def test_what_a_client_that_leaves_was_given_goes_to_the_next(client, pass
 async def test_a_client_that_left_before_its_item_gets_nothing(client):
     gone = await client.held("POST", f"{JOBS}/take?wait=30s")
     gone.hang_up()
-    client.post(PutItem(queue="jobs", item=Raw(b'"item"'), delay=0))
+    client.post(PutItem(queue="jobs", item=Raw(b'"item"'), delay_us=0))
     await settle()
     assert not gone.answered
     assert (await take(client))["item"] == "item"

@@ -30,13 +30,13 @@ class BudgetModel:
 
     def cut_key(self, signals):
         """Keep the newest whatever its age, and of the others those within the limits."""
-        oldest = self.now // 1000 * 1000 - self.limits.keep_for
+        oldest = self.now // 1000 * 1000 - self.limits.keep_for_us
         del signals[: -self.limits.keep_signals]
         while len(signals) > 1 and signals[0].at <= oldest:
             del signals[0]
 
     def due_of_keys(self):
-        keep = max(self.limits.retention, self.limits.keep_for)
+        keep = max(self.limits.retention_us, self.limits.keep_for_us)
         for key, signals in self.by_key.items():
             yield up(signals[-1].at + keep), 0, MEMORY, 0, self.by_key.pop, key
 
@@ -61,7 +61,7 @@ class BudgetModel:
         return {part.queue for part in parts} | own
 
     def has_settings(self, entry):
-        names = ("lease", "max_attempts", "max_items", "max_bytes")
+        names = ("lease_us", "max_attempts", "max_items", "max_bytes")
         return any(getattr(entry, name) is not UNSET for name in names)
 
     def used(self, *, pinned=False):

@@ -56,7 +56,7 @@ class Model(BudgetModel, QueueModel):
             happen(subject)
 
     def everything_due(self):
-        keep = self.limits.retention
+        keep = self.limits.retention_us
         for one in self.operations:
             if one.state == "pending" and one.timeout is not None:
                 due = one.at + one.timeout
@@ -147,7 +147,7 @@ class Model(BudgetModel, QueueModel):
             id=entry.id,
             keys=entry.keys,
             need=entry.need,
-            timeout=entry.timeout,
+            timeout=entry.timeout_us,
             at=self.now,
             position=self.position,
             state="pending",
@@ -159,7 +159,7 @@ class Model(BudgetModel, QueueModel):
         self.forgotten.pop(entry.id, None)
         self.operations.append(operation)
         self.facts.append(("OperationSubmitted", entry.id))
-        if entry.timeout == 0:
+        if entry.timeout_us == 0:
             self.expire(operation)
         return results.Submitted(entry.id, operation.state)
 

@@ -19,7 +19,7 @@ TIMEOUT = 5.0
 
 
 def submit(name, timeout=None):
-    return SubmitOperation(id=name, keys=(name,), timeout=timeout)
+    return SubmitOperation(id=name, keys=(name,), timeout_us=timeout)
 
 
 class Store(MemoryStore):

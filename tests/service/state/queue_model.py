@@ -92,7 +92,7 @@ class QueueModel:
             if sum(len(each.text) for each in (*taken, item)) > MOST_BYTES:
                 break
             taken.append(item)
-        lasts = min(taker.lease, self.limits.max_lease)
+        lasts = min(taker.lease, self.limits.max_lease_us)
         for nth, item in enumerate(taken):
             self.items.remove(item)
             lease = SimpleNamespace(
@@ -129,13 +129,13 @@ class QueueModel:
         answer = self.known_answer(entry)
         if answer is not None:
             return answer
-        return self.put(entry, [(entry.item, entry.delay)], self.put_one)
+        return self.put(entry, [(entry.item, entry.delay_us)], self.put_one)
 
     def put_items(self, entry):
         answer = self.known_answer(entry)
         if answer is not None:
             return answer
-        return self.put(entry, [(new.item, new.delay) for new in entry.items], self.put_some)
+        return self.put(entry, [(new.item, new.delay_us) for new in entry.items], self.put_some)
 
     def put(self, entry, new, answers):
         if self.is_full(entry.queue, [text for text, _ in new]):
@@ -180,11 +180,11 @@ class QueueModel:
         )
         if entry.lease_id in in_use:
             return results.Refused("duplicate-id")
-        if not entry.wait and not self.ready(entry.queue):
+        if not entry.wait_us and not self.ready(entry.queue):
             return results.Nothing()
-        lease = entry.lease
+        lease = entry.lease_us
         if lease is UNSET:
-            lease = self.setting(entry.queue, "lease", DEFAULT_LEASE)
+            lease = self.setting(entry.queue, "lease_us", DEFAULT_LEASE)
         self.takers.append(
             SimpleNamespace(
                 lease_id=entry.lease_id,
@@ -192,7 +192,7 @@ class QueueModel:
                 lease=lease,
                 max=entry.max,
                 writer=entry.writer,
-                until=self.now + entry.wait,
+                until=self.now + entry.wait_us,
                 position=self.position,
             )
         )
@@ -219,7 +219,7 @@ class QueueModel:
         if lease is None:
             return self.no_lease(entry.lease_id)
         if entry.back:
-            self.lease_over(lease, delay=entry.delay)
+            self.lease_over(lease, delay=entry.delay_us)
         else:
             self.lease_ended(lease)
         return results.APPLIED
@@ -231,7 +231,7 @@ class QueueModel:
         lease = self.lease(entry.lease_id)
         if lease is None:
             return self.no_lease(entry.lease_id)
-        lasts = min(lease.lasts if entry.lease is UNSET else entry.lease, self.limits.max_lease)
+        lasts = min(lease.lasts if entry.lease_us is UNSET else entry.lease_us, self.limits.max_lease_us)
         lease.until, lease.position = self.now + lasts, self.position
         self.leases.remove(lease)
         self.leases.append(lease)

@@ -74,7 +74,7 @@ def submitted(name, **order):
 )
 def test_an_operation_expires_in_its_first_whole_ms(start, timeout, restarted):
     with closing(Fold()) as live:
-        live.apply(1, start, submitted("a", timeout=timeout))
+        live.apply(1, start, submitted("a", timeout_us=timeout))
         with closing(restored(parts(live))) as saved:
             fold = saved if restarted else live
             due = -(-(start + timeout) // MS) * MS
@@ -88,22 +88,24 @@ def test_an_operation_expires_in_its_first_whole_ms(start, timeout, restarted):
 
 
 def test_a_timeout_of_zero_expires_in_its_own_step(log):
-    result, effects = log.at(0, submitted("a", timeout=0))
+    result, effects = log.at(0, submitted("a", timeout_us=0))
     assert result == results.Submitted("a", "expired")
     assert effects == ["<OperationSubmitted a>", f"<OperationEnded a expired {START}>"]
 
 
 def test_loans_of_one_ms_end_in_order_after_a_restart(log):
     for number, lease in enumerate((5 * MS, 3 * MS, 4 * MS)):
-        log.at(number, PutItem(queue="q", item=Raw(b"%d" % number), delay=0))
-        log.at(number, WantItem(queue="q", lease_id=f"short{number}", lease=lease, max=1))
-    log.at(1 * MS, SubmitOperation(id="a", keys=("k",), timeout=9 * MS))
+        log.at(number, PutItem(queue="q", item=Raw(b"%d" % number), delay_us=0))
+        log.at(number, WantItem(queue="q", lease_id=f"short{number}", lease_us=lease, max=1))
+    log.at(1 * MS, SubmitOperation(id="a", keys=("k",), timeout_us=9 * MS))
     for number in range(3):  # in line for what the loans above return, each for so long that all end together
-        wait = WantItem(queue="q", lease_id=f"long{number}", lease=(10 - 3 - number) * MS, wait=SECOND, max=1)
+        wait = WantItem(
+            queue="q", lease_id=f"long{number}", lease_us=(10 - 3 - number) * MS, wait_us=SECOND, max=1
+        )
         log.at(2 * MS, wait)
     log.restart()
     # The loans that this step begins come before the operation that its entry makes.
-    _, effects = log.at(6 * MS, submitted("b", timeout=5 * MS - 250))
+    _, effects = log.at(6 * MS, submitted("b", timeout_us=5 * MS - 250))
     assert effects == [
         "<ItemLent long0 3>",
         "<ItemLent long1 5>",
@@ -111,8 +113,8 @@ def test_loans_of_one_ms_end_in_order_after_a_restart(log):
         "<OperationSubmitted b>",
     ]
     log.restart()
-    log.at(6 * MS, WantItem(queue="q", lease_id="x", lease=SECOND, wait=SECOND, max=1))
-    log.at(6 * MS, WantItem(queue="q", lease_id="y", lease=SECOND, wait=SECOND, max=1))
+    log.at(6 * MS, WantItem(queue="q", lease_id="x", lease_us=SECOND, wait_us=SECOND, max=1))
+    log.at(6 * MS, WantItem(queue="q", lease_id="y", lease_us=SECOND, wait_us=SECOND, max=1))
     log.restart()
     _, effects = log.at(20 * MS, Tick())
     due = START - 250 + 11 * MS
@@ -125,18 +127,18 @@ def test_loans_of_one_ms_end_in_order_after_a_restart(log):
 
 
 def test_what_an_expiry_makes_due_takes_part_in_its_pass(log):
-    log.at(0, PutItem(queue="q", item=Raw(b"1"), delay=0))
-    log.at(0, WantItem(queue="q", lease_id="first", lease=10 * MS, max=1))
-    log.at(0, WantItem(queue="q", lease_id="second", lease=10 * MS, wait=SECOND, max=1))
-    log.at(0, WantItem(queue="q", lease_id="third", lease=10 * MS, wait=25 * MS, max=1))
-    log.at(0, WantItem(queue="q", lease_id="late", lease=10 * MS, wait=5 * MS, max=1))
+    log.at(0, PutItem(queue="q", item=Raw(b"1"), delay_us=0))
+    log.at(0, WantItem(queue="q", lease_id="first", lease_us=10 * MS, max=1))
+    log.at(0, WantItem(queue="q", lease_id="second", lease_us=10 * MS, wait_us=SECOND, max=1))
+    log.at(0, WantItem(queue="q", lease_id="third", lease_us=10 * MS, wait_us=25 * MS, max=1))
+    log.at(0, WantItem(queue="q", lease_id="late", lease_us=10 * MS, wait_us=5 * MS, max=1))
     _, effects = log.at(SECOND, Tick())
     assert effects == ["<TakerLeft late waited>", "<ItemLent second 1>", "<ItemLent third 1>"]
     assert [item.number for item in log.fold.queues.by_name["q"].ready] == [1]
 
 
 def test_a_signal_at_the_deadline_comes_too_late(log):
-    log.at(0, submitted("a", timeout=10 * MS - 250))
+    log.at(0, submitted("a", timeout_us=10 * MS - 250))
     result, _ = log.at(10 * MS - 250, SignalKey(key="k"))
     assert (result, log.state_of("a")) == (results.Signalled(2, 0), "expired")
 
@@ -144,15 +146,18 @@ def test_a_signal_at_the_deadline_comes_too_late(log):
 def test_takers_of_a_silent_writer_leave_their_line(log):
     log.at(0, Alive(writer="w", number=1))
     log.at(
-        0, WantItem(writer="w", number=2, queue="q", lease_id="dead", lease=SECOND, wait=60 * SECOND, max=1)
+        0,
+        WantItem(
+            writer="w", number=2, queue="q", lease_id="dead", lease_us=SECOND, wait_us=60 * SECOND, max=1
+        ),
     )
-    log.at(0, WantItem(queue="q", lease_id="live", lease=SECOND, wait=60 * SECOND, max=1))
+    log.at(0, WantItem(queue="q", lease_id="live", lease_us=SECOND, wait_us=60 * SECOND, max=1))
     log.at(2 * SECOND, Tick(writer="w", number=3))
     log.restart()
     due = 2 * SECOND + SILENT_AFTER + 750  # the next whole millisecond
     _, effects = log.at(due - 1, Tick())
     assert effects == []
-    _, effects = log.at(due, PutItem(queue="q", item=Raw(b"1"), delay=0))
+    _, effects = log.at(due, PutItem(queue="q", item=Raw(b"1"), delay_us=0))
     assert effects == ["<TakerLeft dead silent>", "<ItemLent live 6>"]
 
 
@@ -160,8 +165,10 @@ def test_takers_of_a_silent_writer_leave_their_line(log):
 def test_a_silence_takes_its_turn_in_its_millisecond(log, operation_first):
     log.at(0, Alive(writer="w", number=1))
     steps = [
-        WantItem(writer="w", number=2, queue="q", lease_id="dead", lease=SECOND, wait=60 * SECOND, max=1),
-        submitted("a", timeout=SILENT_AFTER),
+        WantItem(
+            writer="w", number=2, queue="q", lease_id="dead", lease_us=SECOND, wait_us=60 * SECOND, max=1
+        ),
+        submitted("a", timeout_us=SILENT_AFTER),
     ]
     for entry in steps[::-1] if operation_first else steps:
         log.at(0, entry)
@@ -200,17 +207,17 @@ def test_a_writer_is_forgotten_beside_one_that_goes_on(log):
 
 def test_an_item_of_a_client_that_left_is_in_front_again(log):
     for number in (1, 2):
-        log.at(0, PutItem(queue="q", item=Raw(b"%d" % number), delay=0))
-    log.at(0, WantItem(queue="q", lease_id="gone", lease=SECOND, max=1))
+        log.at(0, PutItem(queue="q", item=Raw(b"%d" % number), delay_us=0))
+    log.at(0, WantItem(queue="q", lease_id="gone", lease_us=SECOND, max=1))
     log.at(0, LeaveLine(lease_id="gone"))
-    assert log.at(0, WantItem(queue="q", lease_id="next", lease=SECOND, max=1))[0] == results.Lent(1)
+    assert log.at(0, WantItem(queue="q", lease_id="next", lease_us=SECOND, max=1))[0] == results.Lent(1)
     assert log.at(0, EndLease(lease_id="gone"))[0] == results.Refused("lease-expired")
 
 
 def test_a_longer_loan_than_allowed_is_cut(log):
-    log.at(0, SetLimits(max_lease=SECOND))
-    log.at(0, PutItem(queue="q", item=Raw(b"1"), delay=0))
-    log.at(0, WantItem(queue="q", lease_id="l", lease=60 * SECOND, max=1))
+    log.at(0, SetLimits(max_lease_us=SECOND))
+    log.at(0, PutItem(queue="q", item=Raw(b"1"), delay_us=0))
+    log.at(0, WantItem(queue="q", lease_id="l", lease_us=60 * SECOND, max=1))
     assert log.fold.queues.leases["l"].until_us == START + SECOND
 
 
@@ -302,13 +309,13 @@ def test_a_line_break_in_an_attachment_survives_a_restart(log):
 def full(log):
     """Fill a log's state with something of each kind."""
     log.at(0, Alive(writer="w", number=1))
-    log.at(0, submitted("a", need="all", timeout=SECOND, data=Raw(b'{"x":[1]}'), idem="i", digest="d"))
+    log.at(0, submitted("a", need="all", timeout_us=SECOND, data=Raw(b'{"x":[1]}'), idem="i", digest="d"))
     log.at(0, submitted("b"))
     log.at(0, SignalKey(key="k", value=Raw(b"null"), voter="v", idem="j"))
-    log.at(0, PutItem(queue="q", item=Raw(b"1"), delay=0))
-    log.at(0, PutItem(queue="q", item=Raw(b"2"), delay=0))
-    log.at(0, WantItem(queue="q", lease_id="l", lease=SECOND, max=1))
-    log.at(0, WantItem(writer="w", number=2, queue="p", lease_id="m", lease=SECOND, wait=SECOND, max=1))
+    log.at(0, PutItem(queue="q", item=Raw(b"1"), delay_us=0))
+    log.at(0, PutItem(queue="q", item=Raw(b"2"), delay_us=0))
+    log.at(0, WantItem(queue="q", lease_id="l", lease_us=SECOND, max=1))
+    log.at(0, WantItem(writer="w", number=2, queue="p", lease_id="m", lease_us=SECOND, wait_us=SECOND, max=1))
     return b"".join(parts(log.fold))
 
 
@@ -344,7 +351,7 @@ def test_a_damaged_checkpoint_is_refused(data):
 
 
 def test_a_status_shows_log_time(log):
-    log.at(0, submitted("a", timeout=2 * SECOND, need="all"))
+    log.at(0, submitted("a", timeout_us=2 * SECOND, need="all"))
     view = log.fold.operations.by_id["a"].view(START + SECOND)
     submitted_at = dt.datetime(2023, 11, 14, 22, 13, 20, 250, tzinfo=dt.UTC)
     assert (view.submitted_at, view.deadline) == (submitted_at, submitted_at + dt.timedelta(seconds=2))
@@ -356,8 +363,8 @@ def test_a_status_shows_log_time(log):
 
 @pytest.mark.asyncio
 async def test_a_step_is_complete_inside_a_running_loop(log):
-    log.at(0, submitted("a", timeout=0))
-    log.at(0, submitted("b", timeout=SECOND))
+    log.at(0, submitted("a", timeout_us=0))
+    log.at(0, submitted("b", timeout_us=SECOND))
     log.at(2 * SECOND, Tick())
     before = digest(log.fold)
     assert (log.state_of("a"), log.state_of("b")) == ("expired", "expired")
@@ -367,7 +374,7 @@ async def test_a_step_is_complete_inside_a_running_loop(log):
 
 
 def test_a_fold_moves_into_a_loop_with_what_is_pending(log):
-    log.at(0, submitted("a", timeout=SECOND))
+    log.at(0, submitted("a", timeout_us=SECOND))
 
     async def go_on():
         log.at(2 * SECOND, Tick())

@@ -48,7 +48,7 @@ Story.close = lambda story: story.fold.close()
 def operations(need="any", key="k", timeout=UNSET, count=MANY):
     return [
         kinds.SubmitOperation(
-            id=f"o{n}", keys=(key,), need=need, timeout=None if timeout is UNSET else timeout
+            id=f"o{n}", keys=(key,), need=need, timeout_us=None if timeout is UNSET else timeout
         )
         for n in range(count)
     ]
@@ -60,7 +60,7 @@ def items(count=MANY, delay=0, queue="q"):
 
 def loans(lease=MINUTE, most=100, count=MANY):
     return [
-        kinds.WantItem(queue="q", lease_id=f"l{n}", lease=lease, wait=0, max=most)
+        kinds.WantItem(queue="q", lease_id=f"l{n}", lease_us=lease, wait_us=0, max=most)
         for n in range(count // most)
     ]
 

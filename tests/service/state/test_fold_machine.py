@@ -44,13 +44,13 @@ KEYED = st.builds(
     amount=st.integers(1, 3),
     voter=st.sampled_from((UNSET, "v1", "v2")),
 )
-NEW = st.builds(kinds.NewItem, item=items, delay=delays)
+NEW = st.builds(kinds.NewItem, item=items, delay_us=delays)
 OF_QUEUES = (
     st.builds(
         kinds.PutItem,
         queue=queues,
         item=items,
-        delay=delays,
+        delay_us=delays,
         idem=idems,
         digest=digests,
     ),
@@ -65,18 +65,20 @@ OF_QUEUES = (
         kinds.WantItem,
         queue=queues,
         lease_id=leases,
-        lease=durations | st.just(UNSET),
-        wait=durations | st.just(60_000_000),
+        lease_us=durations | st.just(UNSET),
+        wait_us=durations | st.just(60_000_000),
         max=st.integers(1, 3),
     ),
-    st.builds(kinds.WantItem, queue=queues, lease_id=leases, lease=durations, wait=durations, max=st.just(1)),
+    st.builds(
+        kinds.WantItem, queue=queues, lease_id=leases, lease_us=durations, wait_us=durations, max=st.just(1)
+    ),
     st.builds(kinds.LeaveLine, lease_id=leases),
-    st.builds(kinds.EndLease, lease_id=loans, back=st.booleans(), delay=delays),
-    st.builds(kinds.ExtendLease, lease_id=loans, lease=durations | st.just(UNSET)),
+    st.builds(kinds.EndLease, lease_id=loans, back=st.booleans(), delay_us=delays),
+    st.builds(kinds.ExtendLease, lease_id=loans, lease_us=durations | st.just(UNSET)),
     st.builds(
         kinds.SetQueue,
         queue=queues,
-        lease=durations | st.just(UNSET),
+        lease_us=durations | st.just(UNSET),
         max_attempts=st.sampled_from((UNSET, None, 1, 1, 2)),
         max_items=counts | st.none(),
         max_bytes=st.sampled_from((UNSET, None, 129, 300, 1000)),
@@ -90,7 +92,7 @@ ENTRIES = st.one_of(
         id=ids,
         keys=st.lists(keys, min_size=1, max_size=3, unique=True).map(tuple),
         need=needs,
-        timeout=st.none() | durations,
+        timeout_us=st.none() | durations,
         data=values,
         idem=idems,
         digest=digests,
@@ -118,25 +120,25 @@ ENTRIES = st.one_of(
         kinds.SetLimits,
         max_pending=counts,
         max_items=counts,
-        retention=st.sampled_from((UNSET, 0, 1500, 60_000_000)),
+        retention_us=st.sampled_from((UNSET, 0, 1500, 60_000_000)),
         keep_signals=counts,
-        keep_for=st.sampled_from((UNSET, 0, 1_000_000)),
-        max_lease=st.sampled_from((UNSET, 1000, 60_000_000)),
+        keep_for_us=st.sampled_from((UNSET, 0, 1_000_000)),
+        max_lease_us=st.sampled_from((UNSET, 1000, 60_000_000)),
         max_kept=st.sampled_from((UNSET, 1, 600, 1000, 1800, 6000)),
     ),
 )
 
 q1 = st.just("q1")
 TO_A_QUEUE = st.one_of(
-    st.builds(kinds.PutItem, queue=q1, item=items, delay=delays),
+    st.builds(kinds.PutItem, queue=q1, item=items, delay_us=delays),
     st.builds(kinds.PutItems, queue=q1, items=st.lists(NEW, min_size=2, max_size=4).map(tuple)),
-    st.builds(kinds.SetQueue, queue=q1, max_attempts=st.sampled_from((1, 2)), lease=durations),
+    st.builds(kinds.SetQueue, queue=q1, max_attempts=st.sampled_from((1, 2)), lease_us=durations),
     st.builds(kinds.RedriveItems, queue=q1, max=counts),
 )
 ON_A_LOAN = st.one_of(
-    st.builds(kinds.EndLease, lease_id=st.just(""), back=st.just(True), delay=delays),
+    st.builds(kinds.EndLease, lease_id=st.just(""), back=st.just(True), delay_us=delays),
     st.builds(kinds.EndLease, lease_id=st.just(""), back=st.booleans()),
-    st.builds(kinds.ExtendLease, lease_id=st.just(""), lease=durations | st.just(UNSET)),
+    st.builds(kinds.ExtendLease, lease_id=st.just(""), lease_us=durations | st.just(UNSET)),
     st.builds(kinds.LeaveLine, lease_id=st.just("")),
 )
 SHORT = (0, 0, 0, 1, 300, 999, 1000, 1700)
@@ -281,15 +283,15 @@ class Log(RuleBasedStateMachine):
                 assert found.gap or [signal.view.index for signal in found.signals] == missing
         shown = [signal.view.index for signal in kept_since(fold.signals, by_key, 0, 10_000).signals]
         assert len(shown) <= limits.keep_signals
-        assert all(signal.at + limits.keep_for > whole for signal in ever if signal.index in shown)
+        assert all(signal.at + limits.keep_for_us > whole for signal in ever if signal.index in shown)
         latest = fold.signals.latest(key)
         newest = ever[-1] if ever else None
         if latest is not None:
             assert latest.index == newest.index
-            assert newest.at + limits.retention > whole
+            assert newest.at + limits.retention_us > whole
         elif newest is not None:  # what shorter limits dropped does not come back with longer ones
             gone = kept_since(fold.signals, by_key, newest.index - 1, 1).gap
-            assert newest.at + limits.retention <= whole or gone
+            assert newest.at + limits.retention_us <= whole or gone
 
     def teardown(self):
         try:
@@ -331,7 +333,7 @@ class ReplicasOfQueues(Log):
     )
     def take(self, step, lease, wait, most):
         taker = f"t{len(self.log)}"
-        self.append(step, kinds.WantItem(queue="q1", lease_id=taker, lease=lease, wait=wait, max=most))
+        self.append(step, kinds.WantItem(queue="q1", lease_id=taker, lease_us=lease, wait_us=wait, max=most))
 
     @rule(step=st.sampled_from(SHORT), entry=ON_A_LOAN, nth=st.integers(0, 5))
     def change_a_loan(self, step, entry, nth):

@@ -85,7 +85,7 @@ def test_an_id_leaves_before_an_operation_if_it_suffices():
 def test_kept_answers_leave_last_within_their_share():
     most = 64 * 130
     with closing(Fold()) as fold:
-        apply(fold, SetLimits(max_kept=most, retention=10**12))
+        apply(fold, SetLimits(max_kept=most, retention_us=10**12))
         for number in range(100):
             name = f"{number:02}"
             apply(fold, SubmitOperation(id=name, keys=("k",)), EndOperation(id=name, how="cancelled"))

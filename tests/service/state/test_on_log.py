@@ -157,7 +157,7 @@ async def test_a_start_after_a_clusters_mark_is_empty(workers):
 
 
 async def test_limits_are_appended_if_they_differ(workers):
-    limits = SetLimits(max_pending=2, retention=5 * SECOND)
+    limits = SetLimits(max_pending=2, retention_us=5 * SECOND)
     one = await workers.start(limits=limits)
     for name in "abc":
         result = await one.propose(submit(name))
@@ -183,7 +183,9 @@ async def test_an_unfinished_start_waits_for_the_engine(workers):
 
 async def test_takers_stay_in_line_while_their_worker_lives(workers):
     here, there = await workers.start(), await workers.start()
-    wanted = await here.propose(WantItem(queue="q", lease_id="l", lease=SECOND, wait=3600 * SECOND, max=1))
+    wanted = await here.propose(
+        WantItem(queue="q", lease_id="l", lease_us=SECOND, wait_us=3600 * SECOND, max=1)
+    )
     assert wanted == InLine()
     await asyncio.sleep(120)
     own = [entry.at_us for entry in workers.store.entries if here.state._writer.name.encode() in entry.data]

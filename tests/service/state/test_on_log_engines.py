@@ -41,7 +41,9 @@ async def test_two_workers_and_a_later_one_are_equal(engine):  # noqa: F811
 
         async def client(state, name):
             for number in range(20):
-                one = SubmitOperation(id=f"{name}-{number}", keys=(f"{name}-{number}",), timeout=60_000_000)
+                one = SubmitOperation(
+                    id=f"{name}-{number}", keys=(f"{name}-{number}",), timeout_us=60_000_000
+                )
                 assert await state.propose(one) == Submitted(one.id, "pending")
                 signalled = await state.propose(SignalKey(key=f"{name}-{number}"))
                 assert signalled.completed == 1
@@ -50,10 +52,10 @@ async def test_two_workers_and_a_later_one_are_equal(engine):  # noqa: F811
             *(client(state, name) for name, state in zip("abcd", [here, there] * 2, strict=True))
         )
         await engine.cut()
-        await here.propose(PutItem(queue="q", item=Raw(b'"x"'), delay=0))
+        await here.propose(PutItem(queue="q", item=Raw(b'"x"'), delay_us=0))
         await there.caught_up()
         assert there.fold.queues.kept == 1
-        wanted = await there.propose(WantItem(queue="q", lease_id="l", lease=100_000, max=1))
+        wanted = await there.propose(WantItem(queue="q", lease_id="l", lease_us=100_000, max=1))
         assert isinstance(wanted, Lent)
         saved, state = here.fold.position, list(parts(here.fold))  # before anything else is applied
         log = engine.log()

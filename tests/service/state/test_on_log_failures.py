@@ -249,7 +249,7 @@ async def test_an_error_of_the_service_ends_the_run(workers):
 
 async def test_a_stopped_worker_finds_its_takers_gone(workers):
     here, there = await workers.start(), await workers.start()
-    await here.propose(WantItem(queue="q", lease_id="l", lease=SECOND, wait=60 * SECOND, max=1))
+    await here.propose(WantItem(queue="q", lease_id="l", lease_us=SECOND, wait_us=60 * SECOND, max=1))
     here.log.away = True  # as stopped: nothing comes, nothing goes
     await asyncio.sleep(10)
     assert [effect.why for effect in there.seen(TakerLeft)] == ["silent"]
@@ -257,7 +257,7 @@ async def test_a_stopped_worker_finds_its_takers_gone(workers):
     await asyncio.sleep(5)
     await settled(here, there)
     assert [effect.lease_id for effect in here.seen(TakerLeft)] == ["l"]
-    await here.propose(WantItem(queue="q", lease_id="m", lease=SECOND, wait=50 * SECOND, max=1))
+    await here.propose(WantItem(queue="q", lease_id="m", lease_us=SECOND, wait_us=50 * SECOND, max=1))
     await asyncio.sleep(30)
     assert "m" in there.fold.queues.takers
 

@@ -109,7 +109,7 @@ class Workers(RuleBasedStateMachine):
     @rule(which=WHICH, key=KEYS, timeout=st.none() | DURATIONS)
     def submit(self, which, key, timeout):
         name = f"o{next(self.numbers)}"
-        self.propose(which, kinds.SubmitOperation(id=name, keys=(key,), timeout=timeout), f'"{name}"')
+        self.propose(which, kinds.SubmitOperation(id=name, keys=(key,), timeout_us=timeout), f'"{name}"')
 
     @rule(which=WHICH, key=KEYS)
     def signal(self, which, key):
@@ -119,13 +119,15 @@ class Workers(RuleBasedStateMachine):
     @rule(which=WHICH, queue=QUEUES)
     def put(self, which, queue):
         mark = f'"i{next(self.numbers)}"'
-        self.propose(which, kinds.PutItem(queue=queue, item=Raw(mark.encode()), delay=0), mark)
+        self.propose(which, kinds.PutItem(queue=queue, item=Raw(mark.encode()), delay_us=0), mark)
 
     @rule(which=WHICH, queue=QUEUES, lease=DURATIONS, wait=DURATIONS)
     def want(self, which, queue, lease, wait):
         name = f"l{next(self.numbers)}"
         self.propose(
-            which, kinds.WantItem(queue=queue, lease_id=name, lease=lease, wait=wait, max=1), f'"{name}"'
+            which,
+            kinds.WantItem(queue=queue, lease_id=name, lease_us=lease, wait_us=wait, max=1),
+            f'"{name}"',
         )
 
     @rule(which=WHICH)

@@ -50,7 +50,9 @@ class Taking(Worker):
         """An item, or None; a client that leaves is gone."""
         waiter = self.waiting[lease_id] = asyncio.get_running_loop().create_future()
         try:
-            result = await self.propose(WantItem(queue="q", lease_id=lease_id, lease=lease, wait=wait, max=1))
+            result = await self.propose(
+                WantItem(queue="q", lease_id=lease_id, lease_us=lease, wait_us=wait, max=1)
+            )
             return await waiter if isinstance(result, InLine | Lent) else None
         except LogError:
             with suppress(LogError):
@@ -109,7 +111,7 @@ class Clients:
         while True:  # with a key, so that a client may repeat it
             try:
                 entry = PutItem(
-                    queue="q", item=Raw(str(number).encode()), idem=f"i{number}", digest="d", delay=0
+                    queue="q", item=Raw(str(number).encode()), idem=f"i{number}", digest="d", delay_us=0
                 )
                 result = await self.draw.choice(self.team).propose(entry)
             except LogError:

@@ -58,10 +58,10 @@ async def test_another_worker_expires_it_half_a_second_later(workers, late_s):
 @pytest.mark.parametrize("lives", [True, False])
 async def test_hidden_items_and_extended_leases_end_by_ticks(workers, lives):
     here, there = await workers.start(), await workers.start()
-    await here.propose(PutItem(queue="q", item=Raw(b"1"), delay=0))
-    await here.propose(PutItem(queue="q", item=Raw(b"2"), delay=2 * SECOND))
-    await here.propose(WantItem(queue="q", lease_id="l", lease=SECOND, max=1))
-    await here.propose(ExtendLease(lease_id="l", lease=3 * SECOND))
+    await here.propose(PutItem(queue="q", item=Raw(b"1"), delay_us=0))
+    await here.propose(PutItem(queue="q", item=Raw(b"2"), delay_us=2 * SECOND))
+    await here.propose(WantItem(queue="q", lease_id="l", lease_us=SECOND, max=1))
+    await here.propose(ExtendLease(lease_id="l", lease_us=3 * SECOND))
     end_us = there.fold.at_us + 3 * SECOND
     if not lives:
         await here.stop()
@@ -75,13 +75,13 @@ async def test_hidden_items_and_extended_leases_end_by_ticks(workers, lives):
 
 async def test_leases_and_waits_end_by_the_workers_ticks(workers):
     here, there = await workers.start(), await workers.start()
-    await here.propose(WantItem(queue="q", lease_id="a", lease=SECOND, wait=SECOND, max=1))
-    await here.propose(WantItem(queue="p", lease_id="b", lease=SECOND, wait=SECOND // 2, max=1))
-    await there.propose(PutItem(queue="q", item=Raw(b"1"), delay=0))
+    await here.propose(WantItem(queue="q", lease_id="a", lease_us=SECOND, wait_us=SECOND, max=1))
+    await here.propose(WantItem(queue="p", lease_id="b", lease_us=SECOND, wait_us=SECOND // 2, max=1))
+    await there.propose(PutItem(queue="q", item=Raw(b"1"), delay_us=0))
     lent_us = there.fold.at_us
     await asyncio.sleep(0.6)
     assert [effect.lease_id for effect in here.seen(TakerLeft)] == ["b"]
-    await there.propose(WantItem(queue="q", lease_id="c", lease=SECOND, wait=10 * SECOND, max=1))
+    await there.propose(WantItem(queue="q", lease_id="c", lease_us=SECOND, wait_us=10 * SECOND, max=1))
     await asyncio.sleep(1)
     await settled(here, there)
     again = [(at_us, effect.lease.id) for at_us, effect in here.effects if isinstance(effect, ItemLent)]
@@ -183,8 +183,8 @@ async def test_a_far_deadline_costs_few_ticks(workers):
 @pytest.mark.parametrize("saved", [False, True])
 async def test_what_a_start_finds_ends_in_time(workers, saved):
     here = await workers.start()
-    await here.propose(WantItem(queue="q", lease_id="lent", lease=2000 * SECOND, wait=SECOND, max=1))
-    await here.propose(PutItem(queue="q", item=Raw(b"1"), delay=0))
+    await here.propose(WantItem(queue="q", lease_id="lent", lease_us=2000 * SECOND, wait_us=SECOND, max=1))
+    await here.propose(PutItem(queue="q", item=Raw(b"1"), delay_us=0))
     await here.propose(submit("overdue", 30 * SECOND))
     await here.propose(submit("due", 2500 * SECOND))
     lease, due = here.fold.queues.leases["lent"], here.fold.operations.by_id["due"]

@@ -47,8 +47,8 @@ def submit(name, owner, **order):
 
 
 def lend(log, lease_id, owner):
-    log.add(entries.PutItem(queue="q", item=Raw(b"1"), delay=0))
-    log.add(entries.WantItem(queue="q", lease_id=lease_id, lease=MINUTE_US, max=1, owner=owner))
+    log.add(entries.PutItem(queue="q", item=Raw(b"1"), delay_us=0))
+    log.add(entries.WantItem(queue="q", lease_id=lease_id, lease_us=MINUTE_US, max=1, owner=owner))
 
 
 @pytest.mark.parametrize("reload", [False, True])
@@ -74,7 +74,7 @@ def test_an_end_for_an_owner_spares_what_another_made(log, owner, reload):
 
 @pytest.mark.parametrize("reload", [False, True])
 def test_owners_outlive_what_they_made(log, reload):
-    log.add(submit("op", "ann", idem="one", timeout=1))
+    log.add(submit("op", "ann", idem="one", timeout_us=1))
     log.add(entries.SignalKey(key="k", idem="two", owner="ann"))
     lend(log, "lease", "ann")
     log.add(entries.EndLease(lease_id="lease"))
@@ -82,7 +82,7 @@ def test_owners_outlive_what_they_made(log, reload):
         log.reload()
     assert log.add(entries.SignalKey(key="k", idem="two", owner="ann")).replayed
     assert not log.add(entries.SignalKey(key="k", idem="two", owner="bob")).replayed
-    assert log.add(submit("other", "ann", idem="one", timeout=1)) == results.Submitted("op", "expired", True)
+    assert log.add(submit("other", "ann", idem="one", timeout_us=1)) == results.Submitted("op", "expired", True)
     assert log.add(entries.EndLease(lease_id="lease", owner="bob")) == results.Refused("unknown-lease")
     log.add(entries.Tick(), seconds=58)
     assert log.fold.operations.forgotten.get("op") == "ann"
@@ -107,14 +107,14 @@ def test_an_owner_at_its_number_is_refused_one_more(log, reload):
 
 
 def test_a_taker_in_line_keeps_its_owner(log):
-    log.add(entries.WantItem(queue="q", lease_id="lease", wait=MINUTE_US, max=1, owner="ann"))
+    log.add(entries.WantItem(queue="q", lease_id="lease", wait_us=MINUTE_US, max=1, owner="ann"))
     log.reload()
-    log.add(entries.PutItem(queue="q", item=Raw(b"1"), delay=0))
+    log.add(entries.PutItem(queue="q", item=Raw(b"1"), delay_us=0))
     assert log.fold.queues.leases["lease"].owner == "ann"
 
 
 def test_entries_without_an_owner_leave_a_checkpoint_without(log):
-    log.add(submit("op", None, idem="one", timeout=1))
+    log.add(submit("op", None, idem="one", timeout_us=1))
     log.add(submit("pending", None))
     lend(log, "lease", None)
     lend(log, "ended", None)
@@ -152,19 +152,21 @@ STEPS = st.one_of(
         id=NAMES,
         keys=st.just(("k",)),
         need=st.sampled_from(["any", CountNeed(amount=5)]),
-        timeout=st.sampled_from([None, 3_000_000]),
+        timeout_us=st.sampled_from([None, 3_000_000]),
         data=TEXTS,
         owner=OWNERS,
     ),
     st.builds(entries.SignalKey, key=st.sampled_from("kl"), value=TEXTS, owner=OWNERS),
     st.builds(entries.EndOperation, id=NAMES, how=st.just("completed"), result=TEXTS),
-    st.builds(entries.PutItem, queue=NAMES, item=TEXTS, delay=st.sampled_from([0, 2_000_000]), owner=OWNERS),
+    st.builds(
+        entries.PutItem, queue=NAMES, item=TEXTS, delay_us=st.sampled_from([0, 2_000_000]), owner=OWNERS
+    ),
     st.builds(
         entries.WantItem,
         queue=NAMES,
         lease_id=st.uuids().map(str),
         max=st.just(2),
-        lease=st.just(3_000_000),
+        lease_us=st.just(3_000_000),
         owner=OWNERS,
     ),
     st.builds(entries.PurgeQueue, queue=NAMES),
@@ -187,15 +189,15 @@ def test_bytes_of_owners_are_those_of_what_they_made(steps):
 def test_an_owner_at_its_bytes_is_refused_until_some_are_free(log):
     text = Raw(b'"' + b"x" * 98 + b'"')
     most = {"owner": "ann", "room": 500}
-    put = entries.PutItem(queue="q", item=text, delay=0, **most)  # 228 bytes each
+    put = entries.PutItem(queue="q", item=text, delay_us=0, **most)  # 228 bytes each
     assert [type(log.add(put)) for _ in "123"] == [results.Put, results.Put, results.Refused]
     limited = results.Refused("limited-bytes")
     assert log.add(submit("op", "ann", data=text, room=500)) == limited
     assert log.add(entries.SignalKey(key="s", value=text, **most)) == limited
     assert log.add(entries.SignalKeys(signals=(KeyedSignal(key="s", value=text),), **most)) == limited
-    other = entries.PutItem(queue="q", item=text, delay=0, owner="bob", room=500)
+    other = entries.PutItem(queue="q", item=text, delay_us=0, owner="bob", room=500)
     assert isinstance(log.add(other), results.Put)
-    log.add(entries.WantItem(queue="q", lease_id="lease", lease=MINUTE_US, max=1))
+    log.add(entries.WantItem(queue="q", lease_id="lease", lease_us=MINUTE_US, max=1))
     log.add(entries.EndLease(lease_id="lease"))
     assert isinstance(log.add(entries.SignalKey(key="s", value=text, **most)), results.Signalled)
     # The newest signal of a key makes room for the next one.

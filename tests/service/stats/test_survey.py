@@ -351,9 +351,9 @@ async def test_a_survey_of_100_000_is_exact_and_yields_to_others(client, looked_
     number = 99_000
     for place in range(number):
         keys = (f"k{place}", f"shared{place % 1000}")
-        client.post(SubmitOperation(id=f"op{place}", keys=keys, timeout=1_000_000 + 500 * place))
+        client.post(SubmitOperation(id=f"op{place}", keys=keys, timeout_us=1_000_000 + 500 * place))
     for place in range(50):
-        client.post(SubmitOperation(id=f"more{place}", keys=("shared7",), timeout=5_000_000))
+        client.post(SubmitOperation(id=f"more{place}", keys=("shared7",), timeout_us=5_000_000))
     exchange, passes = client.start("GET", STATS), []
     while not exchange.answered:
         await asyncio.sleep(0)

@@ -46,7 +46,7 @@ async def sqlite_store(tmp_path):
 
 def some_entries(count=20):
     """Operations on keys, of which each second one is signalled."""
-    submits = [SubmitOperation(id=f"o{n}", keys=(f"k{n}",), timeout=10**12) for n in range(count)]
+    submits = [SubmitOperation(id=f"o{n}", keys=(f"k{n}",), timeout_us=10**12) for n in range(count)]
     return [encode(entry) for entry in (*submits, *(SignalKey(key=f"k{n}") for n in range(0, count, 2)))]
 
 

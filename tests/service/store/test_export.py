@@ -125,7 +125,7 @@ async def by_the_log(exported):
             need = order.pop("need", "any")
             need = CountNeed(**need) if isinstance(need, dict) else need
             timeout_us = None if timeout is None else round(timeout * 1e6)
-            await exported.append(SubmitOperation(id=given[0], timeout=timeout_us, need=need, **order))
+            await exported.append(SubmitOperation(id=given[0], timeout_us=timeout_us, need=need, **order))
         elif verb == "signal":
             await exported.append(SignalKey(key=given[0], amount=given[1]))
         elif verb == "end":
@@ -152,7 +152,7 @@ async def test_the_records_are_those_of_the_services_journal(make_client, export
 
 
 async def test_times_are_log_time_to_the_microsecond(exported):
-    await exported.append(SubmitOperation(id="a", keys=("k",), timeout=1_500_250))
+    await exported.append(SubmitOperation(id="a", keys=("k",), timeout_us=1_500_250))
     exported.clock.advance(3600)
     await exported.append(SignalKey(key="k", amount=2**40))
     submit, _, outcome, _, signal, _ = await exported.export()
@@ -195,7 +195,11 @@ async def much(exported, draw):
         timeout = draw.choice([None, 0, 250_000, 30_000_000])
         await exported.append(
             draw.choice(
-                [SubmitOperation(id=f"o{number}", keys=(key,), timeout=timeout), SignalKey(key=key), Tick()]
+                [
+                    SubmitOperation(id=f"o{number}", keys=(key,), timeout_us=timeout),
+                    SignalKey(key=key),
+                    Tick(),
+                ]
             )
         )
 

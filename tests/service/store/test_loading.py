@@ -56,9 +56,9 @@ async def test_the_state_is_kept_when_its_entries_are_trimmed(log):
 async def test_lines_above_the_size_of_a_part_are_restored(log):
     text = Raw(b'"' + b"x" * 1_040_000 + b'"')
     await append(
-        log, SubmitOperation(id="large", keys=("k",), data=text), PutItem(queue="q", item=text, delay=0)
+        log, SubmitOperation(id="large", keys=("k",), data=text), PutItem(queue="q", item=text, delay_us=0)
     )
-    await append(log, PutItem(queue="q", item=text, delay=0), *some_entries())
+    await append(log, PutItem(queue="q", item=text, delay_us=0), *some_entries())
     whole = await state(folded(log))
     await save(log)
     assert await state(from_checkpoint(log)) == whole
@@ -70,7 +70,7 @@ async def test_a_worker_starts_from_parts_that_were_cut():
     store, text = MemoryStore(), Raw(b'"' + b"x" * 1_040_000 + b'"')
     log, timer = MemoryLog(store), Timer()
     await log.open()
-    await append(log, *(PutItem(queue="q", item=text, delay=0) for _ in range(3)))
+    await append(log, *(PutItem(queue="q", item=text, delay_us=0) for _ in range(3)))
     await save(log, keep=0)
     worker = OnLog(MemoryLog(store), timer=timer, timeout=5, applied=lambda *_: None, replaced=lambda _: None)
     await worker.open()

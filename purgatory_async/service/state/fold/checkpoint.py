@@ -121,7 +121,7 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
     for _, queue in sorted(queues.by_name.items()):
         own = queue.settings
         if own is not None:
-            yield lines.QueueLine(queue.name, own.lease, own.max_attempts, own.max_items, own.max_bytes)
+            yield lines.QueueLine(queue.name, own.lease_us, own.max_attempts, own.max_items, own.max_bytes)
     kept = [(item, queue.name, 0, 0) for queue in queues.by_name.values() for item in queue.ready]
     for queue in queues.by_name.values():
         kept += [(each.item, queue.name, each.until_us, each.since) for each in queue.hidden.values()]
@@ -152,7 +152,7 @@ def _queue_lines(fold: Fold) -> Iterator[lines.Line]:
             lease.until_us,
             place=item.place,
             put_us=item.put_us,
-            lease=lease.lease_us,
+            lease_us=lease.lease_us,
             before=item.attempts,
             taker=UNSET if lease.taker == lease.id else lease.taker,
             owner=lease.owner,

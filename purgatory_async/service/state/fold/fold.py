@@ -280,7 +280,7 @@ class Fold:
         whole_us = at_us - at_us % 1000
         # What is added from now on is kept for one of these times at least.
         limits = self.shared.limits
-        next_us = whole_us + min(limits.retention, limits.keep_for, FORGOTTEN_AFTER)
+        next_us = whole_us + min(limits.retention_us, limits.keep_for_us, FORGOTTEN_AFTER)
         for forget in self._forgetting:
             while (due_us := forget(whole_us)) <= whole_us:
                 yield
@@ -314,7 +314,7 @@ class Fold:
         if refused is not None:
             return refused
         operation = operations.submit(entry)
-        if entry.timeout == 0:
+        if entry.timeout_us == 0:
             self._clock.advance_to(self._clock.now_us)
         return Submitted(operation.id, operation.state)
 

@@ -134,7 +134,7 @@ class Queue:
     @property
     def lease_us(self) -> int:
         """How long a loan lasts whose taker does not say."""
-        own = UNSET if self.settings is None else self.settings.lease
+        own = UNSET if self.settings is None else self.settings.lease_us
         return LEASE_US if isinstance(own, UnsetType) else own
 
     @property

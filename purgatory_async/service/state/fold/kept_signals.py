@@ -93,7 +93,7 @@ class KeptSignals:
             self._superseded.add(known)
             known.signals.append(signal)
             self.keys.move_to_end(key)
-            too_old_us = now_us - now_us % 1000 - shared.limits.keep_for
+            too_old_us = now_us - now_us % 1000 - shared.limits.keep_for_us
             self._cut(known, too_old_us)
 
     def latest(self, key: str) -> SignalView | None:
@@ -102,7 +102,7 @@ class KeptSignals:
         if known is None:
             return None
         newest, now_us = known.signals[-1], self._shared.clock.now_us
-        idle = newest.at_us + self._shared.limits.retention <= now_us - now_us % 1000
+        idle = newest.at_us + self._shared.limits.retention_us <= now_us - now_us % 1000
         return None if idle else newest.view
 
     @property
@@ -116,12 +116,12 @@ class KeptSignals:
     def too_old_us(self) -> int:
         """The log time up to which signals are kept no longer, but for the newest of a key. O(1)."""
         now_us = self._shared.clock.now_us
-        return now_us - now_us % 1000 - self._shared.limits.keep_for
+        return now_us - now_us % 1000 - self._shared.limits.keep_for_us
 
     def forget(self, whole_us: int) -> int:
         """Drop the keys that were idle for long enough; as `Operations.forget`. O(dropped)."""
         limits = self._shared.limits
-        keep = max(limits.retention, limits.keep_for)
+        keep = max(limits.retention_us, limits.keep_for_us)
         for _ in range(AT_ONCE):
             if not self.keys:
                 return FOREVER

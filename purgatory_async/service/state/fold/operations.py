@@ -97,7 +97,7 @@ class Operation(SignalledOperation):
         self.id = order.id
         self.data = order.data
         self.owner = order.owner
-        self.deadline_us = None if order.timeout is None else submitted_us + order.timeout
+        self.deadline_us = None if order.timeout_us is None else submitted_us + order.timeout_us
         self.ended_us = 0
         self.size = size_of_operation(order)
 
@@ -193,7 +193,7 @@ class Operations:
         """Add a pending operation under a free id. O(keys)."""
         shared = self._shared
         now_us = shared.clock.now_us
-        timeout = shared.seconds_until(now_us + order.timeout) if order.timeout else order.timeout
+        timeout = shared.seconds_until(now_us + order.timeout_us) if order.timeout_us else order.timeout_us
         operation = Operation(self, order, shared.position, now_us, timeout)
         shared.totals.submitted += 1
         shared.effects.append(OperationSubmitted(operation))
@@ -266,7 +266,7 @@ class Operations:
         Returns:
             When the next is to be forgotten; if that is not after ``whole_us``, there is more to forget now.
         """
-        retention = self._shared.limits.retention
+        retention = self._shared.limits.retention_us
         for _ in range(AT_ONCE):
             next_us = self.ended_ones[0].ended_us + retention if self.ended_ones else FOREVER
             if next_us > whole_us:

@@ -64,7 +64,7 @@ class QueueRules:
         earlier = self._replayed(entry)
         if earlier is not None:
             return earlier
-        new = (kinds.NewItem(entry.item, entry.delay),)
+        new = (kinds.NewItem(entry.item, entry.delay_us),)
         refused = self._queues.refusal(entry, new)
         if refused is not None:
             return refused
@@ -89,7 +89,7 @@ class QueueRules:
         queues = self._queues
         if queues.knows(entry.lease_id):
             return Refused("duplicate-id")
-        if not entry.wait:
+        if not entry.wait_us:
             queue = queues.by_name.get(entry.queue)
             if queue is None or not queue.ready:
                 return Nothing()
@@ -105,14 +105,14 @@ class QueueRules:
         lease = self._queues.leases.get(entry.lease_id)
         if lease is None or entry.owner not in {None, lease.owner}:
             return self._unknown(entry.lease_id, entry.owner)
-        self._queues.end(lease, back=entry.back, delay=entry.delay)
+        self._queues.end(lease, back=entry.back, delay=entry.delay_us)
         return APPLIED
 
     def _extend(self, entry: kinds.ExtendLease) -> Result:
         lease = self._queues.leases.get(entry.lease_id)
         if lease is None or entry.owner not in {None, lease.owner}:
             return self._unknown(entry.lease_id, entry.owner)
-        lease_us = lease.lease_us if isinstance(entry.lease, UnsetType) else entry.lease
+        lease_us = lease.lease_us if isinstance(entry.lease_us, UnsetType) else entry.lease_us
         return Extended(self._queues.extend(lease, lease_us))
 
     def _unknown(self, lease_id: str, owner: str | None) -> Refused:

@@ -95,10 +95,10 @@ class Queues:
         later, numbers = list[Item](), list[int | str]()
         for nth, each in enumerate(new):
             number = f"{position}.{nth}" if nth else position
-            item = Item(now_us + each.delay, position, nth, number, now_us, 0, each.item, owner)
+            item = Item(now_us + each.delay_us, position, nth, number, now_us, 0, each.item, owner)
             numbers.append(number)
             queue.weigh(item.size, owner)
-            if each.delay:
+            if each.delay_us:
                 later.append(item)
             else:
                 queue.keep(item)
@@ -113,15 +113,17 @@ class Queues:
             self._hide(name, item, item.due_us)
         found = list[tuple[int | str, bool]]()
         for number, each in zip(numbers, new, strict=True):
-            found.append((number, not each.delay and given > 0))
-            given -= not each.delay
+            found.append((number, not each.delay_us and given > 0))
+            given -= not each.delay_us
         return found
 
     def want(self, order: WantItem) -> None:
         """Take the oldest items on loan, or stand in line. O(items log items of the queue)."""
         shared = self._shared
-        until_us = shared.clock.now_us + order.wait
-        lease_us = self.queue(order.queue).lease_us if isinstance(order.lease, UnsetType) else order.lease
+        until_us = shared.clock.now_us + order.wait_us
+        lease_us = (
+            self.queue(order.queue).lease_us if isinstance(order.lease_us, UnsetType) else order.lease_us
+        )
         timeout = shared.seconds_until(until_us)
         self.stand(Taker(self, order, lease_us, position=shared.position, until_us=until_us, timeout=timeout))
 
@@ -176,7 +178,7 @@ class Queues:
         shared = self._shared
         lease.cancel()
         self._let_go(lease)
-        left_us = min(lease_us, shared.limits.max_lease)
+        left_us = min(lease_us, shared.limits.max_lease_us)
         until_us = shared.clock.now_us + left_us
         extended = Lease(
             self,
@@ -274,7 +276,7 @@ class Queues:
     def lend(self, taker: Taker, items: Sequence[Item]) -> None:
         """Begin the loans of a taker."""
         shared, order = self._shared, taker.order
-        lease_us = min(taker.lease_us, shared.limits.max_lease)
+        lease_us = min(taker.lease_us, shared.limits.max_lease_us)
         until_us = shared.clock.now_us + lease_us
         for lease_id, item in zip(loan_ids(order.lease_id), items, strict=False):
             lease = Lease(

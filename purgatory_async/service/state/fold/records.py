@@ -3,6 +3,8 @@
 Ids of signals are their positions. A signal's text is in the file once, however many operations show it.
 """
 
+from typing import Final
+
 from msgspec import UNSET, Raw, Struct
 
 from purgatory_async.service.messages import Attached, SignalView, State, WireNeed
@@ -10,6 +12,8 @@ from purgatory_async.service.state.fold.entries import Duration, Limit, Optional
 from purgatory_async.service.state.fold.results import Put, PutSome, Signalled
 from purgatory_async.service.state.fold.shared import Limits, Totals
 from purgatory_async.service.state.needs import Progress
+
+_LEASE: Final = {"lease_us": "lease"}
 
 
 class Line(Struct, tag_field="k", frozen=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -91,11 +95,11 @@ class ReplayLine(Line, tag="replay", frozen=True):
     owner: str | None = None
 
 
-class QueueLine(Line, tag="queue", frozen=True):
+class QueueLine(Line, tag="queue", frozen=True, rename=_LEASE):
     """A queue with settings of its own, by name."""
 
     queue: str
-    lease: OptionalDuration = UNSET
+    lease_us: OptionalDuration = UNSET
     max_attempts: Limit = UNSET
     max_items: Limit = UNSET
     max_bytes: Limit = UNSET
@@ -127,20 +131,20 @@ class ItemLine(Line, tag="item", frozen=True):
     owner: str | None = None
 
 
-class TakerLine(Line, tag="taker", frozen=True):
+class TakerLine(Line, tag="taker", frozen=True, rename=_LEASE):
     """A taker in line, by position."""
 
     position: int
     queue: str
     lease_id: str
-    lease: int
+    lease_us: int
     until_us: int
     writer: str | None
     max: int
     owner: str | None = None
 
 
-class LeaseLine(Line, tag="lease", frozen=True):
+class LeaseLine(Line, tag="lease", frozen=True, rename=_LEASE):
     """A loan, in the order in which they began or were extended.
 
     Attributes:
@@ -150,7 +154,7 @@ class LeaseLine(Line, tag="lease", frozen=True):
         number, item, place, put_us: The item's; see `ItemLine`.
         before: How often the item was lent before.
         until_us: The log time at which it ends.
-        lease: How long it was to last.
+        lease_us: How long it was to last.
         taker: Whose it is; absent if the loan has its name.
         owner: Who took the item; absent without tokens.
         by: Who put it; absent without tokens.
@@ -164,7 +168,7 @@ class LeaseLine(Line, tag="lease", frozen=True):
     until_us: int
     place: tuple[int, int, int]
     put_us: int
-    lease: Duration
+    lease_us: Duration
     before: int = 0
     taker: Text = UNSET
     owner: str | None = None

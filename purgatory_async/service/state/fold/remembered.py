@@ -63,7 +63,7 @@ class Remembered(Generic[K, V]):
 
     def forget(self, whole_us: int) -> int:
         """Forget the names that were kept long enough; as `Operations.forget`. O(forgotten)."""
-        retention = self._shared.limits.retention
+        retention = self._shared.limits.retention_us
         for _ in range(AT_ONCE):
             if not self._entries:
                 return FOREVER

@@ -219,7 +219,7 @@ class _Lines:
             id=line.id,
             keys=line.keys,
             need=line.need,
-            timeout=line.timeout_us,
+            timeout_us=line.timeout_us,
             data=detached(line.data),
             idem=line.idem,
             digest=line.digest,
@@ -247,7 +247,7 @@ class _Lines:
         self.fold.queues.set(
             SetQueue(
                 queue=line.queue,
-                lease=line.lease,
+                lease_us=line.lease_us,
                 max_attempts=line.max_attempts,
                 max_items=line.max_items,
                 max_bytes=line.max_bytes,
@@ -278,13 +278,13 @@ class _Lines:
             writer=line.writer,
             queue=line.queue,
             lease_id=line.lease_id,
-            lease=line.lease,
+            lease_us=line.lease_us,
             max=line.max,
             owner=line.owner,
         )
         timeout = self.fold.shared.seconds_until(line.until_us)
         taker = Taker(
-            queues, order, line.lease, position=line.position, until_us=line.until_us, timeout=timeout
+            queues, order, line.lease_us, position=line.position, until_us=line.until_us, timeout=timeout
         )
         self._others.append((line.position, _TAKER, queues.stand, taker))
         # The writer's silence counts from its last entry, once for all its takers.
@@ -302,7 +302,7 @@ class _Lines:
             line.id if isinstance(line.taker, UnsetType) else line.taker,
             line.queue,
             _item_of(line, line.before, line.by),
-            lease_us=line.lease,
+            lease_us=line.lease_us,
             position=line.position,
             until_us=line.until_us,
             timeout=self.fold.shared.seconds_until(line.until_us),

@@ -10,7 +10,7 @@ from msgspec import UNSET, Struct, UnsetType
 from purgatory_async import Timer
 from purgatory_async.clock import MAX_TIMEOUT
 from purgatory_async.service.messages import State
-from purgatory_async.service.state.fold.entries import Duration, Keeping, SetLimits
+from purgatory_async.service.state.fold.entries import Duration, Keeping, SetLimits, json_name
 from purgatory_async.service.state.fold.kept_bytes import KeptBytes
 from purgatory_async.service.state.fold.log_clock import LogClock
 from purgatory_async.service.state.fold.results import OVER_BUDGET, Refused
@@ -48,26 +48,26 @@ class Effect(Struct, frozen=True, eq=False):
         raise NotImplementedError(f"{type(self).__name__} must say what it is as plain data")
 
 
-class Limits(Struct, forbid_unknown_fields=True):
-    """The settings of the fold, equal at every replica; durations are microseconds.
+class Limits(Struct, forbid_unknown_fields=True, rename=json_name):
+    """The settings of the fold, equal at every replica.
 
     Attributes:
         max_pending: The most pending operations.
         max_items: The most items of a queue, kept or on loan.
-        retention: How long ended operations, their ids after that, answers of an Idempotency-Key, ended leases and the
-            newest value of an idle key are kept.
+        retention_us: How long ended operations, their ids after that, answers of an Idempotency-Key, ended leases and
+            the newest value of an idle key are kept.
         keep_signals: The most signals kept of a key.
-        keep_for: How long they are kept at least, up to that number.
-        max_lease: The longest loan; longer ones are shortened.
+        keep_for_us: How long they are kept at least, up to that number.
+        max_lease_us: The longest loan; longer ones are shortened.
         max_kept: The most bytes of all that is kept; see `kept_bytes`.
     """
 
     max_pending: int = 100_000
     max_items: int = 100_000
-    retention: Duration = 60 * SECOND
+    retention_us: Duration = 60 * SECOND
     keep_signals: int = 64
-    keep_for: Duration = 600 * SECOND
-    max_lease: Duration = 43_200 * SECOND
+    keep_for_us: Duration = 600 * SECOND
+    max_lease_us: Duration = 43_200 * SECOND
     max_kept: int = 256 << 20
 
     def would_change(self, entry: SetLimits) -> bool:

@@ -11,10 +11,10 @@ from msgspec import Raw
 
 from bench.cluster.stores import Store, store_named
 from bench.cluster.worker import Worker
-from purgatory_async.service.state.fold.codec import encode
-from purgatory_async.service.state.fold.entries import SubmitOperation
-from purgatory_async.service.store.checkpointing import save
-from purgatory_async.service.store.urls import opened, parsed
+from purgatory_async.durable.checkpoints.checkpointing import save
+from purgatory_async.durable.fold.codec import encode
+from purgatory_async.durable.fold.entries import SubmitOperation
+from purgatory_async.durable.urls import opened, parsed
 
 __all__ = ["DEPLOYMENTS", "Deployment", "deployed"]
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from bench.measure.loops import UVLOOP, run_on
 from purgatory_async import Purgatory
 from purgatory_async.cluster import Cluster, Log, MemoryLog, Signalled
-from purgatory_async.service.store.urls import Sync, log_of, parsed
+from purgatory_async.durable.urls import Sync, log_of, parsed
 
 PAUSE_S: Final = 0.01  # so that each wake-up begins in an idle log
 WAKE: Final = "wake"

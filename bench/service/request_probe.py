@@ -16,8 +16,8 @@ from purgatory_async.service.app import Application, create_app
 from purgatory_async.service.http.connection import Connection, connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.service.logs import stderr_log
-from purgatory_async.service.server import calm_collector
-from purgatory_async.service.settings import Settings
+from purgatory_async.service.process.server import calm_collector
+from purgatory_async.service.settings.settings import Settings
 
 __all__ = ["SCENES"]
 

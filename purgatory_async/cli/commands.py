@@ -21,11 +21,11 @@ from purgatory_async.cli.store import store_command
 from purgatory_async.cli.top import top_command
 from purgatory_async.client import ServiceError
 from purgatory_async.pipeline import Refused
-from purgatory_async.service.listeners import listen
-from purgatory_async.service.server import DAMAGED, DAMAGES, REFUSALS, REFUSED, serve
-from purgatory_async.service.settings import Settings, choose, read_file, resolve
-from purgatory_async.service.supervisor import supervise
-from purgatory_async.service.version import CORE, VERSION
+from purgatory_async.service.contract.version import CORE, VERSION
+from purgatory_async.service.process.listeners import listen
+from purgatory_async.service.process.server import DAMAGED, DAMAGES, REFUSALS, REFUSED, serve
+from purgatory_async.service.process.supervisor import supervise
+from purgatory_async.service.settings.settings import Settings, choose, read_file, resolve
 
 INTERRUPTED: Final = 130
 DETACHED_SECONDS: Final = 3600.0  # a background demo must not run forever

@@ -18,10 +18,10 @@ from purgatory_async.cli.connection import Pool
 from purgatory_async.cli.demo_frames import FrameTaker
 from purgatory_async.cli.load import Load
 from purgatory_async.metrics import Metrics
-from purgatory_async.service.listeners import Listeners
 from purgatory_async.service.logs import stderr_log
-from purgatory_async.service.server import Server, run_on_uvloop
-from purgatory_async.service.settings import Settings
+from purgatory_async.service.process.listeners import Listeners
+from purgatory_async.service.process.server import Server, run_on_uvloop
+from purgatory_async.service.settings.settings import Settings
 
 ANNOUNCEMENT: Final = "purgatory demo answers at "
 FRAME_SECONDS: Final = 1.0

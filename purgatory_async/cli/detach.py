@@ -15,7 +15,7 @@ import click
 
 from purgatory_async.cli.demo import ANNOUNCEMENT, how_to_look
 from purgatory_async.clock import monotonic
-from purgatory_async.service.listeners import StartRefused
+from purgatory_async.service.process.listeners import StartRefused
 
 PATIENCE: Final = 30.0  # seconds; a cold start on a busy machine takes two or three
 _PAUSE: Final = 0.05

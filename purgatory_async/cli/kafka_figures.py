@@ -24,8 +24,8 @@ from purgatory_async.events import Observers
 from purgatory_async.kafka import Broker
 from purgatory_async.kafka.partition import Partition
 from purgatory_async.metrics import Metrics
+from purgatory_async.service.contract.version import VERSION
 from purgatory_async.service.stats.recent import Probe, Recent
-from purgatory_async.service.version import VERSION
 
 __all__ = ["Figures"]
 

@@ -11,17 +11,17 @@ import click
 
 from purgatory_async.cli.sentence import escaped, say
 from purgatory_async.cluster import Head, LogDamaged, LogError
+from purgatory_async.durable.checkpoints.checkpointing import STORE_VARIABLE, checkpoint
+from purgatory_async.durable.checkpoints.engines import exists
+from purgatory_async.durable.checkpoints.export import export
+from purgatory_async.durable.checkpoints.grants import grant, worker_grants
+from purgatory_async.durable.checkpoints.levels import raise_level
+from purgatory_async.durable.checkpoints.loading import folded
+from purgatory_async.durable.checkpoints.restoring import mark_restored
+from purgatory_async.durable.fold.checkpoint import digest
+from purgatory_async.durable.fold.fold import Fold
+from purgatory_async.durable.urls import Store, Sync, opened, parsed
 from purgatory_async.journal import JournalError
-from purgatory_async.service.state.fold.checkpoint import digest
-from purgatory_async.service.state.fold.fold import Fold
-from purgatory_async.service.store.checkpointing import STORE_VARIABLE, checkpoint
-from purgatory_async.service.store.engines import exists
-from purgatory_async.service.store.export import export
-from purgatory_async.service.store.grants import grant, worker_grants
-from purgatory_async.service.store.levels import raise_level
-from purgatory_async.service.store.loading import folded
-from purgatory_async.service.store.restoring import mark_restored
-from purgatory_async.service.store.urls import Store, Sync, opened, parsed
 
 __all__ = ["store_command"]
 

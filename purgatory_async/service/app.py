@@ -15,19 +15,19 @@ from starlette.types import Receive, Scope, Send
 from purgatory_async import OperationExpired, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.cluster.log import LogError
 from purgatory_async.cluster.writer import MAX_WAITING
-from purgatory_async.service import problems
-from purgatory_async.service.access import Access
+from purgatory_async.service.access.check import Access
+from purgatory_async.service.access.rates import Rates
 from purgatory_async.service.api.endpoint import Reply, Routes, raw_path
 from purgatory_async.service.api.request import REPEATABLE, Request
 from purgatory_async.service.api.routes import ROUTES
-from purgatory_async.service.header_fields import Field
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.header_fields import Field
+from purgatory_async.service.held.stream import Stalled
 from purgatory_async.service.http.answer import PROBLEM_JSON, Answer
-from purgatory_async.service.http.stream import Stalled
 from purgatory_async.service.http.traffic import Traffic
 from purgatory_async.service.logs import Log, stderr_log
-from purgatory_async.service.rates import Rates
 from purgatory_async.service.service import Service, utc_now
-from purgatory_async.service.settings import Settings
+from purgatory_async.service.settings.settings import Settings
 from purgatory_async.service.visit import VISIT, Visit
 from purgatory_async.web._race import ClientLeft
 

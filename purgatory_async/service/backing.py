@@ -8,19 +8,19 @@ from typing import Final, cast
 from purgatory_async import Timer
 from purgatory_async.cluster.outage import Outage
 from purgatory_async.cluster.sqlite_schema import wal_bytes
+from purgatory_async.durable.at_once import AtOnce
+from purgatory_async.durable.checkpoints.checkpointer import Checkpointer
+from purgatory_async.durable.fold.entries import SetLimits
+from purgatory_async.durable.fold.fold import Fold
+from purgatory_async.durable.fold.shared import Limits, microseconds
+from purgatory_async.durable.on_log import OnLog
+from purgatory_async.durable.patient import PatientLog
+from purgatory_async.durable.state import Answer, Heard, State
+from purgatory_async.durable.urls import Store, Sync, log_of, parsed
 from purgatory_async.metrics import Metrics
+from purgatory_async.service.held.waits import Waits
 from purgatory_async.service.logs import Log as Lines
-from purgatory_async.service.settings import Settings, SettingsError
-from purgatory_async.service.state.at_once import AtOnce
-from purgatory_async.service.state.fold.entries import SetLimits
-from purgatory_async.service.state.fold.fold import Fold
-from purgatory_async.service.state.fold.shared import Limits, microseconds
-from purgatory_async.service.state.on_log import OnLog
-from purgatory_async.service.state.state import Answer, Heard, State
-from purgatory_async.service.state.waits import Waits
-from purgatory_async.service.store.checkpointer import Checkpointer
-from purgatory_async.service.store.patient import PatientLog
-from purgatory_async.service.store.urls import Store, Sync, log_of, parsed
+from purgatory_async.service.settings.settings import Settings, SettingsError
 
 __all__ = ["keep", "state_for", "tried"]
 

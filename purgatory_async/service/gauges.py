@@ -9,17 +9,17 @@ from prometheus_client import ProcessCollector
 
 from purgatory_async.cluster.causes import CAUSES
 from purgatory_async.cluster.outage import Outage
+from purgatory_async.durable.on_log import OnLog
+from purgatory_async.durable.state import Answer, State
 from purgatory_async.metrics import Metrics
-from purgatory_async.service.http.followers import Followers
-from purgatory_async.service.http.holds import Holds
-from purgatory_async.service.http.stream import MAX_STREAMS, Streams
-from purgatory_async.service.http.takers import Takers
+from purgatory_async.service.contract.version import CORE, VERSION
+from purgatory_async.service.held.followers import Followers
+from purgatory_async.service.held.holds import Holds
+from purgatory_async.service.held.stream import MAX_STREAMS, Streams
+from purgatory_async.service.held.takers import Takers
+from purgatory_async.service.held.waits import Waits
 from purgatory_async.service.http.unsent import Unsent
-from purgatory_async.service.state.on_log import OnLog
-from purgatory_async.service.state.state import Answer, State
-from purgatory_async.service.state.waits import Waits
 from purgatory_async.service.stats.oldest import OldestItem
-from purgatory_async.service.version import CORE, VERSION
 
 __all__ = ["show_gauges", "show_limits", "show_queues"]
 

@@ -4,13 +4,13 @@ from functools import partial
 from typing import Final
 
 from purgatory_async import Purgatory, Timer
+from purgatory_async.durable.fold.operations import Operation
+from purgatory_async.durable.state import State
 from purgatory_async.events import Event
 from purgatory_async.journal import REASONS, Journal, JournalError, Sync, Usage, WhenFull
 from purgatory_async.metrics import Metrics
-from purgatory_async.service import problems
-from purgatory_async.service.settings import Settings, SettingsError
-from purgatory_async.service.state.fold.operations import Operation
-from purgatory_async.service.state.state import State
+from purgatory_async.service.contract import problems
+from purgatory_async.service.settings.settings import Settings, SettingsError
 
 __all__ = ["UNRECORDED", "Records"]
 

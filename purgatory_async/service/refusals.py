@@ -1,10 +1,10 @@
 """Why the state has refused an entry, as the problem that answers its request."""
 
-from purgatory_async.service import problems
-from purgatory_async.service.state.fold import entries
-from purgatory_async.service.state.fold.fold import Fold
-from purgatory_async.service.state.fold.items import Queue
-from purgatory_async.service.state.fold.results import Refused
+from purgatory_async.durable.fold import entries
+from purgatory_async.durable.fold.fold import Fold
+from purgatory_async.durable.fold.items import Queue
+from purgatory_async.durable.fold.results import Refused
+from purgatory_async.service.contract import problems
 
 __all__ = ["Proposal", "over_pending", "problem_of"]
 

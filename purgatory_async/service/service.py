@@ -15,35 +15,35 @@ from msgspec import UNSET, UnsetType
 
 from purgatory_async import Outcome, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.clock import monotonic
+from purgatory_async.durable.at_once import AtOnce
+from purgatory_async.durable.fold import entries
+from purgatory_async.durable.fold.fold import Fold
+from purgatory_async.durable.fold.operations import Operation, OperationSubmitted
+from purgatory_async.durable.fold.results import Put, PutSome, Refused, Result, Signalled, Submitted
+from purgatory_async.durable.fold.shared import Effect
+from purgatory_async.durable.listing import Listing
+from purgatory_async.durable.state import Answer, State
 from purgatory_async.events import Observers
 from purgatory_async.metrics import Metrics
-from purgatory_async.service import problems
+from purgatory_async.service.access.grants import UNBOUND, Grant
 from purgatory_async.service.backing import keep, state_for
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.messages import Draining, WireNeed
 from purgatory_async.service.gauges import show_gauges, show_limits, show_queues
-from purgatory_async.service.grants import UNBOUND, Grant
-from purgatory_async.service.http.feed import Feed
-from purgatory_async.service.http.followers import Followers
-from purgatory_async.service.http.holds import Holds
-from purgatory_async.service.http.stream import Streams
-from purgatory_async.service.http.takers import OF_TAKERS, Takers
+from purgatory_async.service.held.feed import Feed
+from purgatory_async.service.held.followers import Followers
+from purgatory_async.service.held.holds import Holds
+from purgatory_async.service.held.pacing import Pace
+from purgatory_async.service.held.positions import Positions
+from purgatory_async.service.held.stream import Streams
+from purgatory_async.service.held.takers import OF_TAKERS, Takers
+from purgatory_async.service.held.waits import Wait, Waits
 from purgatory_async.service.http.unsent import Unsent
 from purgatory_async.service.logs import Log
-from purgatory_async.service.messages import Draining, WireNeed
 from purgatory_async.service.peers import Peers
 from purgatory_async.service.records import Records
 from purgatory_async.service.refusals import over_pending, problem_of
-from purgatory_async.service.settings import Settings
-from purgatory_async.service.state.at_once import AtOnce
-from purgatory_async.service.state.fold import entries
-from purgatory_async.service.state.fold.fold import Fold
-from purgatory_async.service.state.fold.operations import Operation, OperationSubmitted
-from purgatory_async.service.state.fold.results import Put, PutSome, Refused, Result, Signalled, Submitted
-from purgatory_async.service.state.fold.shared import Effect
-from purgatory_async.service.state.listing import Listing
-from purgatory_async.service.state.pacing import Pace
-from purgatory_async.service.state.positions import Positions
-from purgatory_async.service.state.state import Answer, State
-from purgatory_async.service.state.waits import Wait, Waits
+from purgatory_async.service.settings.settings import Settings
 from purgatory_async.service.stats.recent import Recent
 from purgatory_async.service.stats.survey import Survey
 from purgatory_async.service.visit import admit_change

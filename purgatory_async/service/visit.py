@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from starlette.types import Scope
 
-from purgatory_async.service.admission import Admission, Held
-from purgatory_async.service.header_fields import values_of
-from purgatory_async.service.problems import Problem
+from purgatory_async.service.access.admission import Admission, Held
+from purgatory_async.service.contract.header_fields import values_of
+from purgatory_async.service.contract.problems import Problem
 
 __all__ = [
     "NO_ROUTE",

@@ -9,7 +9,7 @@ import purgatory_async
 from purgatory_async import __main__
 from purgatory_async.cli import commands
 from purgatory_async.cli.arguments import Duration
-from purgatory_async.service.version import VERSION
+from purgatory_async.service.contract.version import VERSION
 from tests.cli.faked import REMOTE
 
 

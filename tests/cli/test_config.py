@@ -5,8 +5,8 @@ from dataclasses import fields
 import pytest
 
 from purgatory_async.cli import commands
-from purgatory_async.service.settings import Settings
-from purgatory_async.service.version import CORE
+from purgatory_async.service.contract.version import CORE
+from purgatory_async.service.settings.settings import Settings
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from purgatory_async.client import _verbs
-from purgatory_async.service.state import names
+from purgatory_async.service.contract import names
 from tests.cli.faked import OPERATION, ended
 
 ROOT = Path(__file__).parents[2]

@@ -13,14 +13,14 @@ import time
 import pytest
 
 from purgatory_async.cluster import LogUnavailable
+from purgatory_async.durable.fold import fold, restoring
+from purgatory_async.durable.fold.entries import SignalKey
+from purgatory_async.durable.urls import opened, parsed
 from purgatory_async.journal import read_journal
 from purgatory_async.journal.schema import Outcome, Signal, Submit
-from purgatory_async.service.state.fold import fold, restoring
-from purgatory_async.service.state.fold.entries import SignalKey
-from purgatory_async.service.store.urls import opened, parsed
 from tests.cluster.reading import each, read
 from tests.cluster.servers import Postgres, by_engine, need_postgres, shared
-from tests.service.store.conftest import append, some_entries, url_on
+from tests.durable.checkpoints.conftest import append, some_entries, url_on
 from tests.source_tree import ROOT
 
 
@@ -237,7 +237,7 @@ def test_grants_are_enough_for_a_worker_and_no_more(cli):
 
 async def sql(url, *statements):
     """Run statements as a role."""
-    from purgatory_async.service.store.engines import postgres  # noqa: PLC0415 - needs an extra
+    from purgatory_async.durable.checkpoints.engines import postgres  # noqa: PLC0415 - needs an extra
 
     async with postgres(parsed(url)) as connection:
         for statement in statements:

@@ -7,7 +7,7 @@ import pytest
 
 from purgatory_async.client import Client
 from tests.cli.terminal import CTRL_C, Terminal
-from tests.service.test_server import Served
+from tests.service.process.test_server import Served
 
 pytestmark = pytest.mark.slow
 

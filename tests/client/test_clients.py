@@ -11,8 +11,8 @@ from purgatory_async import Timer
 from purgatory_async.client import AsyncClient, Client, Policy, RequestRefused, ServiceUnreachable
 from purgatory_async.client._events import SILENCE
 from purgatory_async.service.app import create_app
-from purgatory_async.service.http import stream
-from purgatory_async.service.settings import Settings
+from purgatory_async.service.held import stream
+from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import ManualClock, assert_clean, settle
 
 PATIENCE = 60.0  # seconds of real time; in virtual time a client that is never answered waits for ever

@@ -6,7 +6,7 @@ import pytest
 
 from purgatory_async.client import AsyncClient, Client, RequestRefused, Signal, SignalGap
 from purgatory_async.client._signals import Signals
-from purgatory_async.service.state.fold.entries import SignalKey
+from purgatory_async.durable.fold.entries import SignalKey
 from tests.client.driving import BUSY, Line, answer
 from tests.client.test_clients import Served, served
 

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.deploy.tools import KIT, PATIENCE_S, replaced, run
-from tests.service.test_server import Served
+from tests.service.process.test_server import Served
 from tests.source_tree import ROOT
 
 COMPOSE = yaml.safe_load((KIT / "compose.yaml").read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ import yaml
 
 from tests.deploy.tools import KIT, PATIENCE_S, program_or_skip, replaced
 from tests.ports import free_port
-from tests.service.test_server import Served
+from tests.service.process.test_server import Served
 
 TOKEN = "reader-0123456789abcdef"
 ADMIN = {"Authorization": "Bearer admin-0123456789abcdef", "Content-Type": "application/json"}

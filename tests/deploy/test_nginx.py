@@ -13,7 +13,7 @@ import pytest
 
 from tests.deploy.tools import KIT, PATIENCE_S, program_or_skip, replaced
 from tests.ports import free_port
-from tests.service.test_server import Served
+from tests.service.process.test_server import Served
 
 pytestmark = pytest.mark.slow
 

@@ -11,11 +11,11 @@ import pytest
 
 from purgatory_async import Timer
 from purgatory_async.service.app import create_app
+from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.logs import stderr_log
-from purgatory_async.service.problems import Problem
-from purgatory_async.service.settings import Settings
+from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import ManualClock, assert_clean, settle
-from tests.service.tokens_file import Tenants
+from tests.service.access.tokens_file import Tenants
 from tests.service.wire import Wired
 
 NOON = dt.datetime(2026, 1, 1, 12, tzinfo=dt.UTC)

@@ -5,8 +5,8 @@ from typing import Any
 
 from msgspec import Raw
 
+from purgatory_async.durable.fold.entries import PutItem, SignalKey, SubmitOperation, WantItem
 from purgatory_async.service.api.routes import ROUTES
-from purgatory_async.service.state.fold.entries import PutItem, SignalKey, SubmitOperation, WantItem
 
 SAFE = {"GET", "HEAD"}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from purgatory_async.service.settings import Settings, SettingsError, resolve
+from purgatory_async.service.settings.settings import Settings, SettingsError, resolve
 
 BASES = ["/x", "/team.a/purgatory", "/x/"]
 

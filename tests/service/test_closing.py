@@ -3,7 +3,7 @@
 import pytest
 
 from purgatory_async import Timer
-from purgatory_async.service.state.fold.entries import SubmitOperation
+from purgatory_async.durable.fold.entries import SubmitOperation
 from tests.calls import noted_calls
 
 pytestmark = pytest.mark.asyncio

@@ -5,8 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from purgatory_async.service import server
-from purgatory_async.service.settings import Settings
+from purgatory_async.service.process import server
+from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import settle
 
 HELD = 20

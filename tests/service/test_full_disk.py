@@ -15,7 +15,7 @@ from purgatory_async.journal import _writer_thread, read_journal
 from purgatory_async.journal.schema import Outcome, Signal, Submit
 from purgatory_async.journal.segments import SegmentFile
 from tests.disks import small_file_system
-from tests.service.test_server import Served
+from tests.service.process.test_server import Served
 from tests.service.wire import PATIENCE, until
 
 JOBS = "/v1/queues/jobs"

@@ -10,9 +10,9 @@ from contextlib import ExitStack, closing
 import pytest
 
 from purgatory_async.client import Client, Policy
-from tests.service.http.test_events_sockets import Following, epoch_of
+from tests.service.held.test_events_sockets import Following, epoch_of
+from tests.service.process.test_server import Served
 from tests.service.proxied import PATIENCE, Proxy, nginx_or_skip
-from tests.service.test_server import Served
 
 pytestmark = pytest.mark.slow
 

@@ -11,7 +11,7 @@ from purgatory_async.journal.schema import NO_SUM, Outcome, Signal, Stats, Submi
 from purgatory_async.journal.segments import SegmentFile
 from purgatory_async.service import records as records_module
 from purgatory_async.service.service import Service
-from purgatory_async.service.settings import Settings, SettingsError
+from purgatory_async.service.settings.settings import Settings, SettingsError
 from tests.service.wire import until
 
 pytestmark = pytest.mark.asyncio

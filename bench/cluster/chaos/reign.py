@@ -17,7 +17,7 @@ from bench.cluster.chaos.load import KEYS, LEASE_S, QUEUES, Load
 from bench.cluster.chaos.witness import History, Witness, history_of
 from bench.cluster.stores import Store
 from bench.cluster.worker import Worker
-from purgatory_async.service.store.urls import opened, parsed
+from purgatory_async.durable.urls import opened, parsed
 
 __all__ = ["Outcome", "reign"]
 
@@ -150,7 +150,7 @@ async def _cut_connections(store: Store, answers: Answers) -> None:
 
 async def _save_checkpoints(store: Store, answers: Answers, draw: random.Random) -> None:
     """Save checkpoints, so that workers start from them; some are killed meanwhile."""
-    command = (sys.executable, "-m", "purgatory_async.service.store.checkpointing", "always")
+    command = (sys.executable, "-m", "purgatory_async.durable.checkpoints.checkpointing", "always")
     while True:
         await asyncio.sleep(CHECKPOINT_S)
         saving = await asyncio.create_subprocess_exec(

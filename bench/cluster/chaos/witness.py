@@ -12,14 +12,14 @@ from msgspec import Raw
 
 from purgatory_async.cluster import Entry, Log
 from purgatory_async.cluster.connection import following
-from purgatory_async.service.state.fold import entries as kinds
-from purgatory_async.service.state.fold.codec import decode
-from purgatory_async.service.state.fold.fold import Fold
-from purgatory_async.service.state.fold.kept_signals import KeySignalled
-from purgatory_async.service.state.fold.loans import ItemLent
-from purgatory_async.service.state.fold.operations import OperationEnded
-from purgatory_async.service.state.fold.results import Dropped, Plain, Put, Result, Submitted
-from purgatory_async.service.state.fold.shared import Effect
+from purgatory_async.durable.fold import entries as kinds
+from purgatory_async.durable.fold.codec import decode
+from purgatory_async.durable.fold.fold import Fold
+from purgatory_async.durable.fold.kept_signals import KeySignalled
+from purgatory_async.durable.fold.loans import ItemLent
+from purgatory_async.durable.fold.operations import OperationEnded
+from purgatory_async.durable.fold.results import Dropped, Plain, Put, Result, Submitted
+from purgatory_async.durable.fold.shared import Effect
 
 __all__ = ["History", "Loan", "Operation", "Witness", "history_of"]
 

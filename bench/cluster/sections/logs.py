@@ -13,7 +13,7 @@ from bench.measure.line import Skipped, Verdict
 from bench.measure.loops import UVLOOP, run_on
 from bench.measure.section import Row, Section
 from bench.service.latencies import percentile
-from purgatory_async.service.store.urls import Sync
+from purgatory_async.durable.urls import Sync
 
 __all__ = ["SECTION"]
 

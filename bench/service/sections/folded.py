@@ -14,9 +14,9 @@ from bench.measure.loops import UVLOOP
 from bench.measure.sampling import Spread
 from bench.measure.section import Section
 from bench.service.settings import ServiceSettings
-from purgatory_async.service.state.fold import codec
-from purgatory_async.service.state.fold.checkpoint import parts
-from purgatory_async.service.state.fold.entries import (
+from purgatory_async.durable.fold import codec
+from purgatory_async.durable.fold.checkpoint import parts
+from purgatory_async.durable.fold.entries import (
     Alive,
     AnyEntry,
     EndLease,
@@ -25,8 +25,8 @@ from purgatory_async.service.state.fold.entries import (
     SubmitOperation,
     WantItem,
 )
-from purgatory_async.service.state.fold.fold import Fold
-from purgatory_async.service.state.fold.restoring import restored
+from purgatory_async.durable.fold.fold import Fold
+from purgatory_async.durable.fold.restoring import restored
 
 __all__ = ["SECTION"]
 

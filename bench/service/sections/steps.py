@@ -15,10 +15,7 @@ from bench.measure.section import Section
 from bench.measure.stall import StallWatch
 from bench.service.line import figure
 from bench.service.settings import ServiceSettings
-from purgatory_async.service.messages import CountNeed, KeyedSignal, WireNeed
-from purgatory_async.service.service import Service
-from purgatory_async.service.settings import Settings
-from purgatory_async.service.state.fold.entries import (
+from purgatory_async.durable.fold.entries import (
     Entry,
     NewItem,
     PurgeQueue,
@@ -28,6 +25,9 @@ from purgatory_async.service.state.fold.entries import (
     SubmitOperation,
     WantItem,
 )
+from purgatory_async.service.contract.messages import CountNeed, KeyedSignal, WireNeed
+from purgatory_async.service.service import Service
+from purgatory_async.service.settings.settings import Settings
 
 __all__ = ["SECTION"]
 

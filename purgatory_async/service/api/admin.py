@@ -6,16 +6,16 @@ from typing import Final
 import msgspec
 
 from purgatory_async import Outcome
-from purgatory_async.service import problems
+from purgatory_async.durable.fold.checkpoint import digest
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.api.scrape import METRICS, own_metrics, scrape
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.messages import DrainBody, Draining, Health
+from purgatory_async.service.contract.version import VERSION
+from purgatory_async.service.held.stream import MAX_STREAMS
 from purgatory_async.service.http.answer import JSON, Answer, answer
-from purgatory_async.service.http.stream import MAX_STREAMS
-from purgatory_async.service.messages import DrainBody, Draining, Health
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.fold.checkpoint import digest
 from purgatory_async.service.stats.messages import Counts, Ended, JournalView, Limits, QueueTotals, Stats
-from purgatory_async.service.version import VERSION
 
 DRAIN: Final = msgspec.json.Decoder(DrainBody)
 MAX_LAG: Final = 5.0  # seconds that a worker may be behind

@@ -7,12 +7,12 @@ from typing import Final
 
 import msgspec
 
+from purgatory_async.durable.fold.shared import SECOND
+from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api.admin import stats_of
 from purgatory_async.service.api.request import Request
-from purgatory_async.service.grants import Permission
 from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.fold.shared import SECOND
 from purgatory_async.service.stats.messages import DashboardFeed, WorkerView
 
 PAGE: Final = 50  # operations

@@ -2,8 +2,8 @@
 
 from msgspec import UNSET, UnsetType
 
-from purgatory_async.service import problems
-from purgatory_async.service.state.fold.shared import microseconds
+from purgatory_async.durable.fold.shared import microseconds
+from purgatory_async.service.contract import problems
 from purgatory_async.web.durations import checked_timeout
 
 

@@ -6,8 +6,8 @@ from msgspec import UNSET
 
 from purgatory_async.service.api.holding import hold
 from purgatory_async.service.api.request import Request
+from purgatory_async.service.contract.messages import KeyView
 from purgatory_async.service.http.answer import JSON, Answer, answer
-from purgatory_async.service.messages import KeyView
 from purgatory_async.service.service import Service
 
 MAX_INDEX: Final = 2**63 - 1

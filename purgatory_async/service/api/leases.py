@@ -5,15 +5,19 @@ from typing import Final
 
 import msgspec
 
-from purgatory_async.service import problems
+from purgatory_async.durable.fold import results
+from purgatory_async.durable.fold.entries import EndLease, ExtendLease
+from purgatory_async.durable.fold.loans import Lease
+from purgatory_async.durable.fold.shared import SECOND
+from purgatory_async.service.access.grants import Grant
 from purgatory_async.service.api.durations import delay_us, lease_us
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.paging import first_of, limit_of, page_of
 from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Request, decoded
-from purgatory_async.service.grants import Grant
-from purgatory_async.service.http.answer import JSON, Answer, answer
-from purgatory_async.service.queue_messages import (
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.names import checked_key
+from purgatory_async.service.contract.queue_messages import (
     MAX_BATCH,
     ExtendBody,
     Extended,
@@ -24,12 +28,8 @@ from purgatory_async.service.queue_messages import (
     LeaseView,
     ReturnBody,
 )
+from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.fold import results
-from purgatory_async.service.state.fold.entries import EndLease, ExtendLease
-from purgatory_async.service.state.fold.loans import Lease
-from purgatory_async.service.state.fold.shared import SECOND
-from purgatory_async.service.state.names import checked_key
 from purgatory_async.service.visit import check_admission
 
 _RETURN: Final = msgspec.json.Decoder(ReturnBody)

@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-from purgatory_async.service import problems
 from purgatory_async.service.api.strict_json import MAX_CONTAINERS, MAX_DEPTH
+from purgatory_async.service.contract import problems
 
 __all__ = ["MAX_LISTED", "check_list"]
 

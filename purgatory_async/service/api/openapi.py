@@ -17,13 +17,19 @@ from purgatory_async.service.api.paging import DEFAULT_LIMIT, MAX_LIMIT
 from purgatory_async.service.api.query_string import NEED_PATTERN, SINCE_PATTERN
 from purgatory_async.service.api.request import MAX_HEADER, REPEATABLE, Request
 from purgatory_async.service.api.waits import MAX_SIGNALS
+from purgatory_async.service.contract.messages import (
+    ID_SCHEMA,
+    KEY_SCHEMA,
+    REFERENCE,
+    CountNeed,
+    ProblemDocument,
+)
+from purgatory_async.service.contract.names import MAX_KEYS
+from purgatory_async.service.contract.problems import Kind
+from purgatory_async.service.contract.version import VERSION
+from purgatory_async.service.held.feed import EVENT_ID
 from purgatory_async.service.http.answer import JSON, PROBLEM_JSON, Answer
-from purgatory_async.service.http.feed import EVENT_ID
-from purgatory_async.service.messages import ID_SCHEMA, KEY_SCHEMA, REFERENCE, CountNeed, ProblemDocument
-from purgatory_async.service.problems import Kind
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.names import MAX_KEYS
-from purgatory_async.service.version import VERSION
 from purgatory_async.web.durations import GRAMMAR
 
 __all__ = ["document", "with_description"]

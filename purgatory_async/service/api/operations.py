@@ -8,24 +8,24 @@ import msgspec
 from msgspec import UnsetType
 
 from purgatory_async import Outcome
-from purgatory_async.service import problems
+from purgatory_async.durable.fold.entries import EndOperation, SubmitOperation
+from purgatory_async.durable.fold.operations import Operation
+from purgatory_async.durable.fold.shared import microseconds
+from purgatory_async.service.access.grants import Grant
 from purgatory_async.service.api.holding import hold
 from purgatory_async.service.api.long_lists import MAX_LISTED, check_list
 from purgatory_async.service.api.paging import STEPS, limit_of, page_of
 from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Request, decoded
-from purgatory_async.service.fitting import fitting
-from purgatory_async.service.grants import Grant
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.fitting import fitting
+from purgatory_async.service.contract.messages import Complete, OperationList, OperationView, Submit, kept
+from purgatory_async.service.contract.names import checked_id, checked_key, distinct_keys, new_id
+from purgatory_async.service.contract.problems import Kind
+from purgatory_async.service.held.holds import end_of
+from purgatory_async.service.held.stream import EVENT_STREAM, EventStream
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
-from purgatory_async.service.http.holds import end_of
-from purgatory_async.service.http.stream import EVENT_STREAM, EventStream
-from purgatory_async.service.messages import Complete, OperationList, OperationView, Submit, kept
-from purgatory_async.service.problems import Kind
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.fold.entries import EndOperation, SubmitOperation
-from purgatory_async.service.state.fold.operations import Operation
-from purgatory_async.service.state.fold.shared import microseconds
-from purgatory_async.service.state.names import checked_id, checked_key, distinct_keys, new_id
 from purgatory_async.web.durations import checked_timeout
 from purgatory_async.web.waiting import Wait
 

@@ -9,9 +9,9 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from purgatory_async.service import problems
 from purgatory_async.service.api.query_string import Query
-from purgatory_async.service.fitting import ANSWER_BYTES
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.fitting import ANSWER_BYTES
 
 DEFAULT_LIMIT: Final = 100
 MAX_LIMIT: Final = 1000

@@ -10,12 +10,16 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from purgatory_async.service import problems
+from purgatory_async.durable.fold.entries import Entry, PurgeQueue, RedriveItems, SetQueue
+from purgatory_async.durable.fold.items import DEAD, Hidden, Item, Queue
+from purgatory_async.durable.fold.results import Moved, Refused
+from purgatory_async.durable.fold.shared import SECOND
 from purgatory_async.service.api.durations import lease_us
 from purgatory_async.service.api.paging import first_of, limit_of, numbers_of, page_of, text_of
 from purgatory_async.service.api.request import Request, decoded
-from purgatory_async.service.http.answer import JSON, Answer, answer
-from purgatory_async.service.queue_messages import (
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.names import MAX_KEY_BYTES, checked_key
+from purgatory_async.service.contract.queue_messages import (
     ItemList,
     ItemView,
     PurgeBody,
@@ -26,13 +30,9 @@ from purgatory_async.service.queue_messages import (
     RedriveBody,
     Redriven,
 )
+from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.refusals import problem_of
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.fold.entries import Entry, PurgeQueue, RedriveItems, SetQueue
-from purgatory_async.service.state.fold.items import DEAD, Hidden, Item, Queue
-from purgatory_async.service.state.fold.results import Moved, Refused
-from purgatory_async.service.state.fold.shared import SECOND
-from purgatory_async.service.state.names import MAX_KEY_BYTES, checked_key
 
 REDRIVEN: Final = 256
 """Dead items that come back in one step; with takers in line some milliseconds."""

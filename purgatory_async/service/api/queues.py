@@ -5,13 +5,16 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from purgatory_async.service import problems
+from purgatory_async.durable.fold.entries import NewItem, PutItem, PutItems
+from purgatory_async.durable.fold.loans import Lease
+from purgatory_async.durable.fold.results import Put
+from purgatory_async.durable.fold.shared import SECOND
 from purgatory_async.service.api.durations import delay_us, lease_us
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.request import Request, decoded, pointed
-from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
-from purgatory_async.service.messages import Fault, compact
-from purgatory_async.service.queue_messages import (
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.messages import Fault, compact
+from purgatory_async.service.contract.queue_messages import (
     MAX_BATCH,
     Delivered,
     DeliveredItems,
@@ -20,11 +23,8 @@ from purgatory_async.service.queue_messages import (
     LeasedItems,
     TakeBody,
 )
+from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.fold.entries import NewItem, PutItem, PutItems
-from purgatory_async.service.state.fold.loans import Lease
-from purgatory_async.service.state.fold.results import Put
-from purgatory_async.service.state.fold.shared import SECOND
 
 MAX_FAULTS: Final = 16
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api import (
     admin,
     dashboard,
@@ -17,9 +18,7 @@ from purgatory_async.service.api import (
 from purgatory_async.service.api.endpoint import Endpoint
 from purgatory_async.service.api.openapi import with_description
 from purgatory_async.service.api.request import REPEATABLE
-from purgatory_async.service.grants import Permission
-from purgatory_async.service.http.stream import EVENT_STREAM
-from purgatory_async.service.messages import (
+from purgatory_async.service.contract.messages import (
     Complete,
     DrainBody,
     Draining,
@@ -35,8 +34,8 @@ from purgatory_async.service.messages import (
     Submit,
     WaitView,
 )
-from purgatory_async.service.problems import Kind
-from purgatory_async.service.queue_messages import (
+from purgatory_async.service.contract.problems import Kind
+from purgatory_async.service.contract.queue_messages import (
     Delivered,
     DeliveredItems,
     ExtendBody,
@@ -59,6 +58,7 @@ from purgatory_async.service.queue_messages import (
     ReturnBody,
     TakeBody,
 )
+from purgatory_async.service.held.stream import EVENT_STREAM
 from purgatory_async.service.stats.messages import DashboardFeed, SearchPage, Stats
 
 __all__ = ["ROUTES"]

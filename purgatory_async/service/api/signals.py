@@ -5,10 +5,10 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from purgatory_async.durable.fold.entries import SignalKey, SignalKeys
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.request import Request, decoded, pointed
-from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
-from purgatory_async.service.messages import (
+from purgatory_async.service.contract.messages import (
     MAX_SIGNALS,
     Fault,
     KeyedSignal,
@@ -17,10 +17,10 @@ from purgatory_async.service.messages import (
     SignalledBatch,
     kept,
 )
-from purgatory_async.service.problems import Problem, invalid
+from purgatory_async.service.contract.names import checked_key
+from purgatory_async.service.contract.problems import Problem, invalid
+from purgatory_async.service.http.answer import JSON, Answer, answer, replayed
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.fold.entries import SignalKey, SignalKeys
-from purgatory_async.service.state.names import checked_key
 
 MAX_FAULTS: Final = 16
 

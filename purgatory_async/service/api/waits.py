@@ -6,18 +6,18 @@ from typing import Final
 import msgspec
 
 from purgatory_async import Outcome
-from purgatory_async.service import problems
+from purgatory_async.durable.fold.signals import Signal
+from purgatory_async.durable.history import history_at
+from purgatory_async.durable.since import Found, Place, Wanted
 from purgatory_async.service.api.query_string import Query, Since
 from purgatory_async.service.api.request import Request
-from purgatory_async.service.fitting import ANSWER_BYTES
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.fitting import ANSWER_BYTES
+from purgatory_async.service.contract.messages import FollowedSignal, FollowView
+from purgatory_async.service.contract.names import MAX_KEYS, checked_key, distinct_keys
+from purgatory_async.service.held.holds import end_of
 from purgatory_async.service.http.answer import JSON, Answer, answer
-from purgatory_async.service.http.holds import end_of
-from purgatory_async.service.messages import FollowedSignal, FollowView
 from purgatory_async.service.service import Service
-from purgatory_async.service.state.history import history_at
-from purgatory_async.service.state.names import MAX_KEYS, checked_key, distinct_keys
-from purgatory_async.service.state.signals import Signal
-from purgatory_async.service.state.since import Found, Place, Wanted
 
 MAX_SIGNALS: Final = 256
 # What an answer has around its signals: the names of its members, two indexes and a history.

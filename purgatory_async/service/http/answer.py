@@ -6,7 +6,7 @@ from typing import Final, Protocol
 import msgspec
 from starlette.types import Send
 
-from purgatory_async.service.header_fields import Field
+from purgatory_async.service.contract.header_fields import Field
 
 JSON: Final = "application/json"
 PROBLEM_JSON: Final = "application/problem+json"

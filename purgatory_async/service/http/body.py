@@ -8,7 +8,7 @@ each has a limit here.
 import re
 from typing import Final, Protocol
 
-from purgatory_async.service import problems
+from purgatory_async.service.contract import problems
 from purgatory_async.service.http.head import are_fields
 
 MAX_CHUNKS: Final = 8192  # of one body; a megabyte in pieces of 128 bytes

@@ -39,8 +39,8 @@ import msgspec
 import uvicorn
 from uvicorn.server import ServerState
 
-from purgatory_async.service import problems
-from purgatory_async.service.header_fields import Field
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.header_fields import Field
 from purgatory_async.service.http.answer import PROBLEM_JSON, Answer
 from purgatory_async.service.http.body import Body, ChunkedBody, SizedBody
 from purgatory_async.service.http.context import Allowed, ServerContext

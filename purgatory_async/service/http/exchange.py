@@ -14,9 +14,9 @@ from urllib.parse import unquote
 
 from starlette.types import Message, Scope
 
-from purgatory_async.service.header_fields import Field
+from purgatory_async.service.contract.header_fields import Field
+from purgatory_async.service.contract.problems import Problem, internal
 from purgatory_async.service.http.head import Head, are_fields
-from purgatory_async.service.problems import Problem, internal
 from purgatory_async.service.visit import Visit
 
 __all__ = ["Exchange", "Wire", "opening", "scope_of"]

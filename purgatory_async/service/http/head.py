@@ -15,8 +15,8 @@ from typing import Final, NamedTuple
 
 import httptools
 
-from purgatory_async.service import problems
-from purgatory_async.service.header_fields import Field, Fields
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.header_fields import Field, Fields
 
 MAX_LINE: Final = 8192  # bytes of the request line, without its CRLF
 MAX_FIELDS: Final = 64

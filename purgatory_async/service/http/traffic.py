@@ -12,8 +12,8 @@ from starlette.types import Scope
 
 from purgatory_async.clock import monotonic
 from purgatory_async.metrics import Histogram
+from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.logs import Log
-from purgatory_async.service.problems import Kind
 from purgatory_async.service.visit import Visit, trace_id_of
 
 __all__ = ["Traffic"]

@@ -7,7 +7,7 @@ the connections again. That is done once the estimate is beyond the limit, but n
 from typing import Final, Protocol
 
 from purgatory_async import Timer
-from purgatory_async.service import problems
+from purgatory_async.service.contract import problems
 
 __all__ = ["Sender", "Unsent"]
 

@@ -7,9 +7,9 @@ import asyncio
 from collections.abc import Iterable
 from typing import Final
 
-from purgatory_async.service.state.fold.items import DEAD, Queue
-from purgatory_async.service.state.fold.shared import SECOND
-from purgatory_async.service.state.state import State
+from purgatory_async.durable.fold.items import DEAD, Queue
+from purgatory_async.durable.fold.shared import SECOND
+from purgatory_async.durable.state import State
 
 __all__ = ["OldestItem"]
 

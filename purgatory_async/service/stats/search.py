@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Final
 
-from purgatory_async.service.state.fold.operations import Operation
-from purgatory_async.service.state.waits import Wait
+from purgatory_async.durable.fold.operations import Operation
+from purgatory_async.service.held.waits import Wait
 
 __all__ = ["Found", "Listed", "search"]
 

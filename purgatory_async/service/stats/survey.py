@@ -18,10 +18,10 @@ from typing import Final, cast
 
 from purgatory_async import Purgatory, Timer
 from purgatory_async.cluster.log import LogError
-from purgatory_async.service.state.fold.operations import Operation
-from purgatory_async.service.state.fold.shared import SECOND
-from purgatory_async.service.state.state import State
-from purgatory_async.service.state.waits import Wait, Waits
+from purgatory_async.durable.fold.operations import Operation
+from purgatory_async.durable.fold.shared import SECOND
+from purgatory_async.durable.state import State
+from purgatory_async.service.held.waits import Wait, Waits
 from purgatory_async.service.stats.messages import (
     BusyKey,
     Delays,

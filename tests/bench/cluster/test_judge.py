@@ -9,8 +9,8 @@ from bench.cluster.chaos.answers import Answers, Item, Loan, Operation, Signal
 from bench.cluster.chaos.judge import judge
 from bench.cluster.chaos.witness import History, history_of
 from purgatory_async.cluster import Entry
-from purgatory_async.service.state.fold.codec import encode
-from purgatory_async.service.state.fold.entries import (
+from purgatory_async.durable.fold.codec import encode
+from purgatory_async.durable.fold.entries import (
     Alive,
     EndLease,
     EndOperation,
@@ -20,7 +20,7 @@ from purgatory_async.service.state.fold.entries import (
     Tick,
     WantItem,
 )
-from purgatory_async.service.state.fold.fold import Fold
+from purgatory_async.durable.fold.fold import Fold
 
 SECOND_US = 1_000_000
 START_US = 1_700_000_000 * SECOND_US

@@ -2,9 +2,9 @@
 
 import pytest
 
+from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api.routes import ROUTES
-from purgatory_async.service.grants import Permission
-from purgatory_async.service.http import stream
+from purgatory_async.service.held import stream
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from purgatory_async.service.state.fold.entries import SubmitOperation
+from purgatory_async.durable.fold.entries import SubmitOperation
 from purgatory_async.service.stats import search, survey
 from purgatory_async.testing import settle
 

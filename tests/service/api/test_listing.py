@@ -5,9 +5,9 @@ from secrets import token_hex
 
 import pytest
 
-from purgatory_async.service.state import listing
-from purgatory_async.service.state.fold.entries import EndOperation, SubmitOperation
-from purgatory_async.service.state.order import BLOCK, Order
+from purgatory_async.durable import listing
+from purgatory_async.durable.fold.entries import EndOperation, SubmitOperation
+from purgatory_async.durable.order import BLOCK, Order
 from tests.calls import noted_calls
 
 pytestmark = pytest.mark.asyncio

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import Raw
 
-from purgatory_async.service.state.fold.entries import SignalKey
+from purgatory_async.durable.fold.entries import SignalKey
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from purgatory_async.service.api import request as request_module
 from purgatory_async.service.api import strict_json
 from purgatory_async.service.api.long_lists import MAX_LISTED, check_list
-from purgatory_async.service.problems import Problem
+from purgatory_async.service.contract.problems import Problem
 
 JSON = ("content-type", "application/json")
 LISTS = {

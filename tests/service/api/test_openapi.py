@@ -7,7 +7,7 @@ import pytest
 
 from purgatory_async.service.api.openapi import document
 from purgatory_async.service.api.routes import ROUTES
-from purgatory_async.service.problems import Kind
+from purgatory_async.service.contract.problems import Kind
 
 DOCUMENT = json.loads(json.dumps(document(ROUTES)))
 OPERATIONS = [

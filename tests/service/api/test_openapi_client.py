@@ -11,7 +11,7 @@ import pytest
 
 from tests.service.api.test_openapi import DOCUMENT
 from tests.service.every_request import SAMPLES
-from tests.service.test_server import Served
+from tests.service.process.test_server import Served
 
 pytestmark = pytest.mark.slow
 

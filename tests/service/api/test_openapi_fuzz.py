@@ -10,7 +10,7 @@ from importlib.util import find_spec
 
 import pytest
 
-from tests.service.test_server import Served
+from tests.service.process.test_server import Served
 
 pytestmark = [
     pytest.mark.slow,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from purgatory_async.service.state.fold.entries import SignalKey
+from purgatory_async.durable.fold.entries import SignalKey
 
 pytestmark = pytest.mark.asyncio
 

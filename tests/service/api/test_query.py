@@ -3,8 +3,8 @@
 import pytest
 
 from purgatory_async.service.api.query_string import parse_query, percent_decoded
-from purgatory_async.service.messages import CountNeed
-from purgatory_async.service.problems import Problem
+from purgatory_async.service.contract.messages import CountNeed
+from purgatory_async.service.contract.problems import Problem
 
 NAMES = frozenset({"wait", "need", "limit", "key"})
 

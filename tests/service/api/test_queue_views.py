@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
+from purgatory_async.durable.fold.entries import EndLease
 from purgatory_async.service.api import paging
-from purgatory_async.service.state.fold.entries import EndLease
 from tests.service.api.test_dead_letters import DEAD, JOBS, ask, end, in_line, put, take
 
 pytestmark = pytest.mark.asyncio

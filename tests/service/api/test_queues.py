@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from msgspec import Raw
 
-from purgatory_async.service.state.fold.entries import PutItem
+from purgatory_async.durable.fold.entries import PutItem
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from purgatory_async.service.state import since as kept
-from purgatory_async.service.state.fold.entries import SignalKey
+from purgatory_async.durable import since as kept
+from purgatory_async.durable.fold.entries import SignalKey
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio

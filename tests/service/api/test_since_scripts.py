@@ -4,7 +4,7 @@ from random import Random
 
 import pytest
 
-from purgatory_async.service.state.fold.entries import SignalKey
+from purgatory_async.durable.fold.entries import SignalKey
 from purgatory_async.testing import settle
 
 pytestmark = pytest.mark.asyncio

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.http.body import ChunkedBody, SizedBody
-from purgatory_async.service.problems import Problem
 from tests.service.http.malformed import BODIES
 
 HEAD = b"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"

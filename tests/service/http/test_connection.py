@@ -5,7 +5,7 @@ from unittest.mock import ANY
 
 import pytest
 
-from purgatory_async.service.problems import Kind
+from purgatory_async.service.contract.problems import Kind
 from purgatory_async.testing import settle
 from tests.service.http.malformed import BODIES, HEADS, TOO_LONG
 from tests.service.wire import BODY_TIME, HELD, SIGNAL, Wired, replies, request

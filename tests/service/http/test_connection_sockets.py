@@ -19,7 +19,7 @@ from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
 from purgatory_async.service.http.unsent import Unsent
 from tests.service.http.malformed import BODIES, HEADS, TOO_LONG
-from tests.service.test_server import Served, read_answer
+from tests.service.process.test_server import Served, read_answer
 from tests.service.wire import HELD, PATIENCE, SIGNAL, replies, request, until
 
 pytestmark = pytest.mark.slow

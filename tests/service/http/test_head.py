@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.http import head as head_module
 from purgatory_async.service.http.head import END, Head, check_start, read_head
-from purgatory_async.service.problems import Problem
 from tests.service.http.malformed import HEADS, TOO_LONG
 
 HOST = b"Host: localhost\r\n"

@@ -7,9 +7,9 @@ import pytest
 from prometheus_client import generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
+from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.http.connection import connection_class
 from purgatory_async.service.http.context import Deadlines, ServerContext
-from purgatory_async.service.problems import Kind
 from purgatory_async.testing import settle
 from tests.service.wire import BODY_TIME, HEAD_TIME, Wired, request
 

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from purgatory_async.service.state.fold.entries import SignalKey
+from purgatory_async.durable.fold.entries import SignalKey
 from purgatory_async.testing import settle
 from tests.service.wire import SIGNAL as SIGNAL_SENT
 from tests.service.wire import Wired, request

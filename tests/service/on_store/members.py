@@ -9,11 +9,11 @@ from purgatory_async.cluster import LogError, SqliteLog
 from purgatory_async.service import backing
 from purgatory_async.service.app import create_app
 from purgatory_async.service.logs import stderr_log
-from purgatory_async.service.settings import Settings
+from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import VirtualTimeLoop
 from tests.cluster.faulty import FaultyLog
+from tests.durable.log_workers import EpochLog, Store
 from tests.service.conftest import Client
-from tests.service.state.log_workers import EpochLog, Store
 
 
 class Member(Client):

@@ -6,8 +6,8 @@ from contextlib import closing
 
 import pytest
 
-from purgatory_async.service.store.checkpointing import checkpoint
-from purgatory_async.service.store.urls import parsed
+from purgatory_async.durable.checkpoints.checkpointing import checkpoint
+from purgatory_async.durable.urls import parsed
 
 pytestmark = pytest.mark.slow
 

@@ -5,8 +5,8 @@ from contextlib import closing
 
 import pytest
 
+from purgatory_async.durable.fold.checkpoint import digest
 from purgatory_async.service.api.scrape import OWN, SHARED
-from purgatory_async.service.state.fold.checkpoint import digest
 from tests.cluster.faulty import ANSWER
 
 pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])

@@ -12,8 +12,8 @@ from contextlib import suppress
 
 import pytest
 
-from purgatory_async.service.store.checkpointing import checkpoint
-from purgatory_async.service.store.urls import parsed
+from purgatory_async.durable.checkpoints.checkpointing import checkpoint
+from purgatory_async.durable.urls import parsed
 from tests.service.on_store.workers import PATIENCE, Pending, Worker, until
 
 pytestmark = pytest.mark.slow

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from purgatory_async.service.state.fold.entries import SignalKey
+from purgatory_async.durable.fold.entries import SignalKey
 from tests.cluster.faulty import REQUEST
 from tests.service.on_store.members import Member
 

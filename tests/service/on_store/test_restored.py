@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from purgatory_async.cluster.log import LogReconnected
-from purgatory_async.service.state.fold.terms import KEPT, Terms
+from purgatory_async.durable.fold.terms import KEPT, Terms
 from tests.cluster.servers import Postgres, RedisServer, need_postgres, need_redis
 
 

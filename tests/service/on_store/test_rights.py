@@ -5,8 +5,8 @@ import json
 
 import pytest
 
+from tests.service.access.tokens_file import bearer, write_tokens
 from tests.service.every_request import CHANGES, SAMPLES, furnish
-from tests.service.tokens_file import bearer, write_tokens
 
 pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from purgatory_async.service.state.fold.entries import SignalKey
+from purgatory_async.durable.fold.entries import SignalKey
 from tests.service.on_store.test_reloads import fall_behind
 
 pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])

@@ -3,7 +3,7 @@
 import pytest
 
 from purgatory_async import Timer
-from purgatory_async.service.server import LAG_PERIOD as PERIOD
+from purgatory_async.service.process.server import LAG_PERIOD as PERIOD
 from purgatory_async.service.stats.recent import Probe
 from purgatory_async.testing import ManualClock
 

@@ -1,0 +1,378 @@
+"""The fold: applies the entries of a log, one step each.
+
+A step at log time ``at_us``:
+
+1. Log time becomes ``at_us``.
+2. Time passes: everything due at or before log time happens, each at its own time, in the order of (due time in whole
+   milliseconds, rounded up; position of the entry that caused it; kind). What this makes due by then takes part.
+3. The entry is dropped as a repetition, or applied. What it makes due at once (a timeout of 0) happens too.
+
+The order is that of the library's timer, which fires equal deadlines in the order in which they were scheduled. Within
+a step it is: loans, takers, operations, silent writers. Loans of one step end in the order in which they began.
+
+>>> from purgatory_async.durable.fold.entries import SignalKey, SubmitOperation
+>>> fold = Fold()
+>>> fold.apply(1, 1_000_000, SubmitOperation(id="a", keys=("k",), timeout=250_000))[0]
+Submitted(id='a', state='pending', replayed=False)
+>>> fold.apply(2, 1_100_000, SubmitOperation(id="b", keys=("k",), timeout=250_000))[0]
+Submitted(id='b', state='pending', replayed=False)
+>>> fold.apply(3, 1_250_000, SignalKey(key="k"))[0]  # too late for one, in time for the other
+Signalled(index=3, completed=1, replayed=False)
+>>> [fold.operations.by_id[name].state for name in ("a", "b")]
+['expired', 'completed']
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import blake2b
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET
+
+from purgatory_async import Timer
+from purgatory_async.durable.fold import entries as kinds
+from purgatory_async.durable.fold.kept_bytes import size_of_operation
+from purgatory_async.durable.fold.kept_signals import KeptSignals
+from purgatory_async.durable.fold.log_clock import NEVER, LogClock
+from purgatory_async.durable.fold.operations import Operations
+from purgatory_async.durable.fold.queue_rules import QueueRules
+from purgatory_async.durable.fold.queues import Queues
+from purgatory_async.durable.fold.replays import Repeatable, Replays
+from purgatory_async.durable.fold.results import (
+    APPLIED,
+    OVERLOADED,
+    Dropped,
+    Ended,
+    Refused,
+    Result,
+    Submitted,
+)
+from purgatory_async.durable.fold.shared import Effect, Shared, Work, whole_ms
+from purgatory_async.durable.fold.signal_rules import SignalRules
+from purgatory_async.durable.fold.terms import Terms
+from purgatory_async.durable.fold.writers import FORGOTTEN_AFTER, Writers
+from purgatory_async.events import Observer
+
+LEVEL: Final = 1
+"""The highest version of entries and fold that this program applies. Any change of what the fold gives for the same
+entries is a new one."""
+FIRST_LEVEL: Final = 1
+"""The level of a log before its first `SetLevel`, for ever: a program that knows higher ones must not assume them."""
+
+DIGEST_BYTES: Final = 12
+DIGESTED: Final = 64
+"""Effects of a step that are digested at once."""
+SHARE: Final = 8
+"""Answers of Idempotency-Keys beyond this part of the budget make room before all else."""
+REMEMBERED: Final = 10_000
+"""Positions whose running digests are remembered."""
+
+Applied = tuple[Result, Sequence[Effect]]
+"""The result of an entry, and the effects of its step in order."""
+
+
+class FoldError(Exception):
+    """The log cannot be applied any further: damaged, or of a higher level. Nothing was applied."""
+
+
+class LevelError(FoldError):
+    """The log, or a checkpoint, is of a level above `LEVEL`: sound, but for a newer program."""
+
+
+class Fold:
+    """The state of the service after the entries of a log.
+
+    Args:
+        at_us: Log time before the first entry, in microseconds since 1970.
+        zero_us: The log time, in whole milliseconds, that is 0 for events and the timer.
+        observer: Receives the events of the operations; it must not change the fold. None for none.
+        digests: Whether to keep the running digest, which only replicas compare.
+
+    Attributes:
+        level: The version of the entries from here on.
+        position: Of the last entry; 0 before the first.
+        at_us: Its log time, in microseconds since 1970.
+        zero_us: The log time from which events count their nanoseconds.
+        running: The running digest over all positions and their results.
+        diverged_at: A position at which another replica says that its running digest differs; None if none has.
+        operations, signals, queues, writers, replays, terms: The parts, for reading.
+    """
+
+    def __init__(
+        self, at_us: int = 0, *, zero_us: int = 0, observer: Observer | None = None, digests: bool = True
+    ) -> None:
+        self.zero_us: Final = zero_us
+        self._clock: Final = LogClock(at_us, zero_us)
+        self.shared: Final = Shared(self._clock, Timer(clock=self._clock))
+        self.signals: Final = KeptSignals(self.shared)
+        self.operations: Final = Operations(self.shared, self.signals, observer)
+        self.queues: Final = Queues(self.shared)
+        self.replays: Final = Replays(self.shared)
+        self.writers: Final = Writers(self.shared, self.queues.silent)
+        self.terms: Final = Terms()
+        self.level = FIRST_LEVEL
+        self.position = 0
+        self.at_us = at_us
+        self.running = bytes(DIGEST_BYTES)
+        self.diverged_at: int | None = None
+        self._digests: Final = digests
+        self._forget_from_us = 0  # before this whole millisecond nothing can be forgotten
+        self._forgetting: Final = (
+            self.operations.forget,
+            self.signals.forget,
+            self.queues.ended_leases.forget,
+            self.replays.forget,
+            self.writers.forget,
+        )
+        self._lately: Final[deque[bytes]] = deque(maxlen=REMEMBERED)
+        self._digested = 0  # the position of the last of them; a step that has not ended has none
+        self._rules: Final[dict[type[kinds.Entry], Callable[[Any], Result | Work[Result]]]] = {
+            kinds.SubmitOperation: self._submit,
+            kinds.EndOperation: self._end,
+            kinds.Tick: _nothing_more,
+            kinds.Alive: self._alive,
+            kinds.SetLimits: self._set_limits,
+            kinds.SetLevel: self._set_level,
+            **QueueRules(self.queues, self.replays, self.shared, self._replayed).by_kind,
+            **SignalRules(
+                self.signals,
+                self.operations,
+                self.replays,
+                self.shared,
+                replayed=self._replayed,
+                observer=observer,
+            ).by_kind,
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"<Fold position={self.position} level={self.level} pending={self.operations.purgatory.pending}>"
+        )
+
+    @property
+    def next_us(self) -> int | None:
+        """When a tick is next of use, in log time; None if nothing is due. Forgetting needs none. O(1)."""
+        next_ns = self._clock.next_ns
+        return None if next_ns == NEVER else self.zero_us + next_ns // 1000
+
+    def apply(self, position: int, at_us: int, entry: kinds.Entry) -> Applied:
+        """Apply the next entry of the log.
+
+        Args:
+            position: One above the last.
+            at_us: Log time, in microseconds since 1970; not before the last.
+            entry: Of a kind of `entries`.
+
+        Returns:
+            The entry's result and the step's effects. O(what happens).
+
+        Raises:
+            FoldError: The entry is not the next; nothing has changed.
+            LevelError: It sets a level above `LEVEL`; nothing has changed.
+        """
+        applied: Applied | None = None
+        for each in self.step(position, at_us, entry):
+            applied = each
+        assert applied is not None, f"the step at {position} must end with its result"
+        return applied
+
+    def step(self, position: int, at_us: int, entry: kinds.Entry) -> Iterator[Applied | None]:
+        """Do as `apply`, with breaks: yields None for each, and what `apply` returns in the end.
+
+        Where a break is taken, and how long it lasts, makes no difference to what comes of the step. Until its end the
+        fold must be neither read nor changed, but may be closed.
+        """
+        if position != self.position + 1 or at_us < self.at_us or type(entry) is kinds.SetLevel:
+            self._check(position, at_us, entry)
+        shared, clock = self.shared, self._clock
+        self.position = shared.position = position
+        self.at_us = at_us
+        effects: list[Effect] = []
+        shared.effects = effects
+        shared.before_us = clock.now_us
+        # Most steps have no use for a break: to begin another generator would take a twentieth of one.
+        if not clock.moved_to(at_us):
+            yield from clock.passes(at_us)
+        if at_us >= self._forget_from_us:
+            yield from self._forget(at_us)
+        writer = entry.writer
+        why = None if writer is None else self.writers.refusal(writer, entry)
+        result = self._rules[type(entry)](entry) if why is None else self._drop(why)
+        if not isinstance(result, Result):
+            result = yield from result
+        if writer is not None and writer in self.queues.takers_of:
+            self.writers.listen(writer)
+        if (
+            clock.next_ns <= clock.now_ns
+            or at_us >= self._forget_from_us
+            or shared.kept.used > shared.limits.max_kept
+        ):
+            yield from self._settle(at_us)
+        if self._digests:
+            rest = effects if len(effects) <= DIGESTED else (yield from self._digest_most(effects))
+            step = msgspec.msgpack.encode((position, result, [each.fact for each in rest]))
+            self.remember(blake2b(self.running + step, digest_size=DIGEST_BYTES).digest())
+        yield result, effects
+
+    @property
+    def step_ns(self) -> int:
+        """The log time of the step under way or the last one, in nanoseconds from its zero."""
+        return (self.at_us - self.zero_us) * 1000
+
+    def running_at(self, position: int) -> bytes | None:
+        """Return the running digest after a position; None if it is not one of the last. O(1)."""
+        age = self._digested - position
+        return self._lately[-1 - age] if 0 <= age < len(self._lately) else None
+
+    def remember(self, running: bytes) -> None:
+        """Make this the running digest at the present position."""
+        self.running = running
+        self._lately.append(running)
+        self._digested = self.position
+
+    def close(self) -> None:
+        """Release the timer and the purgatories; the state is lost. Idempotent."""
+        for purgatory in (self.operations.purgatory, self.queues.line, self.queues.loans, self.queues.delays):
+            purgatory.close()
+        self.shared.timer.close()
+
+    def _check(self, position: int, at_us: int, entry: kinds.Entry) -> None:
+        if position != self.position + 1:
+            raise FoldError(f"position must be {self.position + 1}, got {position}")
+        if at_us < self.at_us:
+            raise FoldError(f"log time must be at least {self.at_us} µs at position {position}, got {at_us}")
+        if isinstance(entry, kinds.SetLevel) and entry.level > LEVEL:
+            raise LevelError(
+                f"level must be at most {LEVEL} at position {position}, got {entry.level}; upgrade"
+            )
+
+    def _settle(self, at_us: int) -> Iterator[None]:
+        """Let happen what the entry has made due, or too much to keep."""
+        self.shared.before_us = self._clock.now_us
+        yield from self._clock.passes(at_us)
+        if at_us >= self._forget_from_us:
+            yield from self._forget(at_us)
+        # The oldest history first, until what is kept is within its limit.
+        kept, most = self.shared.kept, self.shared.limits.max_kept
+        while kept.used > most and self._drop_history(kept.used - most, most // SHARE):
+            yield
+
+    def _drop_history(self, over: int, share: int) -> bool:
+        """Drop the oldest of the first kind of history that there is; False if there is none.
+
+        Ids of what has ended are worth least, if they suffice: then one of them goes rather than an operation. Answers
+        of Idempotency-Keys are worth most, up to their share.
+        """
+        forgotten, ended, replays = self.operations.forgotten, self.queues.ended_leases, self.replays
+        return (
+            (replays.size > share and replays.make_room())
+            or (forgotten.size + ended.size >= over and (forgotten.make_room() or ended.make_room()))
+            or self.operations.make_room()
+            or self.signals.make_room()
+            or forgotten.make_room()
+            or ended.make_room()
+            or replays.make_room()
+        )
+
+    def _forget(self, at_us: int) -> Iterator[None]:
+        """Forget what was kept long enough."""
+        whole_us = at_us - at_us % 1000
+        # What is added from now on is kept for one of these times at least.
+        limits = self.shared.limits
+        next_us = whole_us + min(limits.retention_us, limits.keep_for_us, FORGOTTEN_AFTER)
+        for forget in self._forgetting:
+            while (due_us := forget(whole_us)) <= whole_us:
+                yield
+            next_us = min(next_us, due_us)
+        self._forget_from_us = whole_ms(next_us)
+
+    def _digest_most(self, effects: list[Effect]) -> Work[list[Effect]]:
+        """Digest many effects, always the same ones at once; return the last ones, which belong to the result."""
+        for end in range(DIGESTED, len(effects), DIGESTED):
+            some = msgspec.msgpack.encode([each.fact for each in effects[end - DIGESTED : end]])
+            self.running = blake2b(self.running + some, digest_size=DIGEST_BYTES).digest()
+            yield
+        return effects[(len(effects) - 1) // DIGESTED * DIGESTED :]
+
+    # The rules, by kind.
+
+    def _drop(self, why: Any) -> Dropped:
+        self.shared.totals.dropped += 1
+        return Dropped(why)
+
+    def _submit(self, entry: kinds.SubmitOperation) -> Result:
+        operations = self.operations
+        if isinstance(entry.idem, str):
+            key = (entry.owner, entry.idem)
+            known = operations.by_idem.get(key)
+            if known is not None or key in self.replays:
+                if known is None or operations.idem_of[known.id][1] != entry.digest:
+                    return Refused("idempotency-mismatch")
+                return Submitted(known.id, known.state, replayed=True)
+        refused = self._refused_submission(entry)
+        if refused is not None:
+            return refused
+        operation = operations.submit(entry)
+        if entry.timeout_us == 0:
+            self._clock.advance_to(self._clock.now_us)
+        return Submitted(operation.id, operation.state)
+
+    def _refused_submission(self, entry: kinds.SubmitOperation) -> Refused | None:
+        operations = self.operations
+        if entry.id in operations.by_id:
+            return Refused("duplicate-id")
+        if operations.purgatory.pending >= self.shared.limits.max_pending:
+            return OVERLOADED
+        if entry.most is not UNSET and operations.pending_of.get(entry.owner or "", 0) >= entry.most:
+            return Refused("limited")
+        if self.shared.roomy(entry):
+            return None
+        size = size_of_operation(entry)
+        return self.shared.refusal(entry, size, size)
+
+    def _replayed(self, entry: Repeatable) -> Result | None:
+        if not isinstance(entry.idem, str):
+            return None
+        key = (entry.owner, entry.idem)
+        known = self.replays.get(key)
+        if known is None:
+            return Refused("idempotency-mismatch") if key in self.operations.by_idem else None
+        if known.digest != entry.digest:
+            return Refused("idempotency-mismatch")
+        return msgspec.structs.replace(known.answer, replayed=True)
+
+    def _end(self, entry: kinds.EndOperation) -> Result:
+        operation = self.operations.by_id.get(entry.id)
+        if operation is not None and entry.owner not in {None, operation.owner}:
+            return Refused("unknown-operation")
+        if operation is None:
+            return Refused("forgotten" if entry.id in self.operations.forgotten else "unknown-operation")
+        if operation.outcome is not None:
+            return Refused("already-ended")
+        self.operations.end(operation, entry.how, entry.result)
+        return Ended(entry.how)
+
+    def _alive(self, entry: kinds.Alive) -> Result:
+        if entry.writer is not None and entry.number == 1:
+            self.terms.begin(self.position, entry.writer)
+        ours = self.running_at(entry.position)
+        if self.diverged_at is None and ours is not None and entry.digest and ours.hex() != entry.digest:
+            self.diverged_at = entry.position
+        return APPLIED
+
+    def _set_limits(self, entry: kinds.SetLimits) -> Work[Result]:
+        self.shared.limits.change(entry)
+        self._forget_from_us = 0
+        yield from self.signals.cut()
+        return APPLIED
+
+    def _set_level(self, entry: kinds.SetLevel) -> Result:
+        if entry.level < self.level:
+            return Refused("lower-level")
+        self.level = entry.level
+        return APPLIED
+
+
+def _nothing_more(_: kinds.Tick) -> Result:
+    return APPLIED

@@ -1,0 +1,199 @@
+"""A queue of the fold: its items in their places, its settings, and what both count."""
+
+from collections.abc import Callable, Iterable
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Final, NamedTuple, final
+
+from msgspec import UNSET, Raw, UnsetType
+
+from purgatory_async import DelayedOperation
+from purgatory_async.durable.fold.kept_bytes import PIECE_BYTES, KeptBytes
+from purgatory_async.durable.fold.shared import SECOND, Limits
+
+if TYPE_CHECKING:
+    from purgatory_async.durable.fold.entries import SetQueue
+
+DEAD: Final = ".dead"
+"""What the name of a queue's dead items ends with."""
+LEASE_US: Final = 30 * SECOND
+"""How long a loan lasts if neither its taker nor its queue says."""
+QUEUE_SHARE: Final = 4
+"""A queue may count a quarter of all bytes, unless it has a limit of its own."""
+TAKE_BYTES: Final = 1 << 20
+"""Of several items that one taker gets."""
+
+
+class Item(NamedTuple):
+    """An item. Items are ordered by their places, which are the first three members.
+
+    Attributes:
+        due_us: The log time at which it was first due.
+        behind: The position behind which it stands among those that were due then: of its put, or its return from the
+            dead ones.
+        nth: Its place in that entry.
+        number: Its name: the position of its put; that, a dot and its place for a later one of a batch.
+        put_us: The log time of its put.
+        attempts: How often it was lent.
+        text: Its JSON.
+        owner: Who put it; None without tokens.
+    """
+
+    due_us: int
+    behind: int
+    nth: int
+    number: int | str
+    put_us: int
+    attempts: int
+    text: Raw
+    owner: str | None = None
+
+    @property
+    def place(self) -> tuple[int, int, int]:
+        """What it is ordered by, unique in its queue."""
+        return self[:3]
+
+    @property
+    def size(self) -> int:
+        """The bytes that it counts."""
+        return len(self.text) + PIECE_BYTES
+
+
+@final
+class Hidden(DelayedOperation[None]):
+    """An item that is not to be taken yet.
+
+    Attributes:
+        queue: The name of its queue.
+        item: The item.
+        since: The position from which on it is hidden.
+        until_us: The log time until which it is.
+    """
+
+    __slots__ = ("_ripe", "item", "queue", "since", "until_us")
+
+    def __init__(
+        self,
+        queue: str,
+        item: Item,
+        *,
+        since: int,
+        until_us: int,
+        timeout: float,
+        ripe: "Callable[[Hidden], object]",
+    ) -> None:
+        super().__init__(timeout)
+        self.queue = queue
+        self.item = item
+        self.since = since
+        self.until_us = until_us
+        self._ripe = ripe
+
+    def on_expiration(self) -> None:
+        """Show the item."""
+        self._ripe(self)
+
+
+class Queue:
+    """A queue with items, loans, takers or settings.
+
+    Attributes:
+        name: Its name.
+        ready: A heap of the items to take.
+        hidden: Those to take later, by number.
+        leased: How many are on loan.
+        takers: How many stand in line.
+        size: The bytes that its items and loans count; changed by `weigh`.
+        settings: What differs from every queue's; None for nothing.
+    """
+
+    __slots__ = ("_kept", "hidden", "leased", "name", "ready", "settings", "size", "takers")
+
+    def __init__(self, name: str, kept: KeptBytes | None = None) -> None:
+        self.name: Final = name
+        self._kept: Final = KeptBytes() if kept is None else kept  # its own counts for nothing
+        self.ready: Final[list[Item]] = []
+        self.hidden: Final[dict[int | str, Hidden]] = {}
+        self.leased = 0
+        self.takers = 0
+        self.size = 0
+        self.settings: SetQueue | None = None
+
+    def __repr__(self) -> str:
+        return f"<Queue {self.name!r} ready={len(self.ready)} hidden={len(self.hidden)} leased={self.leased}>"
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to know of it."""
+        return not (self.ready or self.leased or self.takers or self.hidden or self.settings)
+
+    @property
+    def count(self) -> int:
+        """How many items it has, those on loan included."""
+        return len(self.ready) + len(self.hidden) + self.leased
+
+    @property
+    def lease_us(self) -> int:
+        """How long a loan lasts whose taker does not say."""
+        own = UNSET if self.settings is None else self.settings.lease_us
+        return LEASE_US if isinstance(own, UnsetType) else own
+
+    @property
+    def max_attempts(self) -> int | None:
+        """How often an item is lent before it goes to the dead ones; None for no limit."""
+        own = UNSET if self.settings is None else self.settings.max_attempts
+        return None if isinstance(own, UnsetType) else own
+
+    def max_bytes(self, limits: Limits) -> int | None:
+        """Return the most bytes that it may count; None for no limit."""
+        own = UNSET if self.settings is None else self.settings.max_bytes
+        if not isinstance(own, UnsetType):
+            return own
+        return limits.max_kept // QUEUE_SHARE
+
+    def max_items(self, limits: Limits) -> int | None:
+        """Return the most items that it may have; None for no limit."""
+        own = UNSET if self.settings is None else self.settings.max_items
+        return limits.max_items if isinstance(own, UnsetType) else own
+
+    def has_room(self, count: int, size: int, limits: Limits) -> bool:
+        """Whether it may have more items, so many and of so many bytes. O(1)."""
+        max_items, max_bytes = self.max_items(limits), self.max_bytes(limits)
+        return (max_items is None or self.count + count <= max_items) and (
+            max_bytes is None or self.size + size <= max_bytes
+        )
+
+    def limit_for(self, count: int, limits: Limits) -> tuple[str, int]:
+        """Return the limit that refuses so many more items: of ``items`` or ``bytes``, and how many."""
+        max_items, max_bytes = self.max_items(limits), self.max_bytes(limits)
+        if max_items is not None and (max_bytes is None or self.count + count > max_items):
+            return "items", max_items
+        return "bytes", max_bytes or 0
+
+    def weigh(self, size: int, owner: str | None) -> None:
+        """Count more bytes of an owner, all pinned; a negative size counts fewer. O(1)."""
+        self.size += size
+        self._kept.pin(size, owner)
+
+    def lift(self, items: Iterable[Item]) -> None:
+        """Count some items no longer. O(items)."""
+        for item in items:
+            self.weigh(-item.size, item.owner)
+
+    def keep(self, item: Item) -> None:
+        """Add an item to take, without its bytes. O(log n)."""
+        heappush(self.ready, item)
+
+    def pick(self, most: int) -> list[Item]:
+        """Take out the oldest items that one taker may get at once: at least one if there is one. O(taken log n)."""
+        ready = self.ready
+        picked, left = list[Item](), TAKE_BYTES
+        while ready and len(picked) < most and (not picked or len(ready[0].text) <= left):
+            item = heappop(ready)
+            left -= len(item.text)
+            picked.append(item)
+        return picked
+
+    def in_order(self) -> list[Item]:
+        """Return the items to take in their order, for reading; O(n), or O(n log n) at first."""
+        self.ready.sort()  # a sorted list is a heap
+        return self.ready

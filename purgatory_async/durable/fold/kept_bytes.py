@@ -1,0 +1,141 @@
+"""The bytes of what the fold keeps: the one place where they are added and taken away.
+
+Counted are the JSON text and the keys of operations, signals and items, once however many show them, and 128 bytes for
+each piece. A part of them is pinned: what is pending, with the voters it has counted, ready, hidden, on loan, or a
+key's newest signal. The rest is history, which makes room for what is new: ended operations, older signals, ids of what
+has ended, and the answers of Idempotency-Keys.
+
+A signal is kept as long as its key or an operation holds it, and pinned as long as it is the newest of its key or shown
+by a pending operation.
+"""
+
+from typing import Final
+
+from msgspec import UNSET, Raw, UnsetType
+
+from purgatory_async.durable.fold.entries import SignalKey, SubmitOperation
+from purgatory_async.durable.fold.signals import Signal
+from purgatory_async.service.contract.messages import KeyedSignal, SignalView
+
+__all__ = [
+    "PIECE_BYTES",
+    "KeptBytes",
+    "length",
+    "size_of_operation",
+    "size_of_signal",
+    "size_of_voter",
+    "text_bytes",
+    "text_of_id",
+]
+
+PIECE_BYTES: Final = 128
+"""What an operation, a signal, an item or a loan counts besides its text."""
+
+
+class KeptBytes:
+    """How many bytes are kept, and how many of them cannot make room.
+
+    Attributes:
+        used: All bytes.
+        pinned: Those that are no history.
+        pinned_of: Those of each owner that has some. Names of keys and queues are of no owner.
+    """
+
+    __slots__ = ("pinned", "pinned_of", "used")
+
+    pinned: int
+    used: int
+
+    def __init__(self) -> None:
+        self.used = 0
+        self.pinned = 0
+        self.pinned_of: Final[dict[str, int]] = {}
+
+    def __repr__(self) -> str:
+        return f"<KeptBytes used={self.used} pinned={self.pinned}>"
+
+    def pin(self, size: int, owner: str | None = None) -> None:
+        """Add what is pinned; a negative size takes it away. O(1)."""
+        self.used += size
+        self._pin(size, owner)
+
+    def age(self, size: int, owner: str | None = None) -> None:
+        """Turn what is pinned into history. O(1)."""
+        self._pin(-size, owner)
+
+    def _pin(self, size: int, owner: str | None) -> None:
+        self.pinned += size
+        if owner is not None:
+            pinned = self.pinned_of.get(owner, 0) + size
+            if pinned:
+                self.pinned_of[owner] = pinned
+            else:
+                self.pinned_of.pop(owner, None)
+
+    def drop(self, size: int) -> None:
+        """Take away history; a negative size adds some. O(1)."""
+        self.used -= size
+
+    def hold(self, signal: Signal) -> None:
+        """Note one more holder of a signal. O(1)."""
+        if not signal.holds:
+            self.used += signal.size
+        signal.holds += 1
+
+    def show(self, signal: Signal) -> None:
+        """Note one more holder of a signal that also pins it. O(1)."""
+        if not signal.holds:
+            self.used += signal.size
+        if not signal.pins:
+            self._pin(signal.size, signal.owner)
+        signal.holds += 1
+        signal.pins += 1
+
+    def unpin(self, signal: Signal) -> None:
+        """Note that a holder no longer pins a signal. O(1)."""
+        signal.pins -= 1
+        if not signal.pins:
+            self._pin(-signal.size, signal.owner)
+
+    def let_go(self, signal: Signal) -> None:
+        """Note that a holder that does not pin a signal has dropped it. O(1)."""
+        signal.holds -= 1
+        if not signal.holds:
+            self.used -= signal.size
+
+
+def text_bytes(text: str) -> int:
+    """Return the bytes of a key or voter in UTF-8. O(1) if it is ASCII."""
+    return len(text) if text.isascii() else len(text.encode())
+
+
+def text_of_id(name: str, owner: str | None) -> int:  # noqa: ARG001 - owners are few, and counted nowhere
+    """Return the bytes of an id that is remembered with its owner. O(1)."""
+    return text_bytes(name)
+
+
+def length(attached: Raw | UnsetType | None) -> int:
+    """Return the bytes of an attachment; 0 for none. O(1)."""
+    return 0 if attached is None or attached is UNSET else len(attached)
+
+
+def size_of_voter(voter: str) -> int:
+    """Return what a voter counts that a pending operation has counted. O(1)."""
+    return PIECE_BYTES + text_bytes(voter)
+
+
+def size_of_operation(order: SubmitOperation) -> int:
+    """Return what an operation counts while it is pending. O(keys)."""
+    size = PIECE_BYTES + length(order.data)
+    if isinstance(order.idem, str):
+        size += text_bytes(order.idem) + len(order.digest)
+    for key in order.keys:
+        size += text_bytes(key)
+    return size
+
+
+def size_of_signal(signal: SignalKey | KeyedSignal | SignalView) -> int:
+    """Return what a signal counts, without its key. O(1)."""
+    voter = signal.voter
+    size = PIECE_BYTES + length(signal.value)
+    return size if isinstance(voter, UnsetType) else size + text_bytes(voter)

@@ -1,0 +1,188 @@
+"""Takers and loans of the queues: delayed operations of the library, and what their ends tell the world.
+
+A taker waits on its queue until an item comes or its wait ends, a loan until it is acknowledged or expires.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, Literal, Protocol, final
+
+from purgatory_async import DelayedOperation
+from purgatory_async.durable.fold.entries import WantItem
+from purgatory_async.durable.fold.items import Hidden, Item
+from purgatory_async.durable.fold.shared import Effect
+
+MAX_TAKEN: Final = 100
+"""The most items that one taker gets."""
+
+
+class Keeper(Protocol):
+    """Keeps the items, as `queues.Queues`."""
+
+    def pick(self, order: WantItem) -> list[Item]:
+        """Take out the oldest items of a queue, as many as a taker may have."""
+        ...
+
+    def lend(self, taker: "Taker", items: Sequence[Item]) -> None:
+        """Begin the loans of a taker."""
+
+    def leave(self, taker: "Taker") -> None:
+        """Forget a taker that is no longer in line."""
+
+    def waited(self, taker: "Taker") -> None:
+        """Say that a taker's wait has ended."""
+
+    def ended(self, lease: "Lease", *, back: bool) -> None:
+        """End a loan."""
+
+
+@final
+class Taker(DelayedOperation[list[Item]]):
+    """A request for items, in line. Ends with some, without any, or because it leaves.
+
+    Attributes:
+        order: What it asked for, and its writer.
+        lease_us: How long its loans are to last.
+        position: Of that entry.
+        until_us: The log time at which its wait ends.
+    """
+
+    __slots__ = ("_keeper", "lease_us", "order", "position", "until_us")
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        order: WantItem,
+        lease_us: int,
+        *,
+        position: int,
+        until_us: int,
+        timeout: float,
+    ) -> None:
+        super().__init__(timeout)
+        self._keeper = keeper
+        self.order = order
+        self.lease_us = lease_us
+        self.position = position
+        self.until_us = until_us
+
+    def try_complete(self) -> bool:
+        """Take the oldest items, if there is one."""
+        items = self._keeper.pick(self.order)
+        return bool(items) and self.force_complete(items)
+
+    def on_complete(self) -> None:
+        """Begin the loans of the items."""
+        if self.result is not None:
+            self._keeper.lend(self, self.result)
+        self._keeper.leave(self)
+
+    def on_expiration(self) -> None:
+        """Say that the wait has ended."""
+        self._keeper.waited(self)
+
+
+@final
+class Lease(DelayedOperation[None]):
+    """An item on loan.
+
+    Attributes:
+        id: Its own: that of the taker, or of a further item that, a dot and a number.
+        taker: The taker's.
+        queue: The item's.
+        item: The item as it was before.
+        lease_us: How long the loan was to last.
+        position: Of the entry in whose step the loan began, or was extended.
+        until_us: The log time at which it ends.
+        owner: Who took it; None without tokens.
+    """
+
+    __slots__ = (
+        *("_keeper", "id", "item", "lease_us", "owner"),
+        *("position", "queue", "taker", "until_us"),
+    )
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        lease_id: str,
+        taker: str,
+        queue: str,
+        item: Item,
+        *,
+        lease_us: int,
+        position: int,
+        until_us: int,
+        timeout: float,
+        owner: str | None,
+    ) -> None:
+        super().__init__(timeout)
+        self._keeper = keeper
+        self.owner = owner
+        self.id = lease_id
+        self.taker = taker
+        self.queue = queue
+        self.item = item
+        self.lease_us = lease_us
+        self.position = position
+        self.until_us = until_us
+
+    @property
+    def attempts(self) -> int:
+        """How often the item was lent, with this loan."""
+        return self.item.attempts + 1
+
+    def on_expiration(self) -> None:
+        """Put the item back."""
+        self._keeper.ended(self, back=True)
+
+
+class ItemLent(Effect, frozen=True, eq=False):
+    """A taker has an item on loan."""
+
+    lease: Lease
+
+    @property
+    def fact(self) -> tuple[str | int, ...]:
+        """The loan and the item."""
+        return (self.lease.id, self.lease.item.number)
+
+
+class LeaseExtended(Effect, frozen=True, eq=False):
+    """A loan ends at another time."""
+
+    lease: Lease
+
+    @property
+    def fact(self) -> tuple[str | int, ...]:
+        """The loan and its end."""
+        return (self.lease.id, self.lease.until_us)
+
+
+class ItemHidden(Effect, frozen=True, eq=False):
+    """An item is hidden until it is due."""
+
+    hidden: Hidden
+
+    @property
+    def fact(self) -> tuple[str | int, ...]:
+        """The item and when."""
+        return (self.hidden.item.number, self.hidden.until_us)
+
+
+class TakerLeft(Effect, frozen=True, eq=False):
+    """A taker has left the line without an item: its wait has ended, or its writer was silent for too long."""
+
+    lease_id: str
+    why: Literal["waited", "silent"]
+
+    @property
+    def fact(self) -> tuple[str | int, ...]:
+        """The taker and why."""
+        return (self.lease_id, self.why)
+
+
+def loan_ids(taker: str) -> Iterator[str]:
+    """Iterate over the ids of a taker's loans: its own, and for each further item one made of it."""
+    yield taker
+    for nth in range(1, MAX_TAKEN):
+        yield f"{taker}.{nth}"

@@ -1,0 +1,212 @@
+"""The lines of a checkpoint: one JSON object each. The order of kinds here is theirs in the file.
+
+Ids of signals are their positions. A signal's text is in the file once, however many operations show it.
+"""
+
+from typing import Final
+
+from msgspec import UNSET, Raw, Struct
+
+from purgatory_async.durable.fold.entries import Duration, Limit, OptionalDuration, Text
+from purgatory_async.durable.fold.needs import Progress
+from purgatory_async.durable.fold.results import Put, PutSome, Signalled
+from purgatory_async.durable.fold.shared import Limits, Totals
+from purgatory_async.service.contract.messages import Attached, SignalView, State, WireNeed
+
+_LEASE: Final = {"lease_us": "lease"}
+
+
+class Line(Struct, tag_field="k", frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """A line of a checkpoint; base of all kinds."""
+
+
+class Head(Line, tag="head", frozen=True):
+    """The beginning: what the state has once."""
+
+    level: int
+    position: int
+    at_us: int
+    running: str
+    floor: int
+    limits: Limits
+    totals: Totals
+    dead: int = 0
+
+
+class WriterLine(Line, tag="writer", frozen=True):
+    """A known writer, the most silent first."""
+
+    name: str
+    number: int
+    position: int
+    at_us: int
+
+
+class SignalLine(Line, tag="signal", frozen=True):
+    """A signal that a key keeps or an operation shows, by index."""
+
+    view: SignalView
+    owner: str | None = None
+
+
+class KeyLine(Line, tag="key", frozen=True):
+    """A key, by the index of its newest signal; (index, amount, log time) of each kept one."""
+
+    key: str
+    floor: int
+    signals: list[tuple[int, int, int]]
+
+
+class OperationLine(Line, tag="operation", frozen=True):
+    """An operation: first those that have ended, in the order of their ends, then the pending ones by position."""
+
+    position: int
+    id: str
+    keys: tuple[str, ...]
+    need: WireNeed
+    progress: Progress
+    submitted_us: int
+    timeout_us: int | None
+    signals: list[int]
+    data: Attached = UNSET
+    idem: Text = UNSET
+    digest: str = ""
+    state: State = "pending"
+    ended_us: int = 0
+    result: Attached = UNSET
+    owner: str | None = None
+
+
+class ForgottenLine(Line, tag="forgotten", frozen=True):
+    """The id of a forgotten operation, in the order of forgetting."""
+
+    id: str
+    at_us: int
+    owner: str | None = None
+
+
+class ReplayLine(Line, tag="replay", frozen=True):
+    """The answer of an Idempotency-Key, the oldest first."""
+
+    idem: str
+    digest: str
+    answer: Signalled | Put | PutSome
+    at_us: int
+    owner: str | None = None
+
+
+class QueueLine(Line, tag="queue", frozen=True, rename=_LEASE):
+    """A queue with settings of its own, by name."""
+
+    queue: str
+    lease_us: OptionalDuration = UNSET
+    max_attempts: Limit = UNSET
+    max_items: Limit = UNSET
+    max_bytes: Limit = UNSET
+
+
+class ItemLine(Line, tag="item", frozen=True):
+    """An item in its queue, by place.
+
+    Attributes:
+        number: Its own, which it keeps.
+        queue: Where it is.
+        item: Its JSON text.
+        place: See `items.Item`.
+        put_us: The log time of its put.
+        attempts: How often it was lent.
+        until_us: The log time until which it is hidden; 0 if it is ready.
+        since: The position from which on it is hidden.
+        owner: Who put it; absent without tokens.
+    """
+
+    number: int | str
+    queue: str
+    item: Raw
+    place: tuple[int, int, int]
+    put_us: int
+    attempts: int = 0
+    until_us: int = 0
+    since: int = 0
+    owner: str | None = None
+
+
+class TakerLine(Line, tag="taker", frozen=True, rename=_LEASE):
+    """A taker in line, by position."""
+
+    position: int
+    queue: str
+    lease_id: str
+    lease_us: int
+    until_us: int
+    writer: str | None
+    max: int
+    owner: str | None = None
+
+
+class LeaseLine(Line, tag="lease", frozen=True, rename=_LEASE):
+    """A loan, in the order in which they began or were extended.
+
+    Attributes:
+        position: Of that entry.
+        id: Its own.
+        queue: The item's.
+        number, item, place, put_us: The item's; see `ItemLine`.
+        before: How often the item was lent before.
+        until_us: The log time at which it ends.
+        lease_us: How long it was to last.
+        taker: Whose it is; absent if the loan has its name.
+        owner: Who took the item; absent without tokens.
+        by: Who put it; absent without tokens.
+    """
+
+    position: int
+    id: str
+    queue: str
+    number: int | str
+    item: Raw
+    until_us: int
+    place: tuple[int, int, int]
+    put_us: int
+    lease_us: Duration
+    before: int = 0
+    taker: Text = UNSET
+    owner: str | None = None
+    by: str | None = None
+
+
+class EndedLeaseLine(Line, tag="ended", frozen=True):
+    """The id of a loan that has ended, in the order of their ends."""
+
+    id: str
+    at_us: int
+    owner: str | None = None
+
+
+class Foot(Line, tag="foot", frozen=True):
+    """The end of a part: the digest of all lines so far but the feet, in hexadecimal; and whether more parts follow.
+
+    The last one has the terms, and the digest of them and of that digest. They say nothing about the state.
+    """
+
+    digest: str
+    more: bool = False
+    terms: tuple[tuple[int, str], ...] = ()
+    sealed: str = ""
+
+
+AnyLine = (
+    Head
+    | WriterLine
+    | SignalLine
+    | KeyLine
+    | OperationLine
+    | ForgottenLine
+    | ReplayLine
+    | QueueLine
+    | ItemLine
+    | TakerLine
+    | LeaseLine
+    | EndedLeaseLine
+    | Foot
+)

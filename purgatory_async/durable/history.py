@@ -1,0 +1,25 @@
+"""The history that a place belongs to, as readers get and return it: ``EPOCH``, or on a log ``EPOCH.TERM``.
+
+The epoch changes when a loss is noticed. The term tells what is not noticed: a backup that was restored, and its log
+has grown since; see `Terms`.
+"""
+
+from typing import Final
+
+from purgatory_async.durable.state import State
+
+__all__ = ["PATTERN", "continues", "history_at"]
+
+PATTERN: Final = r"[0-9A-Za-z]{1,40}(\.[0-9a-f]{1,40})?"
+
+
+def history_at(state: State, index: int) -> str:
+    """Return the history of a state up to an index; equal at all workers. O(log terms)."""
+    term = state.fold.terms.at(index)
+    return f"{state.epoch}.{term}" if term else state.epoch
+
+
+def continues(state: State, history: str, index: int) -> bool:
+    """Whether a state has the history of a reader up to an index. One without a term is trusted. O(terms)."""
+    epoch, _, term = history.partition(".")
+    return epoch == state.epoch and (not term or state.fold.terms.reach(index, term))

@@ -1,0 +1,109 @@
+"""What the service knows of its state: entries go in, and each is applied before its answer comes back.
+
+`AtOnce` is the state of one process, in memory. `OnLog` is that of a worker on a log, the same at every worker.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from purgatory_async.durable.fold.entries import Entry
+from purgatory_async.durable.fold.fold import Fold
+from purgatory_async.durable.fold.results import Result
+from purgatory_async.durable.fold.shared import Effect
+
+__all__ = ["Answer", "Heard", "State"]
+
+
+class Answer(Struct, frozen=True):
+    """What an entry gave at this process.
+
+    Attributes:
+        result: Its result, equal at every replica.
+        effects: Those of its step.
+        waits: How many one-shot waits of this process it completed.
+    """
+
+    result: Result
+    effects: Sequence[Effect]
+    waits: int
+
+
+Heard = Callable[[Result, Sequence[Effect]], Answer]
+"""Called with the result and the effects of each step, in order, also of other workers' entries; makes the answer."""
+
+
+class State(Protocol):
+    """A fold, and the way in which entries come to it."""
+
+    @property
+    def fold(self) -> Fold:
+        """The state, for reading; another object after it was loaded again."""
+        ...
+
+    @property
+    def epoch(self) -> str:
+        """Names the history that positions belong to."""
+        ...
+
+    @property
+    def writer(self) -> str | None:
+        """The name under which this process appends now; None without a log."""
+        ...
+
+    async def propose(self, entry: Entry) -> Answer:
+        """Apply an entry, and return what it gave.
+
+        Raises:
+            Problem: ``unauthorized`` or ``forbidden``: the request of the present context has lost its rights.
+            PurgatoryFull: Too many entries wait for the log.
+            LogUnavailable: The outcome is unknown; the entry may still be applied later.
+        """
+        ...
+
+    def post(self, entry: Entry) -> object:
+        """Propose an entry without waiting for its result; raises as `propose`."""
+
+    async def settled(self) -> None:
+        """Return once no step is under way: the fold may be read as a whole until something else is awaited."""
+
+    async def caught_up(self) -> None:
+        """Return once everything that was answered anywhere is applied here, and log time is the present.
+
+        Raises:
+            LogUnavailable: The log is away.
+        """
+
+    def now_us(self) -> int:
+        """Return log time now, in microseconds since 1970."""
+        ...
+
+    @property
+    def connected(self) -> bool:
+        """Whether the state is loaded, and its log answers and takes entries, as of the last 5 s."""
+        ...
+
+    @property
+    def cause(self) -> str | None:
+        """Why the log does not serve now, a key of `CAUSES`; None while it does."""
+        ...
+
+    @property
+    def lag(self) -> float:
+        """Seconds since all that was known was applied; 0.0 if it is."""
+        ...
+
+    async def open(self) -> None:
+        """Load the state; `run` must follow. Raises as `run`, and `LogRefused` if the log cannot be used."""
+
+    async def run(self) -> None:
+        """Keep the state up to date until it is closed.
+
+        Raises:
+            LogDamaged, FoldError: It cannot be any further; the message has the position.
+            LogError: The log has failed for good.
+        """
+
+    async def aclose(self) -> None:
+        """End: nothing is applied any more. Idempotent."""

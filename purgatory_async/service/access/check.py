@@ -1,0 +1,179 @@
+"""Access control: the token and its scopes, the host that a request names, and the origin of its page.
+
+Every request passes these checks first, in this order:
+
+1. The token, unless the path is open. 401 comes before any other fault, so strangers learn nothing else.
+2. ``Host``, on open paths too. A browser treats a page that rebinds its name to our address (DNS rebinding) as same
+   origin; only ``Host`` reveals it. Without tokens this check matters most. A probe of HTTP/1.0 may have none.
+3. ``Origin`` and ``Sec-Fetch-Site``, where the request may change something: browsers let any page send requests to
+   any address. No answer has a CORS header, so a page of another origin cannot read it.
+4. The token's scope, which depends on the endpoint.
+
+A request that is let in has an `Admission`, which is looked at again when the tokens change.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from starlette.types import Scope
+
+from purgatory_async.service.access.admission import Admission
+from purgatory_async.service.access.grants import Grant, Permission
+from purgatory_async.service.access.tokens import TOKEN, Tokens, read_tokens
+from purgatory_async.service.api.endpoint import Endpoint
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.header_fields import values_of
+from purgatory_async.service.settings.hosts import (
+    Authority,
+    canonical_address,
+    canonical_host,
+    parse_authority,
+    parse_origin,
+)
+from purgatory_async.service.settings.settings import Settings
+
+__all__ = ["Access"]
+
+# Every other method may change something, unknown ones included.
+_HARMLESS: Final = frozenset({"GET", "HEAD"})
+_BEARER: Final = re.compile(rb"bearer +(" + TOKEN + rb")", re.IGNORECASE)
+# Sec-Fetch-Site of requests from the service's own page, and of addresses that the user typed.
+_OWN_SITES: Final = frozenset({b"same-origin", b"none"})
+
+Headers = Iterable[tuple[bytes, bytes]]
+
+
+class Access:
+    """Accepts or refuses requests by the tokens and hosts of the settings.
+
+    Raises:
+        SettingsError: The tokens file is unusable.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._path = settings.tokens
+        self._hosts = frozenset({canonical_host(settings.host), *settings.allow_host})
+        self._tokens: Tokens | None = None
+        self._present: Final[dict[Admission, None]] = {}
+        self.reload()
+
+    def __repr__(self) -> str:
+        return f"<Access tokens={self._tokens!r} hosts={sorted(filter(None, self._hosts))}>"
+
+    def reload(self) -> None:
+        """Read the tokens file again, and end the held requests that it allows no longer. O(requests).
+
+        Raises:
+            SettingsError: The file is unusable; the old tokens stay valid.
+        """
+        if self._path is None:
+            return
+        tokens = self._tokens = read_tokens(self._path)
+        for admission in list(self._present):
+            admission.look_again(tokens.find(admission.grant.digest))
+
+    def enter(self, admission: Admission) -> None:
+        """Note a request that was let in, to look at it again when the tokens change. O(1)."""
+        self._present[admission] = None
+
+    def leave(self, admission: Admission) -> None:
+        """Forget a request that was answered. O(1)."""
+        del self._present[admission]
+
+    def check(self, scope: Scope, methods: Mapping[str, Endpoint]) -> Admission | None:
+        """Check a request without reading its body.
+
+        Args:
+            scope: ASGI's, of an HTTP request.
+            methods: The endpoints at its path, by method.
+
+        Returns:
+            What its token allows; None without tokens, and on an open path.
+
+        Raises:
+            Problem: ``unauthorized``, ``bad-header``, ``misdirected``, ``cross-origin`` or ``forbidden``.
+        """
+        method: str = scope["method"]
+        headers: Headers = scope["headers"]
+        grant = None
+        if self._tokens is not None and not _is_open(methods, method):
+            grant = _grant(self._tokens, headers)
+        if _is_bare_probe(scope, methods):
+            return None
+        host = self._own_host(headers, scope.get("server"))
+        if method not in _HARMLESS:
+            _check_origin(headers, host)
+        if grant is None:
+            return None
+        return Admission(grant, _right(grant, methods[method]) if method in methods else None)
+
+    def _own_host(self, headers: Headers, server: tuple[str, int | None] | None) -> Authority:
+        """Check that ``Host`` names this service; return it."""
+        given = values_of(headers, b"host")
+        if len(given) != 1:
+            found = b", ".join(given).decode("latin-1")
+            raise problems.bad_header("Host", "given exactly once", found)
+        host = parse_authority(given[0].strip(b" \t"))
+        if host is None or not (host.loopback or host.host in self._hosts or _is_bound_address(host, server)):
+            raise problems.misdirected(given[0].decode("latin-1"))
+        return host
+
+
+def _right(grant: Grant, endpoint: Endpoint) -> Permission | None:
+    """Return the scope that lets a request in."""
+    needed, own = endpoint.permission, endpoint.own
+    if needed is None or needed in grant.scopes:
+        return needed
+    if own is not None and own in grant.scopes:
+        return own
+    raise problems.forbidden(needed, *(() if own is None else (own,)))
+
+
+def _grant(tokens: Tokens, headers: Headers) -> Grant:
+    """Return what the request's token may do."""
+    given = values_of(headers, b"authorization")
+    if len(given) != 1:
+        raise problems.unauthorized(
+            "the request has no token" if not given else "the request has more than one token"
+        )
+    bearer = _BEARER.fullmatch(given[0].strip(b" \t"))
+    if bearer is None:
+        raise problems.unauthorized("Authorization has no Bearer token")
+    grant = tokens.grant_of(bearer[1])
+    if grant is None:
+        raise problems.unauthorized("the token is unknown")
+    return grant
+
+
+def _is_open(methods: Mapping[str, Endpoint], method: str) -> bool:
+    """Whether the path needs no token; an unknown method needs none if no other does."""
+    endpoint = methods.get(method)
+    if endpoint is not None:
+        return endpoint.permission is None
+    return bool(methods) and all(known.permission is None for known in methods.values())
+
+
+def _is_bare_probe(scope: Scope, methods: Mapping[str, Endpoint]) -> bool:
+    """Whether a request without ``Host`` is a load balancer's, which no browser sends."""
+    if scope.get("http_version") != "1.0" or values_of(scope["headers"], b"host"):
+        return False
+    return bool(methods) and all(known.probed for known in methods.values())
+
+
+def _is_bound_address(host: Authority, server: tuple[str, int | None] | None) -> bool:
+    """Whether a host is the address that the connection reached."""
+    # Never a name: some ASGI servers copy it from the Host header.
+    return server is not None and host.host == canonical_address(server[0].partition("%")[0])
+
+
+def _check_origin(headers: Headers, own: Authority) -> None:
+    """Refuse requests from pages of another origin; only browsers send these headers."""
+    for site in values_of(headers, b"sec-fetch-site"):
+        if site.strip(b" \t") not in _OWN_SITES:
+            raise problems.cross_origin("Sec-Fetch-Site", site.decode("latin-1"))
+    origins = values_of(headers, b"origin")
+    if origins:
+        page = parse_origin(origins[0].strip(b" \t")) if len(origins) == 1 else None
+        if page is None or not page.is_of(own):
+            raise problems.cross_origin("Origin", b", ".join(origins).decode("latin-1"))

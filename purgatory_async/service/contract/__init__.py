@@ -1,0 +1,1 @@
+"""The words that the service shares with its clients: bodies, answers, problems, names."""

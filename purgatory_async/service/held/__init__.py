@@ -1,0 +1,1 @@
+"""Requests that wait, and what they wait for: operations, keys, items, places, events."""

@@ -1,0 +1,196 @@
+"""Followers of this process: requests that want every signal after an index, held while there is none.
+
+A held one collects what its keys and prefixes are signalled until its request wakes, so a burst of signals in one turn
+of the loop reaches it whole, however few of them are kept.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from starlette.types import Receive
+
+from purgatory_async import Timer
+from purgatory_async.durable.fold.kept_signals import KeptSignals, KeySignalled
+from purgatory_async.durable.fold.shared import Effect
+from purgatory_async.durable.fold.signals import Signal
+from purgatory_async.durable.history import continues
+from purgatory_async.durable.since import Found, Place, Survey, Wanted, kept_since, near
+from purgatory_async.durable.state import State
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.fitting import ANSWER_BYTES
+from purgatory_async.service.contract.problems import Kind, Problem
+from purgatory_async.service.held.holds import Holds
+
+__all__ = ["Followers"]
+
+PATIENCE: Final = 3
+"""How often a reader that is far behind looks again, if the state dropped meanwhile some of what it had found."""
+
+
+class _Follower:
+    """A held request and what it has heard; it hears no more than it can use."""
+
+    __slots__ = ("heard", "most", "size")
+
+    def __init__(self, most: int) -> None:
+        self.heard: Final[list[Signal]] = []
+        self.most: Final = most
+        self.size = 0  # bytes
+
+    @property
+    def sated(self) -> bool:
+        """Whether it has more than an answer holds."""
+        return len(self.heard) == self.most or self.size > ANSWER_BYTES
+
+
+class Followers:
+    """The followers of this process.
+
+    Args:
+        state: Has the kept signals.
+        timer: For the waits.
+        holds: Hold the requests.
+
+    Attributes:
+        waiting: How many are held.
+        gaps: How many were answered that a signal may be missing.
+    """
+
+    def __init__(self, state: State, timer: Timer, holds: Holds) -> None:
+        self.waiting = 0
+        self.gaps = 0
+        self._state: Final = state
+        self._timer: Final = timer
+        self._holds: Final = holds
+        self._by_key: Final[dict[str, dict[_Follower, None]]] = {}
+        self._by_prefix: Final[dict[str, dict[_Follower, None]]] = {}
+        self._lengths: Final[Counter[int]] = Counter()  # of the prefixes
+        self._surveying: Final = asyncio.Lock()
+
+    def __repr__(self) -> str:
+        return f"<Followers waiting={self.waiting}>"
+
+    async def follow(
+        self, wanted: Wanted, since: Place, *, most: int, wait: float, receive: Receive
+    ) -> Found:
+        """Return the signals after a place; hold the request while there is none.
+
+        A place of another history, or above the newest signal, is a gap before all that is kept. The state must have
+        caught up; it is that of the answer until the caller awaits something else.
+
+        Args:
+            wanted: The keys and prefixes.
+            since: The last place that the client knows.
+            most: The most signals.
+            wait: Seconds to hold the request.
+            receive: The request's; its body has been read.
+
+        Raises:
+            Problem: ``overloaded`` or ``draining`` (also while held).
+            ClientLeft: The client left.
+            LogUnavailable: The wait is over, but the store is away.
+        """
+        until = self._timer.time() + wait
+        while True:
+            found = await self._look(wanted, since, most)
+            self.gaps += found.gap
+            left = until - self._timer.time()
+            if found.signals or found.gap or left <= 0:
+                return found
+            fold = self._state.fold
+            heard = await self._listen(wanted, most, left, receive)
+            if self._state.fold is fold:
+                return Found(heard, gap=False)
+            await self._state.caught_up()  # the state was loaded again: what was heard is not all
+
+    def hear(self, effects: Sequence[Effect]) -> None:
+        """Give the signals of a step to those that follow their keys. O(those and lengths of prefixes)."""
+        for effect in effects:
+            if isinstance(effect, KeySignalled):
+                key = effect.signal.view.key
+                self._give(self._by_key.get(key), effect.signal)
+                for length in self._lengths:
+                    self._give(self._by_prefix.get(key[:length]), effect.signal)
+
+    def _give(self, followers: dict[_Follower, None] | None, signal: Signal) -> None:
+        first: list[_Follower] = []
+        for follower in followers or ():
+            heard = follower.heard
+            if not heard:
+                first.append(follower)
+            elif heard[-1] is signal or follower.sated:
+                continue  # heard by another of its prefixes, or more than it can use
+            heard.append(signal)
+            follower.size += signal.size
+        if first:
+            self._holds.each_happened(first)
+
+    async def _look(self, wanted: Wanted, since: Place, most: int) -> Found:
+        """Return what is kept after a place, as of the moment of the return."""
+        for patience in range(PATIENCE, -1, -1):
+            fold, known = self._state.fold, self._is_known(since)
+            index = since.index if known else 0
+            found = await self._found(fold.signals, wanted, index, most, patience)
+            # Otherwise the state was loaded again meanwhile, or dropped some of what was found.
+            if found is not None and self._state.fold is fold and self._is_known(since) is known:
+                return found if known else Found(found.signals, gap=True)
+        raise problems.gap()
+
+    async def _found(
+        self, kept: KeptSignals, wanted: Wanted, index: int, most: int, patience: int
+    ) -> Found | None:
+        """Look at all keys some at a time if need be, one reader after the other; without patience at once."""
+        beginning = near(kept, wanted.prefixes, index)
+        if beginning is not None:
+            return kept_since(kept, wanted, index, most, beginning)
+        async with self._surveying:
+            if not patience:
+                await self._state.settled()
+            survey = Survey(kept, wanted.prefixes, index, most)
+            for _ in survey.steps():
+                if patience:
+                    await asyncio.sleep(0)
+            if patience:
+                await self._state.settled()
+            return survey.found(wanted)
+
+    def _is_known(self, since: Place) -> bool:
+        """Whether a place is in the history of the state."""
+        highest = self._state.fold.signals.highest
+        return since.index <= highest and continues(self._state, since.history, since.index)
+
+    async def _listen(self, wanted: Wanted, most: int, seconds: float, receive: Receive) -> Sequence[Signal]:
+        """Hold the request until a signal comes, or its wait is over and all before its end is applied."""
+        follower = _Follower(most)
+        self._add(wanted, follower)
+        try:
+            if not await self._holds.until(follower, seconds, receive):
+                await self._state.caught_up()
+        except Problem as problem:
+            if problem.kind is not Kind.GAP:  # which the next look finds by itself
+                raise
+        finally:
+            self._remove(wanted, follower)
+        return follower.heard
+
+    def _add(self, wanted: Wanted, follower: _Follower) -> None:
+        self.waiting += 1
+        for key in wanted.keys:
+            self._by_key.setdefault(key, {})[follower] = None
+        for prefix in wanted.prefixes:
+            self._by_prefix.setdefault(prefix, {})[follower] = None
+            self._lengths[len(prefix)] += 1
+
+    def _remove(self, wanted: Wanted, follower: _Follower) -> None:
+        self.waiting -= 1
+        for table, names in ((self._by_key, wanted.keys), (self._by_prefix, wanted.prefixes)):
+            for name in names:
+                del table[name][follower]
+                if not table[name]:
+                    del table[name]
+        for prefix in wanted.prefixes:
+            self._lengths[len(prefix)] -= 1
+            if not self._lengths[len(prefix)]:
+                del self._lengths[len(prefix)]

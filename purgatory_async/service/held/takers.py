@@ -1,0 +1,147 @@
+"""Takers of this process: requests held for an item of a queue, each of which stands in line in the state."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from msgspec import UnsetType
+from starlette.types import Receive
+
+from purgatory_async import PurgatoryFull, Timer
+from purgatory_async.cluster.log import LogError
+from purgatory_async.durable.fold.entries import LeaveLine, WantItem
+from purgatory_async.durable.fold.loans import ItemLent, Lease, TakerLeft
+from purgatory_async.durable.fold.results import Nothing
+from purgatory_async.durable.fold.shared import SECOND, Effect, microseconds
+from purgatory_async.durable.state import State
+from purgatory_async.service.contract.names import new_id
+from purgatory_async.service.held.holds import Holds
+from purgatory_async.service.held.pacing import Pace
+
+__all__ = ["OF_TAKERS", "Takers"]
+
+OF_TAKERS: Final = ItemLent, TakerLeft
+"""The effects that takers hear; most steps have none."""
+
+
+class Takers:
+    """The takers of this process.
+
+    Args:
+        state: In which they stand in line.
+        timer: For the rest of a wait.
+        pace: Of the holds.
+        limit: The most of them.
+        on_undelivered: Called when a taker's client left as it got an item, which went back.
+        overdue: Seconds after a wait until the store is asked why it has not ended; None if the state cannot be away.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        timer: Timer,
+        pace: Pace,
+        limit: int,
+        on_undelivered: Callable[[], None],
+        *,
+        overdue: float | None,
+    ) -> None:
+        self.holds: Final = Holds("takers", timer, pace, limit, on_undelivered)
+        self._state: Final = state
+        self._timer: Final = timer
+        self._overdue: Final = overdue
+        self._lent: dict[str, list[Lease]] = {}  # to takers that have yet to wake
+        self._left: dict[str, str] = {}  # and why others left the line
+
+    def __repr__(self) -> str:
+        return f"<Takers held={self.holds.held}>"
+
+    async def take(
+        self,
+        queue: str,
+        wait: float,
+        lease: int | UnsetType,
+        most: int,
+        receive: Receive,
+        *,
+        owner: str | None = None,
+    ) -> list[Lease]:
+        """Take the oldest items of a queue on loan.
+
+        Args:
+            queue: Its checked name.
+            wait: Seconds to stand in line; 0 for not at all.
+            lease: Microseconds until the items go back; `UNSET` for as long as the queue says.
+            most: The most items.
+            receive: The request's; its body has been read.
+            owner: Whose the loans are; None without tokens.
+
+        Returns:
+            The loans; none if the wait is over.
+
+        Raises:
+            Problem: ``overloaded``, ``draining`` (also while it waits) or ``gap``; ``unauthorized`` or ``forbidden`` if
+                the tokens have changed; its items, if any, are back in their places.
+            ClientLeft: The client left; its items, if any, are back in their places.
+        """
+        until = self._timer.time() + wait
+        while True:
+            order = WantItem(
+                queue=queue,
+                lease_id=new_id(),
+                lease_us=lease,
+                wait_us=microseconds(wait),
+                max=most,
+                owner=owner,
+            )
+            lent, why = await self._stand_in_line(order, receive)
+            wait = until - self._timer.time()
+            # After a long silence of this worker its takers have left their lines: they stand there again.
+            if lent or why != "silent" or wait <= 0:
+                return lent
+
+    def hear(self, effect: Effect) -> None:
+        """Wake the taker that an effect is about, if it is of this process. O(1)."""
+        if isinstance(effect, ItemLent):
+            taker = effect.lease.taker
+            if taker in self._lent:
+                self._lent[taker].append(effect.lease)
+            elif self.holds.happened(taker):
+                self._lent[taker] = [effect.lease]
+        elif isinstance(effect, TakerLeft) and self.holds.happened(effect.lease_id):
+            self._left[effect.lease_id] = effect.why
+
+    async def _stand_in_line(self, order: WantItem, receive: Receive) -> tuple[list[Lease], str | None]:
+        """Return the loans, or none and why the taker left the line; None if it did not stand there."""
+        asked = stands = False
+
+        async def _stand() -> bool:
+            nonlocal asked, stands
+            asked = True
+            stands = not isinstance((await self._state.propose(order)).result, Nothing)
+            return stands
+
+        try:
+            overdue = None if self._overdue is None else order.wait_us / SECOND + self._overdue
+            await self.holds.until(order.lease_id, overdue, receive, _stand)
+            while stands and order.lease_id not in self._lent and order.lease_id not in self._left:
+                await self._look_again(order.lease_id, receive)
+        except BaseException:  # the client left, the service drains, or the request's task was cancelled
+            if asked:
+                with suppress(LogError, PurgatoryFull):  # then the item comes back when its loan ends
+                    self._state.post(LeaveLine(lease_id=order.lease_id))
+            raise
+        finally:
+            lent, why = self._lent.pop(order.lease_id, []), self._left.pop(order.lease_id, None)
+        return lent, why
+
+    async def _look_again(self, lease_id: str, receive: Receive) -> None:
+        """Look what became of a taker, because the state was loaded again, or the wait should have ended."""
+        await self._state.caught_up()
+        queues = self._state.fold.queues
+        if lent := list(queues.loans_of(lease_id)):
+            self._lent[lease_id] = lent
+        elif lease_id in queues.takers:
+            await self.holds.until(lease_id, self._overdue, receive)
+        else:
+            self._left[lease_id] = "silent"

@@ -1,0 +1,323 @@
+"""One-shot waits, which only this process has: operations without an id, on its own clock.
+
+They hear of a signal through the fold's events, before anybody else does. So the event of a signal, like the answer to
+it, counts what it completed in the fold and here.
+
+Waits with the same keys and need share a condition, so a signal decides on thousands of them at once. Those that it
+fulfils have completed then, whatever happens to them; but they end a few at a time, each with its event and its answer.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Final, cast, final
+
+import msgspec
+
+from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
+from purgatory_async.durable.fold.fold import Fold
+from purgatory_async.durable.fold.needs import Need, Voters, need_for
+from purgatory_async.durable.fold.operations import Shown
+from purgatory_async.durable.fold.signalled import SignalledOperation
+from purgatory_async.durable.fold.signals import Ledger, Newest
+from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
+from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.fitting import fitting
+from purgatory_async.service.contract.messages import WaitView, WireNeed
+from purgatory_async.service.held.heard import Heard
+from purgatory_async.service.held.pacing import Pace
+
+__all__ = ["Wait", "Waits"]
+
+
+class SignalsLost(Exception):  # noqa: N818 - what happened
+    """The state was loaded again: what was signalled meanwhile is not known."""
+
+
+@final
+class Condition(SignalledOperation):
+    """What equal waits wait for, from when on no signal on their keys was counted.
+
+    Attributes:
+        waits: How many of them have not ended.
+        view: The JSON that answers them, once one was answered.
+    """
+
+    __slots__ = ("_heard_bytes", "_met", "view", "waits")
+
+    def __init__(
+        self,
+        newest: Newest,
+        keys: tuple[str, ...],
+        need: WireNeed,
+        submitted: float,
+        *,
+        heard: Heard,
+        met: "set[Condition]",
+    ) -> None:
+        super().__init__(newest, keys, need_for(need, keys, heard), None, submitted=submitted)
+        self.waits = 0
+        self.view = b""
+        self._heard_bytes = heard
+        self._met = met
+
+    def _new_ledger(self) -> Ledger:
+        return Shown(self._heard_bytes)
+
+    def release(self) -> None:
+        """Count no longer what it has heard: nothing waits for it. O(signals and voters)."""
+        if self._ledger is not None:
+            cast("Shown", self._ledger).let_go()
+        if isinstance(self.need, Voters):
+            self.need.clear()
+
+    def try_complete(self) -> bool:
+        """Count the newest signal; note that it holds, if it does. O(1)."""
+        holds = super().try_complete()
+        if holds:
+            self._met.add(self)
+        return holds
+
+
+@final
+class Wait(DelayedOperation[None]):
+    """A one-shot wait.
+
+    Attributes:
+        condition: What it waits for.
+        submitted: When, in seconds of its timer.
+        fulfilled: Whether a signal has completed it, also if it has yet to end.
+        owner: Whose it is; None without tokens.
+    """
+
+    __slots__ = ("condition", "fulfilled", "owner", "submitted")
+
+    def __init__(
+        self, condition: Condition, seconds: float | None, submitted: float, owner: str | None = None
+    ) -> None:
+        super().__init__(seconds)
+        self.owner = owner
+        self.condition = condition
+        self.submitted = submitted
+        self.fulfilled = False
+
+    @property
+    def watch_keys(self) -> tuple[str, ...]:
+        """Its distinct keys."""
+        return self.condition.watch_keys
+
+    @property
+    def need(self) -> Need:
+        """Counts the signals."""
+        return self.condition.need
+
+    @property
+    def needed(self) -> int:
+        """The sum of amounts that the journal records."""
+        return self.condition.needed
+
+    def view(self, *, full: bool = False) -> bytes:
+        """Return the signals that completed it, in JSON, ``full`` or as many as fit; equal waits share the latter."""
+        condition = self.condition
+        if full:
+            return msgspec.json.encode(WaitView(condition.signals))
+        if not condition.view:
+            condition.view = msgspec.json.encode(fitting(WaitView(condition.signals)))
+        return condition.view
+
+
+class Waits:
+    """The one-shot waits of a process; observes the operations of the fold, and passes their events on.
+
+    Args:
+        timer: For the waits.
+        pace: At which they end.
+        limit: The most waits at once.
+        most_bytes: The most bytes of signals and voters that they have heard, apart from those of the fold. Beyond it,
+            the oldest waits that have heard something fail.
+        on_undelivered: Called when a fulfilled wait is cancelled before it ends.
+        told: Whether the observer hears of the waits, too; with a log it tells only what is the same everywhere, and
+            who answers the waits hears of them.
+    """
+
+    def __init__(
+        self,
+        timer: Timer,
+        pace: Pace,
+        limit: int,
+        most_bytes: int,
+        on_undelivered: Callable[[], None],
+        *,
+        told: bool = True,
+    ) -> None:
+        self.purgatory: Final = Purgatory("waits", timer=timer, max_pending=limit, observer=_Ends(self))
+        self.conditions: Final = Purgatory("conditions", timer=timer)
+        self._joinable: Final[dict[tuple[tuple[str, ...], WireNeed], Condition]] = {}
+        self._met: Final[set[Condition]] = set()  # by the signal that is being handled
+        self._heard: Final = Heard()
+        self._most_bytes: Final = most_bytes
+        self._pending_of: Final[Counter[str]] = Counter()  # of each owner that has some
+        self._pace: Final = pace
+        self._on_undelivered: Final = on_undelivered
+        self.completed = 0
+        """How many waits the signals of the present step completed; set to 0 by its reader."""
+        self._told: Final = told
+        self._timer: Final = timer
+        self._fold: Fold | None = None
+        self._observer: Observer | None = None
+        self._answering: Observer | None = None
+        self._made: _Source | None = None  # observes the newest fold
+        self.source: _Source | None = None
+        """Observes the fold that is followed, if `observer` made it."""
+
+    def __repr__(self) -> str:
+        return f"<Waits pending={self.purgatory.pending}>"
+
+    def observer(self) -> Observer:
+        """Return the observer of a fold that is being made: heard when it is followed, until another one is."""
+        self._made = _Source(self)
+        return self._made
+
+    def follow(self, fold: Fold, observer: Observer, answering: Observer) -> None:
+        """Follow the fold made last.
+
+        Args:
+            fold: The state.
+            observer: Hears its events from now on. Those before, of its making, reach no observer.
+            answering: Answers the waits; one of those in ``observer``.
+        """
+        self._fold, self._observer, self.source = fold, observer, self._made
+        self._answering = observer if self._told else answering
+
+    @property
+    def heard(self) -> int:
+        """How many bytes of signals and voters the pending ones have heard."""
+        return self._heard.used
+
+    def pending_of(self, owner: str | None) -> int:
+        """Return how many waits of an owner are pending. O(1)."""
+        return 0 if owner is None else self._pending_of[owner]
+
+    def wait_once(
+        self, keys: tuple[str, ...], need: WireNeed, seconds: float | None, owner: str | None = None
+    ) -> Wait:
+        """Add a wait on distinct keys, which expires after some seconds, or is cancelled by its caller. O(keys).
+
+        Raises:
+            PurgatoryFull: There are too many.
+            PurgatoryClosed: They have been closed.
+        """
+        assert self._fold is not None, "waits need a fold to follow"
+        now = self._timer.time()
+        condition = self._joinable.get((keys, need))
+        if condition is None or not condition.untouched:
+            condition = Condition(self._fold.signals, keys, need, now, heard=self._heard, met=self._met)
+        wait = Wait(condition, seconds, now, owner)
+        self.purgatory.try_complete_else_watch(wait, keys)
+        if owner is not None:
+            self._pending_of[owner] += 1
+        if not condition.waits:
+            self.conditions.try_complete_else_watch(condition, keys)
+            self._joinable[keys, need] = condition
+        condition.waits += 1
+        return wait
+
+    def lose(self) -> None:
+        """Fail all waits, because signals may have been lost."""
+        for wait in self.purgatory.operations():
+            wait.fail(SignalsLost("signals may have been lost"))
+
+    def notify(self, event: Event) -> None:
+        """Complete the waits on a signalled key, then pass the event on."""
+        fold, observer = self._fold, self._observer
+        if fold is None or observer is None:
+            return
+        if isinstance(event, KeySignalled):
+            if self.conditions.pending and self.conditions.check_and_complete(event.key):
+                completed = self._end_fulfilled(cast("str", event.key))
+                self.completed += completed
+                if self._told:
+                    _correct(event, "completed", event.completed + completed)
+            if self._heard.used > self._most_bytes:
+                self._shed()
+        elif isinstance(event, OperationEnded) and event.outcome is Outcome.EXPIRED:
+            # It ended at its deadline, in log time; but lateness is when that was noticed.
+            _correct(event, "at_ns", fold.step_ns)
+        observer.notify(event)
+
+    def _shed(self) -> None:
+        """Fail the oldest waits that have heard something, until what is left has room. O(conditions and waits)."""
+        for condition in self.conditions.operations():
+            if self._heard.used <= self._most_bytes:
+                return
+            if isinstance(condition, Condition) and not condition.untouched:
+                failure = problems.over_budget("max_bytes", self._heard.used, self._most_bytes)
+                for wait in self.purgatory.operations(condition.watch_keys[0]):
+                    if isinstance(wait, Wait) and wait.condition is condition:
+                        wait.fail(failure)
+
+    def _end_fulfilled(self, key: str) -> int:
+        """End the waits whose conditions a signal has just fulfilled, the oldest first; return how many there are."""
+        met, waits = self._met, cast("Iterator[Wait]", self.purgatory.operations(key))
+        fulfilled = [wait for wait in waits if wait.condition in met]
+        met.clear()
+        for wait in fulfilled:
+            wait.fulfilled = True
+        self._pace.complete(fulfilled)
+        return len(fulfilled)
+
+    def pass_on(self, event: OperationSubmitted | OperationEnded) -> None:
+        """Pass on what happened to a wait, under an id that no operation of the fold has."""
+        if event.operation_id > 0:  # the end of a wait takes its id from the submission
+            _correct(event, "operation_id", -event.operation_id)
+        if isinstance(event, OperationEnded):
+            wait = cast("Wait", event.operation)
+            if wait.fulfilled and event.outcome is not Outcome.COMPLETED:
+                # Its deadline passed, or its client left, before its turn came.
+                if event.outcome is Outcome.CANCELLED:
+                    self._on_undelivered()
+                _correct(event, "outcome", Outcome.COMPLETED)
+            self._leave(wait)
+        cast("Observer", self._answering).notify(event)
+
+    def _leave(self, wait: Wait) -> None:
+        condition, owner = wait.condition, wait.owner
+        if owner is not None:
+            self._pending_of[owner] -= 1
+            if not self._pending_of[owner]:
+                del self._pending_of[owner]
+        condition.waits -= 1
+        if not condition.waits:
+            condition.cancel()
+            condition.release()
+            name = condition.watch_keys, condition.need.wire
+            if self._joinable.get(name) is condition:
+                del self._joinable[name]
+
+
+class _Source:
+    """Observes one fold; what is restored into it, and its closing when another one is followed, is not passed on."""
+
+    def __init__(self, waits: Waits) -> None:
+        self._waits = waits
+
+    def notify(self, event: Event) -> None:
+        """Pass on an event of the fold that is followed."""
+        if self._waits.source is self:
+            self._waits.notify(event)
+
+
+class _Ends:
+    """Observes the waits' own purgatory; that a key was checked there is no signal."""
+
+    def __init__(self, waits: Waits) -> None:
+        self._waits = waits
+
+    def notify(self, event: Event) -> None:
+        """Pass on submissions and ends."""
+        if not isinstance(event, KeySignalled):
+            self._waits.pass_on(event)
+
+
+def _correct(event: Event, name: str, value: int | Outcome) -> None:
+    """Change a field of an event that no observer has seen yet; a copy would cost a tenth of an expiry."""
+    object.__setattr__(event, name, value)

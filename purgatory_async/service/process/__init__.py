@@ -1,0 +1,1 @@
+"""The process that serves: sockets, signals, several workers, the order of stopping."""

@@ -1,0 +1,338 @@
+"""The process around the application: the HTTP server, signals, and the order of stopping.
+
+A signal makes ``/readyz`` answer 503 for the drain delay. Then the sockets close, once what waits in their queues is
+accepted; every held request is answered, and uvicorn closes the remaining connections. uvicorn alone would first wait
+for the held requests to end, and lose what waits in the queues.
+"""
+
+import asyncio
+import contextlib
+import errno
+import gc
+import logging
+import os
+import resource
+import signal
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, Final, cast
+
+import anyio
+import uvicorn
+import uvloop  # noqa: F401 - anyio loads it by name: here a missing one is found before anything starts
+from anyio.abc import TaskGroup, TaskStatus
+
+from purgatory_async.cluster.log import LogDamaged, LogError, LogRefused
+from purgatory_async.durable.fold.fold import FoldError
+from purgatory_async.service.app import Application, create_app
+from purgatory_async.service.backing import tried
+from purgatory_async.service.http.connection import connection_class
+from purgatory_async.service.http.context import Deadlines, ServerContext
+from purgatory_async.service.http.head import PROBED
+from purgatory_async.service.logs import ForwardingHandler, Log, stderr_log
+from purgatory_async.service.process.listeners import BACKLOG, Listeners, StartRefused, accept_waiting, listen
+from purgatory_async.service.process.manager import Manager
+from purgatory_async.service.settings.settings import Settings, SettingsError
+from purgatory_async.service.stats.recent import Probe
+
+LAG_PERIOD: Final = 0.1  # seconds between two probes of the event loop
+LACK_PERIOD: Final = 1.0  # seconds between two probes for a free file descriptor
+GRACE: Final = 5  # seconds for answers to leave before their connections are cut
+# Of the collector: at most 20 000 young objects at a time, and all only when 20 million more were made than freed.
+_THRESHOLDS: Final = (2_000, 10, 1_000)
+# Since 3.13 a loop would remove a Unix socket's file, also if it is the service manager's or the other workers'.
+_KEEP_FILE: Final[dict[str, Any]] = {"cleanup_socket": False} if sys.version_info >= (3, 13) else {}
+_LACKS: Final = frozenset({errno.EMFILE, errno.ENFILE})
+
+
+# Exit codes, and the errors of `Server` that mean them: another start would end the same.
+REFUSED: Final = 2
+REFUSALS: Final = (LogRefused, SettingsError, StartRefused)
+DAMAGED: Final = 3
+DAMAGES: Final = (FoldError, LogDamaged)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn without its signal handlers, which would close connections with unanswered requests.
+
+    It listens on Unix sockets too, and can close its sockets without losing a connection.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.accepting = anyio.Event()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to `Server`."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start as uvicorn does, then set `accepting`."""
+        given = sockets or []
+        await super().startup([sock for sock in given if sock.family != socket.AF_UNIX])
+        # uvloop takes every socket of `create_server` for TCP's.
+        unix = asyncio.get_running_loop().create_unix_server
+        for sock in given:
+            if sock.family == socket.AF_UNIX:
+                self.servers.append(await unix(self._connection, sock=sock, backlog=BACKLOG, **_KEEP_FILE))
+        self.accepting.set()
+
+    async def stop_accepting(self, sockets: Sequence[socket.socket], log: Log) -> None:
+        """Close the listening sockets, take what waits in their queues, and let every connection end."""
+        waiting: list[socket.socket] = []
+        try:
+            for sock in sockets:
+                waiting.extend(accept_waiting(sock))
+        except OSError as error:
+            log.error("connections that wait are reset", reason=error.strerror)  # noqa: TRY400 - no bug
+        for server in self.servers:
+            server.close()
+        for sock in waiting:
+            with contextlib.suppress(OSError):  # the client has left
+                await asyncio.get_running_loop().connect_accepted_socket(self._connection, sock)
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+
+    def _connection(self) -> asyncio.Protocol:
+        kind = cast("Callable[..., asyncio.Protocol]", self.config.http_protocol_class)
+        return kind(config=self.config, server_state=self.server_state, app_state={})
+
+
+def signals_of(settings: Settings) -> tuple[signal.Signals, ...]:
+    """Return the signals that the service handles; without a tokens file SIGHUP ends a process, as usual."""
+    return (signal.SIGTERM, signal.SIGINT, *((signal.SIGHUP,) if settings.tokens else ()))
+
+
+def store_of(settings: Settings) -> str:
+    """Return where the state is kept, as the log shows it."""
+    lost = "; what waits is lost with the process: --store keeps it" if settings.store.in_memory else ""
+    return f"{settings.store}{lost}"
+
+
+class Server:
+    """One service on its sockets.
+
+    Args:
+        settings: All of them.
+        listeners: From `listen`.
+        log: For what operators should know.
+        manager: Of this process; None if another one speaks with it, or nobody does.
+    """
+
+    def __init__(
+        self, settings: Settings, listeners: Listeners, log: Log, manager: Manager | None = None
+    ) -> None:
+        # uvicorn, asyncio and the journal log through the standard library.
+        logging.getLogger().handlers = [ForwardingHandler(log)]
+        logging.getLogger("purgatory_async.journal").setLevel(logging.INFO)
+        self.app: Final[Application] = create_app(settings, log=log)
+        self.address: Final = listeners.address
+        self._settings = settings
+        self._listeners = listeners
+        self._log = log
+        self._manager = manager or Manager({}, log)
+        deadlines = Deadlines(
+            head=settings.header_timeout, body=settings.body_timeout, stall=settings.send_timeout
+        )
+        service = self.app.service
+        probed = PROBED | {settings.base_path.encode() + path for path in PROBED}
+        front = ServerContext(
+            self.app, service.timer, deadlines, log, service.unsent, self.app.traffic, probed
+        )
+        config = uvicorn.Config(
+            self.app,
+            http=connection_class(front),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            backlog=BACKLOG,
+            timeout_graceful_shutdown=GRACE,
+        )
+        self._uvicorn = _Server(config)
+        self._stopping = False  # unlike the service's draining, which an administrator may start long before
+        self._tasks: TaskGroup
+        self._failure: Exception | None = None  # of the state, which ended the serving
+        self._starting = anyio.CancelScope()  # until the store was tried
+
+    async def run(self, announce: Callable[[str], None]) -> None:
+        """Serve until `stop`, SIGTERM or SIGINT, then close the service.
+
+        Args:
+            announce: Called with the address, once connections are accepted.
+
+        Raises:
+            LogRefused: The store cannot be used.
+            LogDamaged, FoldError: It is damaged; the message has the position.
+        """
+        _raise_file_limit()
+        service = self.app.service
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            await tasks.start(self._obey_signals)
+            tasks.start_soon(self._announce, announce)
+            Probe(service.timer, LAG_PERIOD, service.note_lag).start()
+            Probe(service.timer, LACK_PERIOD, lambda _: report_lack(self._log)).start()
+            if self._manager.every is not None:
+                Probe(service.timer, self._manager.every, lambda _: self._manager.alive()).start()
+            tasks.start_soon(self._keep_state)
+            with anyio.move_on_after(self._settings.store_timeout) as self._starting:
+                await tried(service.state)  # what no waiting can mend is said instead of the address
+                if service.peers.number is not None:
+                    # The other workers serve meanwhile; if the store is away, all say so.
+                    await service.loaded.wait()
+            if self._failure is None:
+                await self._uvicorn.serve(list(self._listeners.sockets))
+            tasks.cancel_scope.cancel()
+        await service.aclose()
+        self._log.info("stopped")
+        if self._failure is not None:
+            raise self._failure
+
+    async def stop(self, *, delayed: bool = True) -> None:
+        """Drain: stop accepting, answer every held request, and let `run` return when all is sent.
+
+        Args:
+            delayed: Whether to serve for the drain delay first.
+        """
+        self._stopping = True
+        self._starting.cancel()
+        await self._uvicorn.accepting.wait()
+        self._manager.stopping()
+        service = self.app.service
+        service.leaving = True
+        if delayed and self._settings.drain_delay:
+            await service.timer.sleep(self._settings.drain_delay)
+        self._listeners.withdraw()
+        await self._uvicorn.stop_accepting(self._listeners.sockets, self._log)
+        self._log.info("draining", held=service.drain(), pending=service.pending)
+        self._uvicorn.should_exit = True
+
+    def obey(self, number: signal.Signals, *, repeated: bool = True) -> None:
+        """Stop on the first SIGTERM or SIGINT, cut the unanswered connections on the second; reload on SIGHUP.
+
+        Args:
+            number: The signal.
+            repeated: Whether one that stops already counts this as the second.
+        """
+        if number == signal.SIGHUP:
+            self._reload_tokens()
+        elif self._stopping:
+            if repeated:
+                self._log.warning("stopping at once", signal=number.name)
+                self._cut()
+        else:
+            self._stopping = True
+            self._log.info("stopping", signal=number.name)
+            self._tasks.start_soon(self.stop)
+
+    def abandon(self) -> None:
+        """Stop without the drain delay, because the supervisor is gone: the next one needs the port."""
+        self._log.error("the supervisor is gone: stopping")
+        if self._stopping:
+            self._cut()
+        else:
+            self._stopping = True
+            self._tasks.start_soon(partial(self.stop, delayed=False))
+
+    async def _keep_state(self) -> None:
+        try:
+            await self.app.service.run(self._log)
+        except (*REFUSALS, *DAMAGES, LogError) as error:
+            if not self._stopping:
+                self._failure = error
+                self._log.error("the state cannot be kept: stopping", reason=str(error))
+                self._starting.cancel()
+                self._cut()
+
+    def _cut(self) -> None:
+        self._uvicorn.should_exit = self._uvicorn.force_exit = True
+
+    async def _announce(self, announce: Callable[[str], None]) -> None:
+        await self._uvicorn.accepting.wait()
+        self._log.info("listening", address=self.address, store=store_of(self._settings))
+        self._manager.ready(self.address)
+        announce(self.address)
+
+    async def _obey_signals(self, *, task_status: TaskStatus[None]) -> None:
+        supervised = self.app.service.peers.number is not None
+        with anyio.open_signal_receiver(*signals_of(self._settings)) as signals:
+            task_status.started()
+            async for number in signals:
+                # A service manager may signal a supervisor and its workers: only the supervisor repeats one.
+                self.obey(number, repeated=not supervised)
+
+    def _reload_tokens(self) -> None:
+        self._manager.reloading()
+        try:
+            self.app.access.reload()
+        except SettingsError as error:
+            self._log.error("tokens kept as they were", reason=str(error))
+        else:
+            self._log.info("tokens read again", file=str(self._settings.tokens))
+        self._manager.reloaded()
+
+
+def report_lack(log: Log) -> None:
+    """Log an error if no file descriptor is left; uvloop then resets new connections silently."""
+    try:
+        socket.socket(socket.AF_UNIX).close()
+    except OSError as error:
+        if error.errno in _LACKS:
+            log.error(  # noqa: TRY400 - an expected state, which has no traceback
+                "no file descriptor is left: cannot accept connections; raise LimitNOFILE",
+                reason=error.strerror,
+                limit=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+            )
+
+
+def _raise_file_limit() -> None:
+    """Raise the limit of open files to its maximum: each held request is one, and the default is 1 024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def calm_collector() -> None:
+    """Let the garbage collector visit young objects often, and all objects hardly ever.
+
+    A full collection with 15 000 held polls stops the loop for 0.3 s (``python -m bench.service --only held``, without
+    this), and a request leaves no cycles behind.
+    """
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_THRESHOLDS)
+
+
+def run_on_uvloop(main: Callable[[], Awaitable[None]]) -> None:
+    """Run an async function on a uvloop loop of its own, in the main thread."""
+    anyio.run(main, backend="asyncio", backend_options={"use_uvloop": True})
+
+
+def serve(settings: Settings, announce: Callable[[str], None]) -> None:
+    """Run the service in this process until SIGTERM or SIGINT.
+
+    SIGHUP reads the tokens file again, if there is one; a bad one changes nothing and is logged.
+
+    Args:
+        settings: All of them.
+        announce: Called with the address, once connections are accepted.
+
+    Raises:
+        StartRefused: The sockets cannot be had, as `listen` says.
+        SettingsError: The tokens file is unusable, or the service manager's variables are.
+    """
+    logging.captureWarnings(True)
+    with listen(settings, os.environ) as listeners:
+        calm_collector()
+
+        async def _main() -> None:
+            log = stderr_log()
+            await Server(settings, listeners, log, Manager(os.environ, log)).run(announce)
+
+        run_on_uvloop(_main)

@@ -1,0 +1,1 @@
+"""What can be set: names, bounds and sources of the settings."""

@@ -1,0 +1,76 @@
+"""The state on the real engines: two workers, a cut, a checkpoint, and a start from it."""
+
+import asyncio
+from contextlib import AsyncExitStack
+
+import pytest
+from msgspec import Raw
+
+from purgatory_async import Timer
+from purgatory_async.durable.fold.checkpoint import digest, parts
+from purgatory_async.durable.fold.entries import PutItem, SignalKey, SubmitOperation, WantItem
+from purgatory_async.durable.fold.results import Lent, Submitted
+from purgatory_async.durable.on_log import OnLog
+from tests.cluster.conftest import engine, engine_name  # noqa: F401 - fixtures
+from tests.cluster.reading import each
+
+pytestmark = [pytest.mark.asyncio(loop_factories=["asyncio", "uvloop"]), pytest.mark.slow]
+
+
+async def started(stack, engine):  # noqa: F811
+    timer = Timer()
+    stack.callback(timer.close)
+    state = OnLog(
+        engine.log(),
+        timer=timer,
+        timeout=10.0,
+        applied=lambda result, effects: result,
+        replaced=lambda fold: None,
+        limits=None,
+    )
+    await state.open()
+    running = asyncio.create_task(state.run())
+    stack.push_async_callback(lambda: asyncio.wait([running]))
+    stack.push_async_callback(state.aclose)
+    return state
+
+
+async def test_two_workers_and_a_later_one_are_equal(engine):  # noqa: F811
+    async with AsyncExitStack() as stack:
+        here, there = await started(stack, engine), await started(stack, engine)
+
+        async def client(state, name):
+            for number in range(20):
+                one = SubmitOperation(
+                    id=f"{name}-{number}", keys=(f"{name}-{number}",), timeout_us=60_000_000
+                )
+                assert await state.propose(one) == Submitted(one.id, "pending")
+                signalled = await state.propose(SignalKey(key=f"{name}-{number}"))
+                assert signalled.completed == 1
+
+        await asyncio.gather(
+            *(client(state, name) for name, state in zip("abcd", [here, there] * 2, strict=True))
+        )
+        await engine.cut()
+        await here.propose(PutItem(queue="q", item=Raw(b'"x"'), delay_us=0))
+        await there.caught_up()
+        assert there.fold.queues.kept == 1
+        wanted = await there.propose(WantItem(queue="q", lease_id="l", lease_us=100_000, max=1))
+        assert isinstance(wanted, Lent)
+        saved, state = here.fold.position, list(parts(here.fold))  # before anything else is applied
+        log = engine.log()
+        await log.open()
+        await log.save(saved, each(state), keep=0)
+        await log.aclose()
+        late = await started(stack, engine)
+        for _ in range(1000):  # the loan ends by a tick
+            if late.fold.queues.kept:
+                break
+            await asyncio.sleep(0.02)
+        assert late.fold.queues.kept == 1
+        await late.propose(SignalKey(key="last"))
+        while len({state.position for state in (here, there, late)}) > 1:
+            await asyncio.gather(*(state.caught_up() for state in (here, there, late)))
+        assert len({(state.position, digest(state.fold)) for state in (here, there, late)}) == 1
+        assert [state.diverged for state in (here, there, late)] == [0, 0, 0]
+        assert [state.gaps for state in (here, there, late)] == [0, 0, 0]

@@ -17,10 +17,9 @@ from purgatory_async.durable.fold.entries import Entry, Tick
 from purgatory_async.durable.fold.fold import Applied, Fold
 from purgatory_async.durable.fold.log_clock import NEVER
 from purgatory_async.durable.fold.shared import SECOND, Limits
-from purgatory_async.durable.state import Answer, Heard
+from purgatory_async.durable.state import Answer, Guard, Heard
 from purgatory_async.durable.steps import Steps
 from purgatory_async.events import Observer
-from purgatory_async.service.visit import admit_change
 
 __all__ = ["AtOnce"]
 
@@ -36,6 +35,7 @@ class AtOnce:
         limits: Those of the fold.
         observer: Receives the events of the operations.
         heard: Called with each step.
+        guard: Asked before each change.
     """
 
     def __init__(
@@ -45,10 +45,13 @@ class AtOnce:
         limits: Limits,
         observer: Observer,
         heard: Heard,
+        *,
+        guard: Guard | None = None,
     ) -> None:
         self.epoch: Final = secrets.token_hex(8)
         self._timer: Final = timer
         self._heard: Final = heard
+        self._guard: Final = guard or Guard()
         # In whole milliseconds, so that what is due in log time is due at a tick of the timer.
         zero_us = started_us - timer.time_ns() // 1000
         self._zero_us: Final = zero_us - zero_us % _MS
@@ -78,7 +81,7 @@ class AtOnce:
         while True:
             if self._steps.busy:
                 await self._steps.idle()
-            admit_change()
+            self._guard.admit()
             # A tick whose step is long lets others in between: then the places before the entry are new ones.
             if all(isinstance(self._apply(Tick()), Answer) for _ in range(entry.places - 1)):
                 break

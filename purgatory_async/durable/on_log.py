@@ -27,9 +27,9 @@ from purgatory_async.durable.in_time import in_time
 from purgatory_async.durable.loading import check_reach, when_there
 from purgatory_async.durable.log_time import LogTime
 from purgatory_async.durable.progress import Progress
+from purgatory_async.durable.state import Guard
 from purgatory_async.durable.steps import Steps
 from purgatory_async.durable.ticks import Ticks
-from purgatory_async.service.visit import admit_change, revocable
 
 __all__ = ["OnLog"]
 
@@ -56,6 +56,7 @@ class OnLog(Generic[A]):
         replaced: Called with the fold when it was loaded, before entries are applied to it; the last one is closed.
         limits: Those that must be set; None for none.
         outage: What to tell of the engine's failures; None makes one.
+        guard: Asked before each change; None lets all through.
 
     Attributes:
         fold, log, settled: The state, and its log; see `State`.
@@ -77,6 +78,7 @@ class OnLog(Generic[A]):
         replaced: Callable[[Fold], None],
         limits: SetLimits | None = None,
         outage: Outage | None = None,
+        guard: Guard | None = None,
     ) -> None:
         self.fold = Fold()
         self.epoch = ""
@@ -89,6 +91,7 @@ class OnLog(Generic[A]):
         self._applied: Final = applied
         self._replaced: Final = replaced
         self._limits: Final = limits
+        self._guard: Final = guard or Guard()
         self._steps: Final = Steps(timer.time_ns, self._stop)
         self.settled: Final = self._steps.idle
         self._replica = Replica(
@@ -211,18 +214,18 @@ class OnLog(Generic[A]):
         """Append an entry, which becomes this worker's; return its answer once it is durable and applied here.
 
         Raises:
-            Problem: As of `State.propose`.
+            Exception: What the guard raises.
             PurgatoryFull: 10 000 entries or 64 MiB wait to be appended.
             LogUnavailable: The timeout has passed, or the state was loaded again; the entry may still happen. To cancel
                 the caller has the same effect.
             LogError: The state is closed, or has failed.
         """
-        admit_change()
+        self._guard.admit()
         proposed = self._writer.propose(entry, size_of(entry), [Tick()] * (entry.places - 1))
         appended = self.appended
         try:
             late = "the entry was not applied within {} s; it may still happen"
-            with revocable(lambda refusal: self._writer.withdraw(proposed, refusal)):
+            with self._guard.revocable(lambda refusal: self._writer.withdraw(proposed, refusal)):
                 return await in_time(proposed, self._timer, self._timeout, late)
         except LogUnavailable as error:
             if self.appended == appended and error.cause == "timeout":

@@ -1,9 +1,10 @@
-"""What the service knows of its state: entries go in, and each is applied before its answer comes back.
+"""A state, as what uses it knows it: entries go in, and each is applied before its answer comes back.
 
 `AtOnce` is the state of one process, in memory. `OnLog` is that of a worker on a log, the same at every worker.
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 from msgspec import Struct
@@ -13,7 +14,7 @@ from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.results import Result
 from purgatory_async.durable.fold.shared import Effect
 
-__all__ = ["Answer", "Heard", "State"]
+__all__ = ["Answer", "Guard", "Heard", "State"]
 
 
 class Answer(Struct, frozen=True):
@@ -32,6 +33,18 @@ class Answer(Struct, frozen=True):
 
 Heard = Callable[[Result, Sequence[Effect]], Answer]
 """Called with the result and the effects of each step, in order, also of other workers' entries; makes the answer."""
+
+
+class Guard:
+    """Asked by a state before each change, in its caller's context. This one lets every change through."""
+
+    def admit(self) -> None:
+        """Note that the caller is about to make a change; raises what its `State.propose` is to raise if it may not."""
+
+    def revocable(self, withdraw: Callable[[Exception], object]) -> AbstractContextManager[None]:
+        """Call a function with the refusal if the caller is no longer to make its change, within the block. O(1)."""
+        del withdraw
+        return nullcontext()
 
 
 class State(Protocol):
@@ -56,7 +69,7 @@ class State(Protocol):
         """Apply an entry, and return what it gave.
 
         Raises:
-            Problem: ``unauthorized`` or ``forbidden``: the request of the present context has lost its rights.
+            Exception: What the `Guard` raises: the caller may not.
             PurgatoryFull: Too many entries wait for the log.
             LogUnavailable: The outcome is unknown; the entry may still be applied later.
         """

@@ -9,7 +9,7 @@ from purgatory_async import Timer
 from purgatory_async.cluster.outage import Outage
 from purgatory_async.cluster.sqlite_schema import wal_bytes
 from purgatory_async.durable.at_once import AtOnce
-from purgatory_async.durable.checkpoints.checkpointer import Checkpointer
+from purgatory_async.durable.checkpoints.checkpointer import RETRY_S, Checkpointer
 from purgatory_async.durable.fold.entries import SetLimits
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.shared import Limits, microseconds
@@ -21,6 +21,7 @@ from purgatory_async.metrics import Metrics
 from purgatory_async.service.held.waits import Waits
 from purgatory_async.service.logs import Log as Lines
 from purgatory_async.service.settings.settings import Settings, SettingsError
+from purgatory_async.service.visit import RIGHTS
 
 __all__ = ["keep", "state_for", "tried"]
 
@@ -51,7 +52,7 @@ def state_for(
     """
     if settings.store.in_memory:
         started_us = (now - _EPOCH) // dt.timedelta(microseconds=1)
-        return AtOnce(timer, started_us, _limits(settings), waits, heard)
+        return AtOnce(timer, started_us, _limits(settings), waits, heard, guard=RIGHTS)
     try:
         store, sync = _store_of(settings)
         log_of(store, sync=sync)
@@ -67,6 +68,7 @@ def state_for(
         replaced=replaced,
         limits=_explicit(settings),
         outage=outage,
+        guard=RIGHTS,
     )
 
 
@@ -104,7 +106,11 @@ async def keep(
 
 async def _save_checkpoints(settings: Settings, state: OnLog[Answer], metrics: Metrics, lines: Lines) -> None:
     store, sync = _store_of(settings)
-    async with Checkpointer(store, state.log, lines, sync=sync) as checkpointer:
+
+    def _failed(reason: str) -> None:
+        lines.error("a checkpoint was not saved", error=reason, retry_s=RETRY_S)
+
+    async with Checkpointer(store, state.log, _failed, sync=sync) as checkpointer:
         checkpointer.show(metrics)
         if store.engine == "sqlite":
             metrics.show(

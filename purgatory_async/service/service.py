@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from purgatory_async import Outcome, PurgatoryClosed, PurgatoryFull, Timer
 from purgatory_async.clock import monotonic
 from purgatory_async.durable.at_once import AtOnce
+from purgatory_async.durable.documents import WireNeed
 from purgatory_async.durable.fold import entries
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.operations import Operation, OperationSubmitted
@@ -28,7 +29,7 @@ from purgatory_async.metrics import Metrics
 from purgatory_async.service.access.grants import UNBOUND, Grant
 from purgatory_async.service.backing import keep, state_for
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.messages import Draining, WireNeed
+from purgatory_async.service.contract.messages import Draining
 from purgatory_async.service.gauges import show_gauges, show_limits, show_queues
 from purgatory_async.service.held.feed import Feed
 from purgatory_async.service.held.followers import Followers

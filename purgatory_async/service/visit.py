@@ -14,12 +14,14 @@ from typing import Any, Final
 
 from starlette.types import Scope
 
+from purgatory_async.durable.state import Guard
 from purgatory_async.service.access.admission import Admission, Held
 from purgatory_async.service.contract.header_fields import values_of
 from purgatory_async.service.contract.problems import Problem
 
 __all__ = [
     "NO_ROUTE",
+    "RIGHTS",
     "VISIT",
     "Visit",
     "admit_change",
@@ -171,6 +173,17 @@ def revocable(withdraw: Callable[[Problem], object]) -> Iterator[None]:
         yield
     finally:
         visit.admission.held.remove(held)
+
+
+class _Rights(Guard):
+    """The rights of the request of the present context."""
+
+    admit = staticmethod(admit_change)
+    revocable = staticmethod(revocable)
+
+
+RIGHTS: Final = _Rights()
+"""Guards the state of a service."""
 
 
 def trace_id_of(fields: Fields) -> str | None:

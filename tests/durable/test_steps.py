@@ -7,10 +7,10 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from purgatory_async.durable import steps
+from purgatory_async.durable.documents import KeyedSignal
 from purgatory_async.durable.fold import signal_rules
 from purgatory_async.durable.fold.entries import SignalKey, SignalKeys, SubmitOperation
 from purgatory_async.durable.fold.log_clock import LogClock
-from purgatory_async.service.contract.messages import KeyedSignal
 from purgatory_async.service.service import Service
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import VirtualTimeLoop

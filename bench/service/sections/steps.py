@@ -15,6 +15,7 @@ from bench.measure.section import Section
 from bench.measure.stall import StallWatch
 from bench.service.line import figure
 from bench.service.settings import ServiceSettings
+from purgatory_async.durable.documents import CountNeed, KeyedSignal, WireNeed
 from purgatory_async.durable.fold.entries import (
     Entry,
     NewItem,
@@ -25,7 +26,6 @@ from purgatory_async.durable.fold.entries import (
     SubmitOperation,
     WantItem,
 )
-from purgatory_async.service.contract.messages import CountNeed, KeyedSignal, WireNeed
 from purgatory_async.service.service import Service
 from purgatory_async.service.settings.settings import Settings
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import sys
 from asyncio import sleep
+from collections.abc import Callable
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, Popen
 from typing import Final, Self
@@ -15,7 +16,6 @@ from purgatory_async.cluster import Log, LogError
 from purgatory_async.durable.checkpoints.checkpointing import STORE_VARIABLE, Saved
 from purgatory_async.durable.urls import Store, Sync
 from purgatory_async.metrics import Metrics
-from purgatory_async.service.logs import Log as Lines
 
 __all__ = ["Checkpointer"]
 
@@ -32,12 +32,12 @@ class Checkpointer:
     """Has a checkpoint saved after each 100 000 entries or 64 MiB; an async context manager.
 
     Every worker has one. They count the same entries, and of the processes that they start at once, one saves. A
-    process that fails is logged and tried again after 30 s. What it is doing never delays the loop.
+    process that fails is reported and tried again after 30 s. What it is doing never delays the loop.
 
     Args:
         store: Where the log is.
         log: This worker's, open; it is asked for its newest checkpoint.
-        lines: For failures.
+        failed: Called with the reason if a process has saved none.
         sync: As for `log_of`.
 
     Attributes:
@@ -45,12 +45,14 @@ class Checkpointer:
         seconds: How long the last process of this worker took that saved one; 0.0 before.
     """
 
-    def __init__(self, store: Store, log: Log, lines: Lines, *, sync: Sync = "always") -> None:
+    def __init__(
+        self, store: Store, log: Log, failed: Callable[[str], object], *, sync: Sync = "always"
+    ) -> None:
         self.position = 0
         self.seconds = 0.0
         self._store: Final = store
         self._log: Final = log
-        self._lines: Final = lines
+        self._failed: Final = failed
         # Without the URL: other users can read the arguments of a process.
         self._arguments: Final = (
             sys.executable,
@@ -125,7 +127,7 @@ class Checkpointer:
         try:
             saved = await self._answer()
         except Exception as error:  # noqa: BLE001 - whatever it is, the worker serves on, and tries again
-            self._lines.error("a checkpoint was not saved", error=str(error), retry_s=RETRY_S)
+            self._failed(str(error))
             return
         if saved is not None:
             self.seconds = monotonic() - began

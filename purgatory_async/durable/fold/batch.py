@@ -3,7 +3,7 @@
 To count them one by one costs operations times signals: 1.5 s for 2 000 operations and 1 000 signals on one key. Here
 what the signals amount to is worked out once for all operations with the same keys.
 
->>> from purgatory_async.service.contract.messages import SignalView
+>>> from purgatory_async.durable.documents import SignalView
 >>> batch = Batch([Signal(SignalView(key, index), amount=2) for index, key in enumerate("abac", 1)])
 >>> [signal.view.index for signal in batch.on(("c", "a")).signals]
 [1, 3, 4]

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from purgatory_async.cluster.log import OLDER_STORE
+from purgatory_async.durable.documents import Attached, compact
 from purgatory_async.durable.fold.entries import (
     AnyEntry,
     EndOperation,
@@ -23,7 +24,6 @@ from purgatory_async.durable.fold.entries import (
     SignalKeys,
     SubmitOperation,
 )
-from purgatory_async.service.contract.messages import Attached, compact
 
 __all__ = ["EntryError", "decode", "detached", "encode", "encode_as", "older", "one_line", "size_of"]
 

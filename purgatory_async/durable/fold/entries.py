@@ -12,7 +12,7 @@ from typing import Annotated, Final, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from purgatory_async.service.contract.messages import Attached, Count, KeyedSignal, WireNeed
+from purgatory_async.durable.documents import Attached, Count, KeyedSignal, WireNeed
 
 Text = str | UnsetType
 Duration = Annotated[int, Meta(ge=0, le=3_155_760_000_000_000)]

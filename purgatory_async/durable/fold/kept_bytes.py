@@ -13,9 +13,9 @@ from typing import Final
 
 from msgspec import UNSET, Raw, UnsetType
 
+from purgatory_async.durable.documents import KeyedSignal, SignalView
 from purgatory_async.durable.fold.entries import SignalKey, SubmitOperation
 from purgatory_async.durable.fold.signals import Signal
-from purgatory_async.service.contract.messages import KeyedSignal, SignalView
 
 __all__ = [
     "PIECE_BYTES",

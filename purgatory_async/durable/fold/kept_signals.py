@@ -10,12 +10,12 @@ from itertools import islice
 from operator import itemgetter
 from typing import Final
 
+from purgatory_async.durable.documents import KeyedSignal, SignalView
 from purgatory_async.durable.fold.entries import SignalKey
 from purgatory_async.durable.fold.kept_bytes import size_of_signal, text_bytes
 from purgatory_async.durable.fold.shared import AT_ONCE, FOREVER, Effect, Shared
 from purgatory_async.durable.fold.signals import Signal
 from purgatory_async.durable.fold.superseded import Key, Superseded
-from purgatory_async.service.contract.messages import KeyedSignal, SignalView
 
 __all__ = ["KeptSignals", "Key", "KeySignalled"]
 

@@ -5,7 +5,7 @@ A need counts one signal with `note`, and all those of a batch at once with `tak
 `Amount` is Kafka's DelayedFetch (``min.bytes`` over several partitions), `Voters` its DelayedProduce (acks from
 distinct replicas).
 
->>> from purgatory_async.service.contract.messages import CountNeed, SignalView
+>>> from purgatory_async.durable.documents import CountNeed, SignalView
 >>> need = need_for(CountNeed(voters=2), ("commit",))
 >>> [need.note(Signal(SignalView("commit", n, voter=name), 1)) for n, name in enumerate(["a", "a", "b"])]
 [False, False, True]
@@ -19,11 +19,11 @@ from typing import Literal, final
 
 from msgspec import UNSET
 
+from purgatory_async.durable.documents import CountNeed, WaitingFor, WireNeed
 from purgatory_async.durable.fold.batch import Part
 from purgatory_async.durable.fold.kept_bytes import KeptBytes, size_of_voter
 from purgatory_async.durable.fold.signals import Signal
 from purgatory_async.journal.schema import NO_SUM
-from purgatory_async.service.contract.messages import CountNeed, WaitingFor, WireNeed
 
 Progress = int | list[str] | None
 """What a need has counted, in JSON: the amount left, the keys missing, or the voters."""

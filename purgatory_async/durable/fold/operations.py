@@ -12,6 +12,7 @@ from typing import Final, cast, final
 from msgspec import UnsetType
 
 from purgatory_async import Outcome, Purgatory
+from purgatory_async.durable.documents import Attached, OperationView, State
 from purgatory_async.durable.fold.entries import SubmitOperation
 from purgatory_async.durable.fold.kept_bytes import KeptBytes, length, size_of_operation, text_of_id
 from purgatory_async.durable.fold.needs import Voters, need_for
@@ -20,7 +21,6 @@ from purgatory_async.durable.fold.shared import AT_ONCE, FOREVER, SECOND, Effect
 from purgatory_async.durable.fold.signalled import STATES, SignalledOperation
 from purgatory_async.durable.fold.signals import Ledger, Newest, Signal
 from purgatory_async.events import Observer
-from purgatory_async.service.contract.messages import Attached, OperationView, State
 
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 

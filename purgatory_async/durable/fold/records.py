@@ -7,11 +7,11 @@ from typing import Final
 
 from msgspec import UNSET, Raw, Struct
 
+from purgatory_async.durable.documents import Attached, SignalView, State, WireNeed
 from purgatory_async.durable.fold.entries import Duration, Limit, OptionalDuration, Text
 from purgatory_async.durable.fold.needs import Progress
 from purgatory_async.durable.fold.results import Put, PutSome, Signalled
 from purgatory_async.durable.fold.shared import Limits, Totals
-from purgatory_async.service.contract.messages import Attached, SignalView, State, WireNeed
 
 _LEASE: Final = {"lease_us": "lease"}
 

@@ -4,7 +4,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from purgatory_async.service.contract.messages import State
+from purgatory_async.durable.documents import State
 
 Refusal = Literal[
     "already-ended",

@@ -9,11 +9,11 @@ from msgspec import UNSET, Struct, UnsetType
 
 from purgatory_async import Timer
 from purgatory_async.clock import MAX_TIMEOUT
+from purgatory_async.durable.documents import State
 from purgatory_async.durable.fold.entries import Duration, Keeping, SetLimits, json_name
 from purgatory_async.durable.fold.kept_bytes import KeptBytes
 from purgatory_async.durable.fold.log_clock import LogClock
 from purgatory_async.durable.fold.results import OVER_BUDGET, Refused
-from purgatory_async.service.contract.messages import State
 
 T = TypeVar("T")
 Work = Generator[None, None, T]

@@ -11,6 +11,7 @@ from msgspec import UNSET, UnsetType
 
 from purgatory_async import events
 from purgatory_async.core.reports import report
+from purgatory_async.durable.documents import KeyedSignal
 from purgatory_async.durable.fold import entries as kinds
 from purgatory_async.durable.fold.batch import Batch
 from purgatory_async.durable.fold.kept_bytes import size_of_voter
@@ -22,7 +23,6 @@ from purgatory_async.durable.fold.results import Refused, Result, Signalled
 from purgatory_async.durable.fold.shared import MOST_OF_ENTRY, Shared, Work
 from purgatory_async.durable.fold.signals import Signal
 from purgatory_async.events import Observer
-from purgatory_async.service.contract.messages import KeyedSignal
 
 __all__ = ["SignalRules"]
 

@@ -12,10 +12,10 @@ from typing import Final, cast
 from msgspec import UNSET
 
 from purgatory_async import DelayedOperation, Outcome
+from purgatory_async.durable.documents import Attached, OperationView, SignalView, State
 from purgatory_async.durable.fold.batch import Batch
 from purgatory_async.durable.fold.needs import Need, Progress
 from purgatory_async.durable.fold.signals import Ledger, Newest, Signal
-from purgatory_async.service.contract.messages import Attached, OperationView, SignalView, State
 
 STATES: Final[dict[Outcome | None, State]] = {
     None: "pending",

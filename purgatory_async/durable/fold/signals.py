@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from purgatory_async.service.contract.messages import SignalView
+from purgatory_async.durable.documents import SignalView
 
 LEDGER_SIZE: Final = 64
 

@@ -11,19 +11,14 @@ from typing import Any, Final
 
 import msgspec
 
+from purgatory_async.durable.documents import CountNeed
 from purgatory_async.service.api.dashboard import MAX_PAGE, PAGE
 from purgatory_async.service.api.endpoint import Answers, Endpoint
 from purgatory_async.service.api.paging import DEFAULT_LIMIT, MAX_LIMIT
 from purgatory_async.service.api.query_string import NEED_PATTERN, SINCE_PATTERN
 from purgatory_async.service.api.request import MAX_HEADER, REPEATABLE, Request
 from purgatory_async.service.api.waits import MAX_SIGNALS
-from purgatory_async.service.contract.messages import (
-    ID_SCHEMA,
-    KEY_SCHEMA,
-    REFERENCE,
-    CountNeed,
-    ProblemDocument,
-)
+from purgatory_async.service.contract.messages import ID_SCHEMA, KEY_SCHEMA, REFERENCE, ProblemDocument
 from purgatory_async.service.contract.names import MAX_KEYS
 from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.contract.version import VERSION

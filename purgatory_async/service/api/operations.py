@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UnsetType
 
 from purgatory_async import Outcome
+from purgatory_async.durable.documents import OperationView, kept
 from purgatory_async.durable.fold.entries import EndOperation, SubmitOperation
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.fold.shared import microseconds
@@ -19,7 +20,7 @@ from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import fitting
-from purgatory_async.service.contract.messages import Complete, OperationList, OperationView, Submit, kept
+from purgatory_async.service.contract.messages import Complete, OperationList, Submit
 from purgatory_async.service.contract.names import checked_id, checked_key, distinct_keys, new_id
 from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.held.holds import end_of

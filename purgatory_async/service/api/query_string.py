@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from purgatory_async.durable.documents import MAX_COUNT, MAX_VOTERS, CountNeed, WireNeed
 from purgatory_async.durable.history import PATTERN as HISTORY
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.messages import MAX_COUNT, MAX_VOTERS, CountNeed, WireNeed
 from purgatory_async.web.durations import GRAMMAR, parse_duration
 
 KNOWN_ONLY: Final = "a parameter of this path"

@@ -5,6 +5,7 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from purgatory_async.durable.documents import compact
 from purgatory_async.durable.fold.entries import NewItem, PutItem, PutItems
 from purgatory_async.durable.fold.loans import Lease
 from purgatory_async.durable.fold.results import Put
@@ -13,7 +14,7 @@ from purgatory_async.service.api.durations import delay_us, lease_us
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.request import Request, decoded, pointed
 from purgatory_async.service.contract import problems
-from purgatory_async.service.contract.messages import Fault, compact
+from purgatory_async.service.contract.messages import Fault
 from purgatory_async.service.contract.queue_messages import (
     MAX_BATCH,
     Delivered,

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from purgatory_async.durable.documents import OperationView, SignalBody
 from purgatory_async.service.access.grants import Permission
 from purgatory_async.service.api import (
     admin,
@@ -26,8 +27,6 @@ from purgatory_async.service.contract.messages import (
     Health,
     KeyView,
     OperationList,
-    OperationView,
-    SignalBody,
     Signalled,
     SignalledBatch,
     SignalsBody,

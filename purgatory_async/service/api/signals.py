@@ -5,18 +5,11 @@ from typing import Annotated, Final
 import msgspec
 from msgspec import Meta, Raw, Struct
 
+from purgatory_async.durable.documents import KeyedSignal, SignalBody, kept
 from purgatory_async.durable.fold.entries import SignalKey, SignalKeys
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.request import Request, decoded, pointed
-from purgatory_async.service.contract.messages import (
-    MAX_SIGNALS,
-    Fault,
-    KeyedSignal,
-    SignalBody,
-    Signalled,
-    SignalledBatch,
-    kept,
-)
+from purgatory_async.service.contract.messages import MAX_SIGNALS, Fault, Signalled, SignalledBatch
 from purgatory_async.service.contract.names import checked_key
 from purgatory_async.service.contract.problems import Problem, invalid
 from purgatory_async.service.http.answer import JSON, Answer, answer, replayed

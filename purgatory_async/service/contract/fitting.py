@@ -4,7 +4,8 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from purgatory_async.service.contract.messages import OperationView, WaitView
+from purgatory_async.durable.documents import OperationView
+from purgatory_async.service.contract.messages import WaitView
 
 __all__ = ["ANSWER_BYTES", "fitting"]
 

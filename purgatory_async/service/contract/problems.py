@@ -8,7 +8,8 @@ from enum import Enum
 from typing import Final, TypedDict, Unpack
 
 from purgatory_async.cluster.causes import CAUSES
-from purgatory_async.service.contract.messages import Fault, OperationView, ProblemDocument
+from purgatory_async.durable.documents import OperationView
+from purgatory_async.service.contract.messages import Fault, ProblemDocument
 
 TYPE_PREFIX: Final = "urn:purgatory:problem:"
 # What each budget is of.

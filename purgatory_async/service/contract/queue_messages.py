@@ -4,7 +4,8 @@ from typing import Annotated, Final
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from purgatory_async.service.contract.messages import DURATION, LONGEST, AnyJson, Count, Loan, Moment
+from purgatory_async.durable.documents import AnyJson, Count, Moment
+from purgatory_async.service.contract.messages import DURATION, LONGEST, Loan
 
 MAX_BATCH: Final = 100  # items of a put or a take, leases of an acknowledgement
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from purgatory_async import Timer
+from purgatory_async.durable.documents import State
 from purgatory_async.durable.fold.kept_bytes import PIECE_BYTES
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.history import PATTERN as HISTORY
@@ -23,7 +24,7 @@ from purgatory_async.durable.history import continues, history_at
 from purgatory_async.durable.state import State as Source
 from purgatory_async.events import Event, KeySignalled, OperationEnded
 from purgatory_async.patterns import Watermark
-from purgatory_async.service.contract.messages import GapEvent, OperationEvent, SignalEvent, State
+from purgatory_async.service.contract.messages import GapEvent, OperationEvent, SignalEvent
 
 __all__ = ["EVENT_ID", "Feed"]
 

@@ -14,6 +14,7 @@ from typing import Final, cast, final
 import msgspec
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
+from purgatory_async.durable.documents import WireNeed
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.needs import Need, Voters, need_for
 from purgatory_async.durable.fold.operations import Shown
@@ -22,7 +23,7 @@ from purgatory_async.durable.fold.signals import Ledger, Newest
 from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import fitting
-from purgatory_async.service.contract.messages import WaitView, WireNeed
+from purgatory_async.service.contract.messages import WaitView
 from purgatory_async.service.held.heard import Heard
 from purgatory_async.service.held.pacing import Pace
 

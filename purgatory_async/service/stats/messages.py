@@ -9,7 +9,7 @@ from typing import Literal
 
 from msgspec import UNSET, Struct, UnsetType
 
-from purgatory_async.service.contract.messages import Moment, State, WaitingFor, WireNeed
+from purgatory_async.durable.documents import Moment, State, WaitingFor, WireNeed
 
 
 class Ended(Struct):

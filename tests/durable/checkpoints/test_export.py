@@ -12,11 +12,11 @@ from purgatory_async.durable.checkpoints import export as module
 from purgatory_async.durable.checkpoints import exported as exported_state
 from purgatory_async.durable.checkpoints.checkpointing import save
 from purgatory_async.durable.checkpoints.export import Export, export
+from purgatory_async.durable.documents import CountNeed
 from purgatory_async.durable.fold.entries import EndOperation, SignalKey, SubmitOperation, Tick
 from purgatory_async.journal import JournalError, read_journal, segments
 from purgatory_async.journal.schema import Outcome, Signal, Stats, Submit
 from purgatory_async.journal.segments import list_segments
-from purgatory_async.service.contract.messages import CountNeed
 from purgatory_async.testing import ManualClock
 from tests.cluster.reading import read
 from tests.durable.checkpoints.conftest import append

@@ -6,11 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from purgatory_async.durable.documents import CountNeed, SignalView
 from purgatory_async.durable.fold.batch import Batch
 from purgatory_async.durable.fold.needs import need_for
 from purgatory_async.durable.fold.signalled import SignalledOperation
 from purgatory_async.durable.fold.signals import Signal
-from purgatory_async.service.contract.messages import CountNeed, SignalView
 
 KEYS = ("a", "b", "c", "d")
 needs = st.sampled_from(("any", "all", *[CountNeed(amount=n) for n in (1, 7, 40)], CountNeed(voters=3)))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from purgatory_async.clock import MAX_TIMEOUT
+from purgatory_async.durable.documents import KeyedSignal
 from purgatory_async.durable.fold import codec, results
 from purgatory_async.durable.fold.checkpoint import digest, parts
 from purgatory_async.durable.fold.entries import (
@@ -29,7 +30,6 @@ from purgatory_async.durable.fold.entries import (
 from purgatory_async.durable.fold.fold import Fold, FoldError
 from purgatory_async.durable.fold.restoring import restored
 from purgatory_async.durable.fold.writers import FORGOTTEN_AFTER, SILENT_AFTER
-from purgatory_async.service.contract.messages import KeyedSignal
 
 START = 1_700_000_000_000_250  # not a whole millisecond
 MS, SECOND = 1000, 1_000_000

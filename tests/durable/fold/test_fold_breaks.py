@@ -5,11 +5,11 @@ from contextlib import closing
 import pytest
 from msgspec import UNSET, Raw
 
+from purgatory_async.durable.documents import CountNeed, KeyedSignal
 from purgatory_async.durable.fold import entries as kinds
 from purgatory_async.durable.fold.checkpoint import digest
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.signalled import SignalledOperation
-from purgatory_async.service.contract.messages import CountNeed, KeyedSignal
 
 MANY = 1000
 MOST = 64  # things between two breaks

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from msgspec import UNSET, Raw
 
+from purgatory_async.durable.documents import CountNeed, KeyedSignal
 from purgatory_async.durable.fold import codec, kept_signals, operations, remembered, signal_rules
 from purgatory_async.durable.fold import entries as kinds
 from purgatory_async.durable.fold import queues as folded_queues
@@ -19,7 +20,6 @@ from purgatory_async.durable.fold.items import Queue
 from purgatory_async.durable.fold.log_clock import LogClock
 from purgatory_async.durable.fold.restoring import restored
 from purgatory_async.durable.since import Wanted, kept_since
-from purgatory_async.service.contract.messages import CountNeed, KeyedSignal
 from tests.durable.fold.fold_model import Model
 
 START = 1_700_000_000_000_000

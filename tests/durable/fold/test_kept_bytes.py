@@ -5,6 +5,7 @@ from contextlib import closing
 import pytest
 from msgspec import Raw
 
+from purgatory_async.durable.documents import CountNeed, KeyedSignal
 from purgatory_async.durable.fold.checkpoint import parts
 from purgatory_async.durable.fold.entries import (
     EndOperation,
@@ -18,7 +19,6 @@ from purgatory_async.durable.fold.restoring import restored
 from purgatory_async.durable.fold.results import OVER_BUDGET
 from purgatory_async.durable.fold.shared import Limits
 from purgatory_async.durable.fold.superseded import Key, Superseded
-from purgatory_async.service.contract.messages import CountNeed, KeyedSignal
 from purgatory_async.service.settings.settings import Settings
 
 

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import UNSET
 
+from purgatory_async.durable.documents import CountNeed, SignalView, WaitingFor
 from purgatory_async.durable.fold.needs import need_for
 from purgatory_async.durable.fold.signals import Ledger, Signal
-from purgatory_async.service.contract.messages import CountNeed, SignalView, WaitingFor
 
 KEYS = ("a", "b", "c")
 

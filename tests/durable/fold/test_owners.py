@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from purgatory_async.durable.documents import CountNeed, KeyedSignal
 from purgatory_async.durable.fold import entries, results
 from purgatory_async.durable.fold.checkpoint import digest, parts
 from purgatory_async.durable.fold.codec import decode, encode
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.restoring import restored
-from purgatory_async.service.contract.messages import CountNeed, KeyedSignal
 
 MINUTE_US = 60_000_000
 

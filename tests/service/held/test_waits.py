@@ -4,9 +4,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from purgatory_async.durable.documents import CountNeed
 from purgatory_async.durable.fold.entries import SignalKey
 from purgatory_async.durable.fold.needs import need_for
-from purgatory_async.service.contract.messages import CountNeed
 from purgatory_async.service.service import Service
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.testing import VirtualTimeLoop, assert_clean

@@ -15,7 +15,7 @@ from purgatory_async.client import (
     ServiceError,
     ServiceUnreachable,
 )
-from purgatory_async.client._verbs import new_id
+from purgatory_async.client.values import new_id
 from purgatory_async.clock import monotonic
 
 __all__ = ["wait_through_restarts", "watch_through_restarts"]

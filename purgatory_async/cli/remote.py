@@ -22,7 +22,7 @@ from purgatory_async.cli.outlast import wait_through_restarts, watch_through_res
 from purgatory_async.cli.sentence import escaped
 from purgatory_async.cli.summaries import explain, missing, need_of, printable, seconds
 from purgatory_async.client import Client, Operation, Policy, RequestRefused, ServiceUnreachable, SignalGap
-from purgatory_async.client._verbs import UNSET
+from purgatory_async.client.values import UNSET
 from purgatory_async.service.contract.byte_order import bom_fault
 
 __all__ = ["EXIT_CODES", "REMOTE", "with_service"]

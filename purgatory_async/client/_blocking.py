@@ -26,7 +26,7 @@ from purgatory_async.client._transport import (
     timeout_for,
     unix_socket_of,
 )
-from purgatory_async.client._verbs import UNSET, new_id
+from purgatory_async.client.values import UNSET, new_id
 from purgatory_async.errors import refuse_number
 
 __all__ = ["Client"]

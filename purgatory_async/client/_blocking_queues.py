@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
 from purgatory_async.client._queue_verbs import QueueVerbs, lease_id
 from purgatory_async.client._talk import Talk
-from purgatory_async.client._verbs import UNSET
+from purgatory_async.client.values import UNSET
 
 __all__ = ["QueueCalls"]
 

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from purgatory_async.client._model import Lease, Loan, Queue, QueuedItem
 from purgatory_async.client._talk import Request, Response, Talk, exchange, path, understood
-from purgatory_async.client._verbs import UNSET, Verbs, new_id, wait_for
+from purgatory_async.client._verbs import Verbs, wait_for
+from purgatory_async.client.values import UNSET, new_id
 
 __all__ = ["QueueVerbs", "lease_id"]
 

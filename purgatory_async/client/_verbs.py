@@ -1,6 +1,5 @@
 """The verbs of the service, each as a conversation (see `_talk`)."""
 
-import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from math import ceil, inf
@@ -8,19 +7,12 @@ from typing import Any, Final
 
 from purgatory_async.client._model import KeyState, Operation
 from purgatory_async.client._talk import Policy, Request, Response, Talk, exchange, path, understood
+from purgatory_async.client.values import UNSET, new_id
 
-__all__ = ["UNSET", "Verbs", "new_id", "wait_for"]
+__all__ = ["Verbs", "wait_for"]
 
-UNSET: Final[Any] = object()
 _NOT_MODIFIED: Final = 304
 _PAGE: Final = 1000
-
-
-def new_id() -> str:
-    """Make a unique id for an operation: random, and no option to a command that it is given to."""
-    while (drawn := secrets.token_urlsafe(16)).startswith("-"):
-        pass
-    return drawn
 
 
 class Verbs:

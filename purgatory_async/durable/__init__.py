@@ -1,1 +1,14 @@
-"""What the service remembers: signals, operations with their needs, and queues."""
+"""The state that outlives its process: a fold of one ordered log, and how entries come to it.
+
+| file | holds |
+|---|---|
+| `fold/` | what entries do: pure, equal at every replica |
+| `documents` | the types that entries and answers share |
+| `state` | what both ways in have in common, and the guard that they ask |
+| `at_once` | the state of one process, in memory |
+| `on_log` | that of a worker on a log, the same at every worker |
+| `loading`, `progress`, `steps`, `ticks`, `heartbeat`, `log_time`, `in_time` | what drives it |
+| `history`, `since`, `listing` | what readers ask: of which history a place is, what came after it, what is pending |
+| `urls`, `store_url`, `patient` | a log from its URL, also while its engine is away |
+| `checkpoints/` | checkpoints, exports, and what ``purgatory store`` does |
+"""

@@ -29,7 +29,7 @@ from purgatory_async.service.logs import Log, stderr_log
 from purgatory_async.service.service import Service, utc_now
 from purgatory_async.service.settings.settings import Settings
 from purgatory_async.service.visit import VISIT, Visit
-from purgatory_async.web._race import ClientLeft
+from purgatory_async.web.race import ClientLeft
 
 CATCH_UP: Final = 5.0  # seconds that a request waits for the position that it names
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 __all__ = [
+    "DRAIN",
     "Answer",
     "Ask",
     "Channel",
@@ -27,6 +28,8 @@ __all__ = [
 
 MOST_UNREAD: Final = 4_194_304  # bytes that a stopped process leaves unread, before it is asked nothing more
 
+DRAIN: Final = "drain"
+"""The question that begins the drain of all workers."""
 _SIZE: Final = struct.Struct(">I")
 
 

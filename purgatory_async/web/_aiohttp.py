@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from purgatory_async.web._answer import Encode
 from purgatory_async.web._poll import MAX_WAIT, RETRY_AFTER, Asked, Terms, poll
-from purgatory_async.web._race import ClientLeft, Race, WaitFunction
+from purgatory_async.web.race import ClientLeft, Race, WaitFunction
 
 __all__ = ["aiohttp_poll"]
 

@@ -1,18 +1,16 @@
 """ASGI: a task listens for the disconnect message while a request is held."""
 
-import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping
-from contextlib import contextmanager, suppress
+from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
 from purgatory_async.web._answer import Encode, PollAnswer
 from purgatory_async.web._poll import MAX_WAIT, RETRY_AFTER, Asked, Terms, poll
-from purgatory_async.web._race import Race, WaitFunction
+from purgatory_async.web.race import Receive, WaitFunction, listening
 
 Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 
@@ -52,32 +50,6 @@ async def poll_scope(
     asked = Asked(scope["query_string"].decode("latin-1"), ", ".join(preferences) or None)
     answer = await poll(asked, terms, lambda race: listening(receive, race), wait, args)
     return answer if scope.get("http_version", "1.1").startswith("1") else answer.without_close()
-
-
-@contextmanager
-def listening(receive: Receive, race: Race) -> Iterator[None]:
-    """End a race when the client disconnects while the context is open; the request's body must have been read."""
-    listener = asyncio.get_running_loop().create_task(_listen(receive, race), name="long poll: listener")
-    try:
-        yield
-    finally:
-        listener.cancel()
-
-
-async def _listen(receive: Receive, race: Race) -> None:
-    """End the race when the client disconnects; ignore what it still sends."""
-    body_read = False
-    try:
-        while (message := await receive())["type"] != "http.disconnect":
-            if body_read:
-                return  # a test stand-in that repeats its message: the loop would never end
-            body_read = not message.get("more_body", False)
-    except OSError:
-        pass  # some servers report a disconnect this way
-    except Exception as error:  # noqa: BLE001 - the waiting task raises it to its caller
-        race.fail(error)
-        return
-    race.leave()
 
 
 async def _send(answer: PollAnswer, send: Send) -> None:

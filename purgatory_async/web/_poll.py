@@ -12,8 +12,8 @@ from purgatory_async.clock import MAX_TIMEOUT, Clock, MonotonicClock
 from purgatory_async.errors import check_callback
 from purgatory_async.web import _answer
 from purgatory_async.web._answer import Encode, PollAnswer
-from purgatory_async.web._race import ClientLeft, Race, ServerStops, WaitFunction
 from purgatory_async.web._shutdown import held_on
+from purgatory_async.web.race import ClientLeft, Race, ServerStops, WaitFunction
 from purgatory_async.web.waiting import asked_wait, decided_wait, shortened
 
 MAX_WAIT: Final = 55.0  # common proxies give up a silent upstream after 60 s

@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Final
 
-from purgatory_async.web._race import Race, ServerStops
+from purgatory_async.web.race import Race, ServerStops
 
 SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from purgatory_async.web._answer import Encode
-from purgatory_async.web._asgi import Receive, Scope, poll_scope
+from purgatory_async.web._asgi import Scope, poll_scope
 from purgatory_async.web._poll import MAX_WAIT, RETRY_AFTER, Terms
-from purgatory_async.web._race import WaitFunction
+from purgatory_async.web.race import Receive, WaitFunction
 
 __all__ = ["starlette_poll"]
 

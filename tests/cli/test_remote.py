@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from purgatory_async.client import _verbs
+from purgatory_async.client import values
 from purgatory_async.service.contract import names
 from tests.cli.faked import OPERATION, ended
 
@@ -253,7 +253,7 @@ def test_cancel_and_drain_say_what_came_of_it(faked, cli):
     assert cli("drain")[1] == "the service drains\n"
 
 
-@pytest.mark.parametrize("new_id", [_verbs.new_id, names.new_id], ids=["client's", "service's"])
+@pytest.mark.parametrize("new_id", [values.new_id, names.new_id], ids=["client's", "service's"])
 def test_no_new_id_looks_like_an_option_to_a_command(monkeypatch, new_id):
     draws = iter(["-a", "--b", "c-d"])
     monkeypatch.setattr("secrets.token_urlsafe", lambda _bytes: next(draws))

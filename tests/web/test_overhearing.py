@@ -9,7 +9,7 @@ import pytest
 from purgatory_async.patterns import HandOff
 from purgatory_async.testing import assert_clean, settle
 from purgatory_async.web._aiohttp import _overhearing
-from purgatory_async.web._race import ClientLeft, Race
+from purgatory_async.web.race import ClientLeft, Race
 from tests.web.turns import end_of
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("nothing_stays_behind")]

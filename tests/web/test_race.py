@@ -11,7 +11,7 @@ import pytest
 from purgatory_async import Purgatory
 from purgatory_async.patterns import HandOff
 from purgatory_async.testing import assert_clean, settle
-from purgatory_async.web._race import ClientLeft, Race, ServerStops
+from purgatory_async.web.race import ClientLeft, Race, ServerStops
 from tests.web.turns import after_passes, end_of
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.usefixtures("nothing_stays_behind")]

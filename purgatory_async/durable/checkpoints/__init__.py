@@ -1,8 +1,7 @@
-"""The log of ``--store`` from outside the serving loop: its URL, its state, its checkpoints, its export.
+"""A log from outside the serving loop: its state, its checkpoints, its export.
 
 | file | holds |
 |---|---|
-| `urls` | a log from its URL; passwords are masked wherever a URL is shown |
 | `engines` | what a log's own methods do not offer: whether it exists, and one process at a time |
 | `loading` | the state of a log: its newest checkpoint, and the entries after it |
 | `checkpointing` | a process that saves a checkpoint |

@@ -7,7 +7,7 @@ Every request passes these checks first, in this order:
    origin; only ``Host`` reveals it. Without tokens this check matters most. A probe of HTTP/1.0 may have none.
 3. ``Origin`` and ``Sec-Fetch-Site``, where the request may change something: browsers let any page send requests to
    any address. No answer has a CORS header, so a page of another origin cannot read it.
-4. The token's scope, which depends on the endpoint.
+4. The token's scope, which depends on what is asked for.
 
 A request that is let in has an `Admission`, which is looked at again when the tokens change.
 """
@@ -19,9 +19,8 @@ from typing import Final
 from starlette.types import Scope
 
 from purgatory_async.service.access.admission import Admission
-from purgatory_async.service.access.grants import Grant, Permission
+from purgatory_async.service.access.grants import Demand, Grant, Permission
 from purgatory_async.service.access.tokens import TOKEN, Tokens, read_tokens
-from purgatory_async.service.api.endpoint import Endpoint
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.header_fields import values_of
 from purgatory_async.service.settings.hosts import (
@@ -81,12 +80,12 @@ class Access:
         """Forget a request that was answered. O(1)."""
         del self._present[admission]
 
-    def check(self, scope: Scope, methods: Mapping[str, Endpoint]) -> Admission | None:
+    def check(self, scope: Scope, methods: Mapping[str, Demand]) -> Admission | None:
         """Check a request without reading its body.
 
         Args:
             scope: ASGI's, of an HTTP request.
-            methods: The endpoints at its path, by method.
+            methods: What each method of its path asks for.
 
         Returns:
             What its token allows; None without tokens, and on an open path.
@@ -120,9 +119,9 @@ class Access:
         return host
 
 
-def _right(grant: Grant, endpoint: Endpoint) -> Permission | None:
+def _right(grant: Grant, demand: Demand) -> Permission | None:
     """Return the scope that lets a request in."""
-    needed, own = endpoint.permission, endpoint.own
+    needed, own = demand.permission, demand.own
     if needed is None or needed in grant.scopes:
         return needed
     if own is not None and own in grant.scopes:
@@ -146,15 +145,15 @@ def _grant(tokens: Tokens, headers: Headers) -> Grant:
     return grant
 
 
-def _is_open(methods: Mapping[str, Endpoint], method: str) -> bool:
+def _is_open(methods: Mapping[str, Demand], method: str) -> bool:
     """Whether the path needs no token; an unknown method needs none if no other does."""
-    endpoint = methods.get(method)
-    if endpoint is not None:
-        return endpoint.permission is None
+    demand = methods.get(method)
+    if demand is not None:
+        return demand.permission is None
     return bool(methods) and all(known.permission is None for known in methods.values())
 
 
-def _is_bare_probe(scope: Scope, methods: Mapping[str, Endpoint]) -> bool:
+def _is_bare_probe(scope: Scope, methods: Mapping[str, Demand]) -> bool:
     """Whether a request without ``Host`` is a load balancer's, which no browser sends."""
     if scope.get("http_version") != "1.0" or values_of(scope["headers"], b"host"):
         return False

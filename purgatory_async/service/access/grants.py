@@ -4,11 +4,11 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import UNSET, UnsetType
 
-__all__ = ["NO_LIMITS", "UNBOUND", "Grant", "OwnerLimits", "Permission", "Rate", "short_name"]
+__all__ = ["NO_LIMITS", "UNBOUND", "Demand", "Grant", "OwnerLimits", "Permission", "Rate", "short_name"]
 
 _MINUTE_NS: Final = 60_000_000_000
 
@@ -20,6 +20,25 @@ class Permission(StrEnum):
     WAIT = "wait"
     SIGNAL = "signal"
     ADMIN = "admin"
+
+
+class Demand(Protocol):
+    """What has to be shown to be let in."""
+
+    @property
+    def permission(self) -> Permission | None:
+        """The scope that a token needs; None if no token is needed."""
+        ...
+
+    @property
+    def own(self) -> Permission | None:
+        """A scope that does in place of it, for what the token's owner made; None for none."""
+        ...
+
+    @property
+    def probed(self) -> bool:
+        """Whether HTTP/1.0 may come without ``Host``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

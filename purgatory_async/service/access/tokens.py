@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from purgatory_async.service.access.grants import Grant, OwnerLimits, Permission, Rate, short_name
-from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.contract.byte_order import bom_fault
 from purgatory_async.service.contract.names import MAX_KEY_BYTES, checked_key
+from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.contract.problems import Problem
 from purgatory_async.service.settings.settings import SettingsError
 

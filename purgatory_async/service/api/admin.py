@@ -9,6 +9,7 @@ from purgatory_async import Outcome
 from purgatory_async.durable.fold.checkpoint import digest
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.api.scrape import METRICS, own_metrics, scrape
+from purgatory_async.service.channel import DRAIN
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.messages import DrainBody, Draining, Health
 from purgatory_async.service.contract.version import VERSION
@@ -17,9 +18,8 @@ from purgatory_async.service.http.answer import JSON, Answer, answer
 from purgatory_async.service.service import Service
 from purgatory_async.service.stats.messages import Counts, Ended, JournalView, Limits, QueueTotals, Stats
 
-DRAIN: Final = msgspec.json.Decoder(DrainBody)
+_DRAIN: Final = msgspec.json.Decoder(DrainBody)
 MAX_LAG: Final = 5.0  # seconds that a worker may be behind
-DRAINING: Final = "drain"  # the question to the other workers
 EXPOSITION: Final = "text/plain"
 STATIC: Final = Path(__file__).parent.parent / "static"
 
@@ -49,9 +49,9 @@ async def drain(service: Service, request: Request) -> Answer:
     """``POST /v1/admin/drain``: drain all workers as on SIGTERM, but keep the processes; idempotent."""
     request.check_accept(JSON)
     request.query()
-    decoded(await request.body(), DRAIN, optional=True)
+    decoded(await request.body(), _DRAIN, optional=True)
     own = service.begin_drain()
-    answers = await service.peers.ask(DRAINING)
+    answers = await service.peers.ask(DRAIN)
     others = (msgspec.json.decode(body, type=Draining) for body in answers.values() if body is not None)
     # The pending ones are in the state, which all workers share.
     return answer(202, Draining(own.released + sum(other.released for other in others), own.pending))

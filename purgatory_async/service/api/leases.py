@@ -13,10 +13,10 @@ from purgatory_async.service.access.grants import Grant
 from purgatory_async.service.api.durations import delay_us, lease_us
 from purgatory_async.service.api.long_lists import check_list
 from purgatory_async.service.api.paging import first_of, limit_of, page_of
-from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.names import checked_key
+from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.contract.queue_messages import (
     MAX_BATCH,
     ExtendBody,

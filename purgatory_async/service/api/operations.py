@@ -16,12 +16,12 @@ from purgatory_async.service.access.grants import Grant
 from purgatory_async.service.api.holding import hold
 from purgatory_async.service.api.long_lists import MAX_LISTED, check_list
 from purgatory_async.service.api.paging import STEPS, limit_of, page_of
-from purgatory_async.service.api.query_string import percent_decoded
 from purgatory_async.service.api.request import Request, decoded
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import fitting
 from purgatory_async.service.contract.messages import Complete, OperationList, Submit
 from purgatory_async.service.contract.names import checked_id, checked_key, distinct_keys, new_id
+from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.contract.problems import Kind
 from purgatory_async.service.held.holds import end_of
 from purgatory_async.service.held.stream import EVENT_STREAM, EventStream

@@ -8,6 +8,7 @@ from typing import Final
 from purgatory_async.durable.documents import MAX_COUNT, MAX_VOTERS, CountNeed, WireNeed
 from purgatory_async.durable.history import PATTERN as HISTORY
 from purgatory_async.service.contract import problems
+from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.web.durations import GRAMMAR, parse_duration
 
 KNOWN_ONLY: Final = "a parameter of this path"
@@ -18,22 +19,7 @@ NEED_PATTERN: Final = "^(any|all|amount:[1-9][0-9]{0,14}|voters:[1-9][0-9]{0,3})
 SINCE_GRAMMAR: Final = "[0-9]{1,16}, the next of an answer (EPOCH-INDEX), or now"
 SINCE_PATTERN: Final = f"^(now|({HISTORY}-)?[0-9]{{1,16}})$"
 _SINCE: Final = re.compile(f"now|(?:(?P<history>{HISTORY})-)?(?P<index>[0-9]{{1,16}})")
-_ESCAPE_AHEAD: Final = re.compile(rb"%(?![0-9A-Fa-f]{2})")
-_ESCAPE: Final = re.compile(rb"%([0-9A-Fa-f]{2})")
 _NEED: Final = re.compile(r"any|all|(amount|voters):([0-9]{1,16})")
-
-
-def percent_decoded(raw: bytes) -> str:
-    """Decode the percent-escapes and UTF-8 of a path segment, or of a query's name or value.
-
-    Raises:
-        ValueError: An escape lacks two hex digits, or the bytes are not UTF-8; the message shows them.
-    """
-    if b"%" in raw:
-        if _ESCAPE_AHEAD.search(raw):
-            raise ValueError(f"each % must be followed by two hex digits, got {problems.shown(raw)}")
-        raw = _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), raw)
-    return raw.decode()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from purgatory_async.service.api.query_string import percent_decoded
+from purgatory_async.service.contract.percent import percent_decoded
 
 __all__ = ["ONCE", "Repeatable", "digest_of"]
 

@@ -15,13 +15,14 @@ from starlette.types import Receive, Scope
 from purgatory_async.service.access.admission import Admission
 from purgatory_async.service.access.grants import UNBOUND, Grant
 from purgatory_async.service.api import strict_json
-from purgatory_async.service.api.query_string import Query, parse_query, percent_decoded
+from purgatory_async.service.api.query_string import Query, parse_query
 from purgatory_async.service.api.repeating import ONCE, Repeatable, digest_of
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.header_fields import by_name
 from purgatory_async.service.contract.names import checked_key
+from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.http.answer import JSON
-from purgatory_async.web._race import ClientLeft
+from purgatory_async.web.race import ClientLeft
 from purgatory_async.web.waiting import Wait, decided_wait
 
 MAX_HEADER: Final = 255

@@ -1,9 +1,7 @@
-"""The JSON bodies and answers of the service as types.
+"""The JSON bodies and answers of the service as types, but those that it shares with the log (`durable.documents`).
 
 Decoding checks the types of a body's members and refuses unknown members. Other modules check keys, ids and
-durations; `stats` has the types of the stats. `UNSET` means absent, which is not null: a signal may carry null.
-
-Attachments (``data``, ``value``, ``result``) stay JSON text: it needs no more memory than its bytes and no encoding.
+durations; `stats` has the types of the stats.
 """
 
 from typing import Annotated, Final

@@ -22,7 +22,7 @@ from purgatory_async.service.contract import problems
 from purgatory_async.service.held.pacing import Pace
 from purgatory_async.service.http.exchange import Exchange
 from purgatory_async.service.visit import begin_hold, check_admission, end_hold
-from purgatory_async.web._race import ClientLeft
+from purgatory_async.web.race import ClientLeft
 
 
 @final

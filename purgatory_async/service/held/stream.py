@@ -16,8 +16,7 @@ from purgatory_async.service.contract.header_fields import Field
 from purgatory_async.service.held.feed import Feed
 from purgatory_async.service.http.answer import fields_of
 from purgatory_async.service.visit import begin_hold, end_hold
-from purgatory_async.web._asgi import listening
-from purgatory_async.web._race import ClientLeft, Race
+from purgatory_async.web.race import ClientLeft, Race, listening
 
 __all__ = ["EVENT_STREAM", "EventStream", "Streams"]
 

@@ -27,8 +27,8 @@ from anyio.abc import Process, TaskStatus
 
 from purgatory_async.cluster.log import LogDamaged
 from purgatory_async.service.access.rates import shared_file
-from purgatory_async.service.api.admin import DRAINING
 from purgatory_async.service.channel import (
+    DRAIN,
     Answer,
     Ask,
     Channel,
@@ -254,7 +254,7 @@ class Supervisor:
         worker.epoch = self._epoch
         channel.send(Start(worker.number, _plain(self._settings), self._complete, rates, self._epoch))
         if self._draining:
-            channel.send(Ask(DRAINING, 0, 0))
+            channel.send(Ask(DRAIN, 0, 0))
         worker.channel = channel
 
     async def _follow(self, worker: _Worker, process: Process) -> tuple[int, float | None]:
@@ -289,7 +289,7 @@ class Supervisor:
             case Refused(reason):
                 worker.reason = reason
             case Ask(what):
-                self._draining = self._draining or what == DRAINING
+                self._draining = self._draining or what == DRAIN
                 self._tell(message, [other for other in self._workers if other is not worker])
             case Answer(to):
                 self._tell(message, [other for other in self._workers if other.number == to])

@@ -3,7 +3,8 @@
 import pytest
 
 from purgatory_async.durable.documents import CountNeed
-from purgatory_async.service.api.query_string import parse_query, percent_decoded
+from purgatory_async.service.api.query_string import parse_query
+from purgatory_async.service.contract.percent import percent_decoded
 from purgatory_async.service.contract.problems import Problem
 
 NAMES = frozenset({"wait", "need", "limit", "key"})

@@ -8,13 +8,18 @@ It runs in its caller's own task, so a cancellation from outside reaches it dire
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, MutableMapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NoReturn
 
 from anyio import CancelScope
 
+__all__ = ["ClientLeft", "Race", "Receive", "ServerStops", "WaitFunction", "listening"]
+
 WaitFunction = Callable[..., Awaitable[object]]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+"""ASGI's."""
 
 
 class ClientLeft(Exception):  # noqa: N818 - an event, not a fault
@@ -105,3 +110,29 @@ class Race:
             raise reason from None
         finally:
             del reason
+
+
+@contextmanager
+def listening(receive: Receive, race: Race) -> Iterator[None]:
+    """End a race when the client disconnects while the context is open; the request's body must have been read."""
+    listener = asyncio.get_running_loop().create_task(_listen(receive, race), name="long poll: listener")
+    try:
+        yield
+    finally:
+        listener.cancel()
+
+
+async def _listen(receive: Receive, race: Race) -> None:
+    """End the race when the client disconnects; ignore what it still sends."""
+    body_read = False
+    try:
+        while (message := await receive())["type"] != "http.disconnect":
+            if body_read:
+                return  # a test stand-in that repeats its message: the loop would never end
+            body_read = not message.get("more_body", False)
+    except OSError:
+        pass  # some servers report a disconnect this way
+    except Exception as error:  # noqa: BLE001 - the waiting task raises it to its caller
+        race.fail(error)
+        return
+    race.leave()

@@ -16,9 +16,6 @@ LAYERS = {
     "patterns": ("patterns", "patterns.*"),
     "cluster": ("cluster", "cluster.*"),
     "journal": ("journal", "journal.*"),
-    "metrics": ("metrics",),
-    # What outlives its process: a fold of one ordered log, how entries come to it, its checkpoints.
-    "durable": ("durable", "durable.*"),
     "kernels": (
         *("pipeline", "pipeline.locations", "pipeline.variates", "pipeline.workload"),
         *("pipeline.operations", "pipeline.operations.buckets", "pipeline.operations.coverage"),
@@ -28,6 +25,9 @@ LAYERS = {
         *("pipeline.whatif", "pipeline.whatif.replay"),
         *("pipeline.whatif.satisfy", "pipeline.whatif.wheel_sim"),
     ),
+    "metrics": ("metrics",),
+    # What outlives its process: a fold of one ordered log, how entries come to it, its checkpoints.
+    "durable": ("durable", "durable.*"),
     "adapters": (
         *("client", "client.*", "kafka", "kafka.*", "pipeline.*"),
         *("testing", "testing.*", "web", "web.*"),
@@ -143,7 +143,19 @@ LAZY = ("anyio", "structlog")
 BANNED_IN_LIBRARY = ("Condition", "timeout", "timeout_at", "wait", "wait_for")
 
 # What ``import purgatory_async`` must not bring in.
-ABOVE = ("cli", "client", "cluster", "journal", "kafka", "metrics", "pipeline", "service", "testing", "web")
+ABOVE = (
+    "cli",
+    "client",
+    "cluster",
+    "durable",
+    "journal",
+    "kafka",
+    "metrics",
+    "pipeline",
+    "service",
+    "testing",
+    "web",
+)
 HEAVY = {
     *LAZY,
     *EXTRAS,

@@ -4,7 +4,7 @@
 >>> encode(EndLease(writer="w1", number=7, lease_id="l1", back=True))
 b'{"k":"done","lease_id":"l1","back":true,"w":"w1","n":7}'
 >>> decode(b'{"k":"done","lease_id":"l1"}')
-EndLease(lease_id='l1', back=False, delay=0, owner=None, writer=None, number=0)
+EndLease(lease_id='l1', back=False, delay_us=0, owner=None, writer=None, number=0)
 """
 
 from typing import Final

@@ -12,9 +12,9 @@ a step it is: loans, takers, operations, silent writers. Loans of one step end i
 
 >>> from purgatory_async.durable.fold.entries import SignalKey, SubmitOperation
 >>> fold = Fold()
->>> fold.apply(1, 1_000_000, SubmitOperation(id="a", keys=("k",), timeout=250_000))[0]
+>>> fold.apply(1, 1_000_000, SubmitOperation(id="a", keys=("k",), timeout_us=250_000))[0]
 Submitted(id='a', state='pending', replayed=False)
->>> fold.apply(2, 1_100_000, SubmitOperation(id="b", keys=("k",), timeout=250_000))[0]
+>>> fold.apply(2, 1_100_000, SubmitOperation(id="b", keys=("k",), timeout_us=250_000))[0]
 Submitted(id='b', state='pending', replayed=False)
 >>> fold.apply(3, 1_250_000, SignalKey(key="k"))[0]  # too late for one, in time for the other
 Signalled(index=3, completed=1, replayed=False)

@@ -6,7 +6,7 @@ kind. So the timer fires what is due in the same millisecond in the same order a
 >>> from purgatory_async.durable.fold.checkpoint import digest, parts
 >>> from purgatory_async.durable.fold.entries import SubmitOperation
 >>> fold = Fold()
->>> _ = fold.apply(1, 1_000_000, SubmitOperation(id="a", keys=("k",), timeout=250_000))
+>>> _ = fold.apply(1, 1_000_000, SubmitOperation(id="a", keys=("k",), timeout_us=250_000))
 >>> again = restored(parts(fold))
 >>> again, digest(again) == digest(fold)
 (<Fold position=1 level=1 pending=1>, True)

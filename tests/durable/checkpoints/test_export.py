@@ -1,7 +1,6 @@
-"""A log as a journal: what the service's journal would have, each record once, also after a kill."""
+"""A log as a journal: each record once, also after a kill."""
 
 import random
-from collections import Counter
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -15,7 +14,7 @@ from purgatory_async.durable.checkpoints.export import Export, export
 from purgatory_async.durable.documents import CountNeed
 from purgatory_async.durable.fold.entries import EndOperation, SignalKey, SubmitOperation, Tick
 from purgatory_async.journal import JournalError, read_journal, segments
-from purgatory_async.journal.schema import Outcome, Signal, Stats, Submit
+from purgatory_async.journal.schema import Outcome, Signal, Submit
 from purgatory_async.journal.segments import list_segments
 from purgatory_async.testing import ManualClock
 from tests.cluster.reading import read
@@ -101,22 +100,6 @@ SCRIPT = [
 ]
 
 
-async def by_the_service(client):
-    for verb, *given in SCRIPT:
-        if verb == "submit":
-            await client.submit(
-                *given[1]["keys"], id=given[0], **{k: v for k, v in given[1].items() if k != "keys"}
-            )
-        elif verb == "signal":
-            await client.signal(given[0], amount=given[1])
-        elif verb == "end" and given[1] == "cancelled":
-            await client.request("DELETE", f"/v1/operations/{given[0]}")
-        elif verb == "end":
-            await client.request("POST", f"/v1/operations/{given[0]}/complete", {})
-        else:
-            await client.advance(given[0])
-
-
 async def by_the_log(exported):
     for verb, *given in SCRIPT:
         if verb == "submit":
@@ -133,22 +116,6 @@ async def by_the_log(exported):
         else:
             exported.clock.advance(given[0])
             await exported.append(Tick())
-
-
-async def test_the_records_are_those_of_the_services_journal(make_client, exported, tmp_path):
-    client = make_client(journal=tmp_path / "service")
-    await by_the_service(client)
-    client.service.close()
-    *own, last = read_journal(tmp_path / "service")
-    assert isinstance(last, Stats)  # of its end, which an export does not have
-    await by_the_log(exported)
-    found = await exported.export()
-    assert comparable(found) == comparable(own)
-    assert Counter(record.outcome for record in found if isinstance(record, Outcome)) == {
-        "completed": 4,
-        "expired": 1,
-        "cancelled": 1,
-    }
 
 
 async def test_times_are_log_time_to_the_microsecond(exported):

@@ -36,7 +36,9 @@ class Follower:
         for key in filter(self.wants, KEYS):
             signals = [(index, at_us) for index, at_us, signalled in self.history if signalled == key]
             kept = [
-                index for index, at_us in signals[-limits.keep_signals :] if at_us + limits.keep_for > now_us
+                index
+                for index, at_us in signals[-limits.keep_signals :]
+                if at_us + limits.keep_for_us > now_us
             ]
             if any(index > before and index not in kept for index, _ in signals):
                 return True

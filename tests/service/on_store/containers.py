@@ -6,7 +6,7 @@ from collections import deque
 
 KINDS = (dict, list, set, deque, bytearray)
 LOOKED_AT = 50  # of each collection: its first objects show what kind the others are
-OURS = "purgatory_async.service."
+OURS = ("purgatory_async.durable.", "purgatory_async.service.")
 
 
 def containers(*roots):
@@ -23,7 +23,8 @@ def containers(*roots):
             for name, value in attributes(thing):
                 todo.append(value)
                 if isinstance(value, KINDS):
-                    found.add(f"{kind.__module__.removeprefix(OURS)}:{kind.__qualname__}.{name}")
+                    module = kind.__module__.removeprefix("purgatory_async.").removeprefix("service.")
+                    found.add(f"{module}:{kind.__qualname__}.{name}")
     return found
 
 

@@ -12,47 +12,47 @@ pytestmark = pytest.mark.asyncio(loop_factories=["virtual"])
 
 BOUNDS = {
     "bytes of what is kept, at most --max-bytes; see `fold.kept_bytes`": """
-        http.feed:Feed._keys http.feed:Feed._places http.feed:Feed._ring http.feed:Feed._sizes
-        state.fold.items:Queue.hidden state.fold.items:Queue.ready state.fold.kept_signals:KeptSignals.keys
-        state.fold.operations:Operations.by_id state.fold.operations:Operations.by_idem
-        state.fold.operations:Operations.ended_ones state.fold.operations:Operations.idem_of
-        state.fold.operations:Shown.latest state.fold.queues:Queues.by_name state.fold.queues:Queues.leases
-        state.fold.remembered:Remembered._entries state.fold.replays:Replays._entries
-        state.fold.superseded:Key.signals state.fold.superseded:Superseded._turns
-        state.listing:Listing._order_of state.order:Order._blocks state.needs:Voters._voters
+        held.feed:Feed._keys held.feed:Feed._places held.feed:Feed._ring held.feed:Feed._sizes
+        durable.fold.items:Queue.hidden durable.fold.items:Queue.ready durable.fold.kept_signals:KeptSignals.keys
+        durable.fold.operations:Operations.by_id durable.fold.operations:Operations.by_idem
+        durable.fold.operations:Operations.ended_ones durable.fold.operations:Operations.idem_of
+        durable.fold.operations:Shown.latest durable.fold.queues:Queues.by_name durable.fold.queues:Queues.leases
+        durable.fold.remembered:Remembered._entries durable.fold.replays:Replays._entries
+        durable.fold.superseded:Key.signals durable.fold.superseded:Superseded._turns
+        durable.listing:Listing._order_of durable.order:Order._blocks durable.fold.needs:Voters._voters
     """,
     "held requests of each worker": """
-        http.followers:Followers._by_key http.followers:Followers._by_prefix http.followers:Followers._lengths
-        http.followers:_Follower.heard http.stream:Streams.running http.takers:Takers._left
-        http.takers:Takers._lent http.traffic:Traffic._held state.fold.queues:Queues.takers
-        state.fold.queues:Queues.takers_of state.pacing:Pace._batches
+        held.followers:Followers._by_key held.followers:Followers._by_prefix held.followers:Followers._lengths
+        held.followers:_Follower.heard held.stream:Streams.running held.takers:Takers._left
+        held.takers:Takers._lent http.traffic:Traffic._held durable.fold.queues:Queues.takers
+        durable.fold.queues:Queues.takers_of held.pacing:Pace._batches
     """,
     "requests under way, or connections": """
-        access:Access._present http.unsent:Unsent._senders records:Records._unrecorded
-        state.at_once:AtOnce._posted state.progress:Progress._asking state.progress:Progress._to_ask
-        state.steps:Steps._works
+        access.check:Access._present http.unsent:Unsent._senders records:Records._unrecorded
+        durable.at_once:AtOnce._posted durable.progress:Progress._asking durable.progress:Progress._to_ask
+        durable.steps:Steps._works
     """,
     "one-shot waits, at most --max-pending, and bytes that they have heard; see `heard`": """
-        state.heard:Heard._holders state.heard:Heard.pinned_of
-        state.waits:Condition._met state.waits:Waits._joinable state.waits:Waits._met
+        held.heard:Heard._holders held.heard:Heard.pinned_of
+        held.waits:Condition._met held.waits:Waits._joinable held.waits:Waits._met
     """,
     "names in the tokens file": """
-        rates:_OwnTimes._free_at_ns state.fold.kept_bytes:KeptBytes.pinned_of
-        state.fold.operations:Operations.pending_of state.waits:Waits._pending_of
+        access.rates:_OwnTimes._free_at_ns durable.fold.kept_bytes:KeptBytes.pinned_of
+        durable.fold.operations:Operations.pending_of held.waits:Waits._pending_of
     """,
     "workers": """
-        peers:Peers._questions state.fold.terms:Terms._names state.fold.terms:Terms._positions
-        state.fold.writers:Writers.known state.ticks:Ticks._own
+        peers:Peers._questions durable.fold.terms:Terms._names durable.fold.terms:Terms._positions
+        durable.fold.writers:Writers.known durable.ticks:Ticks._own
     """,
     "one step": """
-        state.fold.shared:Shared.effects
+        durable.fold.shared:Shared.effects
     """,
     "a number in the code: its routes, labels, tasks, seconds and positions": """
         api.endpoint:Endpoint.answers api.endpoint:Routes._by_length http.traffic:Traffic._lines
-        http.traffic:Traffic._refused http.traffic:_Line.statuses state.fold.fold:Fold._lately
-        state.fold.fold:Fold._rules state.fold.log_clock:LogClock._wakeups
-        state.fold.queue_rules:QueueRules.by_kind
-        state.fold.signal_rules:SignalRules.by_kind state.fold.shared:Totals.ended state.on_log:OnLog._tasks
+        http.traffic:Traffic._refused http.traffic:_Line.statuses durable.fold.fold:Fold._lately
+        durable.fold.fold:Fold._rules durable.fold.log_clock:LogClock._wakeups
+        durable.fold.queue_rules:QueueRules.by_kind
+        durable.fold.signal_rules:SignalRules.by_kind durable.fold.shared:Totals.ended durable.on_log:OnLog._tasks
         stats.recent:Recent._row stats.recent:Recent._rows stats.recent:Window._slots stats.recent:_Slot.counts
         stats.survey:Survey._narrower
     """,

@@ -115,6 +115,15 @@ def test_a_call_on_a_running_loop_is_refused(kafka_broker_sync):
         asyncio.run(block())
 
 
+@pytest.fixture
+def interruptible():
+    """A process in which a signal interrupts; those that run tests side by side ignore it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupted_call_waits_no_longer(kafka_broker_sync):
     interrupt = partial(signal.pthread_kill, threading.main_thread().ident, signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), kafka_broker_sync.expect("Fetch"):

@@ -125,10 +125,15 @@ class Server:
     def __init__(
         self, settings: Settings, listeners: Listeners, log: Log, manager: Manager | None = None
     ) -> None:
-        # uvicorn, asyncio and the journal log through the standard library.
-        logging.getLogger().handlers = [ForwardingHandler(log)]
+        # uvicorn, asyncio and the journal log through the standard library, the journal from its start.
+        root = logging.getLogger()
+        before, root.handlers = root.handlers, [ForwardingHandler(log)]
         logging.getLogger("purgatory_async.journal").setLevel(logging.INFO)
-        self.app: Final[Application] = create_app(settings, log=log)
+        try:
+            self.app: Final[Application] = create_app(settings, log=log)
+        except BaseException:
+            root.handlers = before
+            raise
         self.address: Final = listeners.address
         self._settings = settings
         self._listeners = listeners

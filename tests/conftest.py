@@ -47,6 +47,7 @@ NEEDS_EXTRA = {
     "journal": "msgspec",
     "journal/test_lines.py": "pyarrow",
     "journal/test_parquet.py": "pyarrow",
+    "journal/test_retention.py": "pyarrow",
     "journal/test_rotation.py": "pyarrow",
     "kafka": "kio",
     "kafka/test_admin_clients.py": "confluent_kafka",

@@ -167,7 +167,7 @@ def test_the_library_needs_two_distributions_without_extras(built: Built) -> Non
         "uvloop",
     }
     assert requirements(built, "service") == service
-    assert requirements(built, "kafka") == {"click", "crc32c", "kio", "uvloop"}
+    assert requirements(built, "kafka") == {"click", "cramjam", "crc32c", "kio", "uvloop"}
     assert requirements(built, "cluster") == {"msgspec"}
     assert requirements(built, "postgres") == {"asyncpg", "msgspec"}
     assert {name.partition("[")[0] for name in requirements(built, "redis")} == {"msgspec", "redis"}

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+from itertools import accumulate
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.source_tree import PACKAGE, Source, read_package
 EXTRAS = (
     "asyncpg",
     "click",
+    "cramjam",
     "crc32c",
     "httptools",
     "httpx",
@@ -40,7 +42,8 @@ MODULES = [pytest.param(source, id=source.dotted) for source in read_package().v
 
 def run_examples(source: Source) -> doctest.TestResults:
     try:
-        module = importlib.import_module(source.dotted)
+        # The packages first: where one lacks something, parts of it that were imported before it failed do not stay.
+        *_, module = map(importlib.import_module, accumulate(source.dotted.split("."), "{}.{}".format))
     except ModuleNotFoundError as error:
         if error.name in EXTRAS:
             pytest.skip(f"{error.name} is not installed")

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from purgatory_async.journal.columns import check_checksum
@@ -28,7 +27,7 @@ def newest_ns(path: Path) -> int | None:
     try:
         check_checksum(path)
         with pq.ParquetFile(path) as file:
-            return _from_footer(file.metadata) or pc.max(file.read([_COLUMN])[_COLUMN]).as_py()
+            return _from_footer(file.metadata) or max(file.read([_COLUMN])[_COLUMN].to_pylist(), default=None)
     except (ValueError, KeyError, OSError, pa.ArrowException):
         return None
 

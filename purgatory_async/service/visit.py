@@ -7,7 +7,7 @@ import asyncio
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from itertools import count
 from typing import Any, Final
@@ -178,8 +178,13 @@ def revocable(withdraw: Callable[[Problem], object]) -> Iterator[None]:
 class _Rights(Guard):
     """The rights of the request of the present context."""
 
-    admit = staticmethod(admit_change)
-    revocable = staticmethod(revocable)
+    def admit(self) -> None:
+        """See `admit_change`."""
+        admit_change()
+
+    def revocable(self, withdraw: Callable[[Exception], object]) -> AbstractContextManager[None]:
+        """See `revocable`."""
+        return revocable(withdraw)
 
 
 RIGHTS: Final = _Rights()

@@ -1,8 +1,9 @@
 """The broker of a test that is a plain function: a `KafkaBroker` on a loop in a thread of its own."""
 
 import asyncio
+import inspect
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Concatenate, Final, ParamSpec, Self, TypeVar
@@ -294,4 +295,4 @@ def _result(running: Future[Any]) -> Any:
 
 async def _called(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     result = function(*arguments, **named)
-    return await result if isinstance(result, Awaitable) else result
+    return await result if inspect.isawaitable(result) else result

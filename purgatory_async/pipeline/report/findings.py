@@ -291,7 +291,7 @@ class _Examination:
 
 
 def _by_outcome(whole: pa.Table) -> dict[str, int]:
-    counts = dict.fromkeys(OUTCOMES, 0)
+    counts: dict[str, int] = {str(outcome): 0 for outcome in OUTCOMES}
     for row in whole.select(["outcome", "count"]).to_pylist():
         counts[row["outcome"]] += row["count"]
     return counts

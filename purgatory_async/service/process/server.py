@@ -126,8 +126,8 @@ class Server:
         self, settings: Settings, listeners: Listeners, log: Log, manager: Manager | None = None
     ) -> None:
         # uvicorn, asyncio and the journal log through the standard library, the journal from its start.
-        root = logging.getLogger()
-        before, root.handlers = root.handlers, [ForwardingHandler(log)]
+        root, forwarding = logging.getLogger(), list[logging.Handler]([ForwardingHandler(log)])
+        before, root.handlers = root.handlers, forwarding
         logging.getLogger("purgatory_async.journal").setLevel(logging.INFO)
         try:
             self.app: Final[Application] = create_app(settings, log=log)

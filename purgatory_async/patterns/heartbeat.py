@@ -62,9 +62,11 @@ class Heartbeat:
         "_checks",
         "_checks_to_death",
         "_dying",
+        "_idle_timeout",
         "_last_look",
         "_ping",
         "_read",
+        "_read_by",
         "_since_ping",
         "_third",
         "_timer",
@@ -99,6 +101,7 @@ class Heartbeat:
         self._dying = Job()
         self._third = interval / _CHECKS
         self._checks_to_death = round(idle_timeout * _CHECKS / interval, 12)  # without the dust of floats
+        self._idle_timeout = idle_timeout
         self._read = self._written = False
         # In checks: how long nothing was read, nothing written, nothing pinged.
         self._unread = self._unwritten = self._since_ping = 0
@@ -107,6 +110,7 @@ class Heartbeat:
         # the functions are referred to from the checks alone, so that nothing is kept when these are closed.
         check = partial(self._check, send, on_dead)
         self._checks = Periodic(timer, self._third, check, mode="fixed_rate", missed="delay")
+        self._read_by = timer.time()  # the check that saw the last read, which was no later
 
     def __repr__(self) -> str:
         state = "dead" if not self.alive else "closed" if self._checks.closed else "alive"
@@ -140,16 +144,24 @@ class Heartbeat:
         await self.aclose()
 
     def _check(self, send: Callable[[], object], on_dead: Callable[[], object]) -> None:
-        self._unread = 0 if self._read else self._unread + 1
+        if self._read:
+            self._unread, self._read_by = 0, self._timer.time()
+        else:
+            self._unread += 1
         self._unwritten = 0 if self._written else self._unwritten + 1
         self._since_ping += 1
         self._read = self._written = False
         left = self._checks_to_death - self._unread
-        if left <= 0:
-            self._die(on_dead)
-            return
         if left < 1:
-            self._last_look = self._timer.call_later(left * self._third, self._look, on_dead)
+            # Checks fall on ticks, so some are nearer to each other than a third.
+            early = round(self._read_by + self._idle_timeout - self._timer.time(), 9)
+            rest = max(left * self._third, early)
+            if rest <= 0:
+                self._die(on_dead)
+                return
+            if self._last_look is not None:
+                self._last_look.cancel()
+            self._last_look = self._timer.call_later(rest, self._look, on_dead)
         if self._quiet and self._since_ping >= _CHECKS and not self._ping.running:
             self._since_ping = self._unwritten = 0  # a ping is a write
             self._ping.run(send, self)

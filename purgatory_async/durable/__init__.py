@@ -6,7 +6,7 @@
 | `documents` | the types that entries and answers share |
 | `state` | what both ways in have in common, and the guard that they ask |
 | `at_once` | the state of one process, in memory |
-| `on_log` | that of a worker on a log, the same at every worker |
+| `on_log` | a worker's state on a log, the same at every worker |
 | `loading`, `progress`, `steps`, `ticks`, `heartbeat`, `log_time`, `in_time` | what drives it |
 | `history`, `since`, `listing` | what readers ask: of which history a place is, what came after it, what is pending |
 | `urls`, `store_url`, `patient` | a log from its URL, also while its engine is away |

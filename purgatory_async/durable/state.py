@@ -1,6 +1,6 @@
 """A state, as what uses it knows it: entries go in, and each is applied before its answer comes back.
 
-`AtOnce` is the state of one process, in memory. `OnLog` is that of a worker on a log, the same at every worker.
+`AtOnce` is the state of one process, in memory. `OnLog` is a worker's on a log, the same at every worker.
 """
 
 from collections.abc import Callable, Sequence

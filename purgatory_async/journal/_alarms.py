@@ -1,6 +1,6 @@
 """Warns while a journal can still be helped: before its buffer is full, and before its disk is.
 
-Each reason is told once when it begins and once when it is over.
+It says each reason once when it begins and once when it is over.
 """
 
 import logging
@@ -62,7 +62,7 @@ class Usage:
         free_bytes: What its disk has left, at most a minute old.
         disk_bytes: Size of its disk.
         removed: How many segments ``keep`` and ``keep_bytes`` have removed.
-        warnings: Those of `REASONS` that hold.
+        warnings: The `REASONS` that hold.
     """
 
     buffered: int
@@ -76,7 +76,7 @@ class Usage:
 
 
 class Alarms:
-    """The two warnings of a journal. The loop's thread raises that of the buffer; the writer thread does the rest.
+    """The two warnings of a journal. The loop's thread raises the buffer's; the writer thread does the rest.
 
     Args:
         directory: The journal's.

@@ -65,7 +65,7 @@ class Journal:
         weigh: Returns how much a signal counts, an integer of at least 0; called on the loop before the hooks run.
             None counts 1 each. If it raises, the record is dropped, and `on_trouble` gets the reason.
         on_trouble: Called with one sentence when the disk fails, when it is nearly full, when a quarter of the buffer
-            is, and when each is over. Only the quarter is told on the loop; the rest from another thread. None for a
+            is, and when each is over. On the loop only for the quarter, else from another thread. None for a
             warning to the logger ``purgatory_async.journal``, which also gets a line for each removal.
 
     Raises:

@@ -30,7 +30,7 @@ CONSUMER: Final = -1
 """In place of a follower's number: of a consumer."""
 
 DEBUGGER: Final = -2
-"""Likewise: of a tool that reads from followers, too."""
+"""The replica id of a tool that reads from followers, too."""
 
 
 class Node:
@@ -56,7 +56,7 @@ class Node:
         addresses: Host and port of every broker, by its number.
         ask_for_topic: Has the controller create a topic.
         ask_controller: Asks the controller a request, by its api, its version and its fields.
-        now_ms: The time that records get, in milliseconds since 1970: as for clients, not that of the timer.
+        now_ms: The time that records get, in milliseconds since 1970: as clients have it; the timer has another one.
     """
 
     def __init__(
@@ -329,5 +329,5 @@ def _now_ms() -> int:
 
 
 async def _reach_no_other(api_key: int, version: int, **values: object) -> Any:
-    """Likewise."""
+    """Refuse to ask the controller: this broker has no other."""
     raise ConnectionError(f"no controller can be asked for api {api_key} version {version} yet, got {values}")

@@ -24,8 +24,8 @@ class Topic:
     """A topic; two of one name, created one after the other, differ by id.
 
     Attributes:
-        name: Of the topic.
-        id: Likewise.
+        name: The topic's name.
+        id: The topic's id.
         partitions: In their order; there may be more later.
         configs: What it is given itself.
         room: Where its memory is counted.

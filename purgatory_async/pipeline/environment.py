@@ -64,7 +64,7 @@ def environment_of_spark(environment: Mapping[str, str], *, here: bool) -> dict[
     """The changes of the environment for the start of Spark; None removes a variable.
 
     Args:
-        environment: That of this process.
+        environment: This process's variables.
         here: Whether Spark runs on this machine only; otherwise the variables for a cluster stay.
     """
     changes: dict[str, str | None] = dict.fromkeys(environment.keys() & _JAVA)

@@ -59,7 +59,7 @@ def test_the_command_list_describes_each_and_loads_none(capsys, monkeypatch, arg
 
 @pytest.mark.parametrize("holds", ["import pyspark.sql.datasource", "from pyspark import what_is_new"])
 def test_a_spark_that_is_too_old_is_named_with_its_place(capsys, monkeypatch, tmp_path, holds):
-    # As that of another installation, which its documentation puts into PYTHONPATH.
+    # As another installation's, which its documentation puts into PYTHONPATH.
     (tmp_path / "pyspark").mkdir()
     (tmp_path / "pyspark" / "__init__.py").touch()
     monkeypatch.syspath_prepend(tmp_path)

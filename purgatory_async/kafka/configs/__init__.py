@@ -3,7 +3,7 @@
     Definition      one config: its type, bounds and default, and what it does
     checked         the values that a client gives
     rules_of        what these say about the records of a topic
-    topic_entries   how a client sees them; broker_entries likewise for what the broker was started with
+    topic_entries   how a client sees them; broker_entries: what the broker was started with
 
 What a topic is given itself is called its overrides. They are strings, as clients send them, in the form in which
 Kafka would return them.

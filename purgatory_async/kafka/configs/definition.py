@@ -39,8 +39,8 @@ class Definition:
         kind: Its type.
         default: Where neither the topic nor the broker has a value.
         broker_name: The broker's config that gives the default; None if none does.
-        least: Of a number.
-        most: Likewise.
+        least: The least number that it takes.
+        most: The greatest.
         choices: The only values, or the only ones in a list; empty for any.
         form: A pattern that a value must match.
         effect: What it does in this broker; `NO_EFFECT` if nothing.

@@ -33,7 +33,7 @@ class Rules:
         needs_keys: Whether a record without a key is refused.
         stamps: Whether records get the broker's time.
         before_ms: How much earlier than the broker's time a timestamp may be, in milliseconds.
-        after_ms: Likewise, later.
+        after_ms: How much later it may be.
         concern_records: Whether it takes more than a batch's header to tell whether its records are allowed.
     """
 

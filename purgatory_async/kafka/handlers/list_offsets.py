@@ -1,4 +1,4 @@
-"""ListOffsets: the first, the last, or that of a record by its timestamp."""
+"""ListOffsets: the first offset, the last one, or a record's by its timestamp."""
 
 import asyncio
 import logging

@@ -11,7 +11,7 @@ from purgatory_async.pipeline.report.sums import OUTCOMES, Set
 __all__ = ["PERCENTILES", "PREFIXES", "prefix_table", "ranked_sums"]
 
 PERCENTILES: Final = (50, 95, 99)
-"""Those of a report, in percent."""
+"""The percentiles that a report shows, in percent."""
 
 _RANKED: Final = 1000  # prefixes
 
@@ -27,7 +27,7 @@ of completed operations, and the percentiles of the thousand prefixes with most 
 
 
 def ranked_sums(sums: pa.Table) -> pa.Table:
-    """Those of all operations and of the prefixes whose percentiles a report has, given the result of `added_up`."""
+    """Choose, from the result of `added_up`, the sums of all operations and of prefixes with percentiles."""
     busiest = _counts(sums)["prefix"].slice(0, _RANKED)
     return sums.filter(pc.or_(sums["whole"], pc.is_in(sums["prefix"], value_set=busiest.combine_chunks())))
 

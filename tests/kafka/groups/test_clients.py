@@ -17,8 +17,8 @@ from tests.kafka.programs import CLIENTS_OF_OTHER_LANGUAGES, installed, said
 for client in ("aiokafka", "confluent_kafka", "kafka"):
     pytest.importorskip(client)
 from confluent_kafka import ConsumerGroupTopicPartitions, Producer  # noqa: E402 - after the skip
-from confluent_kafka.admin import AdminClient  # noqa: E402 - likewise
-from kafka import KafkaAdminClient, TopicPartition  # noqa: E402 - likewise
+from confluent_kafka.admin import AdminClient  # noqa: E402 - after the skip
+from kafka import KafkaAdminClient, TopicPartition  # noqa: E402 - after the skip
 
 pytestmark = [pytest.mark.slow, pytest.mark.asyncio(loop_factories=["uvloop"])]
 

@@ -81,7 +81,7 @@ class FrameTaker:
             table.add_row(name, str(frame.per_second[name]), f"{total:,}")
         pending = Text(f"pending {frame.pending:6,}  {_bars(self._pending)}")
         held = Text(f"held    {frame.held:6,}  requests")
-        jobs = Text(f"jobs    {frame.items:6,}  in the queue, {frame.leases:,} on loan to workers")
+        jobs = Text(f"jobs    {frame.items:6,}  in the queue, {frame.leases:,} leased to workers")
         speed = Text(
             f"signals took {frame.signal_p50 * 1e3:.1f} ms (p50), {frame.signal_p99 * 1e3:.1f} ms (p99)"
         )

@@ -45,7 +45,7 @@ def queues_command(client: Client, queue: str | None, limit: int, as_json: bool)
             )
             for each in found
         ]
-        head = ("queue", "ready", "delayed", "on loan", "takers", "oldest")
+        head = ("queue", "ready", "delayed", "leased", "takers", "oldest")
         print_table([head, *rows], empty="no queue has an item, a taker or settings")
 
 
@@ -67,14 +67,14 @@ def put_command(client: Client, queue: str, item: str, delay: float | None) -> N
 
 @click.command("take")
 @click.argument("queue")
-@click.option("--lease", type=Duration(), help="How long it is on loan.  [default: as the queue says]")
+@click.option("--lease", type=Duration(), help="How long it is leased.  [default: as the queue says]")
 @click.option("--wait", type=Duration(), default="0", show_default=True, help="How long to wait for one.")
 @click.option(
     "--max", "most", type=click.IntRange(1, 100), default=1, show_default=True, help="Items at most."
 )
 @with_service
 def take_command(client: Client, queue: str, lease: float | None, wait: float, most: int) -> None:
-    """Take the oldest items of QUEUE on loan, and print each as a line of JSON.
+    """Lease the oldest items of QUEUE, and print each as a line of JSON.
 
     An item comes back when its lease ends, unless it is acknowledged. Exit code 3: none came in time.
 
@@ -93,7 +93,7 @@ def take_command(client: Client, queue: str, lease: float | None, wait: float, m
 @click.argument("lease")
 @with_service
 def ack_command(client: Client, lease: str) -> None:
-    """Acknowledge the item on loan by LEASE: it is done.
+    """Acknowledge the item leased as LEASE: it is done.
 
     \b
     Example:
@@ -108,7 +108,7 @@ def ack_command(client: Client, lease: str) -> None:
 @click.option("--delay", type=Duration(), help="Time until it can be taken again.  [default: none]")
 @with_service
 def return_command(client: Client, lease: str, delay: float | None) -> None:
-    """Return the item on loan by LEASE to its place in its queue.
+    """Return the item leased as LEASE to its place in its queue.
 
     \b
     Example:
@@ -166,7 +166,7 @@ def peek_command(client: Client, queue: str, delayed: bool, limit: int, as_json:
 @click.argument("queue")
 @with_service
 def purge_command(client: Client, queue: str) -> None:
-    """Drop all items of QUEUE but those on loan. If the service requires a token, it needs the scope admin.
+    """Drop all items of QUEUE but the leased ones. If the service requires a token, it needs the scope admin.
 
     \b
     Example:

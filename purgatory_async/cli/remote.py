@@ -36,7 +36,7 @@ NEXT_STEPS: Final[Mapping[str, str]] = {
     "draining": "; wait until it has been started again",
     "forbidden": "; name another with --token-file",
     "forgotten": "; 'purgatory ls' shows what is pending",
-    "lease-expired": "; its item may be on loan to another taker",
+    "lease-expired": "; its item may be leased to another taker",
     "overloaded": "; try again later, or serve with a higher limit",
     "unauthorized": "; put it into PURGATORY_TOKEN, or into a file for --token-file",
     "unknown-lease": "; 'purgatory take' prints the id of a lease",

@@ -91,7 +91,7 @@ def describe_queue(queue: Queue) -> Iterator[str]:
     yield f"queue {printable(queue.queue)}"
     yield f"  ready        {queue.items}{oldest}"
     yield f"  delayed      {queue.delayed}"
-    yield f"  on loan      {queue.leased}, each for {seconds(queue.lease)}"
+    yield f"  leased       {queue.leased}, each for {seconds(queue.lease)}"
     yield f"  takers       {queue.takers}"
     yield f"  attempts     {attempts}"
     yield f"  most         {items}, {size}; it has {queue.bytes} bytes"

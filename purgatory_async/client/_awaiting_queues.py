@@ -59,7 +59,7 @@ class QueueCalls:
         return await self._run(self._verbs.extend(lease_id(lease), seconds))
 
     def leases(self, queue: str | None = None) -> AsyncIterator[Loan]:
-        """List the items on loan, the first to end first, page by page. See `Client.leases`."""
+        """List the leased items, the first to end first, page by page. See `Client.leases`."""
         return self._pages(lambda cursor: self._verbs.leases(queue, cursor))
 
     def queues(self, prefix: str | None = None) -> AsyncIterator[Queue]:
@@ -97,7 +97,7 @@ class QueueCalls:
         await self._run(self._verbs.forget_queue(name))
 
     async def purge(self, queue: str) -> int:
-        """Drop all items of a queue but those on loan. See `Client.purge`."""
+        """Drop all items of a queue but the leased ones. See `Client.purge`."""
         return await self._run(self._verbs.purge(queue))
 
     async def redrive(self, queue: str, most: int | None = None) -> int:

@@ -109,7 +109,7 @@ class QueueCalls:
         return self._run(self._verbs.extend(lease_id(lease), seconds))
 
     def leases(self, queue: str | None = None) -> Iterator[Loan]:
-        """List the items on loan, the first to end first, page by page; of one queue or of all. Raises as `submit`."""
+        """List the leased items, the first to end first, page by page; of one queue or of all. Raises as `submit`."""
         return self._pages(lambda cursor: self._verbs.leases(queue, cursor))
 
     def queues(self, prefix: str | None = None) -> Iterator[Queue]:
@@ -146,8 +146,8 @@ class QueueCalls:
         Args:
             name: The queue.
             lease: Seconds that a lease lasts if its taker does not say.
-            max_attempts: How often an item is lent before it goes to ``NAME.dead`` instead of coming back.
-            max_items: The most items, those on loan included.
+            max_attempts: How often an item is leased before it goes to ``NAME.dead`` instead of coming back.
+            max_items: The most items, leased ones included.
             max_bytes: The most bytes of items and leases, each its JSON and 128.
 
         Raises:
@@ -166,7 +166,7 @@ class QueueCalls:
         self._run(self._verbs.forget_queue(name))
 
     def purge(self, queue: str) -> int:
-        """Drop all items of a queue but those on loan; return how many. Raises as `submit`."""
+        """Drop all items of a queue but the leased ones; return how many. Raises as `submit`."""
         return self._run(self._verbs.purge(queue))
 
     def redrive(self, queue: str, most: int | None = None) -> int:

@@ -148,9 +148,9 @@ class Signal:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """An item on loan for ``expires_in`` seconds: acknowledge it, give it back or extend the loan.
+    """An item leased for ``expires_in`` seconds: acknowledge it, give it back or extend the lease.
 
-    ``item_id`` is the item's own, which it keeps; ``attempts`` is how often it was lent, this time included.
+    ``item_id`` is the item's own, which it keeps; ``attempts`` is how often it was leased, this time included.
     """
 
     id: str

@@ -23,7 +23,7 @@ from typing import Any, Final
 
 from purgatory_async import DelayedOperation, PurgatoryFull, Timer, TimerHandle
 from purgatory_async.durable.fold.fold import Fold
-from purgatory_async.durable.fold.loans import ItemHidden, ItemLent, LeaseExtended, Taker
+from purgatory_async.durable.fold.leases import ItemHidden, ItemLeased, LeaseExtended, Taker
 from purgatory_async.durable.fold.operations import OperationSubmitted
 from purgatory_async.durable.fold.shared import SECOND, Effect, whole_ms
 from purgatory_async.durable.log_time import LogTime
@@ -89,7 +89,7 @@ class Ticks:
             if isinstance(effect, OperationSubmitted):
                 if effect.operation.deadline_us is not None:
                     self._note(effect.operation.deadline_us, effect.operation)
-            elif isinstance(effect, ItemLent | LeaseExtended):
+            elif isinstance(effect, ItemLeased | LeaseExtended):
                 self._note(effect.lease.until_us, effect.lease)
             elif isinstance(effect, ItemHidden):
                 self._note(effect.hidden.until_us, effect.hidden)

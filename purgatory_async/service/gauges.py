@@ -95,7 +95,7 @@ def show_queues(metrics: Metrics, state: State, oldest: OldestItem) -> None:
     for name, documentation, read in (
         ("items", "Items ready to be taken.", lambda: state.fold.queues.ready),
         ("delayed", "Items that cannot be taken yet.", lambda: state.fold.queues.hidden_ones),
-        ("leased", "Items on loan.", lambda: len(state.fold.queues.leases)),
+        ("leased", "Leased items.", lambda: len(state.fold.queues.leases)),
         ("takers", "Requests held for an item.", lambda: len(state.fold.queues.takers)),
         ("oldest_seconds", "Age of the oldest ready item, dead ones left out.", lambda: oldest.age or 0.0),
     ):

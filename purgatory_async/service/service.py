@@ -250,8 +250,8 @@ class Service:
         assert isinstance(answer.result, Put | PutSome), f"a put cannot give {answer.result!r}"
         return answer.result
 
-    async def change_loan(self, entry: entries.EndLease | entries.ExtendLease) -> Result:
-        """End or extend a loan. O(log items of the queue).
+    async def change_lease(self, entry: entries.EndLease | entries.ExtendLease) -> Result:
+        """End or extend a lease. O(log items of the queue).
 
         Raises:
             Problem: ``lease-expired`` or ``unknown-lease``.

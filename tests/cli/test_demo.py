@@ -68,7 +68,7 @@ def test_a_detached_demo_answers_until_it_is_stopped():
         while not json.loads(get(f"{address}/v1/operations?limit=3"))["operations"]:
             assert time.monotonic() < deadline
             time.sleep(0.1)
-        # Workers with jobs on loan, and a reader of events.
+        # Workers with jobs leased, and a reader of events.
         while not ((counts := counts_of(address))["leased"] and counts["takers"] and counts["streams"] == 1):
             assert time.monotonic() < deadline, counts
             time.sleep(0.02)

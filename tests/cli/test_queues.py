@@ -74,7 +74,7 @@ def test_queues_are_a_table_and_as_json_a_line_each(faked, cli):
     code, out, err = cli("queues")
     assert (code, err) == (0, [])
     head, first, second = out.splitlines()
-    assert head.split() == ["queue", "ready", "delayed", "on", "loan", "takers", "oldest"]
+    assert head.split() == ["queue", "ready", "delayed", "leased", "takers", "oldest"]
     assert first.split() == ["mail\\x1b[2J", "3", "1", "2", "0", "1", "m", "30", "s"]
     assert second.split() == ["b", "3", "1", "2", "0", "-"]
     assert [json.loads(line) for line in cli("queues", "--json")[1].splitlines()] == listed
@@ -91,7 +91,7 @@ def test_one_queue_is_shown_with_its_settings(faked, cli):
         "queue mail",
         "  ready        3, the oldest for 1 m 30 s",
         "  delayed      1",
-        "  on loan      2, each for 30.0 s",
+        "  leased       2, each for 30.0 s",
         "  takers       0",
         "  attempts     5, then to mail.dead",
         "  most         100000 items, bytes without a limit; it has 4096 bytes",
@@ -118,7 +118,7 @@ def test_peek_shows_items_in_order_and_changes_nothing(faked, cli):
 @pytest.mark.parametrize(
     ("arguments", "slug", "step"),
     [
-        (["ack", "L"], "lease-expired", "may be on loan to another taker"),
+        (["ack", "L"], "lease-expired", "may be leased to another taker"),
         (["ack", "L"], "unknown-lease", "purgatory take"),
         (["queues", "q"], "unknown-queue", "purgatory queues"),
     ],

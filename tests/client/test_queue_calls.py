@@ -17,7 +17,7 @@ async def test_a_queue_is_set_filled_shown_and_emptied(each):
     first, second = await client.take_batch("q", 5, lease=20.0)
     assert (first.item, first.attempts, second.item) == ("a", 1, "c")
     assert await client.extend(first, 60.0) == 60.0
-    assert [loan.item_id async for loan in client.leases("q")] == [second.item_id, first.item_id]
+    assert [lease.item_id async for lease in client.leases("q")] == [second.item_id, first.item_id]
     assert await client.acknowledge_batch([first, "none"]) == ["none"]
     assert await client.give_back_batch([second]) == []
     assert [(queue.queue, queue.items, queue.delayed) async for queue in client.queues()] == [

@@ -14,7 +14,7 @@ from purgatory_async.durable.fold.entries import (
     SignalKey,
     WantItem,
 )
-from purgatory_async.durable.fold.loans import TakerLeft
+from purgatory_async.durable.fold.leases import TakerLeft
 from purgatory_async.durable.fold.operations import OperationEnded
 from purgatory_async.durable.fold.results import InLine, Refused, Signalled, Submitted
 from purgatory_async.durable.since import Wanted, kept_since

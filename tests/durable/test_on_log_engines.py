@@ -9,7 +9,7 @@ from msgspec import Raw
 from purgatory_async import Timer
 from purgatory_async.durable.fold.checkpoint import digest, parts
 from purgatory_async.durable.fold.entries import PutItem, SignalKey, SubmitOperation, WantItem
-from purgatory_async.durable.fold.results import Lent, Submitted
+from purgatory_async.durable.fold.results import Leased, Submitted
 from purgatory_async.durable.on_log import OnLog
 from tests.cluster.conftest import engine, engine_name  # noqa: F401 - fixtures
 from tests.cluster.reading import each
@@ -56,14 +56,14 @@ async def test_two_workers_and_a_later_one_are_equal(engine):  # noqa: F811
         await there.caught_up()
         assert there.fold.queues.kept == 1
         wanted = await there.propose(WantItem(queue="q", lease_id="l", lease_us=100_000, max=1))
-        assert isinstance(wanted, Lent)
+        assert isinstance(wanted, Leased)
         saved, state = here.fold.position, list(parts(here.fold))  # before anything else is applied
         log = engine.log()
         await log.open()
         await log.save(saved, each(state), keep=0)
         await log.aclose()
         late = await started(stack, engine)
-        for _ in range(1000):  # the loan ends by a tick
+        for _ in range(1000):  # the lease ends by a tick
             if late.fold.queues.kept:
                 break
             await asyncio.sleep(0.02)

@@ -10,7 +10,7 @@ from purgatory_async.cluster import LogDamaged, LogError, LogUnavailable
 from purgatory_async.durable.fold.checkpoint import parts
 from purgatory_async.durable.fold.entries import SetLevel, SignalKey, WantItem
 from purgatory_async.durable.fold.fold import FoldError
-from purgatory_async.durable.fold.loans import TakerLeft
+from purgatory_async.durable.fold.leases import TakerLeft
 from purgatory_async.durable.fold.operations import OperationEnded
 from tests.durable.log_workers import Worker, settled, submit
 

@@ -1,4 +1,4 @@
-"""Takers over several workers whose connections break: no item is lost, doubled, or on two loans at a time."""
+"""Takers over several workers whose connections break: no item is lost, doubled, or leased twice at a time."""
 
 import asyncio
 import random
@@ -11,8 +11,8 @@ from purgatory_async.cluster import LogError
 from purgatory_async.durable.fold import codec
 from purgatory_async.durable.fold.entries import EndLease, LeaveLine, PutItem, WantItem
 from purgatory_async.durable.fold.fold import Fold
-from purgatory_async.durable.fold.loans import ItemLent, TakerLeft
-from purgatory_async.durable.fold.results import APPLIED, InLine, Lent, Put, Refused
+from purgatory_async.durable.fold.leases import ItemLeased, TakerLeft
+from purgatory_async.durable.fold.results import APPLIED, InLine, Leased, Put, Refused
 from tests.cluster.faulty import ANSWER, REQUEST
 from tests.durable.log_workers import Worker, Workers, settled
 
@@ -30,7 +30,7 @@ class Taking(Worker):
 
     def applied(self, result, effects):
         for effect in effects:
-            if isinstance(effect, ItemLent):
+            if isinstance(effect, ItemLeased):
                 self.end(effect.lease.id, effect.lease.item)
             elif isinstance(effect, TakerLeft):
                 self.end(effect.lease_id, None)
@@ -53,7 +53,7 @@ class Taking(Worker):
             result = await self.propose(
                 WantItem(queue="q", lease_id=lease_id, lease_us=lease, wait_us=wait, max=1)
             )
-            return await waiter if isinstance(result, InLine | Lent) else None
+            return await waiter if isinstance(result, InLine | Leased) else None
         except LogError:
             with suppress(LogError):
                 self.state.post(LeaveLine(lease_id=lease_id))
@@ -75,7 +75,7 @@ class Clients:
 
     Attributes:
         acknowledged: The items whose acknowledgement was answered.
-        unknown: The loans of which it is unknown.
+        unknown: The leases of which it is unknown.
     """
 
     def __init__(self, workers, team, seed):
@@ -156,7 +156,7 @@ async def test_each_item_is_acknowledged_once(seed):
         clients = Clients(workers, [await workers.start() for _ in range(3)], seed)
         await clients.work()
         await settled(*clients.team)
-        check_loans(workers.store)
+        check_leases(workers.store)
         fold, acknowledged = clients.team[0].fold, clients.acknowledged
         totals, left = fold.shared.totals, fold.queues.kept + len(fold.queues.leases)
         assert totals.items == ITEMS
@@ -167,19 +167,19 @@ async def test_each_item_is_acknowledged_once(seed):
         assert {worker.state.diverged for worker in clients.team} == {0}
 
 
-def check_loans(store):
-    """Fold the log once more: loans of an item never overlap, and takers get items in the order of the log."""
+def check_leases(store):
+    """Fold the log once more: leases of an item never overlap, and takers get items in the order of the log."""
     fold = Fold()
-    on_loan = {}
+    last = {}
     for entry in store.history[store.epoch]:
         line = [taker.order.lease_id for taker in fold.queues.takers.values()]
         _, effects = fold.apply(entry.position, entry.at_us, codec.decode(entry.data))
-        lent = [effect.lease for effect in effects if isinstance(effect, ItemLent)]
+        leased = [effect.lease for effect in effects if isinstance(effect, ItemLeased)]
         left = {effect.lease_id for effect in effects if isinstance(effect, TakerLeft)}
-        for lease in lent:
-            before = on_loan.get(lease.item.number)
+        for lease in leased:
+            before = last.get(lease.item.number)
             assert before is None or before not in fold.queues.leases
-            on_loan[lease.item.number] = lease.id
-        served = [lease.id for lease in lent if lease.id in line]
+            last[lease.item.number] = lease.id
+        served = [lease.id for lease in leased if lease.id in line]
         assert served == [name for name in line if name not in left][: len(served)]
     fold.close()

@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 
 from purgatory_async.durable.fold.entries import EndLease, ExtendLease, PutItem, SignalKey, WantItem
-from purgatory_async.durable.fold.loans import ItemLent, TakerLeft
+from purgatory_async.durable.fold.leases import ItemLeased, TakerLeft
 from purgatory_async.durable.fold.operations import OperationEnded
 from tests.durable.log_workers import settled, submit
 
@@ -84,7 +84,7 @@ async def test_leases_and_waits_end_by_the_workers_ticks(workers):
     await there.propose(WantItem(queue="q", lease_id="c", lease_us=SECOND, wait_us=10 * SECOND, max=1))
     await asyncio.sleep(1)
     await settled(here, there)
-    again = [(at_us, effect.lease.id) for at_us, effect in here.effects if isinstance(effect, ItemLent)]
+    again = [(at_us, effect.lease.id) for at_us, effect in here.effects if isinstance(effect, ItemLeased)]
     assert [name for _, name in again] == ["a", "c"]
     assert SECOND <= again[1][0] - lent_us <= SECOND + 8_000
     await there.propose(EndLease(lease_id="c"))
@@ -183,11 +183,11 @@ async def test_a_far_deadline_costs_few_ticks(workers):
 @pytest.mark.parametrize("saved", [False, True])
 async def test_what_a_start_finds_ends_in_time(workers, saved):
     here = await workers.start()
-    await here.propose(WantItem(queue="q", lease_id="lent", lease_us=2000 * SECOND, wait_us=SECOND, max=1))
+    await here.propose(WantItem(queue="q", lease_id="leased", lease_us=2000 * SECOND, wait_us=SECOND, max=1))
     await here.propose(PutItem(queue="q", item=Raw(b"1"), delay_us=0))
     await here.propose(submit("overdue", 30 * SECOND))
     await here.propose(submit("due", 2500 * SECOND))
-    lease, due = here.fold.queues.leases["lent"], here.fold.operations.by_id["due"]
+    lease, due = here.fold.queues.leases["leased"], here.fold.operations.by_id["due"]
     if saved:
         workers.store.checkpoint_of(here.fold)
     await here.stop()

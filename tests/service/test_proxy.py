@@ -164,7 +164,7 @@ def test_an_item_that_a_ghost_took_is_back_in_its_queue(behind):
         status, lease = both.ask("POST", "/v1/queues/q/take?wait=10s", {})
         assert (status, lease and lease["item"]) == (200, number)
         assert both.ask("POST", f"/v1/leases/{lease['lease']}/ack") == (204, None)
-    assert both.ask("GET", "/v1/queues/q")[0] == 404  # nothing is in it, on loan or waiting
+    assert both.ask("GET", "/v1/queues/q")[0] == 404  # nothing is in it, leased or waiting
 
 
 def test_the_service_sees_the_host_that_the_client_asked_for(behind):

@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-__all__ = ["Answers", "Fault", "Item", "Loan", "Operation", "Signal"]
+__all__ = ["Answers", "Fault", "Item", "Lease", "Operation", "Signal"]
 
 Fault = Literal["lost", "doubled", "early", "different"]
 EXAMPLES: Final = 20
@@ -52,7 +52,7 @@ class Item:
 
 
 @dataclass(slots=True)
-class Loan:
+class Lease:
     """An item that was taken.
 
     Attributes:
@@ -75,7 +75,7 @@ class Answers:
     operations: dict[str, Operation] = field(default_factory=dict[str, Operation])
     signals: dict[int, Signal] = field(default_factory=dict[int, Signal])
     items: dict[int, Item] = field(default_factory=dict[int, Item])
-    loans: dict[str, Loan] = field(default_factory=dict[str, Loan])
+    leases: dict[str, Lease] = field(default_factory=dict[str, Lease])
     indexes: dict[str, int] = field(default_factory=dict[str, int])  # the highest answered, by key
     counts: Counter[str] = field(default_factory=Counter[str])
     examples: list[str] = field(default_factory=list[str])

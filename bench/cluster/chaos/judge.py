@@ -20,8 +20,8 @@ def judge(answers: Answers, history: History) -> None:
         _signal(answers, history, number, signal)
     for number, item in answers.items.items():
         _item(answers, history, number, item)
-    for lease_id, loan in answers.loans.items():
-        _loan(answers, history, lease_id, loan)
+    for lease_id, lease in answers.leases.items():
+        _lease(answers, history, lease_id, lease)
 
 
 def _operations(answers: Answers, history: History) -> None:
@@ -65,9 +65,9 @@ def _item(answers: Answers, history: History, number: int, item: told.Item) -> N
         answers.wrong("different", f"item {number}: delivered={item.delivered} was answered")
 
 
-def _loan(answers: Answers, history: History, lease_id: str, loan: told.Loan) -> None:
-    found = history.loans.get(lease_id)
-    if found is None or found.number != loan.number:
-        answers.wrong("different", f"the loan {lease_id} of item {loan.number} is {found} in the log")
-    elif loan.ended and loan.ended != found.ended:
-        answers.wrong("lost", f"{loan.ended} of item {loan.number}; it is {found.ended!r} in the log")
+def _lease(answers: Answers, history: History, lease_id: str, lease: told.Lease) -> None:
+    found = history.leases.get(lease_id)
+    if found is None or found.number != lease.number:
+        answers.wrong("different", f"the lease {lease_id} of item {lease.number} is {found} in the log")
+    elif lease.ended and lease.ended != found.ended:
+        answers.wrong("lost", f"{lease.ended} of item {lease.number}; it is {found.ended!r} in the log")

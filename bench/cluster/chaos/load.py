@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import Final
 
-from bench.cluster.chaos.answers import Answers, Item, Loan, Operation, Signal
+from bench.cluster.chaos.answers import Answers, Item, Lease, Operation, Signal
 from bench.cluster.chaos.client import Client, Reply
 
 __all__ = ["KEYS", "QUEUES", "Load"]
@@ -123,25 +123,25 @@ class Load:
         if not self._expect(reply, "take", 200, NO_CONTENT) or reply.status == NO_CONTENT:
             return False
         number, lease_id = reply.body["item"], reply.body["lease"]
-        self._note_loan(number, lease_id, reply.began)
+        self._note_lease(number, lease_id, reply.began)
         verb = "ack" if surely else self._draw.choice(("ack",) * 7 + ("return", ""))
         if not verb:
             return True
         end = await client.ask("POST", f"/v1/leases/{lease_id}/{verb}")
         if self._expect(end, f"{verb} of {number}", NO_CONTENT, GONE) and end.status == NO_CONTENT:
-            self.answers.loans[lease_id].ended = verb
+            self.answers.leases[lease_id].ended = verb
             if verb == "ack":
                 self._note_acknowledged(number)
         return True
 
-    def _note_loan(self, number: int, lease_id: str, began: float) -> None:
+    def _note_lease(self, number: int, lease_id: str, began: float) -> None:
         answers, now = self.answers, time.monotonic()
-        if lease_id in answers.loans:
-            answers.wrong("doubled", f"the loan {lease_id} of {number} was given to two takers")
+        if lease_id in answers.leases:
+            answers.wrong("doubled", f"the lease {lease_id} of {number} was given to two takers")
         acknowledged = answers.items[number].acknowledged
         if acknowledged is not None and acknowledged < began:
             answers.wrong("doubled", f"item {number} was given out after it was acknowledged")
-        answers.loans[lease_id] = Loan(number, began, now)
+        answers.leases[lease_id] = Lease(number, began, now)
 
     def _note_acknowledged(self, number: int) -> None:
         item = self.answers.items[number]

@@ -174,9 +174,9 @@ async def _settle(clients: Sequence[Client], workers: Sequence[Worker], load: Lo
     """Let all that is due happen, empty the queues, and read everything once more."""
     answers = load.answers
     for client in clients:
-        client.hanging_up = 0.0  # an item that it takes and does not see would be on loan for too long
+        client.hanging_up = 0.0  # an item that it takes and does not see would be leased for too long
     await asyncio.gather(*(worker.ready() for worker in workers))
-    # Loans, and the timeouts of the load, end meanwhile.
+    # Leases, and the timeouts of the load, end meanwhile.
     await asyncio.sleep(max(2 * LEASE_S, min(DIGEST_S, seconds)))
     for queue in QUEUES:
         while await load.take(clients[0], queue, "0s", surely=True):

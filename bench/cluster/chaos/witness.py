@@ -16,12 +16,12 @@ from purgatory_async.durable.fold import entries as kinds
 from purgatory_async.durable.fold.codec import decode
 from purgatory_async.durable.fold.fold import Fold
 from purgatory_async.durable.fold.kept_signals import KeySignalled
-from purgatory_async.durable.fold.loans import ItemLent
+from purgatory_async.durable.fold.leases import ItemLeased
 from purgatory_async.durable.fold.operations import OperationEnded
 from purgatory_async.durable.fold.results import Dropped, Plain, Put, Result, Submitted
 from purgatory_async.durable.fold.shared import Effect
 
-__all__ = ["History", "Loan", "Operation", "Witness", "history_of"]
+__all__ = ["History", "Lease", "Operation", "Witness", "history_of"]
 
 
 class Witness:
@@ -59,8 +59,8 @@ class Operation:
 
 
 @dataclass(slots=True)
-class Loan:
-    """An item on loan as the log has it; ``ended`` is by an entry, as ``ack`` or ``back``."""
+class Lease:
+    """A leased item as the log has it; ``ended`` is by an entry, as ``ack`` or ``back``."""
 
     number: int
     until_us: int
@@ -76,7 +76,7 @@ class History:
         signals: The positions of each signal that was counted, and how many operations it completed.
         items: Of each item that was put, whether a taker got it at once.
         acknowledged: How often each item was.
-        loans: All loans, by id.
+        leases: All leases, by id.
         repeated: How many entries were dropped as repetitions.
         compared: How many digests of workers were compared with this fold's.
         differing: Positions at which one differed.
@@ -88,14 +88,14 @@ class History:
     signals: dict[int, list[tuple[int, int]]] = field(default_factory=dict[int, list[tuple[int, int]]])
     items: dict[int, list[bool]] = field(default_factory=dict[int, list[bool]])
     acknowledged: Counter[int] = field(default_factory=Counter[int])
-    loans: dict[str, Loan] = field(default_factory=dict[str, Loan])
+    leases: dict[str, Lease] = field(default_factory=dict[str, Lease])
     mixed: Counter[str] = field(default_factory=Counter[str])
     repeated: int = 0
     compared: int = 0
     differing: list[int] = field(default_factory=list[int])
     early: list[str] = field(default_factory=list[str])
     doubled: list[str] = field(default_factory=list[str])
-    _loan_of: dict[int, Loan] = field(default_factory=dict[int, Loan])  # the last of each item
+    _lease_of: dict[int, Lease] = field(default_factory=dict[int, Lease])  # the last of each item
     _numbers: dict[int | str, int] = field(
         default_factory=dict[int | str, int]
     )  # of items, by the position of their put
@@ -130,18 +130,18 @@ class History:
             if not result.replayed:
                 self.items.setdefault(number, []).append(result.delivered)
         elif isinstance(entry, kinds.EndLease) and isinstance(result, Plain):
-            self._end_loan(entry.lease_id, "return" if entry.back else "ack")
-        elif isinstance(entry, kinds.LeaveLine) and entry.lease_id in self.loans:
-            loan = self.loans[entry.lease_id]
-            if not loan.ended:
-                self._end_loan(entry.lease_id, "gone")
+            self._end_lease(entry.lease_id, "return" if entry.back else "ack")
+        elif isinstance(entry, kinds.LeaveLine) and entry.lease_id in self.leases:
+            lease = self.leases[entry.lease_id]
+            if not lease.ended:
+                self._end_lease(entry.lease_id, "gone")
 
-    def _end_loan(self, lease_id: str, how: str) -> None:
-        loan = self.loans[lease_id]
-        if loan.ended in {"ack", "return"}:
-            self.doubled.append(f"the loan {lease_id} ended twice: {loan.ended}, {how}")
-        loan.ended = how
-        self.acknowledged[loan.number] += how == "ack"
+    def _end_lease(self, lease_id: str, how: str) -> None:
+        lease = self.leases[lease_id]
+        if lease.ended in {"ack", "return"}:
+            self.doubled.append(f"the lease {lease_id} ended twice: {lease.ended}, {how}")
+        lease.ended = how
+        self.acknowledged[lease.number] += how == "ack"
 
     def _note_effect(self, at_us: int, entry: kinds.Entry, effect: Effect) -> None:
         if isinstance(effect, OperationEnded):
@@ -149,8 +149,8 @@ class History:
         elif isinstance(effect, KeySignalled) and isinstance(entry, kinds.SignalKey):
             number = json.loads(bytes(entry.value)) if isinstance(entry.value, Raw) else 0
             self.signals.setdefault(number, []).append((effect.signal.view.index, effect.completed))
-        elif isinstance(effect, ItemLent):
-            self._note_loan(at_us, effect)
+        elif isinstance(effect, ItemLeased):
+            self._note_lease(at_us, effect)
 
     def _note_end(self, at_us: int, effect: OperationEnded) -> None:
         operation, known_as = self.operations[effect.operation.id], effect.operation.id
@@ -161,15 +161,17 @@ class History:
         if operation.state == "expired" and (due_us is None or at_us < due_us):
             self.early.append(f"{known_as} expired at {at_us}, due at {due_us}")
 
-    def _note_loan(self, at_us: int, effect: ItemLent) -> None:
+    def _note_lease(self, at_us: int, effect: ItemLeased) -> None:
         lease = effect.lease
         number = self._numbers[lease.item.number]
-        before = self._loan_of.get(number)
+        before = self._lease_of.get(number)
         if before is not None and before.ended == "ack":
-            self.doubled.append(f"item {number} was lent after it was acknowledged")
+            self.doubled.append(f"item {number} was leased after it was acknowledged")
         if before is not None and not before.ended and at_us < before.until_us:
-            self.early.append(f"item {number} was lent at {at_us}, and on loan until {before.until_us}")
-        self.loans[lease.id] = self._loan_of[number] = Loan(number, lease.until_us)
+            self.early.append(
+                f"item {number} was leased at {at_us}, before its lease ended at {before.until_us}"
+            )
+        self.leases[lease.id] = self._lease_of[number] = Lease(number, lease.until_us)
 
 
 def history_of(entries: Sequence[Entry]) -> History:

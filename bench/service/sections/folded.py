@@ -44,7 +44,7 @@ def lines(settings: ServiceSettings) -> Iterator[Line]:
     for name, entries, target in (
         ("submit and its signal, by a writer", list(pairs(count // 2)), MAX_ENTRY_US),
         ("submit, all pending", list(submits(count)), MAX_ENTRY_US),
-        ("put, want and done", list(loans(count // 3)), MAX_ENTRY_US),
+        ("put, want and done", list(leases(count // 3)), MAX_ENTRY_US),
     ):
         yield line(f"an entry: {name}", rounds, partial(fold_all, entries), "us", target)
     texts = [codec.encode(entry) for entry in pairs(count // 2)]
@@ -84,7 +84,7 @@ def submits(count: int) -> Iterator[AnyEntry]:
         yield SubmitOperation(id=f"op{number}", keys=(f"order-{number}",), timeout_us=MINUTE_US + number)
 
 
-def loans(count: int) -> Iterator[AnyEntry]:
+def leases(count: int) -> Iterator[AnyEntry]:
     """Items, each taken and acknowledged."""
     for number in range(count):
         queue, lease_id = f"queue{number % 10}", f"lease{number}"

@@ -33,7 +33,7 @@ __all__ = ["SECTION"]
 
 LONGEST_MS = 50
 NEVER = 2**53 - 1
-SIGNALS, KEYS, ITEMS, LOANS = (
+SIGNALS, KEYS, ITEMS, LEASES = (
     1000,
     64,
     1000,
@@ -69,7 +69,7 @@ def scenes(pending: int) -> Iterator[Scene]:
     yield Scene(f"{pending:,} delayed items purged", _puts(pending, HOUR_US), PurgeQueue(queue="q"))
     yield Scene(f"{pending:,} ready items purged", _puts(pending), PurgeQueue(queue="q"))
     yield Scene(f"{half:,} operations expire at once", [], None, _expiring, half)
-    yield Scene(f"{half:,} loans end at once", _puts(half), None, _loan, half // LOANS)
+    yield Scene(f"{half:,} leases end at once", _puts(half), None, _lease, half // LEASES)
 
 
 def lines(settings: ServiceSettings) -> Iterator[Line]:
@@ -134,8 +134,8 @@ def _expiring(number: int, left_us: int) -> SubmitOperation:
     return SubmitOperation(id=f"op{number}", keys=(f"key{number}",), timeout_us=left_us)
 
 
-def _loan(number: int, left_us: int) -> WantItem:
-    return WantItem(queue="q", lease_id=f"loan{number}", lease_us=left_us, max=LOANS)
+def _lease(number: int, left_us: int) -> WantItem:
+    return WantItem(queue="q", lease_id=f"lease{number}", lease_us=left_us, max=LEASES)
 
 
 SECTION = Section(

@@ -157,15 +157,15 @@ class PutItems(Entry, tag="puts"):
 
 
 class WantItem(Entry, tag="want", kw_only=True):
-    """A taker: takes the oldest items of a queue on loan, or stands in line.
+    """A taker: leases the oldest items of a queue, or stands in line.
 
     Attributes:
         queue: The queue.
-        lease_id: Names the taker, and then its loan; of several loans the first.
-        lease_us: How long a loan lasts, from the log time at which it begins; absent for the queue's own.
+        lease_id: Names the taker, and then its lease; of several leases the first.
+        lease_us: How long a lease lasts, from the log time at which it begins; absent for the queue's own.
         wait_us: How long it stands in line; 0 not at all.
         max: The most items.
-        owner: Whose the loans will be; None without tokens.
+        owner: Whose the leases will be; None without tokens.
     """
 
     queue: str
@@ -177,15 +177,15 @@ class WantItem(Entry, tag="want", kw_only=True):
 
 
 class LeaveLine(Entry, tag="gone"):
-    """The taker's client has left: it leaves the line, or its items go back as if they had not been lent."""
+    """The taker's client has left: it leaves the line, or its items go back as if they had not been leased."""
 
     lease_id: str
 
 
 class EndLease(Entry, tag="done"):
-    """The end of a loan: acknowledged, or with ``back`` the item goes back to its place, hidden there for a delay.
+    """The end of a lease: acknowledged, or with ``back`` the item goes back to its place, hidden there for a delay.
 
-    If it names an owner, it is for loans of that owner only.
+    If it names an owner, it is for leases of that owner only.
     """
 
     lease_id: str
@@ -195,7 +195,7 @@ class EndLease(Entry, tag="done"):
 
 
 class ExtendLease(Entry, tag="extend"):
-    """A loan is counted again from now on, for as long as at first, or for another duration; `EndLease.owner`."""
+    """A lease is counted again from now on, for as long as at first, or for another duration; `EndLease.owner`."""
 
     lease_id: str
     lease_us: OptionalDuration = UNSET
@@ -207,9 +207,9 @@ class SetQueue(Entry, tag="queue"):
 
     Attributes:
         queue: The queue.
-        lease_us: How long a loan lasts that does not say.
-        max_attempts: How often an item is lent before it goes to the dead ones.
-        max_items: The most items, hidden ones and those on loan included.
+        lease_us: How long a lease lasts that does not say.
+        max_attempts: How often an item is leased before it goes to the dead ones.
+        max_items: The most items, hidden and leased ones included.
         max_bytes: The most bytes that they count.
     """
 
@@ -226,7 +226,7 @@ class SetQueue(Entry, tag="queue"):
 
 
 class PurgeQueue(Entry, tag="purge"):
-    """All items of a queue are dropped but those on loan."""
+    """All items of a queue are dropped but the leased ones."""
 
     queue: str
 

@@ -8,7 +8,7 @@ A step at log time ``at_us``:
 3. The entry is dropped as a repetition, or applied. What it makes due at once (a timeout of 0) happens too.
 
 The order is that of the library's timer, which fires equal deadlines in the order in which they were scheduled. Within
-a step it is: loans, takers, operations, silent writers. Loans of one step end in the order in which they began.
+a step it is: leases, takers, operations, silent writers. Leases of one step end in the order in which they began.
 
 >>> from purgatory_async.durable.fold.entries import SignalKey, SubmitOperation
 >>> fold = Fold()
@@ -233,7 +233,12 @@ class Fold:
 
     def close(self) -> None:
         """Release the timer and the purgatories; the state is lost. Idempotent."""
-        for purgatory in (self.operations.purgatory, self.queues.line, self.queues.loans, self.queues.delays):
+        for purgatory in (
+            self.operations.purgatory,
+            self.queues.line,
+            self.queues.leasing,
+            self.queues.delays,
+        ):
             purgatory.close()
         self.shared.timer.close()
 

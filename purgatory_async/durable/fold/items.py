@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DEAD: Final = ".dead"
 """What the name of a queue's dead items ends with."""
 LEASE_US: Final = 30 * SECOND
-"""How long a loan lasts if neither its taker nor its queue says."""
+"""How long a lease lasts if neither its taker nor its queue says."""
 QUEUE_SHARE: Final = 4
 """A queue may count a quarter of all bytes, unless it has a limit of its own."""
 TAKE_BYTES: Final = 1 << 20
@@ -33,7 +33,7 @@ class Item(NamedTuple):
         nth: Its place in that entry.
         number: Its name: the position of its put; that, a dot and its place for a later one of a batch.
         put_us: The log time of its put.
-        attempts: How often it was lent.
+        attempts: How often it was leased.
         text: Its JSON.
         owner: Who put it; None without tokens.
     """
@@ -94,15 +94,15 @@ class Hidden(DelayedOperation[None]):
 
 
 class Queue:
-    """A queue with items, loans, takers or settings.
+    """A queue with items, leases, takers or settings.
 
     Attributes:
         name: Its name.
         ready: A heap of the items to take.
         hidden: Those to take later, by number.
-        leased: How many are on loan.
+        leased: How many items are leased.
         takers: How many stand in line.
-        size: The bytes that its items and loans count; changed by `weigh`.
+        size: The bytes that its items and leases count; changed by `weigh`.
         settings: What differs from every queue's; None for nothing.
     """
 
@@ -128,18 +128,18 @@ class Queue:
 
     @property
     def count(self) -> int:
-        """How many items it has, those on loan included."""
+        """How many items it has, leased ones included."""
         return len(self.ready) + len(self.hidden) + self.leased
 
     @property
     def lease_us(self) -> int:
-        """How long a loan lasts whose taker does not say."""
+        """How long a lease lasts whose taker does not say."""
         own = UNSET if self.settings is None else self.settings.lease_us
         return LEASE_US if isinstance(own, UnsetType) else own
 
     @property
     def max_attempts(self) -> int | None:
-        """How often an item is lent before it goes to the dead ones; None for no limit."""
+        """How often an item is leased before it goes to the dead ones; None for no limit."""
         own = UNSET if self.settings is None else self.settings.max_attempts
         return None if isinstance(own, UnsetType) else own
 

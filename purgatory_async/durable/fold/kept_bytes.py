@@ -1,7 +1,7 @@
 """The bytes of what the fold keeps: the one place where they are added and taken away.
 
 Counted are the JSON text and the keys of operations, signals and items, once however many show them, and 128 bytes for
-each piece. A part of them is pinned: what is pending, with the voters it has counted, ready, hidden, on loan, or a
+each piece. A part of them is pinned: what is pending, with the voters it has counted, ready, hidden, leased, or a
 key's newest signal. The rest is history, which makes room for what is new: ended operations, older signals, ids of what
 has ended, and the answers of Idempotency-Keys.
 
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 PIECE_BYTES: Final = 128
-"""What an operation, a signal, an item or a loan counts besides its text."""
+"""What an operation, a signal, an item or a lease counts besides its text."""
 
 
 class KeptBytes:

@@ -14,7 +14,7 @@ from purgatory_async.durable.fold.results import (
     OVER_BUDGET,
     Extended,
     InLine,
-    Lent,
+    Leased,
     Moved,
     Nothing,
     Put,
@@ -95,7 +95,7 @@ class QueueRules:
                 return Nothing()
         queues.want(entry)
         lease = queues.leases.get(entry.lease_id)
-        return InLine() if lease is None else Lent(lease.item.number)
+        return InLine() if lease is None else Leased(lease.item.number)
 
     def _gone(self, entry: kinds.LeaveLine) -> Result:
         self._queues.gone(entry.lease_id)

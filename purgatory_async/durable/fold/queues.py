@@ -1,7 +1,7 @@
-"""The queues of the fold: items, takers in line, and items on loan.
+"""The queues of the fold: items, takers in line, and leased items.
 
 An item keeps its place for ever, by the time at which it was first due. So an item that comes back is in front of those
-that were never lent.
+that were never leased.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,14 +14,14 @@ from purgatory_async import Purgatory
 from purgatory_async.durable.fold.entries import NewItem, PutItem, PutItems, SetQueue, WantItem
 from purgatory_async.durable.fold.items import DEAD, Hidden, Item, Queue
 from purgatory_async.durable.fold.kept_bytes import PIECE_BYTES, text_bytes, text_of_id
-from purgatory_async.durable.fold.loans import (
+from purgatory_async.durable.fold.leases import (
     ItemHidden,
-    ItemLent,
+    ItemLeased,
     Lease,
     LeaseExtended,
     Taker,
     TakerLeft,
-    loan_ids,
+    lease_ids,
 )
 from purgatory_async.durable.fold.remembered import Remembered
 from purgatory_async.durable.fold.results import OVERLOADED, Refused
@@ -36,9 +36,9 @@ class Queues:
         kept: How many items they have together, hidden ones included.
         hidden_ones: How many of them are hidden.
         dead: How many items went to the dead ones since the log began.
-        takers: Those in line, by the id of their loan to be.
+        takers: Those in line, by the id of their lease to be.
         takers_of: The same by writer, in the order in which they came.
-        leases: The loans, in the order in which they began or were extended.
+        leases: The leases, in the order in which they began or were extended.
         ended_leases: The ids of those that have ended, with their owners.
     """
 
@@ -52,7 +52,7 @@ class Queues:
         self.leases: Final[dict[str, Lease]] = {}
         self.ended_leases: Final[Remembered[str, str | None]] = Remembered(shared, text_of_id)
         self.line: Final = Purgatory("takers", timer=shared.timer)
-        self.loans: Final = Purgatory("leases", timer=shared.timer)
+        self.leasing: Final = Purgatory("leases", timer=shared.timer)
         self.delays: Final = Purgatory("delays", timer=shared.timer)
         self._shared: Final = shared
 
@@ -118,7 +118,7 @@ class Queues:
         return found
 
     def want(self, order: WantItem) -> None:
-        """Take the oldest items on loan, or stand in line. O(items log items of the queue)."""
+        """Lease the oldest items, or stand in line. O(items log items of the queue)."""
         shared = self._shared
         until_us = shared.clock.now_us + order.wait_us
         lease_us = (
@@ -137,12 +137,12 @@ class Queues:
         self.line.try_complete_else_watch(taker, (order.queue,))
 
     def knows(self, lease_id: str) -> bool:
-        """Whether a taker or a loan has this id, or had it lately. O(1)."""
+        """Whether a taker or a lease has this id, or had it lately. O(1)."""
         return lease_id in self.takers or lease_id in self.leases or lease_id in self.ended_leases
 
-    def loans_of(self, taker: str) -> Iterator[Lease]:
-        """Iterate over the loans of a taker. O(most items of one)."""
-        for lease_id in loan_ids(taker):
+    def leases_of(self, taker: str) -> Iterator[Lease]:
+        """Iterate over the leases of a taker. O(most items of one)."""
+        for lease_id in lease_ids(taker):
             lease = self.leases.get(lease_id)
             if lease is not None and lease.taker == taker:
                 yield lease
@@ -154,7 +154,7 @@ class Queues:
             taker.cancel()
             self.leave(taker)
             return
-        for lease in list(self.loans_of(lease_id)):
+        for lease in list(self.leases_of(lease_id)):
             lease.cancel()
             self._end(lease)
             self._keep(lease.queue, lease.item)
@@ -167,14 +167,14 @@ class Queues:
             self._shared.effects.append(TakerLeft(taker.order.lease_id, "silent"))
 
     def end(self, lease: Lease, *, back: bool, delay: int = 0) -> None:
-        """End a loan for its taker. O(log items of the queue)."""
+        """End a lease for its taker. O(log items of the queue)."""
         lease.cancel()
         if not back:
             self._shared.totals.acknowledged += 1
         self.ended(lease, back=back, delay=delay)
 
     def extend(self, lease: Lease, lease_us: int) -> int:
-        """Let a loan count again from now on; return how long. O(1)."""
+        """Let a lease count again from now on; return how long. O(1)."""
         shared = self._shared
         lease.cancel()
         self._let_go(lease)
@@ -193,7 +193,7 @@ class Queues:
             owner=lease.owner,
         )
         shared.effects.append(LeaseExtended(extended))
-        self.borrow(extended)
+        self.add_lease(extended)
         return left_us
 
     def set(self, settings: SetQueue) -> None:
@@ -204,7 +204,7 @@ class Queues:
         self._forget_idle(queue)
 
     def purge(self, name: str) -> Work[int]:
-        """Drop the items of a queue but those on loan, with breaks; return how many. O(n)."""
+        """Drop the items of a queue but the leased ones, with breaks; return how many. O(n)."""
         queue = self.by_name.get(name)
         if queue is None:
             return 0
@@ -248,7 +248,7 @@ class Queues:
         self._forget_idle(target)
         return moved
 
-    # For takers, loans and hidden items.
+    # For takers, leases and hidden items.
 
     def pick(self, order: WantItem) -> list[Item]:
         """Take out the oldest items of a queue, as many as a taker may have."""
@@ -273,12 +273,12 @@ class Queues:
             if not takers:
                 del self.takers_of[writer]
 
-    def lend(self, taker: Taker, items: Sequence[Item]) -> None:
-        """Begin the loans of a taker."""
+    def lease(self, taker: Taker, items: Sequence[Item]) -> None:
+        """Begin the leases of a taker."""
         shared, order = self._shared, taker.order
         lease_us = min(taker.lease_us, shared.limits.max_lease_us)
         until_us = shared.clock.now_us + lease_us
-        for lease_id, item in zip(loan_ids(order.lease_id), items, strict=False):
+        for lease_id, item in zip(lease_ids(order.lease_id), items, strict=False):
             lease = Lease(
                 self,
                 lease_id,
@@ -291,25 +291,25 @@ class Queues:
                 timeout=shared.seconds_until(until_us),
                 owner=order.owner,
             )
-            shared.totals.loans += 1
-            shared.effects.append(ItemLent(lease))
-            self.borrow(lease)
+            shared.totals.leases += 1
+            shared.effects.append(ItemLeased(lease))
+            self.add_lease(lease)
 
-    def borrow(self, lease: Lease) -> None:
-        """Make a loan known, and let it run."""
+    def add_lease(self, lease: Lease) -> None:
+        """Make a lease known, and let it run."""
         queue = self.queue(lease.queue)
         queue.leased += 1
         queue.weigh(lease.item.size, lease.item.owner)
         queue.weigh(PIECE_BYTES, lease.owner)
         self.leases[lease.id] = lease
-        self.loans.try_complete_else_watch(lease, (lease.queue,))
+        self.leasing.try_complete_else_watch(lease, (lease.queue,))
 
     def waited(self, taker: Taker) -> None:
         """Say that a taker's wait has ended."""
         self._shared.effects.append(TakerLeft(taker.order.lease_id, "waited"))
 
     def ended(self, lease: Lease, *, back: bool, delay: int = 0) -> None:
-        """Remember the id of a loan that has ended, and put its item back if asked: hidden, or to the dead ones."""
+        """Remember the id of a lease that has ended, and put its item back if asked: hidden, or to the dead ones."""
         most = self.by_name[lease.queue].max_attempts
         self._end(lease)
         if not back:

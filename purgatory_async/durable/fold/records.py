@@ -114,7 +114,7 @@ class ItemLine(Line, tag="item", frozen=True):
         item: Its JSON text.
         place: See `items.Item`.
         put_us: The log time of its put.
-        attempts: How often it was lent.
+        attempts: How often it was leased.
         until_us: The log time until which it is hidden; 0 if it is ready.
         since: The position from which on it is hidden.
         owner: Who put it; absent without tokens.
@@ -145,17 +145,17 @@ class TakerLine(Line, tag="taker", frozen=True, rename=_LEASE):
 
 
 class LeaseLine(Line, tag="lease", frozen=True, rename=_LEASE):
-    """A loan, in the order in which they began or were extended.
+    """A lease, in the order in which they began or were extended.
 
     Attributes:
         position: Of that entry.
         id: Its own.
         queue: The item's.
         number, item, place, put_us: The item's; see `ItemLine`.
-        before: How often the item was lent before.
+        before: How often the item was leased before.
         until_us: The log time at which it ends.
         lease_us: How long it was to last.
-        taker: Whose it is; absent if the loan has its name.
+        taker: Whose it is; absent if the lease has its name.
         owner: Who took the item; absent without tokens.
         by: Who put it; absent without tokens.
     """
@@ -176,7 +176,7 @@ class LeaseLine(Line, tag="lease", frozen=True, rename=_LEASE):
 
 
 class EndedLeaseLine(Line, tag="ended", frozen=True):
-    """The id of a loan that has ended, in the order of their ends."""
+    """The id of a lease that has ended, in the order of their ends."""
 
     id: str
     at_us: int

@@ -38,7 +38,7 @@ from purgatory_async.durable.fold.fold import (
 )
 from purgatory_async.durable.fold.items import Hidden, Item
 from purgatory_async.durable.fold.kept_bytes import size_of_signal
-from purgatory_async.durable.fold.loans import Lease, Taker
+from purgatory_async.durable.fold.leases import Lease, Taker
 from purgatory_async.durable.fold.operations import Operation
 from purgatory_async.durable.fold.replays import Replay
 from purgatory_async.durable.fold.shared import Limits, Totals
@@ -51,7 +51,7 @@ __all__ = ["Restoring", "empty_after", "restored"]
 _DECODER: Final[msgspec.json.Decoder[lines.AnyLine]] = msgspec.json.Decoder(lines.AnyLine)
 _CAUSE: Final = itemgetter(0, 1)
 # The kinds of what is due, in their order within a step.
-_LOAN, _HIDDEN, _TAKER, _OPERATION, _SILENCE = range(5)
+_LEASE, _HIDDEN, _TAKER, _OPERATION, _SILENCE = range(5)
 _Due = tuple[int, int, Callable[[Any], object], object]
 """Position of the cause, kind, what to do, and with what."""
 
@@ -163,7 +163,7 @@ class _Lines:
         self._signals: Final[dict[int, Signal]] = {}
         self._listening: Final[set[str]] = set()  # writers
         self._pending: Final[list[Operation]] = []  # by position
-        self._others: Final[list[_Due]] = []  # loans, takers and silent writers
+        self._others: Final[list[_Due]] = []  # leases, takers and silent writers
         self._rules: Final[dict[type[lines.Line], Callable[[Any], None]]] = {
             lines.WriterLine: self._writer,
             lines.SignalLine: self._signal,
@@ -308,7 +308,7 @@ class _Lines:
             timeout=self.fold.shared.seconds_until(line.until_us),
             owner=line.owner,
         )
-        self._others.append((line.position, _LOAN, queues.borrow, lease))
+        self._others.append((line.position, _LEASE, queues.add_lease, lease))
 
     def _ended_lease(self, line: lines.EndedLeaseLine) -> None:
         self.fold.queues.ended_leases.add(line.id, line.at_us, line.owner)

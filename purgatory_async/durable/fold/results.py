@@ -89,7 +89,7 @@ class PutSome(Result, frozen=True, array_like=True, tag=True):
     replayed: bool = False
 
 
-class Lent(Result, frozen=True, array_like=True, tag=True):
+class Leased(Result, frozen=True, array_like=True, tag="Lent"):  # so digests have it
     """The taker has an item at once; its number. There may be more."""
 
     item: int | str
@@ -104,7 +104,7 @@ class Nothing(Result, frozen=True, array_like=True, tag=True):
 
 
 class Extended(Result, frozen=True, array_like=True, tag=True):
-    """The loan ends later, or sooner; after how many microseconds."""
+    """The lease ends later, or sooner; after how many microseconds."""
 
     left_us: int
 

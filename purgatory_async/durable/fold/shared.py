@@ -53,12 +53,12 @@ class Limits(Struct, forbid_unknown_fields=True, rename=json_name):
 
     Attributes:
         max_pending: The most pending operations.
-        max_items: The most items of a queue, kept or on loan.
+        max_items: The most items of a queue, kept or leased.
         retention_us: How long ended operations, their ids after that, answers of an Idempotency-Key, ended leases and
             the newest value of an idle key are kept.
         keep_signals: The most signals kept of a key.
         keep_for_us: How long they are kept at least, up to that number.
-        max_lease_us: The longest loan; longer ones are shortened.
+        max_lease_us: The longest lease; longer ones are shortened.
         max_kept: The most bytes of all that is kept; see `kept_bytes`.
     """
 
@@ -93,7 +93,7 @@ class Totals(Struct):
     )
     signals: int = 0
     items: int = 0
-    loans: int = 0
+    leases: int = msgspec.field(default=0, name="loans")
     acknowledged: int = 0
     dropped: int = 0
 

@@ -1,4 +1,4 @@
-"""``/v1/leases``: acknowledge, return, extend and list items on loan."""
+"""``/v1/leases``: acknowledge, return, extend and list leased items."""
 
 import asyncio
 from typing import Final
@@ -7,7 +7,7 @@ import msgspec
 
 from purgatory_async.durable.fold import results
 from purgatory_async.durable.fold.entries import EndLease, ExtendLease
-from purgatory_async.durable.fold.loans import Lease
+from purgatory_async.durable.fold.leases import Lease
 from purgatory_async.durable.fold.shared import SECOND
 from purgatory_async.service.access.grants import Grant
 from purgatory_async.service.api.durations import delay_us, lease_us
@@ -77,7 +77,7 @@ async def return_leases(service: Service, request: Request) -> Answer:
 
 
 async def list_leases(service: Service, request: Request) -> Answer:
-    """``GET /v1/leases``: list the items on loan, the first to come back first, in pages."""
+    """``GET /v1/leases``: list the leased items, the first to come back first, in pages."""
     request.check_accept(JSON)
     query = request.query("cursor", "limit", "queue")
     limit, cursor, queue = limit_of(query), query.text("cursor"), query.text("queue")
@@ -151,7 +151,7 @@ async def _change(service: Service, request: Request, entry: EndLease | ExtendLe
     grant = request.grant
     _check_own(service, grant, entry.lease_id)
     entry.owner = grant.bound_to
-    return await service.change_loan(entry)
+    return await service.change_lease(entry)
 
 
 def _check_own(service: Service, grant: Grant, lease_id: str) -> None:

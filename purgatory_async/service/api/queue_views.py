@@ -128,7 +128,7 @@ async def peek_items(service: Service, request: Request) -> Answer:
 
 
 async def purge_queue(service: Service, request: Request) -> Answer:
-    """``POST /v1/queues/{queue}/purge``: drop all items of a queue but those on loan."""
+    """``POST /v1/queues/{queue}/purge``: drop all items of a queue but the leased ones."""
     request.check_accept(JSON)
     request.query()
     queue = request.key("queue")

@@ -1,4 +1,4 @@
-"""``/v1/queues/{queue}/items`` and ``/take``: put items, take them on loan."""
+"""``/v1/queues/{queue}/items`` and ``/take``: put items, lease them."""
 
 from typing import Annotated, Final
 
@@ -7,7 +7,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from purgatory_async.durable.documents import compact
 from purgatory_async.durable.fold.entries import NewItem, PutItem, PutItems
-from purgatory_async.durable.fold.loans import Lease
+from purgatory_async.durable.fold.leases import Lease
 from purgatory_async.durable.fold.results import Put
 from purgatory_async.durable.fold.shared import SECOND
 from purgatory_async.service.api.durations import delay_us, lease_us
@@ -62,7 +62,7 @@ async def put_item(service: Service, request: Request) -> Answer:
 
 
 async def take_item(service: Service, request: Request) -> Answer:
-    """``POST /v1/queues/{queue}/take``: take items on loan; with ``wait`` hold the request until one comes."""
+    """``POST /v1/queues/{queue}/take``: lease items; with ``wait`` hold the request until one comes."""
     request.check_accept(JSON)
     wait = request.wait(request.query("wait"), service.settings.max_wait)
     queue = request.key("queue")

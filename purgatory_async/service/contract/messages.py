@@ -43,7 +43,7 @@ _Timeout = (
     | Annotated[str, Meta(extra_json_schema=DURATION)]
     | None
 )
-Loan = (
+LeaseDuration = (
     Annotated[float, Meta(extra_json_schema={"exclusiveMinimum": 0, "maximum": LONGEST})]
     | Annotated[str, Meta(extra_json_schema=_SOME_DURATION)]
 )

@@ -190,7 +190,7 @@ def queue_full(queue: str, what: str, limit: int) -> Problem:
     """A queue is at its own limit of items or bytes; retry later."""
     return Problem(
         Kind.OVERLOADED,
-        f"queue {shown(queue)} must have at most {limit} {what}; acknowledge what is on loan, or raise max_{what}",
+        f"queue {shown(queue)} must have at most {limit} {what}; acknowledge what is leased, or raise max_{what}",
         limit=limit,
         queue=queue,
     )
@@ -270,7 +270,7 @@ def already_ended(operation: OperationView) -> Problem:
 
 
 def unknown_queue(queue: str) -> Problem:
-    """Nothing is in the queue, on loan from it or waiting for it, and it has no settings."""
+    """Nothing is in the queue, leased from it or waiting for it, and it has no settings."""
     return Problem(Kind.UNKNOWN_QUEUE, f"no queue has the name {shown(queue)}")
 
 

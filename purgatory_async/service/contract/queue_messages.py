@@ -5,7 +5,7 @@ from typing import Annotated, Final
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from purgatory_async.durable.documents import AnyJson, Count, Moment
-from purgatory_async.service.contract.messages import DURATION, LONGEST, Loan
+from purgatory_async.service.contract.messages import DURATION, LONGEST, LeaseDuration
 
 MAX_BATCH: Final = 100  # items of a put or a take, leases of an acknowledgement
 
@@ -45,12 +45,12 @@ class DeliveredItems(Struct):
 class TakeBody(Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/queues/{queue}/take``."""
 
-    lease: Loan | UnsetType = UNSET
+    lease: LeaseDuration | UnsetType = UNSET
     max: Annotated[int, Meta(ge=1, le=MAX_BATCH)] | UnsetType = UNSET
 
 
 class Leased(Struct):
-    """An item on loan; ``expires_in`` is in seconds, ``attempts`` counts this loan."""
+    """A leased item; ``expires_in`` is in seconds, ``attempts`` counts this lease."""
 
     lease: str
     id: str
@@ -60,7 +60,7 @@ class Leased(Struct):
 
 
 class LeasedItems(Struct):
-    """Items on loan, the oldest first."""
+    """Leased items, the oldest first."""
 
     leases: list[Leased]
 
@@ -74,7 +74,7 @@ class ReturnBody(Struct, forbid_unknown_fields=True):
 class ExtendBody(Struct, forbid_unknown_fields=True):
     """The body of ``POST /v1/leases/{id}/extend``; without ``lease`` it lasts as long as at first."""
 
-    lease: Loan | UnsetType = UNSET
+    lease: LeaseDuration | UnsetType = UNSET
 
 
 class Extended(Struct):
@@ -126,7 +126,7 @@ class LeaseList(Struct):
 class QueueBody(Struct, forbid_unknown_fields=True):
     """The body of ``PUT /v1/queues/{queue}``: what differs from the defaults, in full; null is no limit."""
 
-    lease: Loan | UnsetType = UNSET
+    lease: LeaseDuration | UnsetType = UNSET
     max_attempts: _Limit = UNSET
     max_items: _Limit = UNSET
     max_bytes: _Limit = UNSET
@@ -139,13 +139,13 @@ class QueueView(Struct):
         queue: Its name.
         items: Items to take.
         delayed: Items to take later.
-        leased: Items on loan.
+        leased: Leased items.
         takers: Requests held for an item.
         oldest: Seconds since the first item to take was put; null without one.
         bytes: What its items and leases count.
         lease: How long a lease lasts that does not say, in seconds.
-        max_attempts: How often an item is lent before it is dead; null for no limit.
-        max_items: The most items, those on loan included; null for no limit.
+        max_attempts: How often an item is leased before it is dead; null for no limit.
+        max_items: The most items, leased ones included; null for no limit.
         max_bytes: The most bytes that they count; null for no limit.
         dead: The queue of its dead items; null if there is none.
     """
@@ -177,7 +177,7 @@ class ItemView(Struct):
     Attributes:
         id: Its own, which it keeps.
         item: Any JSON.
-        attempts: How often it was lent.
+        attempts: How often it was leased.
         put_at: When it was put; null if that is not known.
         due_at: When it can be taken, of a delayed one.
     """

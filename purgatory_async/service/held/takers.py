@@ -10,7 +10,7 @@ from starlette.types import Receive
 from purgatory_async import PurgatoryFull, Timer
 from purgatory_async.cluster.log import LogError
 from purgatory_async.durable.fold.entries import LeaveLine, WantItem
-from purgatory_async.durable.fold.loans import ItemLent, Lease, TakerLeft
+from purgatory_async.durable.fold.leases import ItemLeased, Lease, TakerLeft
 from purgatory_async.durable.fold.results import Nothing
 from purgatory_async.durable.fold.shared import SECOND, Effect, microseconds
 from purgatory_async.durable.state import State
@@ -20,7 +20,7 @@ from purgatory_async.service.held.pacing import Pace
 
 __all__ = ["OF_TAKERS", "Takers"]
 
-OF_TAKERS: Final = ItemLent, TakerLeft
+OF_TAKERS: Final = ItemLeased, TakerLeft
 """The effects that takers hear; most steps have none."""
 
 
@@ -50,7 +50,7 @@ class Takers:
         self._state: Final = state
         self._timer: Final = timer
         self._overdue: Final = overdue
-        self._lent: dict[str, list[Lease]] = {}  # to takers that have yet to wake
+        self._leased: dict[str, list[Lease]] = {}  # to takers that have yet to wake
         self._left: dict[str, str] = {}  # and why others left the line
 
     def __repr__(self) -> str:
@@ -66,7 +66,7 @@ class Takers:
         *,
         owner: str | None = None,
     ) -> list[Lease]:
-        """Take the oldest items of a queue on loan.
+        """Lease the oldest items of a queue.
 
         Args:
             queue: Its checked name.
@@ -74,10 +74,10 @@ class Takers:
             lease: Microseconds until the items go back; `UNSET` for as long as the queue says.
             most: The most items.
             receive: The request's; its body has been read.
-            owner: Whose the loans are; None without tokens.
+            owner: Whose the leases are; None without tokens.
 
         Returns:
-            The loans; none if the wait is over.
+            The leases; none if the wait is over.
 
         Raises:
             Problem: ``overloaded``, ``draining`` (also while it waits) or ``gap``; ``unauthorized`` or ``forbidden`` if
@@ -94,25 +94,25 @@ class Takers:
                 max=most,
                 owner=owner,
             )
-            lent, why = await self._stand_in_line(order, receive)
+            leased, why = await self._stand_in_line(order, receive)
             wait = until - self._timer.time()
             # After a long silence of this worker its takers have left their lines: they stand there again.
-            if lent or why != "silent" or wait <= 0:
-                return lent
+            if leased or why != "silent" or wait <= 0:
+                return leased
 
     def hear(self, effect: Effect) -> None:
         """Wake the taker that an effect is about, if it is of this process. O(1)."""
-        if isinstance(effect, ItemLent):
+        if isinstance(effect, ItemLeased):
             taker = effect.lease.taker
-            if taker in self._lent:
-                self._lent[taker].append(effect.lease)
+            if taker in self._leased:
+                self._leased[taker].append(effect.lease)
             elif self.holds.happened(taker):
-                self._lent[taker] = [effect.lease]
+                self._leased[taker] = [effect.lease]
         elif isinstance(effect, TakerLeft) and self.holds.happened(effect.lease_id):
             self._left[effect.lease_id] = effect.why
 
     async def _stand_in_line(self, order: WantItem, receive: Receive) -> tuple[list[Lease], str | None]:
-        """Return the loans, or none and why the taker left the line; None if it did not stand there."""
+        """Return the leases, or none and why the taker left the line; None if it did not stand there."""
         asked = stands = False
 
         async def _stand() -> bool:
@@ -124,23 +124,23 @@ class Takers:
         try:
             overdue = None if self._overdue is None else order.wait_us / SECOND + self._overdue
             await self.holds.until(order.lease_id, overdue, receive, _stand)
-            while stands and order.lease_id not in self._lent and order.lease_id not in self._left:
+            while stands and order.lease_id not in self._leased and order.lease_id not in self._left:
                 await self._look_again(order.lease_id, receive)
         except BaseException:  # the client left, the service drains, or the request's task was cancelled
             if asked:
-                with suppress(LogError, PurgatoryFull):  # then the item comes back when its loan ends
+                with suppress(LogError, PurgatoryFull):  # then the item comes back when its lease ends
                     self._state.post(LeaveLine(lease_id=order.lease_id))
             raise
         finally:
-            lent, why = self._lent.pop(order.lease_id, []), self._left.pop(order.lease_id, None)
-        return lent, why
+            leased, why = self._leased.pop(order.lease_id, []), self._left.pop(order.lease_id, None)
+        return leased, why
 
     async def _look_again(self, lease_id: str, receive: Receive) -> None:
         """Look what became of a taker, because the state was loaded again, or the wait should have ended."""
         await self._state.caught_up()
         queues = self._state.fold.queues
-        if lent := list(queues.loans_of(lease_id)):
-            self._lent[lease_id] = lent
+        if leased := list(queues.leases_of(lease_id)):
+            self._leased[lease_id] = leased
         elif lease_id in queues.takers:
             await self.holds.until(lease_id, self._overdue, receive)
         else:

@@ -206,7 +206,7 @@ function draw(stats) {
   pairs(at("held"), [
     ["requests", whole.format(counts.held + counts.takers)],
     ["items", whole.format(queues.items + queues.delayed)],
-    ["on loan", whole.format(queues.leased)],
+    ["leased", whole.format(queues.leased)],
   ]);
   drawWheel(stats.wheel);
   drawKeys(stats.busiest_keys);
@@ -436,7 +436,7 @@ function drawWorkers(workers) {
 async function drawQueues(all) {
   const oldest = all.oldest === null ? "" : `, the oldest for ${seconds(all.oldest)}`;
   write(at("queues-about"), `In all ${whole.format(all.items)} ready${oldest}; ${whole.format(all.dead)} went to a dead queue.`);
-  const labels = [["Ready"], ["Delayed"], ["On loan"], ["Takers"], ["Oldest"]];
+  const labels = [["Ready"], ["Delayed"], ["Leased"], ["Takers"], ["Oldest"]];
   const found = await read(`${API}/queues?limit=100`).catch(() => null);
   if (found === null) return; // tick() reports that the service does not answer
   rows(at("queues"), new Map(found.queues.map((queue) => [queue.queue, queue])), () => figuresRow(labels), (row, queue) => {

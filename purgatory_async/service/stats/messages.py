@@ -60,7 +60,7 @@ class QueueTotals(Struct):
     Attributes:
         items: Those that can be taken now.
         delayed: Those that cannot be taken yet.
-        leased: Those on loan.
+        leased: Leased items.
         dead: How many went to a dead queue: since the start, with a store since its log began.
         oldest: Seconds since the oldest ready item was put, those of dead queues left out; null if there is none.
     """
@@ -77,7 +77,7 @@ class Limits(Struct):
 
     Attributes:
         pending: Operations and one-shot waits; separately also held requests, and takers.
-        items: Items in each queue, including those on loan.
+        items: Items in each queue, including leased ones.
         streams: Readers of ``/v1/events``.
     """
 

@@ -5,7 +5,7 @@ from contextlib import closing
 import pytest
 from msgspec import Raw
 
-from bench.cluster.chaos.answers import Answers, Item, Loan, Operation, Signal
+from bench.cluster.chaos.answers import Answers, Item, Lease, Operation, Signal
 from bench.cluster.chaos.judge import judge
 from bench.cluster.chaos.witness import History, history_of
 from purgatory_async.cluster import Entry
@@ -60,7 +60,7 @@ def a_sound_run():
         },
         signals={1: Signal("k", 3, 1)},
         items={2: Item(delivered=False)},
-        loans={"x": Loan(2, 0.0, 0.0), "y": Loan(2, 0.0, 0.0, "ack")},
+        leases={"x": Lease(2, 0.0, 0.0), "y": Lease(2, 0.0, 0.0, "ack")},
     )
     return answers, found
 
@@ -75,14 +75,14 @@ def test_nothing_is_wrong_with_a_sound_run():
         ("lost", lambda told: told.operations.update(c=Operation(None, 0.0, known=True))),
         ("lost", lambda told: told.signals.update({9: Signal("k", 9, 0)})),
         ("lost", lambda told: told.items.update({9: Item(delivered=True)})),
-        ("lost", lambda told: told.loans.update(x=Loan(2, 0.0, 0.0, "ack"))),
+        ("lost", lambda told: told.leases.update(x=Lease(2, 0.0, 0.0, "ack"))),
         (
             "different",
             lambda told: told.operations.update(a=Operation(3.0, 0.0, known=True, state="expired")),
         ),
         ("different", lambda told: told.signals.update({1: Signal("k", 3, 2)})),
         ("different", lambda told: told.items.update({2: Item(delivered=True)})),
-        ("different", lambda told: told.loans.update(z=Loan(2, 0.0, 0.0))),
+        ("different", lambda told: told.leases.update(z=Lease(2, 0.0, 0.0))),
     ],
 )
 def test_an_answer_that_the_log_does_not_have_is_counted(fault, spoil):
@@ -109,7 +109,7 @@ def test_a_signal_and_an_item_with_two_positions_are_doubled():
         *(EndLease(lease_id=name) for name in "xy"),
     )
     answers = Answers(signals={1: Signal("k")}, items={2: Item()})
-    # The signal, the item, its two acknowledgements, and its second loan after none of them.
+    # The signal, the item, its two acknowledgements, and its second lease after none of them.
     assert faults(answers, found)["doubled"] >= 3
 
 
@@ -128,14 +128,14 @@ def test_an_end_before_its_time_in_the_log_is_early(timeout, early, late_ms):
     assert (len(found.early), found.lateness_ms()) == (early, [late_ms])
 
 
-def test_an_item_lent_before_its_loan_ends_is_early():
+def test_an_item_leased_again_before_its_lease_ends_is_early():
     found = history(
         PutItem(queue="q", item=Raw(b"1"), delay_us=0),
         WantItem(queue="q", lease_id="x", lease_us=SECOND_US, wait_us=0, max=1),
         Tick(),
     )
     assert found.early == []
-    found.loans["x"].until_us += 9 * SECOND_US
+    found.leases["x"].until_us += 9 * SECOND_US
     with closing(Fold()) as fold:
         fold.apply(1, START_US, PutItem(queue="q", item=Raw(b"1"), delay_us=0))
         want = WantItem(queue="q", lease_id="y", lease_us=SECOND_US, wait_us=0, max=1)

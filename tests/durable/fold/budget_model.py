@@ -47,10 +47,10 @@ class BudgetModel:
         return list({(signal.key, signal.voter): signal for signal in operation.heard}.values())
 
     def queue_bytes(self):
-        lent = [lease.item for lease in self.leases]
+        leased = [lease.item for lease in self.leases]
         return (
-            sum(size_of(item.text) for item in (*self.items, *lent))
-            + PIECE * len(lent)
+            sum(size_of(item.text) for item in (*self.items, *leased))
+            + PIECE * len(leased)
             + sum(map(len, self.busy_queues()))
             + PIECE * sum(map(self.has_settings, self.settings.values()))
         )

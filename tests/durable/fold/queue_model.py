@@ -1,4 +1,4 @@
-"""The queues of the naive model: lists of items and loans, searched for what is next."""
+"""The queues of the naive model: lists of items and leases, searched for what is next."""
 
 from types import SimpleNamespace
 
@@ -83,10 +83,10 @@ class QueueModel:
             if not (items and takers):
                 return
             self.takers.remove(takers[0])
-            self.lend(takers[0], items)
+            self.lease_to(takers[0], items)
 
-    def lend(self, taker, items):
-        """Lend the first items: as many as the taker wants, of so many bytes, but at least one."""
+    def lease_to(self, taker, items):
+        """Lease the first items: as many as the taker wants, of so many bytes, but at least one."""
         taken = [items[0]]
         for item in items[1 : taker.max]:
             if sum(len(each.text) for each in (*taken, item)) > MOST_BYTES:
@@ -106,18 +106,18 @@ class QueueModel:
                 position=self.position,
             )
             self.leases.append(lease)
-            self.facts.append(("ItemLent", lease.id, item.number))
+            self.facts.append(("ItemLeased", lease.id, item.number))
 
     def is_full(self, queue, texts):
         """Whether a queue's own limits refuse more items."""
         kept = [item for item in self.items if item.queue == queue]
-        lent = [lease.item for lease in self.leases if lease.queue == queue]
+        leased = [lease.item for lease in self.leases if lease.queue == queue]
         most = self.setting(queue, "max_items", self.limits.max_items)
-        if most is not None and len(kept) + len(lent) + len(texts) > most:
+        if most is not None and len(kept) + len(leased) + len(texts) > most:
             return True
-        size = sum(len(text) + PIECE for text in [item.text for item in (*kept, *lent)] + texts)
+        size = sum(len(text) + PIECE for text in [item.text for item in (*kept, *leased)] + texts)
         most = self.setting(queue, "max_bytes", self.limits.max_kept // 4)
-        return most is not None and size + PIECE * len(lent) > most
+        return most is not None and size + PIECE * len(leased) > most
 
     def growth(self, queue, texts):
         """The bytes that more items would add."""
@@ -197,8 +197,8 @@ class QueueModel:
             )
         )
         self.hand_out(entry.queue)
-        lent = self.lease(entry.lease_id)
-        return results.InLine() if lent is None else results.Lent(lent.item.number)
+        leased = self.lease(entry.lease_id)
+        return results.InLine() if leased is None else results.Leased(leased.item.number)
 
     def lease(self, lease_id):
         return next((lease for lease in self.leases if lease.id == lease_id), None)
@@ -208,8 +208,8 @@ class QueueModel:
             self.takers = [taker for taker in self.takers if taker.lease_id != entry.lease_id]
             return results.APPLIED
         # In the order of their ids, which an extension does not change.
-        lent = [lease for lease in self.leases if lease.taker == entry.lease_id]
-        for lease in sorted(lent, key=lambda lease: lease.item.place):
+        leased = [lease for lease in self.leases if lease.taker == entry.lease_id]
+        for lease in sorted(leased, key=lambda lease: lease.item.place):
             self.lease_ended(lease)
             self.come_back(lease.item)
         return results.APPLIED

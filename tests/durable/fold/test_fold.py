@@ -93,23 +93,25 @@ def test_a_timeout_of_zero_expires_in_its_own_step(log):
     assert effects == ["<OperationSubmitted a>", f"<OperationEnded a expired {START}>"]
 
 
-def test_loans_of_one_ms_end_in_order_after_a_restart(log):
+def test_leases_of_one_ms_end_in_order_after_a_restart(log):
     for number, lease in enumerate((5 * MS, 3 * MS, 4 * MS)):
         log.at(number, PutItem(queue="q", item=Raw(b"%d" % number), delay_us=0))
         log.at(number, WantItem(queue="q", lease_id=f"short{number}", lease_us=lease, max=1))
     log.at(1 * MS, SubmitOperation(id="a", keys=("k",), timeout_us=9 * MS))
-    for number in range(3):  # in line for what the loans above return, each for so long that all end together
+    for number in range(
+        3
+    ):  # in line for what the leases above return, each for so long that all end together
         wait = WantItem(
             queue="q", lease_id=f"long{number}", lease_us=(10 - 3 - number) * MS, wait_us=SECOND, max=1
         )
         log.at(2 * MS, wait)
     log.restart()
-    # The loans that this step begins come before the operation that its entry makes.
+    # The leases that this step begins come before the operation that its entry makes.
     _, effects = log.at(6 * MS, submitted("b", timeout_us=5 * MS - 250))
     assert effects == [
-        "<ItemLent long0 3>",
-        "<ItemLent long1 5>",
-        "<ItemLent long2 1>",
+        "<ItemLeased long0 3>",
+        "<ItemLeased long1 5>",
+        "<ItemLeased long2 1>",
         "<OperationSubmitted b>",
     ]
     log.restart()
@@ -120,8 +122,8 @@ def test_loans_of_one_ms_end_in_order_after_a_restart(log):
     due = START - 250 + 11 * MS
     assert effects == [
         f"<OperationEnded a expired {due}>",
-        "<ItemLent x 3>",
-        "<ItemLent y 5>",
+        "<ItemLeased x 3>",
+        "<ItemLeased y 5>",
         f"<OperationEnded b expired {due}>",
     ]
 
@@ -133,7 +135,7 @@ def test_what_an_expiry_makes_due_takes_part_in_its_pass(log):
     log.at(0, WantItem(queue="q", lease_id="third", lease_us=10 * MS, wait_us=25 * MS, max=1))
     log.at(0, WantItem(queue="q", lease_id="late", lease_us=10 * MS, wait_us=5 * MS, max=1))
     _, effects = log.at(SECOND, Tick())
-    assert effects == ["<TakerLeft late waited>", "<ItemLent second 1>", "<ItemLent third 1>"]
+    assert effects == ["<TakerLeft late waited>", "<ItemLeased second 1>", "<ItemLeased third 1>"]
     assert [item.number for item in log.fold.queues.by_name["q"].ready] == [1]
 
 
@@ -158,7 +160,7 @@ def test_takers_of_a_silent_writer_leave_their_line(log):
     _, effects = log.at(due - 1, Tick())
     assert effects == []
     _, effects = log.at(due, PutItem(queue="q", item=Raw(b"1"), delay_us=0))
-    assert effects == ["<TakerLeft dead silent>", "<ItemLent live 6>"]
+    assert effects == ["<TakerLeft dead silent>", "<ItemLeased live 6>"]
 
 
 @pytest.mark.parametrize("operation_first", [False, True])
@@ -210,11 +212,11 @@ def test_an_item_of_a_client_that_left_is_in_front_again(log):
         log.at(0, PutItem(queue="q", item=Raw(b"%d" % number), delay_us=0))
     log.at(0, WantItem(queue="q", lease_id="gone", lease_us=SECOND, max=1))
     log.at(0, LeaveLine(lease_id="gone"))
-    assert log.at(0, WantItem(queue="q", lease_id="next", lease_us=SECOND, max=1))[0] == results.Lent(1)
+    assert log.at(0, WantItem(queue="q", lease_id="next", lease_us=SECOND, max=1))[0] == results.Leased(1)
     assert log.at(0, EndLease(lease_id="gone"))[0] == results.Refused("lease-expired")
 
 
-def test_a_longer_loan_than_allowed_is_cut(log):
+def test_a_longer_lease_than_allowed_is_cut(log):
     log.at(0, SetLimits(max_lease_us=SECOND))
     log.at(0, PutItem(queue="q", item=Raw(b"1"), delay_us=0))
     log.at(0, WantItem(queue="q", lease_id="l", lease_us=60 * SECOND, max=1))

@@ -58,7 +58,7 @@ def items(count=MANY, delay=0, queue="q"):
     return kinds.PutItems(queue=queue, items=tuple(kinds.NewItem(Raw(b"1"), delay) for _ in range(count)))
 
 
-def loans(lease=MINUTE, most=100, count=MANY):
+def leases(lease=MINUTE, most=100, count=MANY):
     return [
         kinds.WantItem(queue="q", lease_id=f"l{n}", lease_us=lease, wait_us=0, max=most)
         for n in range(count // most)
@@ -86,8 +86,8 @@ LONG_STEPS = {
         kinds.SetLimits(keep_signals=1),
         0,
     ),
-    "loans end": ([items(), *loans()], kinds.Tick(), MINUTE),
-    "ids of loans are forgotten": ([items(), *loans(lease=1)], kinds.Tick(), MINUTE),
+    "leases end": ([items(), *leases()], kinds.Tick(), MINUTE),
+    "ids of leases are forgotten": ([items(), *leases(lease=1)], kinds.Tick(), MINUTE),
     "delayed items are due": ([items(delay=MINUTE)], kinds.Tick(), MINUTE),
     "ready items are purged": ([items()], kinds.PurgeQueue(queue="q"), 0),
     "delayed items are purged": ([items(delay=MINUTE)], kinds.PurgeQueue(queue="q"), 0),

@@ -32,7 +32,7 @@ durations = st.sampled_from((0, 1, 300, 999, 1000, 1001, 1700, 2000, 3000, 7_000
 idems, digests = st.sampled_from((UNSET, UNSET, UNSET, "i1", "i2")), st.sampled_from(("d1", "d2"))
 needs = st.sampled_from(("any", "all", CountNeed(amount=3), CountNeed(voters=2)))
 counts = st.sampled_from((UNSET, 1, 2, 3))
-loans = leases | st.sampled_from(("l1.1", "l2.1", "l2.2"))
+any_leases = leases | st.sampled_from(("l1.1", "l2.1", "l2.2"))
 delays = st.sampled_from((0, 0, 1, 999, 1000, 1700, 3000, 7_000_000))
 items = st.sampled_from((Raw(b"1"), Raw(b"null")))
 values = st.sampled_from((UNSET, Raw(b"null"), Raw(b'"text"')))
@@ -73,8 +73,8 @@ OF_QUEUES = (
         kinds.WantItem, queue=queues, lease_id=leases, lease_us=durations, wait_us=durations, max=st.just(1)
     ),
     st.builds(kinds.LeaveLine, lease_id=leases),
-    st.builds(kinds.EndLease, lease_id=loans, back=st.booleans(), delay_us=delays),
-    st.builds(kinds.ExtendLease, lease_id=loans, lease_us=durations | st.just(UNSET)),
+    st.builds(kinds.EndLease, lease_id=any_leases, back=st.booleans(), delay_us=delays),
+    st.builds(kinds.ExtendLease, lease_id=any_leases, lease_us=durations | st.just(UNSET)),
     st.builds(
         kinds.SetQueue,
         queue=queues,
@@ -135,7 +135,7 @@ TO_A_QUEUE = st.one_of(
     st.builds(kinds.SetQueue, queue=q1, max_attempts=st.sampled_from((1, 2)), lease_us=durations),
     st.builds(kinds.RedriveItems, queue=q1, max=counts),
 )
-ON_A_LOAN = st.one_of(
+ON_A_LEASE = st.one_of(
     st.builds(kinds.EndLease, lease_id=st.just(""), back=st.just(True), delay_us=delays),
     st.builds(kinds.EndLease, lease_id=st.just(""), back=st.booleans()),
     st.builds(kinds.ExtendLease, lease_id=st.just(""), lease_us=durations | st.just(UNSET)),
@@ -247,7 +247,7 @@ class Log(RuleBasedStateMachine):
             self.compare_signals(fold, key)
 
     def compare_queues(self, queues):
-        """Every item is ready, hidden, on loan or dead in one place; a queue counts what it has."""
+        """Every item is ready, hidden, leased or dead in one place; a queue counts what it has."""
         model = self.model
         ready = [(item.number, name) for name, each in queues.by_name.items() for item in each.ready]
         hidden = [(number, name) for name, each in queues.by_name.items() for number in each.hidden]
@@ -260,15 +260,15 @@ class Log(RuleBasedStateMachine):
         assert (queues.kept, queues.hidden_ones, queues.dead) == (len(model.items), len(hidden), model.dead)
         for name in ("q1", "q2", "q1.dead", "q2.dead", "q1.dead.dead"):
             queue = queues.by_name.get(name) or Queue(name)
-            lent = [lease for lease in model.leases if lease.queue == name]
+            leased = [lease for lease in model.leases if lease.queue == name]
             assert [item.number for item in queue.in_order()] == [item.number for item in model.ready(name)]
             assert (queue.leased, queue.takers) == (
-                len(lent),
+                len(leased),
                 sum(taker.queue == name for taker in model.takers),
             )
             texts = [item.text for item in model.items if item.queue == name]
-            texts += [lease.item.text for lease in lent]
-            assert queue.size == sum(map(len, texts)) + 128 * (len(texts) + len(lent))
+            texts += [lease.item.text for lease in leased]
+            assert queue.size == sum(map(len, texts)) + 128 * (len(texts) + len(leased))
         assert all(not queue.idle for queue in queues.by_name.values())
 
     def compare_signals(self, fold, key):
@@ -321,7 +321,7 @@ class Replicas(Log):
 
 
 class ReplicasOfQueues(Log):
-    """A log of one queue, its loans and its dead items, in which little time passes."""
+    """A log of one queue, its leases and its dead items, in which little time passes."""
 
     @rule(batch=st.lists(st.tuples(st.sampled_from(SHORT), TO_A_QUEUE), min_size=1, max_size=4))
     def change_a_queue(self, batch):
@@ -335,8 +335,8 @@ class ReplicasOfQueues(Log):
         taker = f"t{len(self.log)}"
         self.append(step, kinds.WantItem(queue="q1", lease_id=taker, lease_us=lease, wait_us=wait, max=most))
 
-    @rule(step=st.sampled_from(SHORT), entry=ON_A_LOAN, nth=st.integers(0, 5))
-    def change_a_loan(self, step, entry, nth):
+    @rule(step=st.sampled_from(SHORT), entry=ON_A_LEASE, nth=st.integers(0, 5))
+    def change_a_lease(self, step, entry, nth):
         if self.model.leases:
             lease = self.model.leases[nth % len(self.model.leases)]
             entry.lease_id = lease.taker if isinstance(entry, kinds.LeaveLine) else lease.id

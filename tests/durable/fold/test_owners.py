@@ -46,7 +46,7 @@ def submit(name, owner, **order):
     return entries.SubmitOperation(id=name, keys=("k",), owner=owner, **order)
 
 
-def lend(log, lease_id, owner):
+def lease(log, lease_id, owner):
     log.add(entries.PutItem(queue="q", item=Raw(b"1"), delay_us=0))
     log.add(entries.WantItem(queue="q", lease_id=lease_id, lease_us=MINUTE_US, max=1, owner=owner))
 
@@ -55,7 +55,7 @@ def lend(log, lease_id, owner):
 @pytest.mark.parametrize("owner", ["bob", "ann", None])
 def test_an_end_for_an_owner_spares_what_another_made(log, owner, reload):
     log.add(submit("op", "ann"))
-    lend(log, "lease", "ann")
+    lease(log, "lease", "ann")
     if reload:
         log.reload()
     found = [
@@ -76,7 +76,7 @@ def test_an_end_for_an_owner_spares_what_another_made(log, owner, reload):
 def test_owners_outlive_what_they_made(log, reload):
     log.add(submit("op", "ann", idem="one", timeout_us=1))
     log.add(entries.SignalKey(key="k", idem="two", owner="ann"))
-    lend(log, "lease", "ann")
+    lease(log, "lease", "ann")
     log.add(entries.EndLease(lease_id="lease"))
     if reload:
         log.reload()
@@ -118,8 +118,8 @@ def test_a_taker_in_line_keeps_its_owner(log):
 def test_entries_without_an_owner_leave_a_checkpoint_without(log):
     log.add(submit("op", None, idem="one", timeout_us=1))
     log.add(submit("pending", None))
-    lend(log, "lease", None)
-    lend(log, "ended", None)
+    lease(log, "lease", None)
+    lease(log, "ended", None)
     log.add(entries.EndLease(lease_id="ended"))
     assert b"owner" not in b"".join(parts(log.fold))
     assert log.fold.operations.by_id["pending"].owner is None

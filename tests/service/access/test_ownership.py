@@ -88,7 +88,7 @@ ENDS = [("ack", None, 204), ("return", {}, 204), ("extend", {}, 200)]
 @pytest.mark.parametrize(("verb", "body", "done"), ENDS)
 async def test_a_lease_is_changed_by_its_owner_and_admin(shop, verb, body, done):
     for name, status in (("bob", 404), ("eve", 403), ("ann", done)):
-        lease = await shop.lend("ann", f"of-{name}")
+        lease = await shop.lease("ann", f"of-{name}")
         target = f"/v1/leases/{lease}/{verb}"
         assert (await shop.ask(name, "POST", target, body)).status == status
         kept = shop.service.fold.queues.leases
@@ -97,7 +97,7 @@ async def test_a_lease_is_changed_by_its_owner_and_admin(shop, verb, body, done)
 
 
 async def test_several_leases_are_refused_each_for_itself(shop):
-    own, foreign = await shop.lend("eve", "q"), await shop.lend("ann", "q")
+    own, foreign = await shop.lease("eve", "q"), await shop.lease("ann", "q")
     reply = await shop.ask("eve", "POST", "/v1/leases/ack", {"leases": [foreign, own, "none"]})
     assert reply.json["done"] == 1
     assert [(error["pointer"], error["status"]) for error in reply.json["errors"]] == [
@@ -107,14 +107,14 @@ async def test_several_leases_are_refused_each_for_itself(shop):
 
 
 async def test_an_ended_lease_is_unknown_to_other_owners(shop):
-    lease = await shop.lend("ann", "q")
+    lease = await shop.lease("ann", "q")
     for name, status in (("ann", 204), ("ann", 410), ("bob", 404), ("root", 410)):
         assert (await shop.ask(name, "POST", f"/v1/leases/{lease}/ack")).status == status
 
 
 async def test_leases_list_those_of_the_owner_or_all_for_readers(shop):
-    await shop.lend("ann", "q")
-    await shop.lend("bob", "q")
+    await shop.lease("ann", "q")
+    await shop.lease("bob", "q")
     found = {}
     for name in ("ann", "bob", "eve", "spy", "root"):
         leases = (await shop.ask(name, "GET", "/v1/leases")).json["leases"]

@@ -97,17 +97,17 @@ async def test_pages_go_on_behind_what_is_hidden(shop):
 
 async def test_queues_and_leases_outside_are_not_listed(shop):
     for queue in ("a%2Fq", "b%2Fq"):
-        await shop.lend("root", queue)
+        await shop.lease("root", queue)
     assert [q["queue"] for q in (await shop.ask("ann", "GET", "/v1/queues")).json["queues"]] == ["a/q"]
     leases = (await shop.ask("ann", "GET", "/v1/leases")).json["leases"]
     assert [lease["queue"] for lease in leases] == ["a/q"]
 
 
 async def test_a_lease_of_a_queue_outside_is_unknown(shop):
-    lease = await shop.lend("root", "b%2Fq")
+    lease = await shop.lease("root", "b%2Fq")
     reply = await shop.ask("ann", "POST", f"/v1/leases/{lease}/ack")
     assert (reply.status, reply.slug) == (404, "unknown-lease")
-    own = await shop.lend("root", "a%2Fq")
+    own = await shop.lease("root", "a%2Fq")
     assert (await shop.ask("ann", "POST", f"/v1/leases/{own}/ack")).status == 403
 
 

@@ -34,8 +34,8 @@ class Tenants:
         assert reply.status == 202, reply.body
         return reply.json
 
-    async def lend(self, name, queue, item=1):
-        """Put an item and take it on loan; returns the lease's id."""
+    async def lease(self, name, queue, item=1):
+        """Put an item and lease it; returns the lease's id."""
         reply = await self.ask("root", "POST", f"/v1/queues/{queue}/items", {"item": item})
         assert reply.status == 201
         return (await self.ask(name, "POST", f"/v1/queues/{queue}/take", {})).json["lease"]

@@ -138,8 +138,8 @@ async def test_an_item_shows_when_it_was_put_and_is_due(client):
     assert (shown["put_at"], shown["due_at"]) == ("2026-01-01T12:00:00Z", "2026-01-01T12:00:02Z")
 
 
-async def test_a_purge_drops_what_is_not_on_loan(client):
-    await put(client, "lent")
+async def test_a_purge_drops_what_is_not_leased(client):
+    await put(client, "leased")
     lease = await take(client)
     await put(client, "ready")
     await put(client, "later", delay=5)
@@ -147,7 +147,7 @@ async def test_a_purge_drops_what_is_not_on_loan(client):
     await client.advance(6)
     assert await in_line(client) == []
     await end(client, lease, "return")
-    assert await in_line(client) == ["lent"]
+    assert await in_line(client) == ["leased"]
     assert await ask(client, "POST", "/v1/queues/unknown/purge") == {"purged": 0}
 
 
@@ -208,15 +208,15 @@ async def test_a_bad_max_is_refused_and_takes_nothing(client, most):
 async def test_several_leases_end_each_for_itself(client):
     for item in range(3):
         await put(client, item)
-    lent = [each["lease"] for each in (await take(client, max=3))["leases"]]
-    done = await ask(client, "POST", "/v1/leases/ack", {"leases": [lent[0], "none", lent[0]]})
+    leased = [each["lease"] for each in (await take(client, max=3))["leases"]]
+    done = await ask(client, "POST", "/v1/leases/ack", {"leases": [leased[0], "none", leased[0]]})
     assert done["done"] == 1
     assert [(each["pointer"], each["status"]) for each in done["errors"]] == [
         ("/leases/1", 404),
         ("/leases/2", 410),
     ]
     assert done["errors"][0]["type"] == "urn:purgatory:problem:unknown-lease"
-    assert (await ask(client, "POST", "/v1/leases/return", {"leases": lent[1:]}))["done"] == 2
+    assert (await ask(client, "POST", "/v1/leases/return", {"leases": leased[1:]}))["done"] == 2
     assert await in_line(client) == [1, 2]
 
 

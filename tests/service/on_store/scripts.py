@@ -147,8 +147,8 @@ class Player:
         """Send a request; its answer may come much later."""
         answers = [each.json for each in self._sent if each.answered and each.status == 200]
         answers += [each for answer in answers for each in answer.get("leases", [])]
-        lent = [answer["lease"] for answer in answers if isinstance(answer.get("lease"), str)]
-        newest = lent[-1] if lent else "none"
+        leased = [answer["lease"] for answer in answers if isinstance(answer.get("lease"), str)]
+        newest = leased[-1] if leased else "none"
         target = target.replace("{lease}", newest)
         if body is not None and "leases" in body:
             body = {"leases": [newest if each == "{lease}" else each for each in body["leases"]]}

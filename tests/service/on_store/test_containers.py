@@ -24,7 +24,7 @@ BOUNDS = {
     "held requests of each worker": """
         held.followers:Followers._by_key held.followers:Followers._by_prefix held.followers:Followers._lengths
         held.followers:_Follower.heard held.stream:Streams.running held.takers:Takers._left
-        held.takers:Takers._lent http.traffic:Traffic._held durable.fold.queues:Queues.takers
+        held.takers:Takers._leased http.traffic:Traffic._held durable.fold.queues:Queues.takers
         durable.fold.queues:Queues.takers_of held.pacing:Pace._batches
     """,
     "requests under way, or connections": """

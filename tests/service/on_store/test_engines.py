@@ -140,7 +140,7 @@ def test_half_open_connections_are_given_up(worker, engine):
 
 
 def test_cut_connections_lose_and_double_nothing(worker, engine):
-    patient = ("--store-timeout", "30s")  # a take that is given up has its item on loan
+    patient = ("--store-timeout", "30s")  # a take that is given up has its item leased
     workers = [worker(url_of(engine), *patient).ready() for _ in range(2)]
     with cutting(engine):
         for number in range(10):

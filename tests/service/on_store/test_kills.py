@@ -25,7 +25,7 @@ def test_all_that_was_answered_survives_a_kill(worker, file_store):
     first.request("POST", "/v1/operations", {"id": "kept", "keys": ["a"]}, {"Idempotency-Key": "once"})
     first.request("POST", "/v1/operations", {"id": "due", "keys": ["a"], "timeout": 0.2})
     index = first.request("POST", "/v1/keys/b/signal", {"value": 5}).json["index"]
-    first.request("POST", "/v1/queues/q/items", {"item": "lent"})
+    first.request("POST", "/v1/queues/q/items", {"item": "leased"})
     lease = first.request("POST", "/v1/queues/q/take").json["lease"]
     first.request("POST", "/v1/queues/q/items", {"item": "kept"})
     code, _ = first.kill()
@@ -42,7 +42,7 @@ def test_all_that_was_answered_survives_a_kill(worker, file_store):
     assert (key["index"], key["value"]) == (index, 5)
     assert second.request("POST", "/v1/queues/q/take").json["item"] == "kept"
     assert second.request("POST", f"/v1/leases/{lease}/return").status == 204
-    assert second.request("POST", "/v1/queues/q/take").json["item"] == "lent"
+    assert second.request("POST", "/v1/queues/q/take").json["item"] == "leased"
 
 
 def test_all_workers_killed_at_once_find_all_again(worker, file_store):

@@ -1,6 +1,6 @@
-"""Takers and loans of the queues: delayed operations of the library, and what their ends tell the world.
+"""Takers and leases of the queues: delayed operations of the library, and what their ends tell the world.
 
-A taker waits on its queue until an item comes or its wait ends, a loan until it is acknowledged or expires.
+A taker waits on its queue until an item comes or its wait ends, a lease until it is acknowledged or expires.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,8 +22,8 @@ class Keeper(Protocol):
         """Take out the oldest items of a queue, as many as a taker may have."""
         ...
 
-    def lend(self, taker: "Taker", items: Sequence[Item]) -> None:
-        """Begin the loans of a taker."""
+    def lease(self, taker: "Taker", items: Sequence[Item]) -> None:
+        """Begin the leases of a taker."""
 
     def leave(self, taker: "Taker") -> None:
         """Forget a taker that is no longer in line."""
@@ -32,7 +32,7 @@ class Keeper(Protocol):
         """Say that a taker's wait has ended."""
 
     def ended(self, lease: "Lease", *, back: bool) -> None:
-        """End a loan."""
+        """End a lease."""
 
 
 @final
@@ -41,7 +41,7 @@ class Taker(DelayedOperation[list[Item]]):
 
     Attributes:
         order: What it asked for, and its writer.
-        lease_us: How long its loans are to last.
+        lease_us: How long its leases are to last.
         position: Of that entry.
         until_us: The log time at which its wait ends.
     """
@@ -71,9 +71,9 @@ class Taker(DelayedOperation[list[Item]]):
         return bool(items) and self.force_complete(items)
 
     def on_complete(self) -> None:
-        """Begin the loans of the items."""
+        """Begin the leases of the items."""
         if self.result is not None:
-            self._keeper.lend(self, self.result)
+            self._keeper.lease(self, self.result)
         self._keeper.leave(self)
 
     def on_expiration(self) -> None:
@@ -83,15 +83,15 @@ class Taker(DelayedOperation[list[Item]]):
 
 @final
 class Lease(DelayedOperation[None]):
-    """An item on loan.
+    """A leased item.
 
     Attributes:
-        id: Its own: that of the taker, or of a further item that, a dot and a number.
-        taker: The taker's.
-        queue: The item's.
+        id: Of the first item the taker's id; of a further one that id, a dot and a number.
+        taker: The id of its taker.
+        queue: The name of the item's queue.
         item: The item as it was before.
-        lease_us: How long the loan was to last.
-        position: Of the entry in whose step the loan began, or was extended.
+        lease_us: How long the lease was to last.
+        position: Of the entry in whose step the lease began, or was extended.
         until_us: The log time at which it ends.
         owner: Who took it; None without tokens.
     """
@@ -128,7 +128,7 @@ class Lease(DelayedOperation[None]):
 
     @property
     def attempts(self) -> int:
-        """How often the item was lent, with this loan."""
+        """How often the item was leased, with this lease."""
         return self.item.attempts + 1
 
     def on_expiration(self) -> None:
@@ -136,25 +136,25 @@ class Lease(DelayedOperation[None]):
         self._keeper.ended(self, back=True)
 
 
-class ItemLent(Effect, frozen=True, eq=False):
-    """A taker has an item on loan."""
+class ItemLeased(Effect, frozen=True, eq=False):
+    """A taker has leased an item."""
 
     lease: Lease
 
     @property
     def fact(self) -> tuple[str | int, ...]:
-        """The loan and the item."""
+        """The lease and the item."""
         return (self.lease.id, self.lease.item.number)
 
 
 class LeaseExtended(Effect, frozen=True, eq=False):
-    """A loan ends at another time."""
+    """A lease ends at another time."""
 
     lease: Lease
 
     @property
     def fact(self) -> tuple[str | int, ...]:
-        """The loan and its end."""
+        """The lease and its end."""
         return (self.lease.id, self.lease.until_us)
 
 
@@ -181,8 +181,8 @@ class TakerLeft(Effect, frozen=True, eq=False):
         return (self.lease_id, self.why)
 
 
-def loan_ids(taker: str) -> Iterator[str]:
-    """Iterate over the ids of a taker's loans: its own, and for each further item one made of it."""
+def lease_ids(taker: str) -> Iterator[str]:
+    """Iterate over the ids of a taker's leases: its own, and for each further item one made of it."""
     yield taker
     for nth in range(1, MAX_TAKEN):
         yield f"{taker}.{nth}"

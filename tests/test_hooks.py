@@ -7,7 +7,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, Timer
 from purgatory_async.testing import settle
-from tests.purgatory.recording import Recorded, Switch, errors_of_loop, errors_without_loop
+from tests.core.recording import Recorded, Switch, errors_of_loop, errors_without_loop
 
 CHAIN = 100_000
 INTERRUPTS = [KeyboardInterrupt, SystemExit]

@@ -8,7 +8,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryError
 from purgatory_async.testing import settle
-from tests.purgatory.recording import Recorded
+from tests.core.recording import Recorded
 
 HUNDRED_YEARS = 3_155_760_000
 

@@ -11,7 +11,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory
 from purgatory_async.testing import settle
-from tests.purgatory.recording import Recorded, Switch, errors_of_loop
+from tests.core.recording import Recorded, Switch, errors_of_loop
 
 THREADS = 4
 CALLS = 5_000

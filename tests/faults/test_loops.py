@@ -14,8 +14,8 @@ import pytest
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryClosed, PurgatoryError, Timer
 from purgatory_async.testing import ManualClock, assert_clean, settle
+from tests.core.recording import errors_of_loop
 from tests.forks import exit_code, fork, needs_fork
-from tests.purgatory.recording import errors_of_loop
 
 PATIENCE = 60  # seconds until a hanging thread or process is called one; nothing here waits that long
 

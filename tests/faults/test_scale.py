@@ -11,7 +11,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryFull, Timer
 from purgatory_async.testing import ManualClock, assert_clean, settle
-from tests.purgatory.recording import errors_of_loop
+from tests.core.recording import errors_of_loop
 
 MANY = 100_000
 

@@ -8,8 +8,8 @@ import pytest
 from purgatory_async import DelayedOperation, OperationCancelled, Purgatory, PurgatoryFull, Timer
 from purgatory_async.patterns import Barrier, Generation
 from purgatory_async.testing import assert_clean, settle
+from tests.core.recording import errors_of_loop
 from tests.patterns.test_barrier import arriving, ends, have_gone_on, leaving, passing
-from tests.purgatory.recording import errors_of_loop
 
 pytestmark = pytest.mark.asyncio
 

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from purgatory_async.patterns import HandOff
+from tests.core.recording import errors_of_loop
 from tests.patterns.takers import WAYS, Taker, after, let_pass
-from tests.purgatory.recording import errors_of_loop
 
 pytestmark = pytest.mark.asyncio
 

@@ -13,8 +13,8 @@ from purgatory_async import (
 )
 from purgatory_async.patterns import HandOff
 from purgatory_async.testing import settle
+from tests.core.recording import Recorded, Switch, errors_of_loop
 from tests.patterns.takers import Taker, takers
-from tests.purgatory.recording import Recorded, Switch, errors_of_loop
 
 pytestmark = pytest.mark.asyncio
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryFull, Timer
 from purgatory_async.patterns import Quorum
 from purgatory_async.testing import ManualClock, assert_clean
-from tests.purgatory.recording import Recorded
+from tests.core.recording import Recorded
 
 BROKERS = ("leader", "first", "second")
 

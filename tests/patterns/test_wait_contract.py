@@ -6,9 +6,9 @@ import pytest
 
 from purgatory_async import DelayedOperation, PurgatoryClosed, PurgatoryError, PurgatoryFull
 from purgatory_async.testing import cancel_sweep, settle
+from tests.core.recording import errors_of_loop
 from tests.patterns.guests import Guest, after_passes, each_way
 from tests.patterns.waits import SUBJECTS, TIMEOUT, Subject, WatermarkWaits, kind_of
-from tests.purgatory.recording import errors_of_loop
 
 pytestmark = [
     pytest.mark.asyncio,

@@ -7,7 +7,7 @@ import pytest
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryFull, Timer
 from purgatory_async.core.watch_lists import SharedList
 from purgatory_async.testing import ManualClock
-from tests.purgatory.recording import Recorded, Switch
+from tests.core.recording import Recorded, Switch
 
 KEYS = ("a", "b", "c")
 

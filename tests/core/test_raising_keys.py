@@ -6,7 +6,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryFull, Timer
 from purgatory_async.testing import ManualClock, assert_clean
-from tests.purgatory.recording import errors_without_loop
+from tests.core.recording import errors_without_loop
 
 
 class TouchyError(Exception):

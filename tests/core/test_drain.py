@@ -7,7 +7,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, Purgatory, PurgatoryClosed, Timer
 from purgatory_async.testing import assert_clean, settle
-from tests.purgatory.recording import Recorded
+from tests.core.recording import Recorded
 
 pytestmark = pytest.mark.asyncio
 

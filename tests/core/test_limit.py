@@ -7,7 +7,7 @@ import pytest
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryError, Timer
 from purgatory_async.core.watch_lists import in_turn
 from purgatory_async.events import KeySignalled, OperationEnded
-from tests.purgatory.recording import Recorded, Switch
+from tests.core.recording import Recorded, Switch
 
 
 @pytest.fixture

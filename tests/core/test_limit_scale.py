@@ -3,8 +3,8 @@
 import pytest
 
 from purgatory_async import DelayedOperation, Outcome
-from tests.purgatory.recording import Switch
-from tests.purgatory.test_limit import asked, watch
+from tests.core.recording import Switch
+from tests.core.test_limit import asked, watch
 
 
 @pytest.fixture

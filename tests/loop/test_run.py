@@ -15,7 +15,7 @@ from purgatory_async import (
     Timer,
 )
 from purgatory_async.testing import cancel_sweep, settle
-from tests.purgatory.recording import Recorded
+from tests.core.recording import Recorded
 
 pytestmark = pytest.mark.asyncio
 

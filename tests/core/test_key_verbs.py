@@ -6,7 +6,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, Outcome
 from purgatory_async.testing import settle
-from tests.purgatory.recording import Recorded
+from tests.core.recording import Recorded
 
 ERROR = KeyError("lost")
 

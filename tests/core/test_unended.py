@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from purgatory_async import DelayedOperation, Outcome
-from tests.purgatory.recording import Recorded, Switch
+from tests.core.recording import Recorded, Switch
 
 
 def boasting(holds=lambda: True, base=DelayedOperation):

@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import pytest
 
 from purgatory_async import DelayedOperation, Purgatory, PurgatoryError
-from tests.purgatory.recording import Recorded, Switch
+from tests.core.recording import Recorded, Switch
 
 
 class Noting(DelayedOperation[None]):

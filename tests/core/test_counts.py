@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from purgatory_async import DelayedOperation
-from tests.purgatory.recording import Recorded, Switch
+from tests.core.recording import Recorded, Switch
 
 
 def watch(purgatory, *keys, timeout=None):

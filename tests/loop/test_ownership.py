@@ -10,8 +10,8 @@ import pytest
 from purgatory_async import DelayedOperation, Purgatory, PurgatoryClosed, PurgatoryError, Timer
 from purgatory_async.testing import assert_clean
 from tests.conftest import default_loops
+from tests.core.recording import Recorded
 from tests.forks import in_child, needs_fork
-from tests.purgatory.recording import Recorded
 
 WATCH = pytest.param(lambda p: p.try_complete_else_watch(DelayedOperation(), ["k"]), id="watching")
 VERBS = [

@@ -14,7 +14,7 @@ from purgatory_async import (
     Timer,
 )
 from purgatory_async.testing import assert_clean
-from tests.purgatory.recording import Recorded, Switch
+from tests.core.recording import Recorded, Switch
 
 
 def counts(purgatory):

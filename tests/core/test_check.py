@@ -3,7 +3,7 @@
 import pytest
 
 from purgatory_async import DelayedOperation, Outcome
-from tests.purgatory.recording import Recorded, Switch
+from tests.core.recording import Recorded, Switch
 
 
 def watch(purgatory, log, names, holds, keys=("k",)):

@@ -232,7 +232,7 @@ def test_the_pure_lane_runs_the_reference(tmp_path):
     assert status == 0
     tests, *measured = diary
     assert tests.startswith("1 -m coverage run -m pytest ")
-    assert " tests/timing tests/timer " in tests
+    assert " tests/timing tests/core " in tests
     assert [line.split()[:4] for line in measured] == [
         ["1", "-m", "coverage", verb] for verb in ("combine", "report")
     ]

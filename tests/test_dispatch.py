@@ -9,7 +9,7 @@ import pytest
 from purgatory_async.loop.wakeups import SLICE, Dispatcher, dispatcher_of
 from purgatory_async.testing import settle
 from tests.conftest import default_loops
-from tests.timer.worlds import reports
+from tests.loop.worlds import reports
 
 LOOPS = pytest.mark.parametrize("make_loop", default_loops().values(), ids=default_loops())
 # The first of a turn are woken at once, the others in slices.

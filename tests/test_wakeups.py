@@ -10,7 +10,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, OperationExpired, Outcome, Purgatory, PurgatoryClosed, Timer
 from purgatory_async.testing import settle
-from tests.timer.stepped_clock import SteppedClock
+from tests.loop.stepped_clock import SteppedClock
 
 HERD = 100_000
 SMALL_HERD = 20_000  # where what matters is the middle of the waking

@@ -7,7 +7,7 @@ import pytest
 from purgatory_async import Purgatory
 from purgatory_async.cluster import Cluster, MemoryLog, MemoryStore
 from tests.cluster.workers import Workers
-from tests.timer.worlds import reports
+from tests.loop.worlds import reports
 
 pytestmark = [
     pytest.mark.asyncio(loop_factories=["virtual"]),

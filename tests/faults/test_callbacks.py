@@ -8,7 +8,7 @@ import pytest
 from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryClosed, Timer
 from purgatory_async.testing import ManualClock, assert_clean, settle
 from tests.core.recording import Recorded, Switch, errors_of_loop
-from tests.timer.stepped_clock import SteppedClock
+from tests.loop.stepped_clock import SteppedClock
 
 MANY = 100
 ERRORS = [ValueError, asyncio.CancelledError, GeneratorExit, StopIteration]

@@ -7,7 +7,7 @@ import pytest
 from purgatory_async import DelayedOperation, OperationCancelled, OperationExpired, Outcome, Purgatory, Timer
 from purgatory_async.testing import assert_clean, cancel_sweep, settle
 from tests.core.recording import Recorded, errors_of_loop
-from tests.timer.stepped_clock import SteppedClock
+from tests.loop.stepped_clock import SteppedClock
 
 pytestmark = pytest.mark.asyncio
 

@@ -7,7 +7,7 @@ import pytest
 
 from purgatory_async import DelayedOperation, OperationExpired, Outcome, Purgatory, Timer
 from purgatory_async.testing import ManualClock, assert_clean, settle
-from tests.timer.stepped_clock import SteppedClock
+from tests.loop.stepped_clock import SteppedClock
 
 YEAR = 365 * 86_400
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 from purgatory_async.patterns import Retrier
+from tests.loop.worlds import World
 from tests.patterns.calls import Call
-from tests.timer.worlds import World
 
 __all__ = ["Desk"]
 

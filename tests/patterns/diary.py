@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from purgatory_async import Timer
 from purgatory_async.testing import ManualClock
-from tests.timer.stepped_clock import SteppedClock
-from tests.timer.worlds import ManualWorld, SteppedWorld
+from tests.loop.stepped_clock import SteppedClock
+from tests.loop.worlds import ManualWorld, SteppedWorld
 
 WORLDS = (ManualWorld, SteppedWorld)
 WORLD_NAMES = ("manual clock", "clock on the loop")

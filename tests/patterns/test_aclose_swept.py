@@ -9,8 +9,8 @@ import pytest
 from purgatory_async import PurgatoryClosed, Timer
 from purgatory_async.patterns import Heartbeat, Periodic, Retrier
 from purgatory_async.testing import ManualClock, cancel_sweep, settle
-from tests.timer.stepped_clock import SteppedClock
-from tests.timer.worlds import reports
+from tests.loop.stepped_clock import SteppedClock
+from tests.loop.worlds import reports
 
 
 class Subject(Protocol):

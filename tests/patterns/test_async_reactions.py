@@ -10,7 +10,7 @@ import pytest
 from purgatory_async import Purgatory, Timer
 from purgatory_async.patterns import Barrier, Heartbeat, Periodic, Retrier
 from purgatory_async.testing import ManualClock, settle
-from tests.timer.worlds import reports
+from tests.loop.worlds import reports
 
 pytestmark = pytest.mark.filterwarnings("error")
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from purgatory_async import PurgatoryFull
 from purgatory_async.patterns import Heartbeat
 from purgatory_async.testing import settle
+from tests.loop.worlds import SteppedWorld, World, reports
 from tests.patterns.diary import WORLD_NAMES, WORLDS, raising, raising_later
 from tests.patterns.links import Link, manual_link
-from tests.timer.worlds import SteppedWorld, World, reports
 
 TICK = 0.001
 

@@ -7,9 +7,9 @@ import pytest
 
 from purgatory_async.patterns import Heartbeat
 from purgatory_async.testing import settle
+from tests.loop.worlds import SteppedWorld, World
 from tests.patterns.diary import WORLD_NAMES, WORLDS, by_reference_counts_alone
 from tests.patterns.links import Link, manual_link
-from tests.timer.worlds import SteppedWorld, World
 
 each_world = pytest.mark.parametrize("world_class", WORLDS, ids=WORLD_NAMES)
 

@@ -12,8 +12,8 @@ from purgatory_async import PurgatoryFull, Timer
 from purgatory_async.patterns import Periodic
 from purgatory_async.patterns.periodic import Missed, Mode
 from purgatory_async.testing import ManualClock, settle
+from tests.loop.worlds import SteppedWorld, World
 from tests.patterns.diary import WORLD_NAMES, WORLDS, Diary, pass_time
-from tests.timer.worlds import SteppedWorld, World
 
 each_world = pytest.mark.parametrize("world_class", WORLDS, ids=WORLD_NAMES)
 each_mode = pytest.mark.parametrize("mode", ["fixed_delay", "fixed_rate"])

@@ -10,8 +10,8 @@ from purgatory_async import Purgatory
 from purgatory_async.patterns import Periodic
 from purgatory_async.patterns.periodic import Mode
 from purgatory_async.testing import settle
+from tests.loop.worlds import SteppedWorld, World, reports
 from tests.patterns.diary import WORLD_NAMES, WORLDS, Diary, by_reference_counts_alone
-from tests.timer.worlds import SteppedWorld, World, reports
 
 each_world = pytest.mark.parametrize("world_class", WORLDS, ids=WORLD_NAMES)
 each_mode = pytest.mark.parametrize("mode", ["fixed_delay", "fixed_rate"])

@@ -11,8 +11,8 @@ from purgatory_async import Timer
 from purgatory_async.patterns import Periodic
 from purgatory_async.patterns.periodic import Mode
 from purgatory_async.testing import ManualClock, settle
+from tests.loop.worlds import SteppedWorld, reports
 from tests.patterns.diary import Diary, raising, raising_later
-from tests.timer.worlds import SteppedWorld, reports
 
 each_mode = pytest.mark.parametrize("mode", ["fixed_delay", "fixed_rate"])
 each_kind = pytest.mark.parametrize("kind", [raising, raising_later], ids=["plain", "async"])

@@ -10,10 +10,10 @@ import pytest
 from purgatory_async import PurgatoryFull
 from purgatory_async.patterns import Retrier
 from purgatory_async.testing import settle
+from tests.loop.worlds import SteppedWorld, World, reports
 from tests.patterns.calls import Call
 from tests.patterns.desk import Desk
 from tests.patterns.diary import WORLD_NAMES, WORLDS, raising, raising_later
-from tests.timer.worlds import SteppedWorld, World, reports
 
 each_kind = pytest.mark.parametrize("kind", [raising, raising_later], ids=["plain", "async"])
 

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from tests.loop.worlds import SteppedWorld, reports
 from tests.patterns.calls import Call
 from tests.patterns.desk import Desk
-from tests.timer.worlds import SteppedWorld, reports
 
 
 @pytest.mark.asyncio

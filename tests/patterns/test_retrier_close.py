@@ -6,9 +6,9 @@ import pytest
 
 from purgatory_async import PurgatoryClosed
 from purgatory_async.testing import settle
+from tests.loop.worlds import SteppedWorld, reports
 from tests.patterns.calls import Call
 from tests.patterns.desk import Desk
-from tests.timer.worlds import SteppedWorld, reports
 
 
 @pytest.mark.asyncio

@@ -9,10 +9,10 @@ import pytest
 from purgatory_async import PurgatoryClosed, PurgatoryError, PurgatoryFull, Timer
 from purgatory_async.patterns import Retrier
 from purgatory_async.testing import ManualClock, settle
+from tests.loop.worlds import SteppedWorld, reports
 from tests.patterns.calls import Call
 from tests.patterns.desk import Desk
 from tests.patterns.diary import by_reference_counts_alone
-from tests.timer.worlds import SteppedWorld, reports
 
 who = contextvars.ContextVar("who", default="unset")
 

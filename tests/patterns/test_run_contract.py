@@ -6,7 +6,7 @@ import contextvars
 import pytest
 
 from purgatory_async.patterns import Heartbeat, Periodic, Retrier
-from tests.timer.worlds import ManualWorld, SteppedWorld, reports
+from tests.loop.worlds import ManualWorld, SteppedWorld, reports
 
 who = contextvars.ContextVar("who", default="unset")
 

@@ -15,7 +15,7 @@ import pytest
 from purgatory_async import Timer
 from purgatory_async.patterns import Heartbeat, Periodic
 from purgatory_async.testing import ManualClock
-from tests.timer.worlds import reports
+from tests.loop.worlds import reports
 
 HOW_MANY = 1000
 HOUR_MS = 3_600_000

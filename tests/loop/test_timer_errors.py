@@ -8,8 +8,8 @@ import pytest
 
 from purgatory_async import Timer
 from purgatory_async.testing import ManualClock, settle
-from tests.timer.stepped_clock import SteppedClock
-from tests.timer.worlds import World, reports
+from tests.loop.stepped_clock import SteppedClock
+from tests.loop.worlds import World, reports
 
 ERRORS = [ValueError, asyncio.CancelledError, StopIteration, GeneratorExit, BaseException]
 INTERRUPTS = [KeyboardInterrupt, SystemExit]

@@ -7,8 +7,8 @@ import pytest
 from purgatory_async import DelayedOperation, Purgatory, PurgatoryFull, Timer
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import HashedWheel, TimerEntry, TimerQueue, TimingWheel
-from tests.timer.stepped_clock import SteppedClock
-from tests.timer.worlds import World
+from tests.loop.stepped_clock import SteppedClock
+from tests.loop.worlds import World
 from tests.timing.sorted_queue import SortedQueue
 
 pytestmark = pytest.mark.asyncio

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.timer.worlds import ManualWorld, SteppedWorld, World
+from tests.loop.worlds import ManualWorld, SteppedWorld, World
 
 
 @pytest.fixture(params=[ManualWorld, SteppedWorld], ids=["manual clock", "clock on the loop"])

@@ -8,7 +8,7 @@ import pytest
 from purgatory_async import DelayedOperation, Purgatory, Timer
 from purgatory_async.testing import ManualClock, settle
 from tests.calls import noted_calls
-from tests.timer.stepped_clock import SteppedClock
+from tests.loop.stepped_clock import SteppedClock
 
 NUMBERS = pytest.mark.parametrize(
     "number", [-1, 0, 1, 5, 86_400, 3_155_760_000], ids=lambda number: f"{number} s"

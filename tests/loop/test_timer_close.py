@@ -7,8 +7,8 @@ import pytest
 
 from purgatory_async import PurgatoryClosed, Timer
 from purgatory_async.testing import settle
-from tests.timer.stepped_clock import SteppedClock
-from tests.timer.worlds import World
+from tests.loop.stepped_clock import SteppedClock
+from tests.loop.worlds import World
 
 pytestmark = pytest.mark.asyncio
 

@@ -13,8 +13,8 @@ import pytest
 
 from purgatory_async import Timer, TimerHandle
 from purgatory_async.testing import settle
-from tests.timer.stepped_clock import SteppedClock
-from tests.timer.worlds import World, reports
+from tests.loop.stepped_clock import SteppedClock
+from tests.loop.worlds import World, reports
 
 pytestmark = pytest.mark.asyncio
 

@@ -10,8 +10,8 @@ import pytest
 
 from purgatory_async import DelayedOperation, Purgatory, PurgatoryError, PurgatoryFull, Timer, TimerHandle
 from purgatory_async.testing import ManualClock, VirtualTimeLoop, settle
-from tests.timer.stepped_clock import SteppedClock
-from tests.timer.worlds import World
+from tests.loop.stepped_clock import SteppedClock
+from tests.loop.worlds import World
 
 BAD_DELAYS = [
     pytest.param(math.nan, ValueError, "nan", id="nan"),

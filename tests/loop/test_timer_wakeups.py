@@ -6,7 +6,7 @@ import pytest
 
 from purgatory_async import Timer
 from purgatory_async.testing import settle
-from tests.timer.stepped_clock import SteppedClock
+from tests.loop.stepped_clock import SteppedClock
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,7 +6,7 @@ import math
 import pytest
 
 from purgatory_async import Timer, TimerHandle
-from tests.timer.worlds import World
+from tests.loop.worlds import World
 
 pytestmark = pytest.mark.asyncio
 

@@ -6,7 +6,7 @@ import pytest
 
 from purgatory_async.clock import Clock, MonotonicClock
 from purgatory_async.testing import ManualClock, settle
-from tests.timer.stepped_clock import SteppedClock
+from tests.loop.stepped_clock import SteppedClock
 
 CLOCKS = [MonotonicClock, ManualClock, SteppedClock]
 

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from purgatory_async import Timer
 from purgatory_async.testing import ManualClock, settle
-from tests.timer.stepped_clock import SteppedClock
+from tests.loop.stepped_clock import SteppedClock
 
 
 class World(Protocol):

@@ -1,4 +1,4 @@
-"""`Timer` at a glance: its life on a clock that only moves on demand. The rest is in ``timer/``."""
+"""`Timer` at a glance: its life on a clock that only moves on demand. The rest is in ``test_timer_*``."""
 
 import itertools
 import math

@@ -10,8 +10,8 @@ from random import Random
 from purgatory_async import DelayedOperation, Purgatory, Timer
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import HashedWheel, TimerEntry, TimingWheel
+from tests.core.model.twins import reports_go_to
 from tests.native.described import attempt, error_text, noted_warnings
-from tests.properties.twins import reports_go_to
 
 EPISODE = 200
 NUMBERS = (

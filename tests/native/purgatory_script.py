@@ -5,10 +5,10 @@ from random import Random
 
 from purgatory_async import DelayedOperation, Purgatory
 from purgatory_async.timing import TimingWheel
+from tests.core.model.script import KEYS, QUEUES, TICKS, RealSide, Touchy
+from tests.core.model.twins import reports_go_to
+from tests.core.model.walker import EPISODE, FROM_OUTSIDE, LOOK_INSIDE, Chance
 from tests.native.described import attempt, error_text, noted_warnings
-from tests.properties.script import KEYS, QUEUES, TICKS, RealSide, Touchy
-from tests.properties.twins import reports_go_to
-from tests.properties.walker import EPISODE, FROM_OUTSIDE, LOOK_INSIDE, Chance
 
 LIMITS = (None, None, 1, 5, 40)
 BAD_TIMEOUTS = (nan, -inf, 3_155_760_001, 1e308, 10**400, True, "1", b"1", 1j, [1])

@@ -9,8 +9,8 @@ from random import Random
 from purgatory_async import Timer
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import HashedWheel, TimingWheel
+from tests.core.model.twins import reports_go_to
 from tests.native.described import attempt, error_text, noted_warnings
-from tests.properties.twins import reports_go_to
 from tests.timing.sorted_queue import SortedQueue
 
 EPISODE = 500

@@ -15,7 +15,7 @@ from purgatory_async import DelayedOperation, Outcome, Purgatory, PurgatoryError
 from purgatory_async.events import OperationEnded, OperationSubmitted
 from purgatory_async.testing import ManualClock
 from purgatory_async.timing import HashedWheel, TimingWheel
-from tests.properties.reference import Reference
+from tests.core.model.reference import Reference
 
 
 class PlannedError(Exception):

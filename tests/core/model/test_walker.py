@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.properties.twins import Twins
-from tests.properties.walker import DivergenceError, walk, walk_episode
+from tests.core.model.twins import Twins
+from tests.core.model.walker import DivergenceError, walk, walk_episode
 
 FAST_STEPS, SLOW_STEPS = 15_000, 1_000_000
 
@@ -22,8 +22,8 @@ def test_a_million_random_steps_do_as_the_reference() -> None:
 
 
 def test_a_divergence_prints_the_line_that_shows_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.properties.reference.Reference.due_ns", lambda reference, timeout: 1)
-    with pytest.raises(DivergenceError, match=r"python -m tests\.properties\.walker 1 --episode 0$"):
+    monkeypatch.setattr("tests.core.model.reference.Reference.due_ns", lambda reference, timeout: 1)
+    with pytest.raises(DivergenceError, match=r"python -m tests\.core\.model\.walker 1 --episode 0$"):
         walk_episode(seed=1, episode=0)
 
 

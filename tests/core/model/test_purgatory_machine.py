@@ -12,7 +12,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from tests.properties.script import (
+from tests.core.model.script import (
     ADVANCES,
     CHECKS,
     GATES,
@@ -24,7 +24,7 @@ from tests.properties.script import (
     TIMEOUTS,
     Plan,
 )
-from tests.properties.twins import Twins
+from tests.core.model.twins import Twins
 
 # Some plans make a check return a true value that completed nothing; the first one of a run is warned of.
 pytestmark = pytest.mark.filterwarnings("ignore:.*RealOperation.try_complete returned:RuntimeWarning")

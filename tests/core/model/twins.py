@@ -3,7 +3,7 @@
 import sys
 from contextlib import contextmanager
 
-from tests.properties.script import RealSide, ReferenceSide
+from tests.core.model.script import RealSide, ReferenceSide
 
 
 class Twins:

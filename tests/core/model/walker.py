@@ -1,14 +1,14 @@
 """A seeded walk over the purgatory and its reference, in episodes of different moods.
 
-python -m tests.properties.walker 7                   a million steps
-python -m tests.properties.walker 7 --episode 41      what a failing walk prints: that episode alone
+python -m tests.core.model.walker 7                   a million steps
+python -m tests.core.model.walker 7 --episode 41      what a failing walk prints: that episode alone
 """
 
 import argparse
 from random import Random
 from time import perf_counter
 
-from tests.properties.script import (
+from tests.core.model.script import (
     ADVANCES,
     CHECKS,
     GATES,
@@ -20,7 +20,7 @@ from tests.properties.script import (
     TIMEOUTS,
     Plan,
 )
-from tests.properties.twins import Twins
+from tests.core.model.twins import Twins
 
 EPISODE = 2_000  # steps
 LOOK_INSIDE = 8  # steps between two checks of the invariants; a check costs as much as a step
@@ -101,7 +101,7 @@ def walk_episode(seed, episode):
         twins.close()
     except Exception as error:
         twins.real.purgatory.close()
-        again = f"python -m tests.properties.walker {seed} --episode {episode}"
+        again = f"python -m tests.core.model.walker {seed} --episode {episode}"
         raise DivergenceError(f"step {step}: {error}\nTo see it again: {again}") from error
 
 
@@ -158,7 +158,7 @@ class Chance:
 
 def main():
     """Walk from the command line."""
-    parser = argparse.ArgumentParser(prog="python -m tests.properties.walker")
+    parser = argparse.ArgumentParser(prog="python -m tests.core.model.walker")
     parser.add_argument("seed", type=int)
     parser.add_argument("--steps", type=int, default=1_000_000)
     parser.add_argument("--episode", type=int)

@@ -1,14 +1,49 @@
 """What this library raises, and the checks of arguments that its classes share.
 
     Exception
-     +-- PurgatoryError            misuse: wrong state, wrong loop, watching inside a check
-          +-- OperationExpired     the timeout passed (also a TimeoutError): keys, timeout
-          +-- OperationCancelled   a verb cancelled the wait: keys
-          +-- PurgatoryClosed      the purgatory or timer is closed or draining: keys
-          +-- PurgatoryFull        max_pending is reached: limit
-          +-- JournalError         a journal is unusable (in purgatory_async.journal)
-          +-- LogError             a log is unusable (in purgatory_async.cluster)
+     +-- PurgatoryError               code that calls this package: wrong state, wrong loop, watching inside a check
+     |    +-- OperationExpired        a wait: its timeout passed (also a TimeoutError): keys, timeout
+     |    +-- OperationCancelled      a wait: a verb cancelled it: keys
+     |    +-- PurgatoryClosed         a purgatory or timer: it is closed or draining: keys
+     |    +-- PurgatoryFull           a purgatory or timer: max_pending is reached: limit
+     |    +-- _InitialisedAgain       a second ``__init__`` (also a RuntimeError)
+     |    +-- JournalError            journal: it is unusable, or cannot promise that a record is safe
+     |    +-- LogError                cluster: a log is closed, or not open
+     |    |    +-- LogUnavailable     cluster: the engine is away, entries may be in the log or not: cause
+     |    |    |    +-- LogReconnected    cluster: the connection was lost, nothing was appended
+     |    |    |    +-- EntriesLost   cluster: the engine lost entries known here, nothing was appended
+     |    |    +-- LogGap             cluster: the entries after a position are gone: oldest, epoch
+     |    |    +-- LogDamaged         cluster: what is stored is not what was appended: position
+     |    |    +-- LogRefused         cluster: the engine is not set up to keep a log's promises: cause
+     |    |    +-- _Closed            durable: its owner closed the state
+     |    +-- EntryError              durable: an entry is damaged, or of a newer program (also a ValueError)
+     |    +-- FoldError               durable: the log does not go on from here, or a checkpoint is damaged
+     |    |    +-- LevelError         durable: the log, or a checkpoint, is of a newer program
+     |    +-- ServiceError            client: base of what a call to the service raises
+     |         +-- ServiceUnreachable client: no answer came
+     |         +-- RequestRefused     client: the answer is a problem, or another server's: status, slug, detail
+     |         +-- SignalGap          client: signals may be missing: since
+     +-- RefusedError                 one outside the process asked, and reads the message as the answer
+     |    +-- Problem                 service: over HTTP, as a problem document: kind, document
+     |    +-- SettingsError           service: a setting, on the command line (also a ValueError)
+     |    |    +-- UnprotectedError   service: a host that others reach, without a token
+     |    +-- StartRefused            service: the start of a server, on the command line
+     |    +-- Refused                 pipeline: a job, on the command line
+     |    +-- ProtocolError           kafka: a request, or its part for one partition: code
+     |    |    +-- RecordsRejectedError   kafka: records that their topic does not take: numbers
+     |    |    +-- AbsentError        kafka: what the broker lacks by design: absence
+     |    |    +-- MemberIdRequiredError  kafka: a new member, which must join again with its id: member_id
+     |    +-- MalformedRequestError   kafka: bytes that are no request; the connection closes: absence
+     +-- Interruption                 what ends a wait or a step inside the package; another part catches it
+          +-- ClientLeft              web: the client closed its connection
+          +-- ServerStops             web: the server stops
+          +-- Stalled                 service: a client takes nothing (also a ConnectionAbortedError)
+          +-- _Released               service: the token of a stream's reader has changed
+          +-- SignalsLost             service: the state was loaded again under a one-shot wait
+          +-- Diverged                durable: the digest of another worker is not the one here
+          +-- SegmentGone             pipeline: a segment was deleted before it was read
 
+The first word names the room that defines and raises an error, unless that is the library itself.
 Bad arguments are plain ``TypeError`` and ``ValueError``. Data is in attributes, outside ``args``, so that the
 errors survive pickle and copy.
 """
@@ -23,11 +58,13 @@ from operator import index
 from typing import Final, NoReturn, cast
 
 __all__ = [
+    "Interruption",
     "OperationCancelled",
     "OperationExpired",
     "PurgatoryClosed",
     "PurgatoryError",
     "PurgatoryFull",
+    "RefusedError",
     "as_integer",
     "check_callback",
     "check_exception",
@@ -45,6 +82,14 @@ _ASYNC: Final = CO_COROUTINE | CO_ASYNC_GENERATOR
 
 class PurgatoryError(Exception):
     """Base of this library's errors; raised itself for a call that the present state forbids."""
+
+
+class RefusedError(Exception):
+    """Base of what a server or a command answers to those who asked from outside, in its message."""
+
+
+class Interruption(Exception):
+    """Base of what ends a wait or a step, for another part of this package to catch."""
 
 
 class OperationExpired(PurgatoryError, TimeoutError):

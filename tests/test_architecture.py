@@ -6,6 +6,8 @@ for each of them, and an innocent lookalike.
 """
 
 import ast
+import builtins
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -25,9 +27,10 @@ from tests.layers import (
     ON_PUBLIC_NAMES,
     PUBLIC_MODULES,
 )
-from tests.source_tree import PACKAGE, ROOT, Sources, read_package, with_fault
+from tests.source_tree import PACKAGE, ROOT, Source, Sources, read_package, with_fault
 
 SOURCES = read_package()
+MAX_ROOTS = 4  # of the errors
 
 
 def matches(name: str, patterns: tuple[str, ...]) -> bool:
@@ -162,6 +165,60 @@ def private_names(sources: Sources) -> list[str]:
     return complaints
 
 
+def drawn_errors(sources: Sources) -> dict[str, tuple[str, str]]:
+    """The classes that the docstring of `errors` draws, each with its base there and the room that raises it."""
+    drawn, path = dict[str, tuple[str, str]](), ["Exception"]
+    for line in (ast.get_docstring(sources["errors"].tree) or "").splitlines():
+        if node := re.search(r"\+-- (\w+) +(?:(\w+): )?", line):
+            depth = node.start() // 5
+            path[depth:] = [node[1]]
+            drawn[node[1]] = path[depth - 1], node[2] or ""
+    return drawn
+
+
+def defined_errors(sources: Sources) -> dict[str, tuple[Source, int, list[str]]]:
+    """The exception classes of the package, each with its module, line and bases; names count without their module."""
+    classes = {
+        (node.name, source.name): (
+            source,
+            node.lineno,
+            [ast.unparse(base).rpartition(".")[2] for base in node.bases],
+        )
+        for source in sources.values()
+        for node in source.nodes
+        if isinstance(node, ast.ClassDef)
+    }
+    known = {
+        name
+        for name, kind in vars(builtins).items()
+        if isinstance(kind, type) and issubclass(kind, BaseException)
+    }
+    found: dict[str, tuple[Source, int, list[str]]] = {}
+    while more := {
+        name: of for (name, _), of in classes.items() if name not in found and known.intersection(of[2])
+    }:
+        found |= more
+        known |= {*more}
+    return found
+
+
+def errors_out_of_the_drawing(sources: Sources) -> list[str]:
+    """Errors that `errors` does not draw under a base of theirs and with their room, and drawn ones without a class."""
+    drawn, defined = drawn_errors(sources), defined_errors(sources)
+    complaints = []
+    for name, (source, line, bases) in defined.items():
+        room = "" if layer_of(source.name) in LIBRARY else source.name.partition(".")[0]
+        if drawn.get(name) not in [(base, room) for base in bases]:
+            complaints.append(
+                f"{source.dotted}:{line}: errors.py does not draw {name} under {bases}, of {room or PACKAGE}"
+            )
+    complaints += [f"errors.py draws {name}, and no module has it" for name in drawn.keys() - defined.keys()]
+    roots = [name for name, (base, _) in drawn.items() if base == "Exception"]
+    return complaints + [f"errors.py draws the roots {roots}, more than {MAX_ROOTS}"] * (
+        len(roots) > MAX_ROOTS
+    )
+
+
 RULES = (
     modules_without_a_layer,
     imports_that_run_up,
@@ -171,6 +228,7 @@ RULES = (
     banned_calls,
     second_clocks,
     private_names,
+    errors_out_of_the_drawing,
 )
 
 
@@ -290,6 +348,21 @@ PLANTED = (
         id="a pattern on our wait",
     ),
     pytest.param(private_names, "patterns.hand_off", "purgatory._watchers", id="a pattern in our lists"),
+    pytest.param(
+        errors_out_of_the_drawing, "web.race", "class Stray(Exception): pass", id="an error without a root"
+    ),
+    pytest.param(
+        errors_out_of_the_drawing,
+        "cluster.log",
+        "class LogLost(log.LogError): pass",
+        id="an error that is not drawn",
+    ),
+    pytest.param(
+        errors_out_of_the_drawing,
+        "web.race",
+        "class Refused(RefusedError): pass",
+        id="one name for two errors",
+    ),
 )
 
 
@@ -303,6 +376,11 @@ def standing(rule: Callable[[Sources], list[str]]) -> frozenset[str]:
 def test_the_rule_sees_a_planted_fault(rule: Callable[[Sources], list[str]], module: str, text: str) -> None:
     found = set(rule(with_fault(SOURCES, module, text))) - standing(rule)
     assert found, f"{rule.__name__} does not see {text!r} in {module}"
+
+
+def test_a_drawn_error_without_a_class_is_seen() -> None:
+    kept = {name: source for name, source in SOURCES.items() if name != "kafka.groups.members"}
+    assert errors_out_of_the_drawing(kept) == ["errors.py draws MemberIdRequiredError, and no module has it"]
 
 
 @pytest.mark.parametrize(

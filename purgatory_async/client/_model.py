@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Final, Literal, cast
 
+from purgatory_async.errors import PurgatoryError
+
 __all__ = [
     "Event",
     "KeyState",
@@ -25,7 +27,7 @@ State = Literal["pending", "completed", "expired", "cancelled", "failed", "close
 _TYPE_PREFIX: Final = "urn:purgatory:problem:"
 
 
-class ServiceError(Exception):
+class ServiceError(PurgatoryError):
     """Base of a client's exceptions."""
 
 

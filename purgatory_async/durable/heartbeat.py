@@ -10,6 +10,7 @@ from typing import Any, Final
 from purgatory_async import PurgatoryFull, Timer
 from purgatory_async.durable.fold.entries import Alive, Entry
 from purgatory_async.durable.fold.fold import Fold
+from purgatory_async.errors import Interruption
 
 __all__ = ["Diverged", "Heartbeat"]
 
@@ -21,7 +22,7 @@ DIGEST_S: Final = 10.0
 _LOGGER: Final = logging.getLogger(__name__)
 
 
-class Diverged(Exception):  # noqa: N818 - no error of the caller's, but what happened
+class Diverged(Interruption):
     """Another worker's running digest is not the one here."""
 
 

@@ -20,15 +20,11 @@ import pyarrow.parquet as pq
 from purgatory_async.journal.columns import add_checksum, arrow_schema, record_batches
 from purgatory_async.journal.lines import Damage, read_lines, whole_length
 from purgatory_async.journal.schema import Record
-from purgatory_async.journal.segments import Segment, sync_directory
+from purgatory_async.journal.segments import JournalError, Segment, sync_directory
 
 __all__ = ["seal"]
 
 BLOCK: Final = 8 * 1024 * 1024
-
-
-class _DamagedError(Exception):
-    """A line is not a record."""
 
 
 def seal(segment: Segment) -> bool:
@@ -59,7 +55,7 @@ def _seal(segment: Segment, source: IO[bytes]) -> bool:
     try:
         _write(source, waiting)
         _sync(waiting)
-    except _DamagedError:
+    except JournalError:
         waiting.unlink(missing_ok=True)
         return False
     except BaseException:
@@ -92,7 +88,7 @@ def _blocks(file: IO[bytes]) -> Iterator[list[Record]]:
 
 def _sound(found: Record | Damage) -> Record:
     if isinstance(found, Damage):
-        raise _DamagedError
+        raise JournalError(f"a line must be a record, got {found}")
     return found
 
 

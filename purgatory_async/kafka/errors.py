@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from kio.schema.errors import ErrorCode
 
+from purgatory_async.errors import RefusedError
 from purgatory_async.kafka.absent import Absence
 
 __all__ = ["AbsentError", "ErrorCode", "MalformedRequestError", "ProtocolError", "RecordsRejectedError"]
 
 
-class ProtocolError(Exception):
+class ProtocolError(RefusedError):
     """A request, or its part for one partition, that the protocol has an error for.
 
     Args:
@@ -50,7 +51,7 @@ class AbsentError(ProtocolError):
         self.absence = absence
 
 
-class MalformedRequestError(Exception):
+class MalformedRequestError(RefusedError):
     """Bytes that are no request which the broker serves; it closes their connection.
 
     Args:

@@ -23,10 +23,6 @@ SHARED: Final = run_path(str(HERE / "switch.py"))  # the package may not be impo
 MARK: Final[str] = SHARED["sources_mark"]()
 
 
-class BuildError(Exception):
-    """The extension cannot be built here; the message says why."""
-
-
 def why_pure() -> str | None:
     """Return why this interpreter gets no extension, or None if it gets one."""
     if SHARED["asked_for"]() == "pure":
@@ -42,14 +38,14 @@ def compile_into(folder: Path) -> Path:
     """Compile the extension into a folder; returns its path.
 
     Raises:
-        BuildError: Cython or setuptools is not installed, or the C compiler fails or does not exist.
+        RuntimeError: Cython or setuptools is not installed, or the C compiler fails or does not exist.
     """
     try:
         from Cython import Build  # noqa: PLC0415 - only a build needs them
         from setuptools import Distribution, Extension  # noqa: PLC0415
         from setuptools.errors import BaseError, CCompilerError  # noqa: PLC0415
     except ModuleNotFoundError as error:
-        raise BuildError(f"{error.name} is not installed") from None
+        raise RuntimeError(f"{error.name} is not installed") from None
 
     cython: Any = Build
     extension = Extension(
@@ -69,7 +65,7 @@ def compile_into(folder: Path) -> Path:
         command.run()
         return folder / "lib" / str(command.get_ext_filename(MODULE))
     except (BaseError, CCompilerError, OSError) as error:
-        raise BuildError(f"{error}".splitlines()[0]) from error
+        raise RuntimeError(f"{error}".splitlines()[0]) from error
     finally:
         os.chdir(before)
 
@@ -78,7 +74,7 @@ def build_beside_sources() -> Path:
     """Compile the extension, unless it is up to date, and move it beside its sources; returns its path.
 
     Raises:
-        BuildError: As for `compile_into`.
+        RuntimeError: As for `compile_into`.
     """
     if PATH.exists() and MARK.encode() in PATH.read_bytes():
         return PATH
@@ -101,7 +97,7 @@ def add_extension(version: str, build_data: dict[str, Any], scratch: Path) -> st
             path = compile_into(scratch)
             build_data["force_include"][str(path)] = f"purgatory_async/native/{path.name}"
             build_data.update(pure_python=False, infer_tag=True)
-    except (BuildError, OSError) as error:
+    except (RuntimeError, OSError) as error:
         if SHARED["asked_for"]() == "compiled":
             raise
         reason = str(error)
@@ -136,5 +132,5 @@ def get_build_hook() -> type[Any]:
 if __name__ == "__main__":
     try:
         sys.stdout.write(f"{why_pure() or build_beside_sources()}\n")
-    except BuildError as failure:
+    except RuntimeError as failure:
         sys.exit(f"cannot build the compiled core: {failure}")

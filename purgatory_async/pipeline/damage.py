@@ -35,10 +35,6 @@ _STAGES: Final = 2  # of a distributed purgatory, each with its state
 _SOURCES: Final = 3  # its operations, the starts and its signals
 
 
-class _DamageError(Exception):
-    """Which file is damaged, and how."""
-
-
 def check_stream_files(checkpoint: Path) -> None:
     """Check what a stream continues with: the logs of its query, and its state after the last batch.
 
@@ -95,7 +91,7 @@ def _advised(remedy: str) -> Iterator[None]:
     """Refuse what is damaged in the block, with a remedy."""
     try:
         yield
-    except _DamageError as damage:
+    except Refused as damage:
         raise Refused(f"{damage}; {remedy}") from None
 
 
@@ -121,21 +117,21 @@ class _Log:
         """The entries of a batch, each None if absent; None for all in another format.
 
         Raises:
-            _DamageError: It cannot be read, or has fewer entries than ``least``.
+            Refused: It cannot be read, or has fewer entries than ``least``.
         """
         path = self.path(batch)
         _check_file(path)
         version, *lines = path.read_bytes().splitlines()
         if re.fullmatch(rb"v\d+", version) is None:
-            raise _DamageError(f"{path} is not of Spark")
+            raise Refused(f"{path} is not of Spark")
         if version != b"v1":
             return None
         if len(lines) < least:
-            raise _DamageError(f"{path} is torn")
+            raise Refused(f"{path} is torn")
         try:
             return [None if line == b"-" else json.loads(line) for line in lines]
         except ValueError:
-            raise _DamageError(f"{path} is torn") from None
+            raise Refused(f"{path} is torn") from None
 
 
 def _check_query(
@@ -164,7 +160,7 @@ def _check_query(
     with _advised(BEGIN_ANEW if max(done, made) >= newest else _NOT_BEGUN):
         found = offsets.read(max(newest, done, made), 2)
         if found is not None and not is_ours(found):
-            raise _DamageError(f"{offsets.path(newest)} is not of this command")
+            raise Refused(f"{offsets.path(newest)} is not of this command")
     with _advised(_REPEATED if done == newest else BEGIN_ANEW):
         if done >= 0:
             commits.read(done, 1)
@@ -172,7 +168,7 @@ def _check_query(
         if newest > 0:
             offsets.read(newest - 1, 2)
         if made < done:
-            raise _DamageError(f"{result(done)} is missing")
+            raise Refused(f"{result(done)} is missing")
     return done, found
 
 
@@ -199,10 +195,10 @@ def _check_state_of_stream(state: Path) -> None:
     """Check the records that a stream keeps; they are named by their directory, which goes as a whole."""
     records = state / "records"
     if not (records / "_SUCCESS").exists():
-        raise _DamageError(f"{state} is incomplete")
+        raise Refused(f"{state} is incomplete")
     for path in records.glob("*.parquet"):
         if not is_parquet(path):
-            raise _DamageError(f"{state} has a damaged file {path.name}")
+            raise Refused(f"{state} has a damaged file {path.name}")
 
 
 def is_parquet(path: Path) -> bool:
@@ -239,7 +235,7 @@ def _check_snapshot(path: Path) -> None:
         with ZipFile(path) as archive:
             listed = json.loads(archive.read("metadata").partition(b"\n")[2])
     except (BadZipFile, KeyError, ValueError):
-        raise _DamageError(f"{path} is torn") from None
+        raise Refused(f"{path} is torn") from None
     for table in listed["sstFiles"]:
         _check_file(path.parent / "SSTs" / table["dfsSstFileName"])
 
@@ -249,7 +245,7 @@ def _check_json(path: Path) -> None:
     try:
         json.loads(path.read_bytes())
     except ValueError:
-        raise _DamageError(f"{path} is torn") from None
+        raise Refused(f"{path} is torn") from None
 
 
 def _check_file(path: Path) -> None:
@@ -258,11 +254,11 @@ def _check_file(path: Path) -> None:
         size = path.stat().st_size
         content = path.read_bytes() if size <= _SMALL else None
     except FileNotFoundError:
-        raise _DamageError(f"{path} is missing") from None
+        raise Refused(f"{path} is missing") from None
     except OSError as error:
-        raise _DamageError(f"{path} cannot be read: {error.strerror}") from None
+        raise Refused(f"{path} cannot be read: {error.strerror}") from None
     if not size:
-        raise _DamageError(f"{path} is empty")
+        raise Refused(f"{path} is empty")
     beside = path.with_name(f".{path.name}.crc")
     sums = beside.read_bytes() if beside.is_file() else b""
     piece = int.from_bytes(sums[4:8])
@@ -275,4 +271,4 @@ def _check_file(path: Path) -> None:
         starts = range(0, size, piece)
         whole = found == b"".join(crc32(content[at : at + piece]).to_bytes(4) for at in starts)
     if not whole:
-        raise _DamageError(f"{path} is damaged: its checksums differ")
+        raise Refused(f"{path} is damaged: its checksums differ")

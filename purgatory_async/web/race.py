@@ -15,6 +15,8 @@ from typing import Any, NoReturn
 
 from anyio import CancelScope
 
+from purgatory_async.errors import Interruption
+
 __all__ = ["ClientLeft", "Race", "Receive", "ServerStops", "WaitFunction", "listening"]
 
 WaitFunction = Callable[..., Awaitable[object]]
@@ -22,11 +24,11 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 """ASGI's."""
 
 
-class ClientLeft(Exception):  # noqa: N818 - an event, not a fault
+class ClientLeft(Interruption):
     """The client closed its connection: the answer has no receiver."""
 
 
-class ServerStops(Exception):  # noqa: N818 - an event, not a fault
+class ServerStops(Interruption):
     """The server stops, and the wait with it."""
 
 

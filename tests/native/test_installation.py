@@ -99,7 +99,7 @@ def test_a_build_that_must_have_the_core_fails_without_it(tree: Path, tmp_path: 
     variables = {"PURGATORY_ASYNC_PURE": "0", "CC": "/absent/cc"}
     made = run("-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path, folder=tree, **variables)
     assert made.returncode != 0
-    assert "BuildError" in made.stderr
+    assert "/absent/cc" in made.stderr
 
 
 EDITABLE = "from hatchling.build import build_editable; build_editable({folder!r})"

@@ -24,6 +24,7 @@ from purgatory_async.durable.fold.entries import (
     SignalKeys,
     SubmitOperation,
 )
+from purgatory_async.errors import PurgatoryError
 
 __all__ = ["EntryError", "decode", "detached", "encode", "encode_as", "older", "one_line", "size_of"]
 
@@ -40,7 +41,7 @@ def encode_as(entry: Entry, writer: str, number: int) -> bytes:
     return encode(entry)
 
 
-class EntryError(ValueError):
+class EntryError(PurgatoryError, ValueError):
     """An entry of the log is damaged, or of a level above this program's."""
 
 

@@ -52,6 +52,7 @@ from purgatory_async.durable.fold.shared import Effect, Shared, Work, whole_ms
 from purgatory_async.durable.fold.signal_rules import SignalRules
 from purgatory_async.durable.fold.terms import Terms
 from purgatory_async.durable.fold.writers import FORGOTTEN_AFTER, Writers
+from purgatory_async.errors import PurgatoryError
 from purgatory_async.events import Observer
 
 LEVEL: Final = 1
@@ -72,7 +73,7 @@ Applied = tuple[Result, Sequence[Effect]]
 """The result of an entry, and the effects of its step in order."""
 
 
-class FoldError(Exception):
+class FoldError(PurgatoryError):
     """The log cannot be applied any further: damaged, or of a higher level. Nothing was applied."""
 
 

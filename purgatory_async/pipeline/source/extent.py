@@ -14,6 +14,7 @@ from typing import BinaryIO, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from purgatory_async.errors import Interruption
 from purgatory_async.journal.columns import arrow_schema, record_batches
 from purgatory_async.journal.lines import Damage, read_lines, whole_length
 from purgatory_async.journal.segments import Segment, list_segments, segments_among
@@ -99,7 +100,7 @@ def _line_start(file: BinaryIO, before: int, floor: Position) -> Position:
     return Position(start, floor.seq if record is None else record.seq)
 
 
-class SegmentGone(Exception):  # noqa: N818 - called by what happened
+class SegmentGone(Interruption):
     """A segment was deleted before it was read."""
 
 

@@ -9,6 +9,7 @@ from typing import Final, TypedDict, Unpack
 
 from purgatory_async.cluster.causes import CAUSES
 from purgatory_async.durable.documents import OperationView
+from purgatory_async.errors import RefusedError
 from purgatory_async.service.contract.messages import Fault, ProblemDocument
 
 TYPE_PREFIX: Final = "urn:purgatory:problem:"
@@ -90,7 +91,7 @@ class Members(TypedDict, total=False):
     flag: str
 
 
-class Problem(Exception):  # noqa: N818 - the word of RFC 9457
+class Problem(RefusedError):  # noqa: N818 - the word of RFC 9457
     """A refused request.
 
     Args:

@@ -11,6 +11,7 @@ from typing import Final
 from starlette.types import Receive, Send
 
 from purgatory_async import OperationExpired, PurgatoryClosed, Timer, TimerHandle
+from purgatory_async.errors import Interruption
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.header_fields import Field
 from purgatory_async.service.held.feed import Feed
@@ -38,11 +39,11 @@ _HEADERS: Final = (
 _FIELDS: Final = fields_of(_HEADERS)
 
 
-class Stalled(ConnectionAbortedError):  # noqa: N818 - an event, not a fault
+class Stalled(Interruption, ConnectionAbortedError):  # noqa: N818 - an event, not a fault
     """The client took nothing for too long: the server must cut the connection."""
 
 
-class _Released(Exception):  # noqa: N818 - an event, not a fault
+class _Released(Interruption):
     """The reader's token has changed."""
 
 

@@ -20,6 +20,7 @@ from purgatory_async.durable.fold.needs import Need, Voters, need_for
 from purgatory_async.durable.fold.operations import Shown
 from purgatory_async.durable.fold.signalled import SignalledOperation
 from purgatory_async.durable.fold.signals import Ledger, Newest
+from purgatory_async.errors import Interruption
 from purgatory_async.events import Event, KeySignalled, Observer, OperationEnded, OperationSubmitted
 from purgatory_async.service.contract import problems
 from purgatory_async.service.contract.fitting import fitting
@@ -30,7 +31,7 @@ from purgatory_async.service.held.pacing import Pace
 __all__ = ["Wait", "Waits"]
 
 
-class SignalsLost(Exception):  # noqa: N818 - what happened
+class SignalsLost(Interruption):
     """The state was loaded again: what was signalled meanwhile is not known."""
 
 

@@ -83,7 +83,11 @@ class Connection(Outlet, asyncio.Protocol):
         return f"<Connection {self._phase}>"
 
     def _move(self, event: str) -> None:
-        self._phase = TRANSITIONS[self._phase][event]
+        try:
+            self._phase = TRANSITIONS[self._phase][event]
+        except KeyError:
+            allowed = ", ".join(TRANSITIONS[self._phase]) or "nothing"
+            raise RuntimeError(f"a connection that is {self._phase} takes {allowed}, got {event}") from None
 
     # For uvicorn and its loop.
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
+from purgatory_async.errors import RefusedError
 from purgatory_async.service.settings.hosts import canonical_host, is_loopback
 from purgatory_async.service.settings.settings import Settings, UnprotectedError, passed_descriptors
 
@@ -16,7 +17,7 @@ __all__ = ["BACKLOG", "Listeners", "StartRefused", "accept_waiting", "listen"]
 BACKLOG: Final = 4096  # room for all clients that reconnect after a restart
 
 
-class StartRefused(Exception):  # noqa: N818 - what happened, as the operator reads it
+class StartRefused(RefusedError):  # noqa: N818 - what happened, as the operator reads it
     """The service cannot start; the message is one sentence."""
 
 

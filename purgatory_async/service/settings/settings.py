@@ -17,6 +17,7 @@ from shlex import quote
 from typing import Any, Final
 
 from purgatory_async.durable.store_url import MEMORY, StoreUrl, shown
+from purgatory_async.errors import RefusedError
 from purgatory_async.service.contract.byte_order import bom_fault
 from purgatory_async.service.settings.addresses import (
     base_path,
@@ -51,7 +52,7 @@ _WAYS: Final = {
 Reader = Callable[[object], object]
 
 
-class SettingsError(ValueError):
+class SettingsError(RefusedError, ValueError):
     """A setting is unknown or its value is refused; the message is one sentence."""
 
 

@@ -151,6 +151,13 @@ def test_every_transition_of_the_table_is_tried():
     assert tried == {(phase, event) for phase, row in TRANSITIONS.items() for event in row}
 
 
+@pytest.mark.asyncio
+async def test_an_event_that_the_phase_lacks_is_named_with_it(subject):
+    with pytest.raises(RuntimeError, match=r"is reading a head takes request, .*, got turn"):
+        subject.link.protocol._move("turn")
+    assert subject.link.protocol._phase is Phase.HEAD
+
+
 def test_every_phase_has_a_row_and_only_the_last_is_final():
     assert list(TRANSITIONS) == list(Phase)
     assert {phase for row in TRANSITIONS.values() for phase in row.values()} == set(Phase)

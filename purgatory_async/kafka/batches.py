@@ -17,7 +17,16 @@ from crc32c import crc32c
 from purgatory_async.kafka.absent import Absence
 from purgatory_async.kafka.errors import AbsentError, ErrorCode, ProtocolError
 
-__all__ = ["HEADER_BYTES", "NO_TIME", "Batch", "check_batch", "place", "read_batches", "stamped"]
+__all__ = [
+    "HEADER_BYTES",
+    "NO_TIME",
+    "Batch",
+    "check_batch",
+    "place",
+    "read_batches",
+    "sole_batch",
+    "stamped",
+]
 
 _HEADER: Final = Struct(">qiibIhiqqqhii")
 HEADER_BYTES: Final = _HEADER.size
@@ -154,6 +163,27 @@ def check_batch(batch: Batch, data: bytes | bytearray | memoryview) -> None:
             Absence.TRANSACTIONS,
             f"a batch must not belong to a transaction, got attributes {batch.attributes:#06x}",
         )
+
+
+def sole_batch(data: bytes | bytearray | memoryview, max_bytes: int) -> Batch:
+    """Check that a producer sent one batch, of at most so many bytes, and return its header. O(bytes).
+
+    Raises:
+        ProtocolError: invalid_record for another number of batches, message_too_large, or as `check_batch`.
+    """
+    batches = list(read_batches(data))
+    if len(batches) != 1:
+        raise ProtocolError(
+            ErrorCode.invalid_record, f"a produce must have one batch for a partition, got {len(batches)}"
+        )
+    (batch,) = batches
+    if batch.size_bytes > max_bytes:
+        raise ProtocolError(
+            ErrorCode.message_too_large,
+            f"a batch must be at most {max_bytes} bytes, got {batch.size_bytes}",
+        )
+    check_batch(batch, data)
+    return batch
 
 
 def place(data: bytearray, at: int, base_offset: int, leader_epoch: int) -> None:

@@ -237,9 +237,9 @@ class Node:
         Raises:
             ProtocolError: As `Partition.follow`.
         """
-        was_in_sync = replica in partition.in_sync
+        was_in_sync = replica in partition.followers.in_sync
         moved = partition.follow(replica, offset, start, self.timer.time())
-        if was_in_sync != (replica in partition.in_sync):
+        if was_in_sync != (replica in partition.followers.in_sync):
             self.cluster.tell_in_sync(partition)
         if moved:
             self.changed(partition)

@@ -149,10 +149,10 @@ def test_a_follower_of_a_steady_stream_stays_in_sync():
 def test_a_leader_that_restarted_continues_no_older_epoch():
     led = Partition("t", 0, replicas=(0, 1), room=Room(EVERYTHING), leader_epoch=2)
     append(led, 5)
-    assert led.continues(5, 2)
-    assert led.continues(0, NO_EPOCH)
-    assert not led.continues(5, 1)
-    assert not led.continues(6, 2)
+    assert led.log.continues(5, 2)
+    assert led.log.continues(0, NO_EPOCH)
+    assert not led.log.continues(5, 1)
+    assert not led.log.continues(6, 2)
 
 
 def test_a_follower_forgets_the_producers_batches_it_drops():
@@ -188,11 +188,11 @@ def test_a_follower_drops_only_what_its_new_leader_lacks():
     behind, ahead = copied(old, 2, partition()), copied(old, 5, partition())
     led = in_epoch(7, behind)
     append(led, 1)
-    assert led.continues(2, 0)
-    assert not led.continues(ahead.log.end, ahead.leader_epoch)
-    ahead.drop_diverging(*led.diverging(ahead.leader_epoch), led.log.start)
+    assert led.log.continues(2, 0)
+    assert not led.log.continues(ahead.log.end, ahead.leader_epoch)
+    ahead.drop_diverging(*led.log.diverging(ahead.leader_epoch), led.log.start)
     assert (ahead.log.end, ahead.leader_epoch) == (2, 0)
-    assert led.continues(ahead.log.end, ahead.leader_epoch)
+    assert led.log.continues(ahead.log.end, ahead.leader_epoch)
     assert copied(led, 3, ahead).leader_epoch == 7
 
 
@@ -203,8 +203,8 @@ def test_a_follower_starts_over_behind_its_leaders_start():
     append(led, 2)
     led.follow(1, 4, 0, now=1)
     led.delete_before(4)
-    assert not led.continues(2, 0)
-    follower.drop_diverging(*led.diverging(0), led.log.start)
+    assert not led.log.continues(2, 0)
+    follower.drop_diverging(*led.log.diverging(0), led.log.start)
     assert (follower.log.start, follower.log.end) == (4, 4)
 
 

@@ -94,7 +94,7 @@ class PartitionMachine(RuleBasedStateMachine):
         self.bounds = [bound for bound in self.bounds if bound <= offset]
         self.ends = {one: min(end, offset) for one, end in self.ends.items()}
         for one, end in self.ends.items():
-            self.partition._followers[one].end = end
+            self.partition.followers[one].end = end
 
     @rule(data=st.data(), max_bytes=st.integers(1, 20_000))
     def read(self, data, max_bytes):
@@ -114,7 +114,7 @@ class PartitionMachine(RuleBasedStateMachine):
             *(self.start, self.high),
             len(self.values),
         )
-        assert partition.in_sync == self.in_sync
+        assert partition.followers.in_sync == self.in_sync
         assert partition.log.start <= partition.high_watermark <= partition.log.end
         assert self.room.used_bytes == partition.log.size_bytes
         everything = partition.log.read(self.start, len(self.values), EVERYTHING, at_least_one=False)

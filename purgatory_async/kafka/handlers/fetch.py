@@ -85,7 +85,7 @@ def _find(node: Node, topic: str, part: Any, replica: int) -> _Part:
             return _Copied(partition, max(part.fetch_offset, partition.log.start), part.partition_max_bytes)
         if replica > CONSUMER:
             epoch = getattr(part, "last_fetched_epoch", NO_EPOCH)
-            if not partition.continues(part.fetch_offset, epoch):
+            if not partition.log.continues(part.fetch_offset, epoch):
                 return _Diverging(partition, epoch)
             start = getattr(part, "log_start_offset", _NO_START)
             node.followed(partition, replica, part.fetch_offset, start)
@@ -153,7 +153,7 @@ def _read_part(
 
 def _starting_over(index: int, part: _Diverging) -> dict[str, Any]:
     """Up to where a follower has what the leader has."""
-    epoch, end = part.partition.diverging(part.epoch)
+    epoch, end = part.partition.log.diverging(part.epoch)
     return {
         "partition_index": index,
         "error_code": ErrorCode.none,

@@ -116,7 +116,7 @@ def _append_to(node: Node, partition: Partition, records: Bytes, *, acks_all: bo
     if not partition.rules.stamps:
         return PartitionStatus(partition, *partition.append(records, acks_all=acks_all))
     base_offset, required_offset = partition.append(records, acks_all=acks_all, now_ms=node.now_ms())
-    return PartitionStatus(partition, base_offset, required_offset, partition.append_time_ms(base_offset))
+    return PartitionStatus(partition, base_offset, required_offset, partition.log.append_time_ms(base_offset))
 
 
 def _check(request: Any) -> None:

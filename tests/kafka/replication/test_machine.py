@@ -46,7 +46,7 @@ class ReplicationMachine(RuleBasedStateMachine):
         copies = (self.followers[replica] for replica in replicas)
         best = max(copies, key=how_far, default=fresh(NO_EPOCH))
         start, high, before = self.leader.log.start, self.high, self.given
-        survives = bool(replicas & self.leader.in_sync & self.remember)
+        survives = bool(replicas & self.leader.followers.in_sync & self.remember)
         self.epoch += 1
         self.leader = fresh(NO_EPOCH)
         self.leader.start_over(best.log.start)
@@ -71,8 +71,8 @@ class ReplicationMachine(RuleBasedStateMachine):
     def fetch(self, replica, max_bytes):
         leader, follower = self.leader, self.followers[replica]
         offset = follower.log.end
-        if not leader.continues(offset, follower.leader_epoch):
-            follower.drop_diverging(*leader.diverging(follower.leader_epoch), leader.log.start)
+        if not leader.log.continues(offset, follower.leader_epoch):
+            follower.drop_diverging(*leader.log.diverging(follower.leader_epoch), leader.log.start)
             return
         self.remember.add(replica)
         leader.follow(replica, offset, follower.log.start, self.now)
@@ -108,7 +108,7 @@ class ReplicationMachine(RuleBasedStateMachine):
 
     @invariant()
     def replicas_in_sync_have_what_was_acknowledged(self):
-        for replica in self.leader.in_sync:
+        for replica in self.leader.followers.in_sync:
             follower = self.followers[replica]
             if replica not in self.remember:  # it will leave with its next fetch
                 continue

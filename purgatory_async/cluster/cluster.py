@@ -1,51 +1,25 @@
 """Signals for the purgatories of several workers, over one log."""
 
 import asyncio
-import contextlib
-import random
-from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from inspect import isawaitable
+from collections.abc import Callable, Sequence
 from typing import Final, Self, TypeVar
 
-from purgatory_async import OperationExpired, Purgatory, PurgatoryError
+from purgatory_async import OperationExpired, Purgatory, PurgatoryError, Timer
 from purgatory_async.clock import check_timeout
+from purgatory_async.cluster.applier import Applier
 from purgatory_async.cluster.connection import Backoff
 from purgatory_async.cluster.contact import Contact
-from purgatory_async.cluster.entries import (
-    LEVEL,
-    Signalled,
-    WireEntry,
-    decode,
-    encode,
-    signal,
-    signalled,
-    size_of,
-)
-from purgatory_async.cluster.in_order import InOrder
-from purgatory_async.cluster.log import (
-    Appended,
-    Entry,
-    Head,
-    Log,
-    LogError,
-    LogGap,
-    LogRefused,
-    LogUnavailable,
-)
-from purgatory_async.cluster.repetitions import Repetitions, Verdict
+from purgatory_async.cluster.entries import Signalled, WireEntry, decode, encode, signal, size_of
+from purgatory_async.cluster.log import Appended, Entry, Head, Log, LogError, LogGap, LogUnavailable
+from purgatory_async.cluster.repetitions import Verdict
 from purgatory_async.cluster.replica import Replica
 from purgatory_async.cluster.retention import Retention
 from purgatory_async.cluster.writer import Writer
-from purgatory_async.errors import check_result
-from purgatory_async.patterns import Watermark
 from purgatory_async.patterns._arguments import check_function
 
 __all__ = ["Cluster"]
 
 ASK_S: Final = 1.0  # how often the log is asked for its end
-TRIM_S: Final = 60.0
-SLICE: Final = 256  # keys checked after a gap before other tasks run
 
 T = TypeVar("T")
 
@@ -108,9 +82,9 @@ class Cluster:
         self._failure: LogError | PurgatoryError = PurgatoryError("cluster is not open: cannot use it")
         self._open = False
         # Until the log is open.
-        self._replica = Replica(log, Head("", 0, 0, 1, 0), self._take)
-        self._reached = Watermark(timer=purgatory.timer)
-        self._order = InOrder(self._ended)
+        unopened = Head("", 0, 0, 1, 0)
+        self._replica = Replica(log, unopened, self._take)
+        self._applier = self._applier_from(unopened)
         self._contact = Contact(0, lambda: 0.0)
 
     def __repr__(self) -> str:
@@ -121,17 +95,15 @@ class Cluster:
         """Open the log; raises what `Log.open` does."""
         head = await self._log.open()
         loop = asyncio.get_running_loop()
-        self._order = InOrder(self._ended)
-        self._replica = Replica(self._log, head, self._take, self._order.rest)
+        self._applier = self._applier_from(head)
+        self._replica = Replica(self._log, head, self._take, self._applier.order.rest)
         self._writer = Writer[WireEntry, int](
             self._log, encode=encode, introduction=WireEntry(k="alive"), appended=self._appended
         )
-        self._repetitions = Repetitions(since_us=head.at_us)
         self._retention = Retention(self._log, head, kind_of=lambda entry: decode(entry).k)
-        self._reached = Watermark(head.position, timer=self._purgatory.timer)
         self._contact = Contact(head.position, loop.time)
         self._open = True
-        for work in (self._read(), self._writer.run(), self._ask(), self._trim()):
+        for work in (self._read(), self._writer.run(), self._ask(), self._retention.run()):
             task = loop.create_task(work)
             task.add_done_callback(self._ended)
             self._tasks.append(task)
@@ -142,14 +114,14 @@ class Cluster:
         self._stop(LogError("cluster is closed: cannot use it"))
         try:
             await asyncio.gather(*self._tasks, return_exceptions=True)
-            await self._order.finished()
+            await self._applier.order.finished()
         finally:
             await self._log.aclose()
 
     @property
     def position(self) -> int:
         """The newest position that this worker has applied."""
-        return self._reached.value
+        return self._applier.reached.value
 
     @property
     def epoch(self) -> str:
@@ -195,16 +167,11 @@ class Cluster:
         self._require_open()
         timeout = check_timeout(timeout)
         entry = signal(key, value, amount, voter)
-        proposed = self._writer.propose(entry, size_of(entry))
-        expiry = None
         try:
-            if timeout is not None:
-                expiry = self._purgatory.timer.call_later(timeout, self._expire, proposed, key, timeout)
-            return await proposed
-        finally:
-            proposed.cancel()
-            if expiry is not None:
-                expiry.cancel()
+            return await _within(self._purgatory.timer, timeout, self._writer.propose(entry, size_of(entry)))
+        except TimeoutError:
+            late = f"the signal on {key!r} was not applied within {timeout} s; it may still happen"
+            raise LogUnavailable(late) from None
 
     async def caught_up(self, position: int | None = None, timeout: float | None = None) -> int:
         """Wait until this worker has applied a position; if not given, the log's end now. Returns where it is.
@@ -218,89 +185,39 @@ class Cluster:
         timeout = check_timeout(timeout)
         timer, left = self._purgatory.timer, timeout
         if position is None:
-            asking = asyncio.ensure_future(self._log.end())
             begun = timer.time()
-            expiry = None if timeout is None else timer.call_later(timeout, asking.cancel)
             try:
-                position = await asking
-            except asyncio.CancelledError:
-                task = asyncio.current_task()
-                if expiry is None or not expiry.fired or (task is not None and task.cancelling()):
-                    raise
-                raise OperationExpired(
-                    f"the log's end did not come within {timeout} s; the cluster is at {self.position}",
-                    timeout=timeout,
-                ) from None
-            finally:
-                asking.cancel()
-                if expiry is not None:
-                    expiry.cancel()
+                position = await _within(timer, timeout, asyncio.ensure_future(self._log.end()))
+            except TimeoutError:
+                late = f"the log's end did not come within {timeout} s; the cluster is at {self.position}"
+                raise OperationExpired(late, timeout=timeout) from None
             self._hear(position)
             left = None if timeout is None else max(0.0, timeout - (timer.time() - begun))
-        return await self._reached.reach(position, left)
+        return await self._applier.reached.reach(position, left)
 
     # Applying.
+
+    def _applier_from(self, head: Head) -> Applier:
+        return Applier(
+            self._purgatory, head, apply=self._apply, settled=self._settled, ended=self._ended, owner=self
+        )
 
     def _appended(self, appended: Appended, batch: Sequence[bytes]) -> None:
         self._hear(appended.first + len(batch) - 1)
         self._replica.appended(appended, batch)
 
     def _take(self, entry: Entry) -> None:
-        """Apply the next entry of the log."""
         wire = decode(entry)
-        verdict = Verdict.NEW
-        if wire.w is not None:
-            introduces = wire.k == "alive"
-            verdict = self._repetitions.judge(wire.w, wire.n, introduces=introduces, at_us=entry.at_us)
         self._retention.note(entry, wire.k)
-        if wire.k == "level" and wire.level > LEVEL:
-            raise LogRefused(
-                f"the log must be at level {LEVEL} or below, got {wire.level}; upgrade this package"
-            )
-        if wire.k == "signal" and verdict is Verdict.NEW:
-            if self._apply is not None:
-                self._order.run(partial(self._call, self._apply, signalled(entry, wire)))
-            self._order.run(partial(self._check, wire.key))
-        self._order.run(partial(self._settle, entry.position, wire, verdict))
+        self._applier.take(entry, wire)
 
-    def _check(self, key: str) -> None:
-        self._purgatory.check_and_complete(key)
-
-    def _settle(self, position: int, wire: WireEntry, verdict: Verdict) -> None:
+    def _settled(self, position: int, wire: WireEntry, verdict: Verdict) -> None:
         if wire.w == self._writer.name:
             self._writer.settle(wire.n, verdict, position)
-        self._reached.advance(position)
         self._hear(position)
 
     def _hear(self, position: int) -> None:
         self._contact.hear(position, applied=self.position)
-
-    def _call(self, callback: Callable[[T], object], argument: T) -> Awaitable[None] | None:
-        """Call a function of the application; returns what is left to await of an async one."""
-        try:
-            returned = callback(argument)
-            if isawaitable(returned):
-                return self._awaited(callback, argument, returned)
-            check_result("apply or on_gap", callback, returned)
-        except Exception as error:  # noqa: BLE001 - the application's; the next signal follows
-            self._report(callback, argument, error)
-        return None
-
-    async def _awaited(
-        self, callback: Callable[[T], object], argument: T, waiting: Awaitable[object]
-    ) -> None:
-        try:
-            await waiting
-        except Exception as error:  # noqa: BLE001 - as above
-            self._report(callback, argument, error)
-        except asyncio.CancelledError as error:  # of what it awaits, unless this task is cancelled
-            if (task := asyncio.current_task()) is None or task.cancelling():
-                raise
-            self._report(callback, argument, error)
-
-    def _report(self, callback: object, argument: object, error: BaseException) -> None:
-        message = f"{callback!r} of {self!r} raised for {argument!r}"
-        asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
 
     # Tasks.
 
@@ -315,56 +232,26 @@ class Cluster:
 
     async def _bridge(self, gap: LogGap) -> None:
         """Continue after a gap: at the oldest entry, or at the end if the engine has lost entries."""
-        await self._order.finished()
+        await self._applier.order.finished()
         lost = LogUnavailable(f"the log has a gap before position {gap.oldest}: the outcome is unknown")
-        if gap.epoch == self.epoch and gap.oldest > self.position:
-            position = gap.oldest - 1
-            self._reached.advance(position)
-        else:
-            # Positions up to the end may mean other entries than those that waits were promised.
-            position = await self._end()
-            reached, self._reached = self._reached, Watermark(position, timer=self._purgatory.timer)
-            reached.fail_all(lost)
+        goes_back = gap.epoch != self.epoch or gap.oldest <= self.position
+        position = await _end_of(self._log, self._contact) if goes_back else gap.oldest - 1
+        self._applier.skip(position, lost, goes_back=goes_back)
         self._replica.restart(position, gap.epoch)
-        self._repetitions = Repetitions()
         self._retention.restart(gap.oldest, position)
         self._contact.known = position
         self._writer.lose(lost)
-        if self._on_gap is not None and (waiting := self._call(self._on_gap, gap)) is not None:
+        if self._on_gap is not None and (waiting := self._applier.call(self._on_gap, gap)) is not None:
             await waiting
-        keys = dict.fromkeys(key for operation in self._purgatory.operations() for key in operation.keys)
-        for count, key in enumerate(keys, start=1):
-            self._purgatory.check_and_complete(key)
-            if count % SLICE == 0:
-                await asyncio.sleep(0)
-
-    async def _end(self) -> int:
-        backoff = Backoff()
-        while True:
-            try:
-                return await self._log.end()
-            except LogUnavailable as error:
-                self._contact.lose(error)
-                await asyncio.sleep(backoff.next_delay())
+        await self._applier.check_all()
 
     async def _ask(self) -> None:
         """Ask for the log's end, so that `connected` and `lag` are true while it is quiet."""
         while True:
-            self._hear(await self._end())
+            self._hear(await _end_of(self._log, self._contact))
             await asyncio.sleep(ASK_S)
 
-    async def _trim(self) -> None:
-        while True:
-            await asyncio.sleep(TRIM_S * random.uniform(0.5, 1.5))  # noqa: S311 - so that workers take turns
-            with contextlib.suppress(LogGap, LogUnavailable):
-                await self._retention.trim()
-
     # Ending.
-
-    def _expire(self, proposed: "asyncio.Future[int]", key: str, timeout: float) -> None:
-        if not proposed.done():
-            late = f"the signal on {key!r} was not applied within {timeout} s; it may still happen"
-            proposed.set_exception(LogUnavailable(late))
 
     def _ended(self, task: "asyncio.Task[None]") -> None:
         if not task.cancelled() and (error := task.exception()) is not None and self._open:
@@ -376,12 +263,41 @@ class Cluster:
         if self._open:
             self._open = False
             self._failure = reason
-            self._order.close()
+            self._applier.order.close()
             for task in self._tasks:
                 task.cancel()
             self._writer.fail(reason)
-            self._reached.fail_all(reason)
+            self._applier.reached.fail_all(reason)
 
     def _require_open(self) -> None:
         if not self._open:
             raise self._failure.with_traceback(None)  # otherwise each raise would make it longer
+
+
+async def _end_of(log: Log, contact: Contact) -> int:
+    """Ask for a log's end until the engine answers."""
+    backoff = Backoff()
+    while True:
+        try:
+            return await log.end()
+        except LogUnavailable as error:
+            contact.lose(error)
+            await asyncio.sleep(backoff.next_delay())
+
+
+async def _within(timer: Timer, timeout: float | None, future: "asyncio.Future[T]") -> T:
+    """Await a future that is cancelled if the caller is, or after ``timeout`` seconds with `TimeoutError`."""
+    expiry = None
+    try:
+        if timeout is not None:
+            expiry = timer.call_later(timeout, future.cancel)
+        return await future
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if expiry is None or not expiry.fired or (task is not None and task.cancelling()):
+            raise
+        raise TimeoutError from None
+    finally:
+        future.cancel()
+        if expiry is not None:
+            expiry.cancel()

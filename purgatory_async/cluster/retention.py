@@ -4,6 +4,9 @@ A log is trimmed by saving a checkpoint. A cluster has no state to save, so its 
 a service's, which then trims.
 """
 
+import asyncio
+import contextlib
+import random
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Final
@@ -17,6 +20,7 @@ MARK: Final = b'{"cluster":1}'
 """The only part of a cluster's checkpoint."""
 KEPT_US: Final = 3_600_000_000
 KEPT_ENTRIES: Final = 1_000_000
+TRIM_S: Final = 60.0
 
 _OURS: Final = ("signal", "alive")
 _SAMPLE_US: Final = 60_000_000
@@ -61,6 +65,13 @@ class Retention:
         position, at_us = self._samples[0]
         by_age = position if at_us <= now_us - KEPT_US else 0
         return max(by_age, self._newest - KEPT_ENTRIES)
+
+    async def run(self) -> None:
+        """Trim about once a minute, without end; again later after a gap or an outage. Raises as `trim`."""
+        while True:
+            await asyncio.sleep(TRIM_S * random.uniform(0.5, 1.5))  # noqa: S311 - so that workers take turns
+            with contextlib.suppress(LogGap, LogUnavailable):
+                await self.trim()
 
     async def trim(self) -> None:
         """Trim what need not be kept, unless a service does.

@@ -152,14 +152,14 @@ async def test_an_error_of_apply_is_reported_and_the_next_follows(workers):
     reported = []
     asyncio.get_running_loop().set_exception_handler(lambda loop, context: reported.append(context))
     worker = await workers.start()
-    seen = worker.cluster._apply
+    seen = worker.cluster._applier.apply
 
     def apply(signalled):
         if signalled.key == "bad":
             raise RuntimeError("cannot apply it")
         seen(signalled)
 
-    worker.cluster._apply = apply
+    worker.cluster._applier.apply = apply
     waiting = asyncio.ensure_future(worker.purgatory.wait("bad", until=lambda: True if reported else None))
     await asyncio.sleep(0)
     await worker.cluster.signal("bad")

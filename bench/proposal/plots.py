@@ -73,7 +73,6 @@ _STYLE: Final[Any] = {
 }
 _THICK, _THIN = 2.6, 1.3
 _BESIDE = 1.9  # times the highest rate: where the flood stands
-_DPI = 150
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +167,7 @@ class Drawn:
 
     Attributes:
         title: What it shows, of which kind of requests.
-        path: The SVG file; a PNG file of the same name lies beside it.
+        path: The SVG file.
     """
 
     title: str
@@ -180,8 +179,8 @@ def draw(readings: Readings, directory: Path) -> list[Drawn]:
 
     Args:
         readings: Of all points.
-        directory: Takes ``<kind>-<measure>.svg`` and ``.png`` of each, with the collector at the end of the name if it
-            is not the default one; is made.
+        directory: Takes ``<kind>-<measure>.svg`` of each, with the collector at the end of the name if it is not the
+            default one; is made.
 
     Returns:
         The figures, in the order of `MEASURES`, callbacks first.
@@ -237,8 +236,6 @@ def _drawn(measure: Measure, kind: str, collector: str, readings: Readings, dire
     figure.legend(handles.values(), handles.keys(), loc="outside lower left", ncols=5, handlelength=3)
     path = directory / f"{kind}-{measure.name}{'' if plain else f'-{collector}'}.svg"
     figure.savefig(path, facecolor="white", metadata={"Date": None})
-    figure.set_layout_engine("none")  # the layout is final; computing it again takes half of the time
-    figure.savefig(path.with_suffix(".png"), dpi=_DPI, facecolor="white")
     return Drawn(title, path)
 
 

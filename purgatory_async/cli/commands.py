@@ -9,7 +9,6 @@ from typing import Final, TypeVar
 import click
 
 from purgatory_async.cli.arguments import Duration
-from purgatory_async.cli.bench import bench_command
 from purgatory_async.cli.demo import run_demo
 from purgatory_async.cli.detach import detach
 from purgatory_async.cli.kafka import kafka_command
@@ -171,5 +170,5 @@ def demo_command(port: str, seconds: float | None, rate: float, detached: bool, 
         run_demo(settings, listen(settings), rate, seconds)
 
 
-for command in (*REMOTE, *QUEUES, top_command, store_command, kafka_command, pipeline, bench_command):
+for command in (*REMOTE, *QUEUES, top_command, store_command, kafka_command, pipeline):
     purgatory.add_command(command)

@@ -57,6 +57,7 @@ NEEDS_EXTRA = {
     "pipeline": "pyspark",
     "pipeline/test_questions_page.py": "duckdb",
     "service": "starlette",
+    "soak/chaos": "msgspec",
     "test_metrics.py": "prometheus_client",
     "ui": "playwright",
     "web/servers": "aiohttp",

@@ -4,7 +4,7 @@ import random
 from dataclasses import dataclass
 from typing import ClassVar
 
-from bench.measure.section import Settings
+from bench.core.settings import CoreSettings
 from purgatory_async import DelayedOperation
 
 __all__ = ["SHAPES", "WHOLE", "CallbackOperation", "GatedOperation", "Workload"]
@@ -34,7 +34,7 @@ class Workload:
     seed: int
 
     @classmethod
-    def of(cls, count: int, settings: Settings) -> "Workload":
+    def of(cls, count: int, settings: CoreSettings) -> "Workload":
         """A workload of that many operations under the run's seed."""
         order = list(range(count))
         random.Random(settings.seed).shuffle(order)

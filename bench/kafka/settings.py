@@ -2,7 +2,8 @@
 
 from dataclasses import dataclass
 
-from bench.measure.section import Conditions
+from bench.measure.loops import UVLOOP
+from bench.measure.section import Conditions, sized
 
 __all__ = ["KafkaSettings"]
 
@@ -21,10 +22,21 @@ class KafkaSettings(Conditions):
         features: Which checks are made; all if empty.
     """
 
-    records: int
-    singles: int
-    held: int
-    max_wait_s: int
-    produces: int
-    members: int
-    features: tuple[str, ...] = ()
+    records: int = sized(500_000, 5_000)
+    singles: int = sized(5_000, 100)
+    held: int = sized(3_000, 30)
+    max_wait_s: int = sized(20, 4)
+    produces: int = sized(10_000, 100)
+    members: int = sized(1_000, 10)
+    features: tuple[str, ...] = sized((), ("acks=all",))
+    rounds: int = sized(3, 1)
+    heavy_rounds: int = 1
+    loops: tuple[str, ...] = (UVLOOP,)
+
+    def numbers(self) -> str:
+        """How much is measured, in words."""
+        return f"{self.records:,} records at once, {self.singles:,} one by one"
+
+    def conventions(self) -> dict[str, str]:
+        """How figures are taken."""
+        return {"figures": f"medians of {self.rounds} rounds; brokers and clients are processes of their own"}

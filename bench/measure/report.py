@@ -9,7 +9,7 @@ from bench.measure.line import Verdict
 from bench.measure.machine import Machine
 from bench.measure.section import Conditions, Row, S, Section
 
-__all__ = ["Results", "as_json", "header", "in_process", "introduction", "summary"]
+__all__ = ["Results", "as_json", "header", "introduction", "summary"]
 
 WIDTH = 150
 
@@ -17,37 +17,14 @@ Results = Mapping[str, Sequence[Row]]
 """The rows of each section, by its name."""
 
 
-def in_process(settings: Conditions) -> dict[str, str]:
-    """How figures are taken where the subject runs in the measuring process."""
-    return {
-        "samples": (
-            f"{settings.rounds} of each subject, in turns, after a warm-up round; "
-            f"{settings.heavy_rounds} without a warm-up where one takes seconds"
-        ),
-        "collector": "gc on: CPython's default thresholds; gc off; a full collection before each sample",
-        "figures": (
-            "medians; a ratio compares neighbouring samples (median and quartiles); times are processor time, "
-            "passes of the loop wall time"
-        ),
-    }
-
-
-def header(
-    title: str,
-    machine: Machine,
-    settings: Conditions,
-    numbers: str,
-    conventions: Mapping[str, str],
-    *,
-    quick: bool,
-) -> str:
+def header(title: str, machine: Machine, settings: Conditions, *, quick: bool) -> str:
     """Machine, loops, numbers, and how to read a figure."""
     build = "profile-guided build" if machine.optimised_build else "build without profile-guided optimisation"
     facts = {
         "machine": f"{machine.cpu}, {machine.cores} cores, {machine.system}",
         "python": f"{machine.python}, {build}; uvloop {machine.uvloop}; loops {', '.join(settings.loops)}",
-        "numbers": f"{numbers}; seed {settings.seed}",
-        **conventions,
+        "numbers": f"{settings.numbers()}; seed {settings.seed}",
+        **settings.conventions(),
     }
     if quick:
         facts["quick"] = "numbers too small for meaningful figures; it shows that everything runs"

@@ -1,17 +1,5 @@
-"""``python -m bench.proposal``; see `bench.proposal.command`."""
+"""``python -m bench.proposal``, which `bench.table` describes."""
 
-import sys
-from collections.abc import Sequence
+from bench.table import run
 
-from bench.measure.extra import needing
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run what was asked for, if all that it needs is installed."""
-    with needing("spark"):
-        from bench.proposal.command import run  # noqa: PLC0415 - what is missing is said in a sentence
-    return run(arguments)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+run("proposal")

@@ -14,14 +14,12 @@ from bench.measure.collector import Collector
 from bench.measure.line import Verdict
 from bench.measure.sampling import Sample, ratios, take_turns
 from bench.scaling.floor import Floor
+from bench.scaling.settings import FLAT
 
-__all__ = ["COMPARED", "FLAT", "HEADING", "Growth", "followed"]
+__all__ = ["COMPARED", "HEADING", "Growth", "followed"]
 
 COMPARED: Final[tuple[type[Design], ...]] = (OurPurgatory, PurgingWheelPurgatory, ByHandPurgatory)
 """The contestants; the floor joins them where a dict does the same."""
-
-FLAT: Final = 1.5
-"""A price is flat if it is at most this many times that at the smallest size."""
 
 _COLUMNS: Final = (*(design.name for design in COMPARED), Floor.name)
 HEADING: Final = (

@@ -3,7 +3,7 @@
 An item stays in its queue until a taker's condition picks it up in the purgatory's check. A cancelled taker is not
 asked. A taker cancelled in the same loop pass in which it got its item puts the item back in front, for the next
 taker. In that window a future under `asyncio.timeout`, or a `Queue.get` in a task under `asyncio.wait`, loses its
-item, and Python 3.11's `wait_for` swallows the cancellation (python -m bench.patterns --only hand-off).
+item, and Python 3.11's `wait_for` swallows the cancellation (python -m tests.soak.race).
 """
 
 from collections.abc import Hashable

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
+from bench.core.settings import CoreSettings
 from bench.core.task_samples import awaited_operation, bare_future, by_hand
 from bench.core.workload import SHAPES, Workload
 from bench.measure.comparison import compare_added
 from bench.measure.line import Line
-from bench.measure.section import Section, Settings
+from bench.measure.section import Section
 
 __all__ = ["SECTION"]
 
 TARGETS = {"asyncio": 1.0, "uvloop": 1.15}
 
 
-def lines(settings: Settings) -> Iterator[Line]:
+def lines(settings: CoreSettings) -> Iterator[Line]:
     """For each loop, shape of timeouts and setting of the collector."""
     workload = Workload.of(settings.operations, settings)
     for loop in settings.loops:

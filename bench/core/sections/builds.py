@@ -12,12 +12,13 @@ from statistics import median
 from types import MappingProxyType
 
 from bench.core.sections.loop_timers import TARGETS
+from bench.core.settings import CoreSettings
 from bench.measure.collector import Collector
 from bench.measure.instructions import count_instructions, has_valgrind, per_operation
 from bench.measure.line import Line, Skipped
 from bench.measure.loops import ASYNCIO
 from bench.measure.sampling import ratios
-from bench.measure.section import Row, Section, Settings
+from bench.measure.section import Row, Section
 from purgatory_async import compiled
 
 __all__ = ["INSTRUCTIONS", "SECTION"]
@@ -70,7 +71,7 @@ SUBJECTS = (
 )
 
 
-def times(settings: Settings) -> Iterator[Row]:
+def times(settings: CoreSettings) -> Iterator[Row]:
     """Import, then each subject on each loop, the builds in turns."""
     builds = _builds()
     if len(builds) == 1:
@@ -85,7 +86,7 @@ def _builds() -> list[str]:
     return ["compiled", "pure"] if compiled else ["pure"]
 
 
-def _times_of(subject: Subject, loop: str, builds: Sequence[str], settings: Settings) -> Iterator[Row]:
+def _times_of(subject: Subject, loop: str, builds: Sequence[str], settings: CoreSettings) -> Iterator[Row]:
     taken: dict[str, list[dict[str, float]]] = {build: [] for build in builds}
     for _ in range(settings.heavy_rounds):
         for build, readings in taken.items():
@@ -135,7 +136,7 @@ def _imports(builds: Sequence[str], rounds: int) -> Iterator[Line]:
         )
 
 
-def instructions(settings: Settings) -> Iterator[Row]:
+def instructions(settings: CoreSettings) -> Iterator[Row]:
     """Compiled and the peers on each loop; pure Python on asyncio alone."""
     if not has_valgrind():
         yield Skipped("valgrind is not installed: instructions are not counted.")

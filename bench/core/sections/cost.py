@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from statistics import median
 from typing import ClassVar, Final
 
+from bench.core.settings import CoreSettings
 from bench.measure.build import BUILDS, environment
 from bench.measure.line import Verdict
-from bench.measure.section import Section, Settings
+from bench.measure.section import Section
 
 __all__ = ["SECTION", "Cost", "table"]
 
@@ -53,7 +54,7 @@ class Cost:
         return f"| {self.name}, {self.unit} | {self.loop} | {' | '.join(cells)} |"
 
 
-def lines(settings: Settings) -> Iterator[Cost]:
+def lines(settings: CoreSettings) -> Iterator[Cost]:
     """Time of each subject on each loop, then memory."""
     for loop in settings.loops:
         runs = [
@@ -105,7 +106,7 @@ def _times(loop: str, count: int, *, pure: bool) -> dict[str, float]:
     return _found(["bench.core.build_probe", loop, str(count), SAMPLES, *scenes], pure=pure)
 
 
-def _bytes(contestant: str, settings: Settings, loop: str, *, pure: bool) -> float:
+def _bytes(contestant: str, settings: CoreSettings, loop: str, *, pure: bool) -> float:
     probe = ["bench.scaling.millions_probe", contestant, str(settings.million), loop, str(settings.seed)]
     return _found(probe, pure=pure)["bytes"]
 

@@ -5,11 +5,12 @@ import gc
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 
+from bench.core.settings import CoreSettings
 from bench.core.workload import CallbackOperation, GatedOperation, Workload
 from bench.measure.collector import Collector, collector_set
 from bench.measure.line import Line
 from bench.measure.loops import run_on
-from bench.measure.section import Section, Settings
+from bench.measure.section import Section
 from purgatory_async import OperationCancelled, OperationExpired, Purgatory
 
 __all__ = ["SECTION"]
@@ -21,7 +22,7 @@ LATE = 60.0
 Batch = Callable[[Purgatory, Workload], Awaitable[None]]
 
 
-def lines(settings: Settings) -> Iterator[Line]:
+def lines(settings: CoreSettings) -> Iterator[Line]:
     """What a collection finds after each way an operation can end, for each loop."""
     share = settings.million // len(WAYS)
     for loop in settings.loops:

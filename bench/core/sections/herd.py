@@ -4,10 +4,11 @@ from collections.abc import Iterator
 from statistics import median
 
 from bench.core.herd_scenes import DEADLINE_SCENES, EVENT_SCENES, Scene
+from bench.core.settings import CoreSettings
 from bench.measure.collector import Collector
 from bench.measure.line import Line
 from bench.measure.sampling import Sample, take_turns
-from bench.measure.section import Section, Settings
+from bench.measure.section import Section
 from bench.measure.stall import StallWatch, worst
 
 __all__ = ["SECTION"]
@@ -16,7 +17,7 @@ EVENT_TARGET_MS = 5.0
 DEADLINE_TARGET_MS = 10.0
 
 
-def lines(settings: Settings) -> Iterator[Line]:
+def lines(settings: CoreSettings) -> Iterator[Line]:
     """Each scene of ours beside the loop's own, for each loop and setting of the collector."""
     for loop in settings.loops:
         for collector in settings.collectors:
@@ -25,7 +26,7 @@ def lines(settings: Settings) -> Iterator[Line]:
 
 
 def _lines_for(
-    settings: Settings, loop: str, collector: Collector, scenes: dict[str, Scene], target: float
+    settings: CoreSettings, loop: str, collector: Collector, scenes: dict[str, Scene], target: float
 ) -> Iterator[Line]:
     watches: dict[str, list[StallWatch]] = {name: [] for name in scenes}
 

@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 
 from bench.core.operation_samples import make_and_watch
+from bench.core.settings import CoreSettings
 from bench.core.task_samples import keyed_wait
 from bench.core.timer_samples import timer_churn
 from bench.core.workload import WHOLE, Workload
 from bench.measure.comparison import compare
 from bench.measure.line import Line
 from bench.measure.loops import ASYNCIO
-from bench.measure.section import Section, Settings
+from bench.measure.section import Section
 
 __all__ = ["SECTION"]
 
@@ -18,7 +19,7 @@ TARGET = 1.15
 MEASURED = {"make + watch": make_and_watch, "wait": keyed_wait, "call_later + cancel": timer_churn}
 
 
-def lines(settings: Settings) -> Iterator[Line]:
+def lines(settings: CoreSettings) -> Iterator[Line]:
     """For each verb that takes a time, shape of timeouts and setting of the collector."""
     workload = Workload.of(settings.operations, settings)
     for name, sample_of in MEASURED.items():

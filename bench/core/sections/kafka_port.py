@@ -4,6 +4,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
+from bench.core.settings import CoreSettings
 from bench.core.timer_samples import kafka_churn, wheel_churn
 from bench.core.workload import SHAPES, Workload
 from bench.designs.kafka_wheel import KafkaTask, KafkaTimer
@@ -11,7 +12,7 @@ from bench.measure.comparison import compare
 from bench.measure.line import Line
 from bench.measure.loops import ASYNCIO
 from bench.measure.sampling import Sample
-from bench.measure.section import Section, Settings
+from bench.measure.section import Section
 from purgatory_async.timing import TimerEntry, TimingWheel
 
 __all__ = ["SECTION"]
@@ -61,7 +62,7 @@ def kafka_expiry(workload: Workload, shape: str) -> Sample:
     return sample
 
 
-def lines(settings: Settings) -> Iterator[Line]:
+def lines(settings: CoreSettings) -> Iterator[Line]:
     """Add + cancel and expiry, for each shape of timeouts and setting of the collector."""
     workload = Workload.of(settings.operations, settings)
     for name, ours, reference, target in (

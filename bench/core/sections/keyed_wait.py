@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 
+from bench.core.settings import CoreSettings
 from bench.core.task_samples import bare_future, keyed_wait, under_timeout
 from bench.core.workload import SHAPES, Workload
 from bench.measure.comparison import compare_added
 from bench.measure.line import Line
-from bench.measure.section import Section, Settings
+from bench.measure.section import Section
 
 __all__ = ["SECTION"]
 
@@ -14,7 +15,7 @@ TARGET = 0.40
 GOAL = 0.20
 
 
-def lines(settings: Settings) -> Iterator[Line]:
+def lines(settings: CoreSettings) -> Iterator[Line]:
     """For each loop, shape of timeouts and setting of the collector."""
     workload = Workload.of(settings.operations, settings)
     for loop in settings.loops:

@@ -5,12 +5,13 @@ import random
 from collections.abc import Awaitable, Callable, Iterator
 from statistics import median
 
+from bench.core.settings import CoreSettings
 from bench.core.timer_samples import nothing
 from bench.core.workload import CallbackOperation
 from bench.measure.collector import Collector
 from bench.measure.line import Line
 from bench.measure.sampling import take_turns
-from bench.measure.section import Section, Settings
+from bench.measure.section import Section
 from bench.measure.stall import StallWatch, worst
 from purgatory_async import Purgatory, Timer
 
@@ -25,7 +26,7 @@ LATER_PASSES = 50
 Cancellable = list[Callable[[], object]]
 
 
-def lines(settings: Settings) -> Iterator[Line]:
+def lines(settings: CoreSettings) -> Iterator[Line]:
     """Operations and timers of ours beside the loop's, in slices and all at once, on each loop."""
     for loop in settings.loops:
         for collector in settings.collectors:
@@ -35,7 +36,7 @@ def lines(settings: Settings) -> Iterator[Line]:
 
 
 def _lines_for(
-    settings: Settings, loop: str, words: str, slice_size: int, collector: Collector
+    settings: CoreSettings, loop: str, words: str, slice_size: int, collector: Collector
 ) -> Iterator[Line]:
     watches: dict[str, list[StallWatch]] = {"operations": [], "timers": [], "loop": []}
     fillers = {"operations": _fill_operations, "timers": _fill_timers, "loop": _fill_loop}
@@ -65,7 +66,7 @@ def _lines_for(
         )
 
 
-async def _fill_operations(settings: Settings, slice_size: int) -> StallWatch:
+async def _fill_operations(settings: CoreSettings, slice_size: int) -> StallWatch:
     async with Purgatory() as purgatory:
         cancels: Cancellable = []
         for number in range(settings.million):
@@ -78,7 +79,7 @@ async def _fill_operations(settings: Settings, slice_size: int) -> StallWatch:
     return watch
 
 
-async def _fill_timers(settings: Settings, slice_size: int) -> StallWatch:
+async def _fill_timers(settings: CoreSettings, slice_size: int) -> StallWatch:
     timer = Timer()
     cancels: Cancellable = [timer.call_later(TIMEOUT, nothing).cancel for _ in range(settings.million)]
     watch = await _cancel_most(cancels, settings, slice_size)
@@ -86,7 +87,7 @@ async def _fill_timers(settings: Settings, slice_size: int) -> StallWatch:
     return watch
 
 
-async def _fill_loop(settings: Settings, slice_size: int) -> StallWatch:
+async def _fill_loop(settings: CoreSettings, slice_size: int) -> StallWatch:
     call_later = asyncio.get_running_loop().call_later
     cancels: Cancellable = [call_later(TIMEOUT, nothing).cancel for _ in range(settings.million)]
     watch = await _cancel_most(cancels, settings, slice_size)
@@ -98,7 +99,7 @@ async def _fill_loop(settings: Settings, slice_size: int) -> StallWatch:
     return watch
 
 
-async def _cancel_most(cancels: Cancellable, settings: Settings, slice_size: int) -> StallWatch:
+async def _cancel_most(cancels: Cancellable, settings: CoreSettings, slice_size: int) -> StallWatch:
     """Cancel 99 % in random order; watch every pass that follows a slice, and some after the last."""
     random.Random(settings.seed).shuffle(cancels)
     # Entering a million left the loop with something to settle; it is not what is looked for.

@@ -7,17 +7,18 @@ from collections.abc import Iterator
 from functools import cache
 
 from bench.core.pending_probe import MEASURES, SHAPES
+from bench.core.settings import CoreSettings
 from bench.measure.collector import Collector
 from bench.measure.line import Line
 from bench.measure.sampling import Spread
-from bench.measure.section import Section, Settings
+from bench.measure.section import Section
 
 __all__ = ["SECTION"]
 
 TARGET_BYTES = 200
 
 
-def lines(settings: Settings) -> Iterator[Line]:
+def lines(settings: CoreSettings) -> Iterator[Line]:
     """Bytes by both measures, then time to enter, for each loop and shape of timeouts."""
     count = f"{settings.million:,}".replace(",", " ")
     for loop in settings.loops:
@@ -48,7 +49,7 @@ def lines(settings: Settings) -> Iterator[Line]:
 
 def _line(
     name: str,
-    settings: Settings,
+    settings: CoreSettings,
     *,
     loop: str,
     shape: str,

@@ -11,13 +11,14 @@ from bench.core.operation_samples import (
     visit,
     watch,
 )
+from bench.core.settings import CoreSettings
 from bench.core.task_samples import new_task
 from bench.core.workload import SHAPES, Workload
 from bench.measure.comparison import compare
 from bench.measure.line import Line
 from bench.measure.loops import ASYNCIO
 from bench.measure.sampling import Sample
-from bench.measure.section import Section, Settings
+from bench.measure.section import Section
 
 __all__ = ["SECTION"]
 
@@ -27,7 +28,7 @@ EXPIRE_TARGET = 0.15
 VISIT_TARGET = 0.03
 
 
-def lines(settings: Settings) -> Iterator[Line]:
+def lines(settings: CoreSettings) -> Iterator[Line]:
     """Each step, for each setting of the collector."""
     workload = Workload.of(settings.operations, settings)
     for name, sample, target in _steps(workload):

@@ -2,18 +2,19 @@
 
 from collections.abc import Iterator
 
+from bench.core.settings import CoreSettings
 from bench.core.timer_samples import loop_churn, wheel_churn
 from bench.core.workload import SHAPES, Workload
 from bench.measure.comparison import compare
 from bench.measure.line import Line
-from bench.measure.section import Section, Settings
+from bench.measure.section import Section
 
 __all__ = ["SECTION"]
 
 TARGETS = {"asyncio": 0.25, "uvloop": 0.60}
 
 
-def lines(settings: Settings) -> Iterator[Line]:
+def lines(settings: CoreSettings) -> Iterator[Line]:
     """For each loop, shape of timeouts and setting of the collector, without and with making the entry."""
     workload = Workload.of(settings.operations, settings)
     for loop in settings.loops:

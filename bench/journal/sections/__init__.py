@@ -1,9 +1,1 @@
-"""The sections of ``python -m bench.journal``, in the order they are run and printed."""
-
-from bench.journal.sections import commit, cost, encoding, stall
-
-__all__ = ["SECTIONS"]
-
-SECTIONS = {
-    section.name: section for section in (encoding.SECTION, cost.SECTION, commit.SECTION, stall.SECTION)
-}
+"""The sections of ``python -m bench.journal``, one a module; `bench.table` has their order."""

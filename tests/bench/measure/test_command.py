@@ -7,7 +7,7 @@ import pytest
 
 from bench.measure.command import Benchmark
 from bench.measure.line import Line
-from bench.measure.section import Conditions, Section
+from bench.measure.section import Conditions, Section, sized
 
 
 def line(name, target=None):
@@ -22,36 +22,34 @@ def section(name, *lines, **changes):
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Size(Conditions):
-    size: int
+    size: int = sized(1_000, 10)
+    sizes: tuple[int, ...] = (10, 200, 3_000)
+
+    def numbers(self):
+        return f"{self.size:,} at once"
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class Sizes(Size):
-    sizes: tuple[int, ...]
+@pytest.fixture
+def benchmark(monkeypatch):
+    """Make a benchmark of sections."""
 
+    def made(*sections, **changes):
+        monkeypatch.setattr(Benchmark, "sections", lambda _: {each.name: each for each in sections})
+        settings = Size(rounds=9, heavy_rounds=3, loops=("asyncio",))
+        facts = {"package": "bench.some", "purpose": "Some figures.", "modules": (), "settings": settings}
+        return Benchmark(**{**facts, **changes})
 
-def benchmark(*sections, **changes):
-    full = Size(rounds=9, heavy_rounds=3, loops=("asyncio",), seed=1, size=1_000)
-    facts = {
-        "module": "bench.some",
-        "purpose": "Measure some.",
-        "title": "some figures",
-        "sections": {each.name: each for each in sections},
-        "full": full,
-        "quick": dataclasses.replace(full, size=10),
-        "numbers": lambda settings: f"{settings.size:,} at once",
-    }
-    return Benchmark(**{**facts, **changes})
+    return made
 
 
 SPEED = section("speed", line("fast", target=3), line("slow", target=1), line("so so"))
 MEMORY = section("memory", line("small"), heading="how much of it")
 
 
-def test_sections_have_headings_and_the_summary_lists_misses(capsys):
+def test_sections_have_headings_and_the_summary_lists_misses(benchmark, capsys):
     assert benchmark(SPEED, MEMORY).run([]) == 0
     printed = capsys.readouterr().out
-    assert printed.startswith("some figures\n")
+    assert printed.startswith("Some figures.\n")
     assert "\n== speed: all about speed\n   timed: all of it\n" in printed
     assert "\nhow much of it\nsmall " in printed
     summary = printed.rpartition("\n\n")[2].splitlines()
@@ -59,7 +57,7 @@ def test_sections_have_headings_and_the_summary_lists_misses(capsys):
     assert [missed.split()[:2] for missed in summary[1:]] == [["speed", "slow"]]
 
 
-def test_a_row_is_printed_before_the_next_is_measured(capsys):
+def test_a_row_is_printed_before_the_next_is_measured(benchmark, capsys):
     seen = []
 
     def lines(_):
@@ -71,7 +69,7 @@ def test_a_row_is_printed_before_the_next_is_measured(capsys):
     assert "first" in seen[0]
 
 
-def test_only_requested_sections_run_in_the_requested_order(capsys):
+def test_only_requested_sections_run_in_the_requested_order(benchmark, capsys):
     other = section("other", line("unwanted"))
     benchmark(SPEED, other, MEMORY).run(["--only", "memory", "--only", "speed"])
     printed = capsys.readouterr().out
@@ -89,7 +87,7 @@ def test_only_requested_sections_run_in_the_requested_order(capsys):
     ],
     ids=["full", "quick", "repeats", "seed-and-loops"],
 )
-def test_the_sections_receive_the_options(arguments, expected, capsys):
+def test_the_sections_receive_the_options(benchmark, arguments, expected, capsys):
     received = []
 
     def lines(settings):
@@ -101,41 +99,27 @@ def test_the_sections_receive_the_options(arguments, expected, capsys):
     assert ("numbers too small" in capsys.readouterr().out) is ("--quick" in arguments)
 
 
-def test_most_leaves_out_larger_sizes_where_there_are_any(capsys):
+def test_most_leaves_out_larger_sizes_where_there_are_any(benchmark, capsys):
     received = []
 
     def lines(settings):
         received.append((settings.sizes, settings.size))
         return iter(())
 
-    full = Sizes(rounds=9, heavy_rounds=3, loops=("asyncio",), seed=1, size=1_000, sizes=(10, 200, 3_000))
-    some = {"full": full, "quick": full}
-    benchmark(dataclasses.replace(SPEED, lines=lines), **some, bounded=("sizes",)).run(["--most", "200"])
+    measured = dataclasses.replace(SPEED, lines=lines)
+    benchmark(measured, bounded=("sizes",)).run(["--most", "200"])
     assert received == [((10, 200), 1_000)]
     with pytest.raises(SystemExit):
         benchmark(SPEED).run(["--most", "200"])
     assert "--most" in capsys.readouterr().err
 
 
-def test_the_header_says_how_much_is_measured(capsys):
+def test_the_header_says_how_much_is_measured(benchmark, capsys):
     benchmark(SPEED).run(["--seed", "7"])
     assert "numbers   1,000 at once; seed 7\n" in capsys.readouterr().out
 
 
-def test_a_subject_with_its_own_loop_allows_no_choice(capsys):
-    other = benchmark(
-        SPEED, chooses_loop=False, conventions=lambda settings: {"watch": f"{settings.size} eyes"}
-    )
-    with pytest.raises(SystemExit):
-        other.run(["--loops", "asyncio"])
-    assert "--loops" in capsys.readouterr().err
-    other.run([])
-    printed = capsys.readouterr().out
-    assert "watch     1000 eyes\n" in printed
-    assert "collector" not in printed
-
-
-def test_json_has_machine_settings_and_every_row(tmp_path, capsys):
+def test_json_has_machine_settings_and_every_row(benchmark, tmp_path, capsys):
     written = tmp_path / "figures.json"
     benchmark(SPEED, MEMORY).run(["--json", str(written)])
     document = json.loads(written.read_text(encoding="utf-8"))
@@ -160,16 +144,16 @@ def test_json_has_machine_settings_and_every_row(tmp_path, capsys):
     ],
     ids=["section", "loop", "no-repeats", "no-number"],
 )
-def test_a_bad_option_is_refused_by_its_value(arguments, complaint, capsys):
+def test_a_bad_option_is_refused_by_its_value(benchmark, arguments, complaint, capsys):
     with pytest.raises(SystemExit) as refused:
         benchmark(SPEED).run(arguments)
     assert refused.value.code == 2
     assert complaint in capsys.readouterr().err
 
 
-def test_help_names_the_command_and_its_purpose(capsys):
+def test_help_names_the_command_and_its_purpose(benchmark, capsys):
     with pytest.raises(SystemExit):
         benchmark(SPEED).run(["--help"])
     printed = capsys.readouterr().out
     assert "python -m bench.some" in printed
-    assert "Measure some." in printed
+    assert "Some figures." in printed

@@ -3,7 +3,8 @@
 from bench.designs.ours import OurPurgatory
 from bench.measure.collector import Collector
 from bench.measure.line import Verdict
-from bench.scaling.growth import COMPARED, FLAT, HEADING, Growth, followed
+from bench.scaling.growth import COMPARED, HEADING, Growth, followed
+from bench.scaling.settings import FLAT
 
 
 def growth(times, ns=100.0):

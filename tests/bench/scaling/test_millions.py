@@ -1,7 +1,6 @@
 """Millions pending: each contestant enters and completes all, beside both builds, where there is room."""
 
 import asyncio
-import dataclasses
 import json
 import subprocess
 
@@ -9,11 +8,11 @@ import pytest
 
 from bench.measure.line import Skipped
 from bench.scaling import millions_probe
-from bench.scaling.__main__ import FULL
 from bench.scaling.millions_probe import FUTURE, measured
 from bench.scaling.sections import millions
+from bench.scaling.settings import ScalingSettings
 
-SETTINGS = dataclasses.replace(FULL, millions=(50,), loops=("asyncio",))
+SETTINGS = ScalingSettings(millions=(50,), loops=("asyncio",))
 FOUND = {"enter_ns": 1_000.0, "complete_ns": 500.0, "bytes": 200.0}
 
 

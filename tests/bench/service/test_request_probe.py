@@ -1,12 +1,10 @@
 """The request path without sockets: every scene is answered, and a message of it is the difference of two runs."""
 
-import dataclasses
-
 import pytest
 
-from bench.service.__main__ import FULL
 from bench.service.request_probe import KEYS, SCENES, run
 from bench.service.sections import instructions
+from bench.service.settings import ServiceSettings
 
 pytestmark = pytest.mark.asyncio
 
@@ -29,5 +27,5 @@ async def test_a_refused_request_is_no_measure(monkeypatch):
 async def test_a_request_is_the_difference_of_two_runs(monkeypatch, pending, scenes):
     monkeypatch.setattr(instructions, "has_valgrind", lambda: True)
     monkeypatch.setattr(instructions, "count_instructions", lambda command: 9_000_000 + 5 * int(command[-1]))
-    settings = dataclasses.replace(FULL, pending=pending)
+    settings = ServiceSettings(pending=pending)
     assert [line.ours for line in instructions.lines(settings)] == [5] * scenes

@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from bench.cluster.chaos import reign
-from bench.cluster.chaos.answers import Answers
+from tests.soak.chaos import reign
+from tests.soak.chaos.answers import Answers
 
 
 class SlowToDie:

@@ -5,9 +5,6 @@ from contextlib import closing
 import pytest
 from msgspec import Raw
 
-from bench.cluster.chaos.answers import Answers, Item, Lease, Operation, Signal
-from bench.cluster.chaos.judge import judge
-from bench.cluster.chaos.witness import History, history_of
 from purgatory_async.cluster import Entry
 from purgatory_async.durable.fold.codec import encode
 from purgatory_async.durable.fold.entries import (
@@ -21,6 +18,9 @@ from purgatory_async.durable.fold.entries import (
     WantItem,
 )
 from purgatory_async.durable.fold.fold import Fold
+from tests.soak.chaos.answers import Answers, Item, Lease, Operation, Signal
+from tests.soak.chaos.judge import judge
+from tests.soak.chaos.witness import History, history_of
 
 SECOND_US = 1_000_000
 START_US = 1_700_000_000 * SECOND_US

@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bench.patterns.race.contestants import Contestant
-from bench.patterns.race.fate import Fate, fate_of, passes, until_done
+from tests.soak.race.contestants import Contestant
+from tests.soak.race.fate import Fate, fate_of, passes, until_done
 
 __all__ = ["MOMENTS", "Moment", "run_rounds"]
 

@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
 from typing import Final
 
-from bench.cluster.chaos.answers import Answers, Item, Lease, Operation, Signal
-from bench.cluster.chaos.client import Client, Reply
+from tests.soak.chaos.answers import Answers, Item, Lease, Operation, Signal
+from tests.soak.chaos.client import Client, Reply
 
 __all__ = ["KEYS", "QUEUES", "Load"]
 

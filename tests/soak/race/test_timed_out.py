@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from bench.patterns.race import timed_out
-from bench.patterns.race.contestants import FutureUnderTimeout, HandOffUnderTimeout, HandOffWithTimeout
-from bench.patterns.race.fate import Fate
-from bench.patterns.race.timed_out import run_rounds
+from tests.soak.race import timed_out
+from tests.soak.race.contestants import FutureUnderTimeout, HandOffUnderTimeout, HandOffWithTimeout
+from tests.soak.race.fate import Fate
+from tests.soak.race.timed_out import run_rounds
 
 pytestmark = pytest.mark.slow  # real time
 

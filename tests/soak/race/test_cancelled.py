@@ -6,10 +6,10 @@ from collections import Counter
 
 import pytest
 
-from bench.patterns.race.cancelled import MOMENTS, Moment, run_rounds
-from bench.patterns.race.contestants import CONTESTANTS, HandOffWithTimeout, QueueUnderTimeout
-from bench.patterns.race.fate import Fate
 from purgatory_async.patterns import HandOff
+from tests.soak.race.cancelled import MOMENTS, Moment, run_rounds
+from tests.soak.race.contestants import CONTESTANTS, HandOffWithTimeout, QueueUnderTimeout
+from tests.soak.race.fate import Fate
 
 ROUNDS = 20
 HALF = ROUNDS // 2

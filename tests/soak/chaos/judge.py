@@ -1,8 +1,8 @@
 """Compares what clients were answered with what the log says."""
 
-from bench.cluster.chaos import answers as told
-from bench.cluster.chaos.answers import Answers
-from bench.cluster.chaos.witness import History
+from tests.soak.chaos import answers as told
+from tests.soak.chaos.answers import Answers
+from tests.soak.chaos.witness import History
 
 __all__ = ["judge"]
 

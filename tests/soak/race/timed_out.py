@@ -9,8 +9,8 @@ import time
 from collections import Counter
 from itertools import pairwise
 
-from bench.patterns.race.contestants import Contestant
-from bench.patterns.race.fate import Fate, fate_of, passes, until_done
+from tests.soak.race.contestants import Contestant
+from tests.soak.race.fate import Fate, fate_of, passes, until_done
 
 __all__ = ["run_rounds"]
 

@@ -1,21 +1,9 @@
-"""``python -m bench.pipeline`` runs, and prints every section."""
+"""The rate of a job is that of the median sample, and is held against its target."""
 
 import pytest
 
 from bench.measure.line import Verdict
 from bench.pipeline.rate import Rate, measured
-from bench.pipeline.sections import SECTIONS
-from tests.bench.quick import run_quick
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_quick_exits_0_and_prints_and_writes_every_section(tmp_path):
-    run_quick("bench.pipeline", SECTIONS, tmp_path, patience_s=600)
-
-
-def test_every_section_says_what_is_timed():
-    assert [section.name for section in SECTIONS.values() if len(section.timed) < 80] == []
 
 
 @pytest.mark.parametrize(

@@ -10,14 +10,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final
 
-from bench.cluster.chaos.answers import Answers
-from bench.cluster.chaos.client import Client, Unanswered
-from bench.cluster.chaos.judge import judge
-from bench.cluster.chaos.load import KEYS, LEASE_S, QUEUES, Load
-from bench.cluster.chaos.witness import History, Witness, history_of
 from bench.cluster.stores import Store
 from bench.cluster.worker import Worker
 from purgatory_async.durable.urls import opened, parsed
+from tests.soak.chaos.answers import Answers
+from tests.soak.chaos.client import Client, Unanswered
+from tests.soak.chaos.judge import judge
+from tests.soak.chaos.load import KEYS, LEASE_S, QUEUES, Load
+from tests.soak.chaos.witness import History, Witness, history_of
 
 __all__ = ["Outcome", "reign"]
 
@@ -201,7 +201,7 @@ async def _read_again(
         views = []
         for worker in asked:
             reply = await client.ask("GET", f"/v1/operations/{known_as}", worker=worker)
-            if reply.status != 200:  # noqa: PLR2004 - HTTP's
+            if reply.status != 200:
                 answers.wrong("lost", f"{known_as} is answered {reply.status} {reply.body}")
                 continue
             answers.show(known_as, reply.body["state"], reply.began, clock())

@@ -1,0 +1,34 @@
+"""The two soak tests as their commands run them, for a moment: nothing of ours is lost, and faults are found."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.source_tree import ROOT
+
+pytestmark = pytest.mark.slow
+
+
+def printed(*arguments):
+    finished = subprocess.run(
+        [sys.executable, "-m", *arguments], cwd=ROOT, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert finished.returncode == 0, finished.stdout + finished.stderr
+    return finished.stdout
+
+
+def test_chaos_loses_nothing_and_compares_what_workers_show():
+    row = printed("tests.soak.chaos", "--seconds", "3").splitlines()[2]
+    name, *figures = [cell.strip() for cell in row.strip("|").split("|")]
+    assert name == "sqlite, 3"
+    assert all(re.fullmatch(r"[\d,]+", figure) for figure in figures)
+    assert figures[9:13] == ["0"] * 4  # lost, doubled, early, different
+
+
+def test_a_race_keeps_what_a_hand_off_promises():
+    rows = [re.split(r"  +", row) for row in printed("tests.soak.race", "--rounds", "800").splitlines()[1:]]
+    assert {row[-1] for row in rows} == {"met", "shown"}
+    lost = {row[0] for row in rows if row[-1] == "shown" and row[-4] != "-"}
+    assert lost == {"asyncio.Queue.get() in asyncio.wait", "a future in a dict under asyncio.timeout"}
